@@ -2,7 +2,7 @@
 # command unpacks only what it asks for.
 #
 # tpsim_pack_data(VARIABLE FOLDER SUBFOLDER...): VARIABLE gets a source that defines packed_files() and
-# packed_bytes() of core/packed_files.h. As a script it writes that source. TPSIM_PAGE names a page for
+# packed_bytes() of core/base/packed_files.h. As a script it writes that source. TPSIM_PAGE names a page for
 # browsers (tpsim-page.html of another build) to pack too.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TPSIM_PACK_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
@@ -65,7 +65,7 @@ if(page)
   pack(tpsim-page.html "${page}")  # behind the others in alphabetical order
 endif()
 file(WRITE "${output}.new" "// Written by cmake/PackData.cmake.
-#include \"core/packed_files.h\"
+#include \"core/base/packed_files.h\"
 
 asm(\".section .rodata\\n\"
     \".globl tpsim_packed_bytes\\n\"

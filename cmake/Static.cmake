@@ -24,7 +24,7 @@ function(tpsim_add_headers target header definition)
 endfunction()
 
 # Debian's SQLite can load extensions, which nobody here asks for, by dlopen(): in a copy of the
-# archive those calls lead to cli/sqlite_without_extensions.cc.
+# archive those calls lead to evidence/logs/sqlite_without_extensions.cc.
 function(tpsim_sqlite_without_extensions archive result)
   set(copy "${PROJECT_BINARY_DIR}/libsqlite3_without_extensions.a")
   set(renamed "")

@@ -31,7 +31,7 @@ function(tpsim_add_page)
   set(environment "${CMAKE_COMMAND}" -E env NODE_PATH=/usr/share/nodejs)
   set(folder "${PROJECT_BINARY_DIR}/web")
   ExternalProject_Add(tpsim_page
-    SOURCE_DIR "${PROJECT_SOURCE_DIR}/gui/web"
+    SOURCE_DIR "${PROJECT_SOURCE_DIR}/page"
     BINARY_DIR "${folder}"
     PREFIX "${folder}/external"
     CONFIGURE_COMMAND ${environment} "${CMAKE_COMMAND}" -S <SOURCE_DIR> -B <BINARY_DIR> -G Ninja

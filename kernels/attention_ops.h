@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/block_shape.h"
-#include "core/label.h"
+#include "core/model/block_shape.h"
+#include "core/program/label.h"
 #include "kernels/tensor.h"
 
 namespace tpsim {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/profile.h"
-#include "core/program.h"
-#include "core/result.h"
+#include "core/base/result.h"
+#include "core/machine/profile.h"
+#include "core/program/program.h"
 #include "kernels/ops.h"
 #include "kernels/tensor.h"
 

@@ -26,7 +26,8 @@ FlashMemory flash_backward_memory(const AttentionDims& dims) {
   return memory;
 }
 
-// As kernels/cuda/flash_paths.h chooses; operands of a training step lie as tensor cores want them.
+// As kernels/cuda/attention/flash_paths.h chooses; operands of a training step lie as tensor cores
+// want them.
 std::int64_t flash_backward_scratch(const OpKey& key) {
   const auto [batch, seq, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
   const AttentionDims dims{batch, seq, heads, kv_heads, head_dim, keys, value_dim};

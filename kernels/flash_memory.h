@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/program.h"
+#include "core/program/program.h"
 #include "kernels/attention_ops.h"
 
 namespace tpsim {

@@ -10,9 +10,9 @@
 #include <limits>
 #include <variant>
 
-#include "core/model_spec.h"
-#include "core/plan.h"
-#include "core/program.h"
+#include "core/model/model_spec.h"
+#include "core/plan/plan.h"
+#include "core/program/program.h"
 #include "kernels/attention_ops.h"
 #include "kernels/tensor.h"
 

@@ -1,6 +1,6 @@
 #include "kernels/recurrence_records.h"
 
-#include "core/check.h"
+#include "core/base/check.h"
 
 namespace tpsim {
 namespace {

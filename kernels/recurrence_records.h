@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/block_shape.h"
-#include "core/program.h"
+#include "core/model/block_shape.h"
+#include "core/program/program.h"
 
 namespace tpsim {
 

@@ -9,8 +9,8 @@
 #include <initializer_list>
 #include <memory>
 
-#include "core/check.h"
-#include "core/dtype.h"
+#include "core/base/check.h"
+#include "core/base/dtype.h"
 
 namespace tpsim {
 

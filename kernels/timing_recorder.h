@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "core/op_times.h"
+#include "core/program/op_times.h"
 #include "kernels/device.h"
 
 namespace tpsim {

@@ -5,30 +5,30 @@
 //   const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch = 2048}, 10, {});
 //
 // Values are plain structs; functions are pure, keep no state and may run on several threads at
-// once. What can go wrong comes back as a Result (core/result.h): ask ok() before reading. Only a
-// bug of tpsim throws. docs/library.md has the tour and the CMake package.
+// once. What can go wrong comes back as a Result (core/base/result.h): ask ok() before reading.
+// Only a bug of tpsim throws. docs/library.md has the tour and the CMake package.
 #pragma once
 
 #include <string>
 
-#include "core/catalogue.h"
-#include "core/plan.h"
-#include "core/plan_json.h"
-#include "core/report.h"
-#include "core/result.h"
-#include "core/run_table.h"
-#include "core/scenario.h"
-#include "core/timeline.h"
-#include "plans/assumptions.h"
-#include "plans/campaign.h"
-#include "plans/open_inputs.h"
-#include "plans/search.h"
-#include "sim/load_scenario.h"
-#include "sim/simulate.h"
-#include "sim/validation.h"
-#include "stacks/launch_files.h"
-#include "stacks/log_check.h"
-#include "stacks/training_log.h"
+#include "campaigns/assumptions.h"
+#include "campaigns/campaign.h"
+#include "core/base/result.h"
+#include "core/plan/plan.h"
+#include "core/plan/report.h"
+#include "core/program/timeline.h"
+#include "core/scenario/catalogue.h"
+#include "core/scenario/plan_json.h"
+#include "core/scenario/scenario.h"
+#include "evidence/logs/log_check.h"
+#include "evidence/logs/training_log.h"
+#include "evidence/runs/run_table.h"
+#include "evidence/runs/validation.h"
+#include "frameworks/launch/launch_files.h"
+#include "plans/questions/open_inputs.h"
+#include "plans/search/search.h"
+#include "sim/step/load_scenario.h"
+#include "sim/step/simulate.h"
 
 namespace tpsim {
 

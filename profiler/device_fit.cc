@@ -4,8 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "kernels/checks/op_cases.h"
 #include "kernels/meta/meta_device.h"
-#include "kernels/op_cases.h"
 #include "profiler/samples.h"
 
 namespace tpsim {

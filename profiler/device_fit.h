@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/profile.h"
+#include "core/machine/profile.h"
 
 namespace tpsim {
 

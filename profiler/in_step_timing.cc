@@ -1,9 +1,9 @@
 #include "kernels/timing_recorder.h"
 #include "profiler/profiler.h"
 #include "ranks/modelled/modelled_world.h"
-#include "reference_model/process_groups.h"
-#include "reference_model/rank_model.h"
-#include "reference_model/tokens.h"
+#include "reference_model/parallel/process_groups.h"
+#include "reference_model/step/rank_model.h"
+#include "reference_model/training/tokens.h"
 
 namespace tpsim {
 namespace {

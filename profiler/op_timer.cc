@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/op_cases.h"
+#include "kernels/checks/op_cases.h"
 #include "profiler/samples.h"
 
 namespace tpsim {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/units.h"
+#include "core/base/units.h"
 #include "kernels/device.h"
 #include "profiler/load_meter.h"
 #include "profiler/rank_barrier.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <set>
 
-#include "kernels/op_check.h"
+#include "kernels/checks/op_check.h"
 #include "profiler/reduced_key.h"
 
 namespace tpsim {

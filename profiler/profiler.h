@@ -9,14 +9,14 @@
 #include <optional>
 #include <vector>
 
-#include "core/stack_spec.h"
+#include "core/software/stack_spec.h"
 #include "profiler/collective_timer.h"
 #include "profiler/load_meter.h"
 #include "profiler/op_timer.h"
 #include "profiler/rank_barrier.h"
 #include "profiler/samples.h"
 #include "ranks/world.h"
-#include "reference_model/rank_context.h"
+#include "reference_model/parallel/rank_context.h"
 
 namespace tpsim {
 

@@ -1,7 +1,7 @@
 // An op's key made small enough to be computed on the slow device in a moment.
 #pragma once
 
-#include "core/program.h"
+#include "core/program/program.h"
 
 namespace tpsim {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check.h"
-#include "core/packed.h"
+#include "core/base/check.h"
+#include "core/base/packed.h"
 
 namespace tpsim {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/profile.h"
+#include "core/machine/profile.h"
 
 namespace tpsim {
 
@@ -29,7 +29,7 @@ class Samples {
   // Durations of one rank's undisturbed steps; at least two say how much they vary.
   void add_steps(const std::vector<double>& seconds);
   void add(const Samples& other);
-  // All of it as bytes, for another process of this program (core/packed.h).
+  // All of it as bytes, for another process of this program (core/base/packed.h).
   std::string packed() const;
   static Samples unpacked(std::string_view bytes);
 

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "core/program.h"
+#include "core/program/program.h"
 #include "kernels/device.h"
 #include "kernels/tensor.h"
 

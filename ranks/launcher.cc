@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/leading_number.h"
+#include "core/base/leading_number.h"
 
 namespace tpsim {
 namespace {

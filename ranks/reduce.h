@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ranks/communicator.h"
 
 namespace tpsim {

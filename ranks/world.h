@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "ranks/communicator.h"
 
 namespace tpsim {

@@ -1,7 +1,7 @@
 // The label of what tests issue.
 #pragma once
 
-#include "core/label.h"
+#include "core/program/label.h"
 
 namespace tpsim::test {
 

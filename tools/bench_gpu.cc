@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/gpu_facts.h"
-#include "kernels/op_cases.h"
+#include "kernels/checks/op_cases.h"
+#include "kernels/cuda/runtime/cuda_device.h"
+#include "kernels/cuda/runtime/gpu_facts.h"
 
 namespace tpsim {
 namespace {

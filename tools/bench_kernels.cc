@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/checks/op_cases.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/op_cases.h"
 #include "ranks/threads/thread_world.h"
 
 namespace tpsim {

@@ -15,11 +15,11 @@
 #include <functional>
 #include <vector>
 
-#include "core/catalogue.h"
-#include "plans/enumerate.h"
-#include "plans/search.h"
-#include "sim/plan_bounds.h"
-#include "sim/step.h"
+#include "core/scenario/catalogue.h"
+#include "plans/search/enumerate.h"
+#include "plans/search/search.h"
+#include "sim/bounds/plan_bounds.h"
+#include "sim/step/step.h"
 
 namespace tpsim {
 namespace {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "gui/timeline_layout.h"
+#include "gui/views/timeline_layout.h"
 
 namespace tpsim::gui {
 namespace {

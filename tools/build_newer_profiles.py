@@ -6,7 +6,7 @@ samples of 8 bits.
   tools/build_newer_profiles.py --check    fails if a file differs from what would be written
 
 Of every table one shape in five, by its hash, stays out of profile and fits; some of those are
-written to tests/sim/held_out_newer.csv. Tables of 8 and 4 bits time the rounding of x with the
+written to tests/costs/held_out_newer.csv. Tables of 8 and 4 bits time the rounding of x with the
 product: it is taken off by the timed casts, as the simulator prices it apart.
 """
 

@@ -8,9 +8,9 @@ h100-sxm, h200 and all that came later are built by tools/build_newer_profiles.p
 there, members that no table holds (link, attention_speeds) stay as they are.
 
 A profile holds a thinned sample of matrix products and of flash attention, all collectives, and the
-constants of DeviceModel (core/profile.h). Rows are kept by the order of their hash: any width of the
+constants of DeviceModel (core/machine/profile.h). Rows are kept by the order of their hash: any width of the
 tables has samples in the profile and rows outside it, on which predictions can be judged. The
-constants of matrix products are those of the bound in sim/matmul_model.cc with the least mean
+constants of matrix products are those of the bound in costs/matmul_model.cc with the least mean
 |log error| on some of the rows kept, found by descent along one constant after the other. Some of the
 rows left out are written to tests/sim/held_out_*.csv, for the tests that judge predictions.
 
@@ -84,7 +84,7 @@ def order_of(key):
 
 
 class MatmulBound:
-    """The bound of sim/matmul_model.cc for forward products in bf16."""
+    """The bound of costs/matmul_model.cc for forward products in bf16."""
 
     def __init__(self, gpu):
         self.processors = gpu["device"]["processors"]
@@ -182,8 +182,8 @@ def report_fit(name, gpu, constants, held_out):
 
 def slowdown(use, clock):
     """What a clock of this share makes of a product that uses so much of the matrix units, as
-    sim/op_cost.h has it."""
-    exponent = 8  # kPowerExponent of sim/op_cost.cc
+    costs/op_cost.h has it."""
+    exponent = 8  # kPowerExponent of costs/op_cost.cc
     return (1 + use**exponent * (clock**-exponent - 1)) ** (1 / exponent)
 
 
@@ -214,7 +214,7 @@ def split_flash(gpu, rows):
 
 def flash_efficiency(gpu, samples):
     """Median share of the peak over wide shapes, causal attention counting half, with the ramp of
-    sim/flash_model.cc taken out."""
+    costs/flash_model.cc taken out."""
     peak = rate_in_units(gpu["device"]["matmul_peak"])
     shares = [2 * batch * heads * seq * seq * head_dim / seconds / peak * (seq + 600) / seq
               for (batch, seq, heads, _, head_dim), seconds in samples.items()

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/run_table.h"
-#include "sim/simulate.h"
-#include "sim/validation.h"
+#include "evidence/runs/run_table.h"
+#include "evidence/runs/validation.h"
+#include "sim/step/simulate.h"
 
 namespace tpsim {
 namespace {

@@ -33,5 +33,5 @@ page=$(mktemp --directory)
 trap 'rm -rf "$script" "$page"' EXIT
 "$tpsim" plan --model bloom-176b --gpus 384 --save "$page/plan.json" >/dev/null
 if "$tpsim" report "$page/plan.json" --html "$page/report.html"; then
-  python3 tests/gui/page_picture.py "$page/report.html" docs/gui-page.png
+  python3 tests/page/page_picture.py "$page/report.html" docs/gui-page.png
 fi

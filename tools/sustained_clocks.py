@@ -3,7 +3,7 @@
 
 The op samples of the profiles were timed with weights that nobody had filled, which draws less
 power. A second table timed the same shapes with random weights; the share of the burst rate that is
-left at full efficiency (`sustained_clock`, see sim/op_cost.h for the form) is fitted to the shapes
+left at full efficiency (`sustained_clock`, see costs/op_cost.h for the form) is fitted to the shapes
 that both have. Products below 8.6 GFLOP say nothing of clocks. Usage: tools/sustained_clocks.py"""
 import json
 import math

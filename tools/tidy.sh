@@ -10,7 +10,7 @@ if ! command -v run-clang-tidy >/dev/null; then
   echo "tools/tidy.sh: no clang-tidy; tools/install_packages.sh --dev installs it" >&2
   exit 4
 fi
-readonly folders='core|kernels|ranks|reference_model|profiler|sim|plans|stacks|gui|cli'
+readonly folders='core|kernels|ranks|reference_model|profiler|costs|sim|plans|campaigns|formats|frameworks|evidence|gui|page|cli'
 if [[ ${1:-} == --changed ]]; then
   shift
   if ! git rev-parse --quiet --verify HEAD~1 >/dev/null; then
@@ -18,7 +18,7 @@ if [[ ${1:-} == --changed ]]; then
     exit 0
   fi
   mapfile -t changed < <(git diff --name-only --diff-filter=AM HEAD~1 |
-    grep -E "^($folders)/.*\.cc$" | grep -Ev '^(kernels/cuda|ranks/nccl|gui/web)/' | head -n 40)
+    grep -E "^($folders)/.*\.cc$" | grep -Ev '^(kernels/cuda|ranks/nccl|page)/' | head -n 40)
   if ((${#changed[@]} == 0)); then
     echo "tools/tidy.sh: no source has changed"
     exit 0

@@ -61,7 +61,7 @@ STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", 
 # Sources of STRANGERS of which a stated value was chosen by a row of their own (decision 82).
 CHOSEN_BY_OWN_ROWS = ["torchtitan_a100"]
 # Models of moe_rows on whose rows a constant was judged, without a method that would do so without them: the host's
-# time for routing, and the bandwidth of scans (sim/scan_model.h).
+# time for routing, and the bandwidth of scans (costs/scan_model.h).
 JUDGED_MODELS = ["qwen3-30b-a3b", "nemotron-3-nano", "nemotron-h-56b"]
 # host.per_expert_forward in us, from which decision 67 takes the value of the least error.
 EXPERT_TIMES = [0, 30, 45, 60, 75, 90, 110]
@@ -168,7 +168,7 @@ def experts(binary, folder):
             f"{len(report['rows'])} rows are priced (the rest states no sizes). Three constants depend on rows of this "
             "table. `host.per_expert_forward` of nemo and megatron-core is fitted on the rows in 8 and 4 bits (decision 67). "
             "`host.per_routing_forward` was judged on three rows of qwen3-30b-a3b, named in the sources of both stacks. "
-            "The bandwidth of scans was judged on three rows of nemotron-3-nano and nemotron-h (sim/scan_model.h).\n\n"
+            "The bandwidth of scans was judged on three rows of nemotron-3-nano and nemotron-h (costs/scan_model.h).\n\n"
             "\"Left out\" is the error with `host.per_expert_forward` fitted on the rows of all other models. The row "
             "\"all, left out\" also omits the models on which the other two constants were judged.\n\n"
             "| model | rows | mean | bias | 90 % interval holds | left out: mean |\n|---|---|---|---|---|---|\n")

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/device.h"
 #include "kernels/memory_cache.h"

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/half_floats.h"
+#include "core/base/half_floats.h"
 
 namespace tpsim {
 namespace {

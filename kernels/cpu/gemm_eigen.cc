@@ -1,7 +1,7 @@
 // Matrix products by Eigen, whose headers every build has.
 #include <Eigen/Core>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "kernels/cpu/gemm.h"
 
 namespace tpsim {

@@ -2,7 +2,7 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "kernels/cpu/gemm.h"
 
 namespace tpsim {

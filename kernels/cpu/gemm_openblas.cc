@@ -1,6 +1,6 @@
 #include <cblas.h>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "kernels/cpu/gemm.h"
 
 namespace tpsim {

@@ -1,5 +1,5 @@
 // Operands of matrix products rounded to 8 bits as newer GPUs take them, on floats that hold the
-// rounded values: what a recipe (core/plan.h, Precision) does to numbers, without its speed.
+// rounded values: what a recipe (core/plan/plan.h, Precision) does to numbers, without its speed.
 #pragma once
 
 #include <cstdint>

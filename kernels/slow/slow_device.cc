@@ -1,6 +1,6 @@
 #include "kernels/slow/slow_device.h"
 
-#include "core/half_floats.h"
+#include "core/base/half_floats.h"
 
 namespace tpsim {
 

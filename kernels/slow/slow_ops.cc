@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "kernels/normal_stream.h"
 
 namespace tpsim {

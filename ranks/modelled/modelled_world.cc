@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/half_floats.h"
+#include "core/base/half_floats.h"
 #include "kernels/normal_stream.h"
 
 namespace tpsim {

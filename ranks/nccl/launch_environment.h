@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "ranks/launcher.h"
 
 namespace tpsim {

@@ -5,7 +5,7 @@
 #include <exception>
 #include <thread>
 
-#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/runtime/cuda_check.h"
 #include "ranks/world.h"
 
 namespace tpsim {

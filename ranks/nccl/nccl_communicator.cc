@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "kernels/cuda/cuda_check.h"
+#include "kernels/cuda/runtime/cuda_check.h"
 #include "ranks/world.h"
 
 namespace tpsim {

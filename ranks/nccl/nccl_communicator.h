@@ -11,7 +11,7 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/runtime/cuda_device.h"
 #include "ranks/communicator.h"
 #include "ranks/nccl/nccl_comm.h"
 

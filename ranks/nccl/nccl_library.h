@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "core/result.h"
-#include "kernels/cuda/shared_library.h"
+#include "core/base/result.h"
+#include "kernels/cuda/runtime/shared_library.h"
 
 namespace tpsim {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <thread>
 
-#include "kernels/cuda/cuda_check.h"
-#include "ranks/lone_world.h"
+#include "kernels/cuda/runtime/cuda_check.h"
+#include "ranks/meta/lone_world.h"
 #include "ranks/nccl/nccl_communicator.h"
 #include "ranks/nccl/nccl_watch.h"
 #include "ranks/nccl/rendezvous.h"

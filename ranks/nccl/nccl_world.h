@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/runtime/cuda_device.h"
 #include "ranks/nccl/launch_environment.h"
 #include "ranks/world.h"
 

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <thread>
 
-#include "core/files.h"
+#include "core/base/files.h"
 #include "ranks/nccl/socket.h"
 #include "ranks/nccl/text_server.h"
 

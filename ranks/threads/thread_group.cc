@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/check.h"
+#include "core/base/check.h"
 #include "ranks/world.h"
 
 namespace tpsim {

@@ -1,7 +1,7 @@
 // Ranks as threads of this process, for a run without mpirun.
 #pragma once
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "ranks/world.h"
 
 namespace tpsim {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 namespace tpsim::test {
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "core/json_document.h"
-#include "core/safetensors.h"
+#include "core/json/json_document.h"
+#include "core/json/safetensors.h"
 
 namespace tpsim::test {
 namespace {

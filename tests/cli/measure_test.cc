@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/json_document.h"
-#include "core/profile_json.h"
+#include "core/json/json_document.h"
+#include "core/machine/profile_json.h"
 
 namespace tpsim {
 namespace {

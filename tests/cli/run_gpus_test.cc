@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/cuda/gpu_facts.h"
+#include "kernels/cuda/runtime/cuda_device.h"
+#include "kernels/cuda/runtime/gpu_facts.h"
 #include "tests/cli/golden_runs.h"
 
 namespace tpsim::test {

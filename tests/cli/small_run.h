@@ -1,7 +1,7 @@
 // Predictions for tests of what is printed about them: round numbers, nothing simulated.
 #pragma once
 
-#include "core/report.h"
+#include "core/plan/report.h"
 
 namespace tpsim::test {
 

@@ -1,7 +1,7 @@
 // cuBLASLt's part that tpsim uses, on the host: strided-batched products of column-major matrices,
 // with sums in double, rounded once. Two algorithms are offered, which add in another order; the
 // second one fills the workspace that it asked for.
-#include "kernels/cuda/cublas_lt.h"
+#include "kernels/cuda/linear/cublas_lt.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

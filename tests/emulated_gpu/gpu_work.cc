@@ -14,16 +14,16 @@
 #include <string_view>
 #include <vector>
 
-#include "core/catalogue.h"
-#include "core/rank_layout.h"
-#include "kernels/cuda/cuda_device.h"
+#include "core/plan/rank_layout.h"
+#include "core/scenario/catalogue.h"
+#include "kernels/cuda/runtime/cuda_device.h"
 #include "ranks/meta/meta_communicator.h"
-#include "reference_model/block.h"
-#include "reference_model/embedding.h"
-#include "reference_model/head.h"
-#include "reference_model/optimizer.h"
-#include "reference_model/process_groups.h"
-#include "reference_model/transfers.h"
+#include "reference_model/layers/block.h"
+#include "reference_model/layers/embedding.h"
+#include "reference_model/layers/head.h"
+#include "reference_model/parallel/process_groups.h"
+#include "reference_model/parallel/transfers.h"
+#include "reference_model/step/optimizer.h"
 #include "tests/emulated_gpu/counts.h"
 
 namespace tpsim {

@@ -1,5 +1,5 @@
-// What the instructions of kernels/cuda/ptx.cuh do, on the host; takes that file's place. Lanes
-// hold elements as the PTX ISA says ("Matrix fragments for mma.m16n8k16", "ldmatrix").
+// What the instructions of kernels/cuda/tiles/ptx.cuh do, on the host; takes that file's place.
+// Lanes hold elements as the PTX ISA says ("Matrix fragments for mma.m16n8k16", "ldmatrix").
 #pragma once
 
 #include <cuda_bf16.h>

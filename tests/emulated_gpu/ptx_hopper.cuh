@@ -1,9 +1,9 @@
-// What the instructions of kernels/cuda/ptx_hopper.cuh do, on the host; takes that file's place.
-// Matrices lie where their descriptors say, bit by bit (PTX ISA, "Matrix descriptor format",
+// What the instructions of kernels/cuda/tiles/ptx_hopper.cuh do, on the host; takes that file's
+// place. Matrices lie where their descriptors say, bit by bit (PTX ISA, "Matrix descriptor format",
 // "Canonical layouts" of wgmma); products are done when they are waited for, not before.
 #pragma once
 
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/tiles/ptx.cuh"
 
 namespace tpsim {
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/cuda/cuda_device.h"
-#include "kernels/op_cases.h"
+#include "kernels/checks/op_cases.h"
+#include "kernels/cuda/runtime/cuda_device.h"
 #include "tests/emulated_gpu/counts.h"
 
 namespace tpsim {

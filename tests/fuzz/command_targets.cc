@@ -1,15 +1,15 @@
 // What users, launchers and other people's software say.
 #include <map>
 
-#include "cli/nsys_report.h"
-#include "cli/program.h"
-#include "cli/values.h"
-#include "core/stack_spec.h"
+#include "cli/commands/program.h"
+#include "cli/options/values.h"
+#include "core/software/stack_spec.h"
+#include "evidence/logs/log_check.h"
+#include "evidence/logs/nsys_report.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_files.h"
 #include "ranks/nccl/launch_environment.h"
-#include "sim/simulate.h"
-#include "stacks/config_files.h"
-#include "stacks/launch_files.h"
-#include "stacks/log_check.h"
+#include "sim/step/simulate.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/sim/small_scenario.h"
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/files.h"
-#include "core/safetensors.h"
-#include "reference_model/state_folder.h"
-#include "reference_model/tensor_store.h"
-#include "reference_model/tokens.h"
+#include "core/base/files.h"
+#include "core/json/safetensors.h"
+#include "reference_model/state/state_folder.h"
+#include "reference_model/state/tensor_store.h"
+#include "reference_model/training/tokens.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace tpsim::fuzz {

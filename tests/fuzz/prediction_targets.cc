@@ -2,14 +2,14 @@
 // step, categories to the peak.
 #include <cmath>
 
-#include "cli/report_json.h"
-#include "core/cluster_json.h"
-#include "core/json_document.h"
-#include "core/model_json.h"
-#include "core/profile_json.h"
-#include "core/stack_json.h"
-#include "plans/search.h"
-#include "sim/simulate.h"
+#include "cli/views/report_json.h"
+#include "core/json/json_document.h"
+#include "core/machine/cluster_json.h"
+#include "core/machine/profile_json.h"
+#include "core/model/model_json.h"
+#include "core/software/stack_json.h"
+#include "plans/search/search.h"
+#include "sim/step/simulate.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/sim/small_scenario.h"
 

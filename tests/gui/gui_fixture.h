@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "gui/windowless.h"
+#include "gui/window/windowless.h"
 
 namespace tpsim::gui {
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "kernels/checks/op_cases.h"
 #include "kernels/device.h"
-#include "kernels/op_cases.h"
 
 namespace tpsim::test {
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "tests/layers/folder_readmes.h"
 #include "tests/layers/header_names.h"
 
 namespace tpsim {
@@ -18,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up. "generated" holds what configuring wrote for `tpsim --version`.
-constexpr std::array<std::string_view, 15> kLayers = {
-    "core",      "kernels", "ranks",  "reference_model", "profiler",
-    "sim",       "plans",   "stacks", "library",         "gui",
-    "generated", "cli",     "python", "tools",           "tests"};
+constexpr std::array<std::string_view, 20> kLayers = {
+    "core",  "kernels",   "ranks",   "reference_model", "profiler", "costs",   "sim",
+    "plans", "campaigns", "formats", "frameworks",      "evidence", "library", "gui",
+    "page",  "generated", "cli",     "python",          "tools",    "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
@@ -41,6 +42,13 @@ std::optional<std::size_t> height_of(std::string_view layer) {
 
 std::string top_folder(const fs::path& path) { return path.begin()->string(); }
 
+// Folders whose READMEs say what they may include; tests, tools and what CMake writes may include
+// anything below them.
+bool has_readmes(std::string_view layer) {
+  constexpr std::array<std::string_view, 3> kFree = {"generated", "tools", "tests"};
+  return !contains(kFree, layer);
+}
+
 // Why a file of `layer` may not include "`header`"; empty when it may.
 std::string include_fault(const std::string& layer, const std::string& header) {
   const std::string from = top_folder(header);
@@ -54,7 +62,9 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   if (layer == "sim" && from == "profiler") {
     return "sim/ and profiler/ meet only in the profile file";
   }
-  const bool only_plans = layer == "sim" || layer == "plans" || layer == "stacks" || layer == "gui";
+  constexpr std::array<std::string_view, 9> kPlanning = {
+      "costs", "sim", "plans", "campaigns", "formats", "frameworks", "evidence", "gui", "page"};
+  const bool only_plans = contains(kPlanning, layer);
   for (const std::string_view device :
        {"kernels/cpu/", "kernels/cuda/", "ranks/threads/", "ranks/mpi/", "ranks/nccl/"}) {
     if (only_plans && header.starts_with(device)) {
@@ -64,13 +74,20 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   return "";
 }
 
+// "core/plan.h" of a line that includes it; empty for any other line.
+std::string quoted_include(const std::string& line) {
+  static const std::regex include(R"(^\s*#\s*include\s*\"([^\"]+)\")");
+  if (line.find('#') == std::string::npos) return "";  // most lines
+  std::smatch match;
+  return std::regex_search(line, match, include) ? match[1].str() : "";
+}
+
 std::string line_fault(const std::string& layer, const std::string& line) {
-  static const std::regex quoted_include(R"(^\s*#\s*include\s*\"([^\"]+)\")");
   static const std::regex json_include(R"(^\s*#\s*include\s*<nlohmann/)");
   static const std::regex feature_if(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*TPSIM_)");
   if (line.find('#') == std::string::npos) return "";  // most lines
-  std::smatch match;
-  if (std::regex_search(line, match, quoted_include)) return include_fault(layer, match[1]);
+  const std::string header = quoted_include(line);
+  if (!header.empty()) return include_fault(layer, header);
   if (layer != "core" && layer != "tests" && std::regex_search(line, json_include)) {
     return "JSON outside core/";
   }
@@ -106,11 +123,12 @@ bool is_passed_over(const fs::path& folder) {
 
 class Scan {
  public:
-  explicit Scan(fs::path root) : root_(std::move(root)) {}
+  explicit Scan(fs::path root) : root_(std::move(root)), readmes_(root_) {}
 
   std::vector<BrokenRule> broken() && {
     visit(root_);
     for (const fs::path& source : sources_) check_is_built(source);
+    for (auto& [path, fault] : readmes_.faults()) report(path, std::move(fault));
     return std::move(broken_);
   }
 
@@ -145,6 +163,7 @@ class Scan {
     const std::vector<std::string> lines = lines_of(root_ / path);
     for (std::size_t i = 0; i < lines.size(); ++i) {
       std::string fault = line_fault(layer, lines[i]);
+      if (fault.empty() && has_readmes(layer)) fault = readme_fault(path, lines[i]);
       if (!fault.empty()) report(path.generic_string() + ":" + std::to_string(i + 1), fault);
     }
     if (lines.size() > kLongestFile) {
@@ -156,6 +175,13 @@ class Scan {
     } else {
       sources_.push_back(path);
     }
+  }
+
+  // Asked for every line, so that a folder without includes needs a README too.
+  std::string readme_fault(const fs::path& path, const std::string& line) {
+    const std::string header = quoted_include(line);
+    const std::string folder = folder_of(path);
+    return readmes_.include_fault(folder, header.empty() ? path.generic_string() : header);
   }
 
   // Two headers that give one name to different things go unnoticed for as long as no source reads
@@ -191,6 +217,7 @@ class Scan {
   }
 
   fs::path root_;
+  FolderReadmes readmes_;
   std::vector<fs::path> sources_;
   std::map<std::string, fs::path> names_;  // of all headers -> the first that has it
   std::set<std::string> listed_;  // every word of every CMake file, as a path from the root

@@ -21,6 +21,8 @@ class PlantedTree {
           "const char* name_of(const Unit& unit);\n}  // namespace tpsim\n");
     plant("sim/price.cc", "#include <vector>\n#include \"core/units.h\"\n");
     plant("sim/CMakeLists.txt", "add_library(sim price.cc)\n");
+    plant("core/README.md", "May include: nothing.\n\nOpen first: `units.h`\n");
+    plant("sim/README.md", "May include: `core`\n\nOpen first: `price.cc`\n");
   }
   ~PlantedTree() { fs::remove_all(root_); }
   PlantedTree(const PlantedTree&) = delete;
@@ -58,17 +60,19 @@ TEST_CASE("every planted fault is found, and named with its place") {
   const Fault fault = GENERATE(values<Fault>({
       {"upward include", "core/a.h", "\n#include \"sim/price.h\"\n",
        "core/a.h:2: core/ includes \"sim/price.h\" from a folder above it"},
-      {"upward include by one step", "sim/a.h", "#include \"plans/search.h\"\n", "sim/a.h:1"},
+      {"upward include by one step", "sim/a.h", "#include \"plans/search/search.h\"\n",
+       "sim/a.h:1"},
       {"sideways include", "sim/a.h", "#include \"profiler/timer.h\"\n",
        "meet only in the profile"},
-      {"sideways include, the other way", "profiler/a.h", "#include \"sim/simulate.h\"\n",
+      {"sideways include, the other way", "profiler/a.h", "#include \"sim/step/simulate.h\"\n",
        "profiler/a.h:1"},
       {"computing device in the planner", "plans/a.h", "#include \"kernels/cpu/cpu_device.h\"\n",
        "needs a device"},
       {"include by a relative path", "core/a.h", "#include \"../sim/price.h\"\n",
        "not a path from the root"},
       {"include by bare name", "core/a.h", "#include \"units.h\"\n", "not a path from the root"},
-      {"include spelled with spaces", "core/a.h", "  #  include  \"cli/table.h\"\n", "core/a.h:1"},
+      {"include spelled with spaces", "core/a.h", "  #  include  \"cli/options/table.h\"\n",
+       "core/a.h:1"},
       {"JSON outside core", "sim/a.h", "#include <nlohmann/json.hpp>\n", "JSON outside core/"},
       {"feature macro", "sim/a.h", "#ifdef TPSIM_CUDA\n#endif\n", "sim/a.h:1: a feature"},
       {"vague folder", "sim/utils/a.h", "", "sim/utils: a folder name"},
@@ -83,6 +87,25 @@ TEST_CASE("every planted fault is found, and named with its place") {
       {"function that differs in names alone", "sim/a.h",
        "namespace tpsim {\nconst char* name_of(const Unit& u);\n}\n",
        "sim/a.h:2: tpsim::name_of(const Unit&) is in core/units.h too"},
+      {"folder without a README", "plans/a.h", "\n",
+       "plans/README.md: a folder of sources without"},
+      {"folder inside one without a README", "sim/step/a.h", "\n",
+       "sim/step/README.md: a folder of"},
+      {"include that the README does not list", "sim/a.h", "#include \"kernels/ops.h\"\n",
+       "sim/a.h:1: sim/README.md does not list kernels"},
+      {"README without a list", "core/README.md", "Open first: `units.h`\n",
+       "core/README.md: no line begins with \"May include:\""},
+      {"README that names no file", "core/README.md", "May include: nothing.\n",
+       "core/README.md: no line \"Open first:\""},
+      {"README that names a file that is gone", "core/README.md",
+       "May include: nothing.\nOpen first: `gone.h`\n", "core/README.md: gone.h is not a file"},
+      {"README that lists a folder that is gone", "core/README.md",
+       "May include: `gone`\nOpen first: `units.h`\n", "core/README.md: gone is not a folder"},
+      {"long README", "core/README.md",
+       "May include: nothing.\nOpen first: `units.h`\n" + std::string(14, '\n'),
+       "core/README.md: more than 15 lines"},
+      {"folders in a circle", "core/README.md", "May include: `sim`\nOpen first: `units.h`\n",
+       "the folders that it lists include it in turn"},
       {"source that only a comment names", "core/a.cc", "", "core/a.cc: no CMakeLists.txt"},
   }));
   const PlantedTree tree;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/half_floats.h"
+#include "core/base/half_floats.h"
 #include "kernels/normal_stream.h"
 #include "tests/test_label.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/result.h"
+#include "core/base/result.h"
 #include "kernels/device.h"
 #include "ranks/communicator.h"
 

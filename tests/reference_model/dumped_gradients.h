@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
+#include "core/json/safetensors.h"
 
 namespace tpsim::test {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "core/plan_settings.h"
+#include "core/plan/plan_settings.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/slow/slow_device.h"
 #include "ranks/threads/thread_world.h"
-#include "reference_model/training.h"
+#include "reference_model/training/training.h"
 #include "tests/reference_model/dumped_gradients.h"
 #include "tests/temporary_folder.h"
 

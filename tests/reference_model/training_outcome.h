@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model_json.h"
+#include "core/model/model_json.h"
 #include "tests/reference_model/expert_training.h"
 
 namespace tpsim::test {

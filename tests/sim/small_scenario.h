@@ -1,8 +1,8 @@
 // Small models and machines for tests: everything stated here, nothing read from data files.
 #pragma once
 
-#include "core/plan.h"
-#include "core/scenario.h"
+#include "core/plan/plan.h"
+#include "core/scenario/scenario.h"
 
 namespace tpsim::test {
 

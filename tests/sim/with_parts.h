@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/predict.h"
+#include "sim/step/predict.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim::test {

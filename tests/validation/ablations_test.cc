@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "core/catalogue.h"
-#include "sim/simulate.h"
+#include "core/scenario/catalogue.h"
+#include "sim/step/simulate.h"
 
 namespace tpsim {
 namespace {

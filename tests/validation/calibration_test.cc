@@ -1,5 +1,5 @@
 // Half of a table of measured runs, by every second line, calibrates; the other half is predicted.
-#include "stacks/calibration.h"
+#include "evidence/calibration/calibration.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
-#include "core/run_table.h"
-#include "sim/simulate.h"
-#include "sim/validation.h"
+#include "evidence/runs/run_table.h"
+#include "evidence/runs/validation.h"
+#include "sim/step/simulate.h"
 
 namespace tpsim {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/run_table.h"
-#include "sim/validation.h"
+#include "evidence/runs/run_table.h"
+#include "evidence/runs/validation.h"
 
 namespace tpsim {
 namespace {

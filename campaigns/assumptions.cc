@@ -1,0 +1,141 @@
+#include "campaigns/assumptions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "core/base/leading_number.h"
+#include "core/base/shipped_data.h"
+#include "core/base/text.h"
+#include "core/json/field_schema.h"
+#include "core/json/json_document.h"
+#include "core/json/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
+    {Assumption::kGpuPower, "gpu_power", "W", "drawn by one GPU", 1, 1e5},
+    {Assumption::kOtherPower, "other_power", "W", "host, network and storage, for each GPU", 0,
+     1e5},
+    {Assumption::kPue, "pue", "", "power of the building over that of its machines", 1, 10},
+    {Assumption::kCarbon, "carbon", "g/kWh", "CO2 equivalent of the grid", 0, 5000},
+    {Assumption::kPrice, "price", "USD/h", "one GPU", 0, 1e6},
+    {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of one node", 1, 1e9},
+    {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s", "all ranks writing a checkpoint",
+     1e-3, 1e6},
+    {Assumption::kRestartTime, "restart_time", "min", "from a failure to the next step", 0, 1e5},
+    {Assumption::kRepairTime, "repair_time", "h", "until a failed node is back", 0, 1e5},
+    {Assumption::kDowntime, "downtime", "h", "of the run, beside failing nodes", 0, 1e5},
+    {Assumption::kSpareNodes, "spare_nodes", "", "kept ready beside those of the plan", 0, 1e5,
+     true},
+}};
+
+// Without spare nodes they are chosen for the run: plan_campaign().
+template <class Io>
+void assumption_fields(Io& io, Assumptions& assumptions) {
+  io.format("tpsim-campaign/1");
+  io.text("name", assumptions.name);
+  for (const AssumptionRow& row : kRows) {
+    std::string text;
+    AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
+    io.object(
+        row.key,
+        [&](auto& inner) {
+          inner.text("value", text);
+          inner.text("source", value.source);
+          if constexpr (std::is_same_v<Io, FieldReader>) {
+            // The key is missing, which has been reported.
+            if (text.empty()) return;
+            const Result<double> parsed = parse_assumption(row, text);
+            if (parsed.ok()) {
+              value.value = *parsed;
+            } else {
+              inner.reject("value", parsed.error().message, parsed.error().hint);
+            }
+          }
+        },
+        row.assumption == Assumption::kSpareNodes ? kOptional : kRequired);
+  }
+}
+
+Error wrong_text(const AssumptionRow& row, std::string_view text) {
+  const std::string unit = *row.unit == '\0' ? "without a unit" : fmt::format("in {}", row.unit);
+  const auto typed = leading_number(text);
+  // A number alone lacks its unit only.
+  const bool usable = typed && typed->length == text.size() && typed->value >= row.least &&
+                      typed->value <= row.most;
+  const double example = usable ? typed->value : std::max(1.0, row.least);
+  return bad_input(fmt::format("'{}' is no number {}", text, unit), "",
+                   fmt::format("write it as \"{}\"", assumption_text(row, example)));
+}
+
+}  // namespace
+
+std::span<const AssumptionRow> assumption_rows() { return kRows; }
+
+const AssumptionRow& row_of(Assumption assumption) {
+  return kRows[static_cast<std::size_t>(assumption)];
+}
+
+Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {
+  const auto leading = leading_number(text);
+  if (!leading) return wrong_text(row, text);
+  const double value = leading->value;
+  std::string_view unit = text.substr(leading->length);
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit != row.unit) return wrong_text(row, text);
+  const bool whole = !row.whole || value == std::floor(value);
+  if (!(value >= row.least && value <= row.most) || !whole) {
+    return bad_input(fmt::format("{} is out of range: {} from {} to {}", text,
+                                 row.whole ? "a whole number" : "a number", row.least, row.most));
+  }
+  return value;
+}
+
+std::string assumption_text(const AssumptionRow& row, double value) {
+  return *row.unit == '\0' ? fmt::format("{}", value) : fmt::format("{} {}", value, row.unit);
+}
+
+JsonValue assumptions_schema() {
+  FieldSchema io;
+  Assumptions none;
+  assumption_fields(io, none);
+  return std::move(io).value();
+}
+
+Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return spec_from_json<Assumptions>(root, file, assumption_fields<FieldReader>);
+}
+
+Result<Assumptions> read_assumptions(const fs::path& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return spec_from_json<Assumptions>(root, path.string(), assumption_fields<FieldReader>);
+}
+
+std::vector<std::string> assumption_names(const Catalogue& catalogue) {
+  return stems_in(catalogue.directory() / "campaigns", ".json");
+}
+
+Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
+  const bool is_path =
+      name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
+  if (is_path) return fs::path(name_or_path);
+  const std::vector<std::string> names = assumption_names(catalogue);
+  TPSIM_TRY(const std::size_t index, choose("set of campaign assumptions", name_or_path,
+                                            std::span<const std::string>(names)));
+  return catalogue.directory() / "campaigns" / (names[index] + ".json");
+}
+
+Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
+  TPSIM_TRY(const fs::path path, find_assumptions(catalogue, name_or_path));
+  return read_assumptions(path);
+}
+
+}  // namespace tpsim

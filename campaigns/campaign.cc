@@ -1,0 +1,351 @@
+#include "campaigns/campaign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "plans/search/search.h"
+#include "sim/step/predict.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kNodeShortageRisk = 0.01;
+
+std::int64_t hosts_of(const ClusterSpec& cluster, const Plan& plan) {
+  return (gpu_count(plan) + host_size(cluster) - 1) / host_size(cluster);
+}
+
+std::int64_t nodes_of(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t node = node_size(cluster, gpu_count(plan));
+  return (gpu_count(plan) + node - 1) / node;
+}
+
+Plan with_batch(Plan plan, std::int64_t global_batch) {
+  plan.global_batch = global_batch;
+  return plan;
+}
+
+Status check_request(const Scenario& scenario, const Plan& plan, const CampaignRequest& request) {
+  TPSIM_TRY_STATUS(check_plan(scenario, plan));
+  TPSIM_TRY_STATUS(validate(request.ramp, plan.global_batch));
+  const double samples = request.tokens / static_cast<double>(scenario.model.seq);
+  if (!(samples >= 1 && samples < 1e15)) {
+    return bad_input(fmt::format("{} tokens make no campaign", request.tokens), "--tokens",
+                     fmt::format("a sequence has {}", scenario.model.seq));
+  }
+  return Ok{};
+}
+
+// Fills phases, the times of their steps, and the predicted step with its interval.
+Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                 Campaign& campaign) {
+  LayerPricer pricer(scenario);
+  PlannedRun run{plan, {}};
+  TPSIM_TRY(run.predicted, predict(pricer, plan));
+  if (request.widen) request.widen(run);
+  const Prediction& full = run.predicted;
+  campaign.predicted_step = full.step;
+  campaign.step = request.step > Seconds() ? request.step : full.step;
+  // A measured step corrects the predictions of the ramp's smaller batches by its own error.
+  const double scale = campaign.step / full.step;
+  const auto samples = static_cast<std::int64_t>(
+      std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
+  campaign.phases = ramp_phases(request.ramp, plan.global_batch, samples);
+  for (const RampPhase& phase : campaign.phases) {
+    const Plan smaller = with_batch(plan, phase.global_batch);
+    const Status legal = check_plan(scenario, smaller);
+    if (!legal.ok()) {
+      Error error = legal.error();
+      error.message = fmt::format("the ramp's batch of {}: {}", phase.global_batch, error.message);
+      error.where = "--ramp";
+      return error;
+    }
+    Seconds step = full.step;
+    if (phase.global_batch != plan.global_batch) {
+      TPSIM_TRY(const Prediction other, predict(pricer, smaller));
+      step = other.step;
+    }
+    campaign.phase_steps.push_back(step * scale);
+    campaign.time.steps += static_cast<double>(phase.steps) * campaign.phase_steps.back();
+  }
+  const bool predicted = request.step <= Seconds();
+  campaign.wall_low = predicted ? campaign.time.steps * (full.step_low / full.step) : Seconds();
+  campaign.wall_high = predicted ? campaign.time.steps * (full.step_high / full.step) : Seconds();
+  return Ok{};
+}
+
+// Every GPU copies its own part to its host: replicas share the state out under ZeRO, else one of
+// them has it all. Copies of all GPUs of a host run at once over links of their own.
+Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
+  const std::int64_t parts = gpu_count(plan) / (plan.zero == 0 ? plan.degrees.dp : 1);
+  return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
+}
+
+// Checkpoints beside the training must be written before the next one is due, and lie in the
+// hosts' memory until then.
+Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
+                   std::int64_t hosts) {
+  const Bytes share = checkpoints.size / static_cast<double>(hosts);
+  if (share > host.memory) {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("a host has {} for the {} of its part of an async checkpoint",
+                             to_string(host.memory), to_string(share)),
+                 "--checkpoint", "write them with --checkpoint sync"};
+  }
+  if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
+    return bad_input(fmt::format("an async checkpoint is due every {} and takes {} to write",
+                                 to_string(checkpoints.interval), to_string(checkpoints.write)),
+                     "--checkpoint-every", "take a longer interval, or faster storage");
+  }
+  return Ok{};
+}
+
+Status add_checkpoints(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                       const Assumptions& assumed, Campaign& campaign) {
+  CampaignCheckpoints& checkpoints = campaign.checkpoints;
+  const HostSpec& host = scenario.cluster.host;
+  const bool async = request.checkpoints == CheckpointKind::kAsync;
+  checkpoints.size = checkpoint_size(scenario.model, plan);
+  checkpoints.write =
+      checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
+  checkpoints.stop = checkpoints.write;
+  if (async) {
+    checkpoints.stop = std::min(copy_to_hosts(checkpoints.size, plan, host), checkpoints.write);
+  }
+  // One is written before the next is due.
+  const Seconds least = checkpoints.write - checkpoints.stop;
+  checkpoints.best = std::max(best_interval(checkpoints.stop, campaign.mtbf), least);
+  checkpoints.young = young_interval(checkpoints.stop, campaign.mtbf);
+  checkpoints.daly = daly_interval(checkpoints.stop, campaign.mtbf);
+  const Seconds wanted =
+      request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.best;
+  // Never longer than the run, and never shorter than a step.
+  checkpoints.interval =
+      std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
+  checkpoints.steps = std::max<std::int64_t>(1, std::llround(checkpoints.interval / campaign.step));
+  const bool only_one = checkpoints.interval >= campaign.time.steps;
+  return async && !only_one ? check_async(checkpoints, host, campaign.nodes) : Status(Ok{});
+}
+
+FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed) {
+  FailureModel model;
+  model.work = campaign.time.steps;
+  model.interval = campaign.checkpoints.interval;
+  model.write = campaign.checkpoints.stop;
+  model.behind = campaign.checkpoints.write - campaign.checkpoints.stop;
+  model.restart = Seconds(assumed[Assumption::kRestartTime] * 60);
+  model.mtbf = campaign.mtbf;
+  return model;
+}
+
+// Neither the numbers nor their computation may run away: a run that gets on a hundred times slower
+// than without failures is no plan, and replays take their time for each failure.
+Status check_failures(const FailureModel& model, const CampaignRequest& request) {
+  constexpr double kMostSlowdown = 100;
+  constexpr double kMostFailures = 1e8;  // of all replays: some seconds
+  if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("the run would hardly get on: {} pass between checkpoints, {} to start again, "
+                    "and a node fails every {}",
+                    to_string(model.interval + model.write), to_string(model.restart),
+                    to_string(model.mtbf)),
+        "", "write checkpoints faster or more often, start faster, or take better nodes"};
+  }
+  const double failures = expected_wall(model) / model.mtbf;
+  if (failures * static_cast<double>(request.replays) > kMostFailures) {
+    return bad_input(fmt::format("{} replays with about {:.0f} failures each take too long",
+                                 request.replays, failures),
+                     "--replays",
+                     fmt::format("{:.0f} at most", std::max(2.0, kMostFailures / failures)));
+  }
+  return Ok{};
+}
+
+// Hosts of the nodes that the plan leaves alone.
+std::int64_t nodes_left(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t left = std::max<std::int64_t>(0, cluster.nodes - nodes_of(cluster, plan));
+  return left * (cluster.gpus_per_node / host_size(cluster));
+}
+
+// The number of spare nodes with which the run costs least, or hardly ever waits. Tried from none
+// upwards until three more have only cost more: the cost falls while nodes are short, then rises.
+std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& model, Seconds repair,
+                              const CampaignRequest& request, std::int64_t most) {
+  constexpr std::int64_t kPlayed = 300;  // campaigns for each number: enough to tell
+  constexpr double kHardlyEver = 1e-3;   // of the run
+  constexpr std::int64_t kPatience = 3;
+  const std::int64_t played = std::min(request.replays, kPlayed);
+  std::int64_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t spare = 0; spare <= most && spare <= best + kPatience; ++spare) {
+    const Replays replays = replay_campaigns(model, {spare, repair}, played, request.seed);
+    const Seconds wall = expected_wall(model) + replays.waiting;
+    const bool by_time = request.spares_for == SparesFor::kTime;
+    if (by_time && replays.waiting < kHardlyEver * wall) return spare;
+    // By time the patience never ends: most nodes may be needed before the run stops waiting.
+    const double cost = by_time ? -static_cast<double>(spare)
+                                : wall.value() * static_cast<double>(campaign.nodes + spare);
+    if (cost < least) {
+      least = cost;
+      best = spare;
+    }
+  }
+  return best;
+}
+
+// Those of the assumptions where they are stated, else chosen; no more than the cluster has left.
+void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const FailureModel& model,
+                        Seconds repair, const CampaignRequest& request, const Assumptions& assumed,
+                        Campaign& campaign) {
+  const std::int64_t left = nodes_left(cluster, plan);
+  const AssumedValue& stated = assumed.values[static_cast<std::size_t>(Assumption::kSpareNodes)];
+  campaign.spare_nodes = static_cast<std::int64_t>(stated.value);
+  campaign.spare_nodes_source = stated.source;
+  if (stated.source.empty()) {
+    campaign.spare_nodes = best_spare_nodes(campaign, model, repair, request, left);
+    campaign.spare_nodes_source = request.spares_for == SparesFor::kTime
+                                      ? "chosen: the run hardly ever waits"
+                                      : "chosen: least money, spare nodes paid for";
+  }
+  const bool capped = campaign.spare_nodes > left;
+  const bool took_all = stated.source.empty() && left > 0 && campaign.spare_nodes == left;
+  if (capped || took_all) {
+    campaign.spare_nodes = left;
+    campaign.spare_nodes_source = fmt::format("all that {} has beside the plan's", cluster.name);
+  }
+}
+
+Status add_failures(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
+                    const Assumptions& assumed, Campaign& campaign) {
+  const FailureModel model = failure_model(campaign, assumed);
+  TPSIM_TRY_STATUS(check_failures(model, request));
+  const Seconds repair(assumed[Assumption::kRepairTime] * kHour);
+  settle_spare_nodes(scenario.cluster, plan, model, repair, request, assumed, campaign);
+  const SpareNodes endless{std::numeric_limits<std::int64_t>::max(), repair};
+  campaign.unlimited = replay_campaigns(model, endless, request.replays, request.seed);
+  campaign.replays =
+      replay_campaigns(model, {campaign.spare_nodes, repair}, request.replays, request.seed);
+  campaign.spare_nodes_wanted = spare_nodes_for(repair, campaign.mtbf, kNodeShortageRisk);
+  campaign.checkpoints.count = checkpoint_count(model);
+
+  CampaignTime& time = campaign.time;
+  time.checkpoints = static_cast<double>(campaign.checkpoints.count) * model.write;
+  time.failures = expected_wall(model) - time.steps - time.checkpoints;
+  time.waiting = campaign.replays.waiting;
+  time.downtime = Seconds(assumed[Assumption::kDowntime] * kHour);
+  // The interval of the steps, with everything else in proportion.
+  const auto scaled = [&](Seconds steps) {
+    return steps > Seconds() ? (time.wall() - time.downtime) * (steps / time.steps) + time.downtime
+                             : time.wall();
+  };
+  campaign.wall_low = scaled(campaign.wall_low);
+  campaign.wall_high = scaled(campaign.wall_high);
+  return Ok{};
+}
+
+CampaignCost cost_of(const Campaign& campaign, std::int64_t gpus_per_host,
+                     const Assumptions& assumed) {
+  const double hours = campaign.time.wall().value() / kHour;
+  const auto spare_gpus = static_cast<double>(campaign.spare_nodes * gpus_per_host);
+  CampaignCost cost;
+  cost.gpu_hours = hours * static_cast<double>(campaign.gpus);
+  cost.reserved_hours = cost.gpu_hours + hours * spare_gpus;
+  const double spare_hours = cost.reserved_hours - cost.gpu_hours;
+  const double gpu_kw = assumed[Assumption::kGpuPower] / 1000;
+  const double other_kw = assumed[Assumption::kOtherPower] / 1000;
+  const double pue = assumed[Assumption::kPue];
+  cost.gpu_kwh = cost.gpu_hours * gpu_kw;
+  cost.total_kwh = (cost.gpu_kwh + cost.gpu_hours * other_kw) * pue;
+  cost.reserved_gpu_kwh = cost.gpu_kwh + spare_hours * kIdleDraw * gpu_kw;
+  cost.reserved_total_kwh = (cost.reserved_gpu_kwh + cost.reserved_hours * other_kw) * pue;
+  const double tonnes_per_kwh = assumed[Assumption::kCarbon] / 1e6;
+  cost.gpu_co2_t = cost.gpu_kwh * tonnes_per_kwh;
+  cost.total_co2_t = cost.total_kwh * tonnes_per_kwh;
+  cost.reserved_gpu_co2_t = cost.reserved_gpu_kwh * tonnes_per_kwh;
+  cost.reserved_total_co2_t = cost.reserved_total_kwh * tonnes_per_kwh;
+  cost.usd_run = cost.gpu_hours * assumed[Assumption::kPrice];
+  cost.usd = cost.reserved_hours * assumed[Assumption::kPrice];
+  return cost;
+}
+
+SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
+  SearchSpace space = space_around(plan);
+  space.gpus = gpus;
+  for (const SettingRow& row : setting_rows()) {
+    // Degrees and batches change with the GPUs; all else stays.
+    const bool stays = row.role == SettingRole::kVariant || row.kind == SettingKind::kWord;
+    if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
+  }
+  if (plan.recompute == Recompute::kBlocks) {
+    space.asked[Setting::kRecomputeBlocks] = {plan.recompute_blocks};
+  }
+  return space;
+}
+
+}  // namespace
+
+Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t left = nodes_left(cluster, plan);
+  if (spare <= left) return Ok{};
+  return bad_input(fmt::format("{} are more than the {} that {} has beside the plan's", spare, left,
+                               cluster.name),
+                   "", fmt::format("from 0 to {}", left));
+}
+
+Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
+                               const CampaignRequest& request, const Assumptions& assumptions) {
+  TPSIM_TRY_STATUS(check_request(scenario, plan, request));
+  Campaign campaign;
+  campaign.gpus = gpu_count(plan);
+  campaign.nodes = hosts_of(scenario.cluster, plan);
+  campaign.mtbf =
+      Seconds(assumptions[Assumption::kNodeMtbf] * kHour / static_cast<double>(campaign.nodes));
+  TPSIM_TRY_STATUS(add_steps(scenario, plan, request, campaign));
+  TPSIM_TRY_STATUS(add_checkpoints(scenario, plan, request, assumptions, campaign));
+  TPSIM_TRY_STATUS(add_failures(scenario, plan, request, assumptions, campaign));
+  campaign.cost = cost_of(campaign, host_size(scenario.cluster), assumptions);
+  return campaign;
+}
+
+Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
+                                      std::int64_t most_lost,
+                                      const std::function<void(double)>& progress) {
+  const std::int64_t nodes = nodes_of(scenario.cluster, plan);
+  const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
+  if (most_lost < 1 || most_lost >= nodes) {
+    return bad_input(fmt::format("{} of {} nodes cannot be lost", most_lost, nodes), "--lost-nodes",
+                     nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node");
+  }
+  const auto least_for = [&](std::int64_t lost) {
+    return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
+  };
+  // One search for each number of nodes serves all rows of the table.
+  const std::int64_t least = least_for(most_lost);
+  std::vector<std::vector<PlannedRun>> found(static_cast<std::size_t>(nodes));  // by nodes used
+  for (std::int64_t used = nodes - 1; used >= least; --used) {
+    const SearchSpace space = space_like(plan, used * node);
+    TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
+    found[static_cast<std::size_t>(used)] = std::move(result.plans);
+    if (progress) progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
+  }
+  std::vector<Replanned> table;
+  for (std::int64_t lost = 1; lost <= most_lost; ++lost) {
+    Replanned row{lost, {}};
+    for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
+      const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
+      if (plans.empty()) continue;
+      const bool better =
+          row.best.empty() || plans.front().predicted.step < row.best.front().predicted.step;
+      if (better) row.best = {plans.front()};
+    }
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,179 @@
+// Measured steps of `calibrate`: rows of run tables, and logs of plans.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+
+#include "cli/options/answers.h"
+#include "cli/options/calibrate.h"
+#include "cli/options/inputs.h"
+#include "cli/options/values.h"
+#include "core/base/text.h"
+#include "core/scenario/plan_json.h"
+#include "evidence/runs/run_table.h"
+
+namespace tpsim::cli {
+
+std::string file_names(const std::vector<std::string>& files) {
+  return joined_text(files, ", ", [](const std::string& file) {
+    return std::filesystem::path(file).filename().string();
+  });
+}
+
+namespace {
+
+// Names of the stacks and clusters that the rows ran on, as they can be loaded again.
+struct Owners {
+  std::set<std::string> stacks, clusters;
+};
+
+Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& inputs,
+                Owners& owners) {
+  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(file));
+  for (const PublishedRun& run : runs) {
+    const RunOutcome outcome = predict_run(loader, run);
+    const bool timed = outcome.predicted && outcome.measured_step_s && outcome.outcome == "ok";
+    if (!timed || !outcome.skipped_because.empty()) {
+      inputs.skipped.push_back(fmt::format(
+          "{}: {}", run.id, outcome.skipped_because.empty() ? "no time" : outcome.skipped_because));
+      continue;
+    }
+    TPSIM_TRY(RunSetup setup, loader.setup(run));
+    owners.stacks.insert(outcome.stack);
+    owners.clusters.insert(outcome.cluster);
+    inputs.steps.push_back({run.id, std::move(setup.scenario), std::move(setup.applied_parts),
+                            std::move(setup.plan), Seconds(*outcome.measured_step_s)});
+  }
+  return Ok{};
+}
+
+// One file is written, so the rows must be of one.
+Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
+                               const std::set<std::string>& names) {
+  if (arguments.has(opt)) return *arguments[opt];
+  if (names.size() == 1) return *names.begin();
+  return option_error(opt, fmt::format("the rows are of several: {}", fmt::join(names, ", ")),
+                      fmt::format("a table of one of them, or leave out {}", row_of(save).name));
+}
+
+Status load_owners(const Arguments& arguments, const Owners& owners, CalibrationInputs& inputs) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  const bool saves = arguments.has(Opt::kSaveStack) || arguments.has(Opt::kSaveCluster);
+  if (arguments.has(Opt::kSaveStack) || !saves || owners.stacks.size() == 1) {
+    TPSIM_TRY(inputs.stack_path,
+              only_owner(arguments, Opt::kStack, Opt::kSaveStack, owners.stacks));
+    TPSIM_TRY(inputs.stack, catalogue.load_stack(inputs.stack_path));
+  }
+  if (arguments.has(Opt::kSaveCluster) || !saves || owners.clusters.size() == 1) {
+    TPSIM_TRY(inputs.cluster_path,
+              only_owner(arguments, Opt::kCluster, Opt::kSaveCluster, owners.clusters));
+    TPSIM_TRY(inputs.cluster, catalogue.load_cluster(inputs.cluster_path));
+  }
+  return Ok{};
+}
+
+// A log and what it is held against.
+struct PlannedLog {
+  std::string path;
+  std::optional<PlanFile> plan;  // none where the log prints its arguments
+};
+
+bool is_plan_file(const std::string& path) {
+  return path.ends_with(".json") && read_plan(path).ok();
+}
+
+Error no_plan(const std::string& log) {
+  return bad_input("says no layout: which plan did it run?", log,
+                   "name the plan file behind the log or trace, or --plan for all");
+}
+
+// "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
+Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
+  std::vector<PlannedLog> logs;
+  for (const std::string& file : arguments.words()) {
+    if (!is_plan_file(file)) {
+      logs.push_back({file, std::nullopt});
+      continue;
+    }
+    if (logs.empty()) return bad_input("is a plan without a log before it", file);
+    TPSIM_TRY(logs.back().plan, read_plan(file));
+  }
+  if (const auto& path = arguments[Opt::kPlanFile]) {
+    for (PlannedLog& one : logs) {
+      if (one.plan) continue;
+      TPSIM_TRY(one.plan, read_plan(*path));
+    }
+  }
+  return logs;
+}
+
+Result<PlanFile> plan_of(const Arguments& arguments, const PlannedLog& one, const OpenedLog& log) {
+  if (one.plan) return *one.plan;
+  TPSIM_TRY(auto printed, plan_printed_in_log(arguments, log));
+  if (!printed) return no_plan(one.path);
+  return *std::move(printed);
+}
+
+// `first` is opened already: standard input cannot be read again.
+Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const OpenedLog& first) {
+  TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
+  CalibrationInputs inputs;
+  Owners owners;
+  std::vector<std::string> names;
+  for (const PlannedLog& log : logs) {
+    TPSIM_TRY(const OpenedLog opened, open_same_software(first, log.path));
+    TPSIM_TRY(const PlanFile plan, plan_of(arguments, log, opened));
+    TPSIM_TRY(CheckedLog checked, check_log_answer(arguments, opened, plan));
+    names.push_back(log.path);
+    if (!checked.check.is_sound) {
+      inputs.skipped.push_back(log.path + ": its run is not sound");
+      continue;
+    }
+    if (!checked.check.is_possible) {
+      inputs.skipped.push_back(log.path + ": its steps are faster than its GPUs' peak");
+      continue;
+    }
+    owners.stacks.insert(checked.named.stack);
+    owners.clusters.insert(checked.named.cluster);
+    inputs.steps.push_back({std::filesystem::path(log.path).filename().string(),
+                            std::move(checked.named.scenario), std::move(checked.named.parts),
+                            plan.plan, checked.check.measured});
+  }
+  if (inputs.steps.empty()) {
+    return bad_input("no log can be learned from", "", inputs.skipped.front());
+  }
+  TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
+  inputs.of = fmt::format("{} {} ({})", inputs.steps.size(),
+                          inputs.steps.size() == 1 ? "log" : "logs", file_names(names));
+  return inputs;
+}
+
+Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
+  TPSIM_TRY(RunLoader loader, run_loader(arguments));
+  CalibrationInputs inputs;
+  Owners owners;
+  const std::vector<std::string> files = arguments.words();
+  for (const std::string& file : files) TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
+  if (inputs.steps.empty()) {
+    return bad_input("no row can be priced", arguments.positional,
+                     inputs.skipped.empty() ? "it has no rows" : inputs.skipped.front());
+  }
+  TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
+  inputs.of = fmt::format("{} {} of {}", inputs.steps.size(),
+                          inputs.steps.size() == 1 ? "row" : "rows", file_names(files));
+  return inputs;
+}
+
+}  // namespace
+
+bool are_tables(const Arguments& arguments) {
+  if (!arguments.positional.ends_with(".csv") || arguments.has(Opt::kPlanFile)) return false;
+  return arguments.more.empty() || !is_plan_file(arguments.more.front());
+}
+
+Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,
+                                             const std::optional<OpenedLog>& first) {
+  return first ? inputs_of_logs(arguments, *first) : inputs_of_tables(arguments);
+}
+
+}  // namespace tpsim::cli

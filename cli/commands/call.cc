@@ -1,0 +1,241 @@
+#include "cli/commands/call.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/commands/commands.h"
+#include "core/base/text.h"
+#include "core/json/json_document.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr const char* kWhere = "request";
+
+std::string_view word_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kBug: return "bug";
+    case ErrorKind::kBadInput: return "bad_input";
+    case ErrorKind::kDoesNotFit: return "does_not_fit";
+    case ErrorKind::kMissing: return "missing";
+    case ErrorKind::kInterrupted: return "interrupted";
+    case ErrorKind::kTerminated: return "terminated";
+  }
+  throw BugError("an error of no kind");
+}
+
+JsonValue error_json(const Error& error) {
+  return json_object({{"kind", word_of(error.kind)},
+                      {"exit_code", static_cast<int>(error.kind)},
+                      {"text", to_string(error)},
+                      {"message", error.message},
+                      {"where", error.where},
+                      {"hint", error.hint}});
+}
+
+Result<std::string> text_of(const JsonMember& member) {
+  if (const auto* text = member.value.as<std::string>()) return *text;
+  return bad_input(fmt::format("'{}' is {}, not text", member.key, kind_of(member.value)), kWhere);
+}
+
+Status read_options(const JsonValue& value, CallRequest& request) {
+  const auto* members = value.as<JsonValue::Object>();
+  if (members == nullptr) {
+    return bad_input(fmt::format("'options' is {}, not an object", kind_of(value)), kWhere);
+  }
+  for (const JsonMember& member : *members) {
+    TPSIM_TRY(request.options[member.key], text_of(member));
+  }
+  return Ok{};
+}
+
+Result<CallRequest> request_of(const JsonValue& document) {
+  static const std::vector<std::string_view> kKeys = {"format", "call", "options", "plan", "path"};
+  const auto* members = document.as<JsonValue::Object>();
+  if (members == nullptr) {
+    return bad_input(fmt::format("is {}, not an object", kind_of(document)), kWhere);
+  }
+  const JsonValue* format = document.find("format");
+  const auto* written = format == nullptr ? nullptr : format->as<std::string>();
+  if (written == nullptr || *written != kRequestFormat) {
+    return bad_input("the format is not known", kWhere,
+                     fmt::format("write \"format\": \"{}\"", kRequestFormat));
+  }
+  CallRequest request;
+  for (const JsonMember& member : *members) {
+    TPSIM_TRY(const std::size_t key, choose("key", member.key, kKeys));
+    if (member.value.is_null()) continue;
+    const std::string_view name = kKeys[key];
+    if (name == "options") TPSIM_TRY_STATUS(read_options(member.value, request));
+    if (name == "call" || name == "path") {
+      TPSIM_TRY(std::string text, text_of(member));
+      (name == "call" ? request.call : request.path.emplace()) = std::move(text);
+    }
+    if (name == "plan") {
+      const auto* text = member.value.as<std::string>();
+      request.plan = text != nullptr ? *text : to_text(member.value);
+    }
+  }
+  return request;
+}
+
+// An error where a call lacks what it needs, or is given what it does not take.
+Status check_input(const CallRow& row, std::string_view key, CallRow::Input wanted, bool is_given) {
+  if (is_given && wanted == CallRow::Input::kNone) {
+    return bad_input(fmt::format("takes no '{}'", key), std::string(row.name));
+  }
+  if (!is_given && wanted == CallRow::Input::kNeeds) {
+    return bad_input(fmt::format("needs a '{}'", key), std::string(row.name));
+  }
+  return Ok{};
+}
+
+Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
+  Arguments arguments;
+  if (row.command) arguments.command = *row.command;
+  arguments.positional = request.path.value_or("");
+  const std::vector<CallKeyword> keywords =
+      row.command ? call_keywords(*row.command) : std::vector<CallKeyword>();
+  for (const auto& [name, text] : request.options) {
+    const CallKeyword* found = nullptr;
+    std::vector<std::string_view> names;
+    for (const CallKeyword& keyword : keywords) {
+      names.push_back(keyword.name);
+      if (keyword.name == name) found = &keyword;
+    }
+    if (found == nullptr) {
+      return bad_input(fmt::format("takes no {}", name), std::string(row.name),
+                       meant(nearest(name, names)));
+    }
+    if (found->value.empty() && !text.empty()) {
+      return bad_input(fmt::format("{} is a switch: its text is empty", name),
+                       std::string(row.name), "leave it out to switch it off");
+    }
+    arguments.set(found->opt, text);
+  }
+  return arguments;
+}
+
+Result<CallAnswer> answer_of(std::string_view text, const std::function<void(double)>& progress) {
+  TPSIM_TRY(const JsonValue document, parse_json(text, kWhere));
+  TPSIM_TRY(CallRequest request, request_of(document));
+  request.progress = progress;
+  std::vector<std::string_view> names;
+  for (const CallRow& row : call_rows()) names.push_back(row.name);
+  TPSIM_TRY(const std::size_t index, choose("call", request.call, names));
+  const CallRow& row = call_rows()[index];
+  TPSIM_TRY_STATUS(check_input(row, "plan", row.plan, request.plan.has_value()));
+  TPSIM_TRY_STATUS(check_input(row, "path", row.path, request.path.has_value()));
+  TPSIM_TRY(const Arguments arguments, arguments_of(row, request));
+  return row.answer(arguments, request);
+}
+
+JsonValue answer_document(Result<CallAnswer> answer) {
+  JsonValue document = json_object({{"format", kAnswerFormat}});
+  if (!answer.ok()) return document.set("error", error_json(answer.error()));
+  document.set("answer", std::move(answer->document));
+  return document.set("files", json_array(answer->files));
+}
+
+// Lines of a descriptor. A line beyond what a JSON document may have is cut there, which the parser
+// then refuses.
+class LineReader {
+ public:
+  explicit LineReader(int descriptor) : descriptor_(descriptor) {}
+
+  // Nothing at the end of the input.
+  Result<std::optional<std::string>> next() {
+    std::string line;
+    bool has_begun = false;
+    while (true) {
+      if (at_ == filled_) TPSIM_TRY_STATUS(fill());
+      if (filled_ == 0) return has_begun ? std::optional(std::move(line)) : std::nullopt;
+      has_begun = true;
+      const char* begin = buffer_.data() + at_;
+      const auto* end = static_cast<const char*>(std::memchr(begin, '\n', filled_ - at_));
+      const std::size_t length = end != nullptr ? end - begin : filled_ - at_;
+      line.append(begin, std::min(length, kMostJsonBytes + 1 - line.size()));
+      at_ += length + (end != nullptr ? 1 : 0);
+      if (end != nullptr) return std::optional(std::move(line));
+    }
+  }
+
+ private:
+  Status fill() {
+    ssize_t count = 0;
+    do {
+      count = ::read(descriptor_, buffer_.data(), buffer_.size());
+    } while (count < 0 && errno == EINTR);
+    if (count < 0) {
+      return bad_input(fmt::format("cannot read: {}", std::strerror(errno)), "standard input");
+    }
+    at_ = 0;
+    filled_ = static_cast<std::size_t>(count);
+    return Ok{};
+  }
+
+  int descriptor_;
+  std::array<char, 1 << 16> buffer_;
+  std::size_t at_ = 0, filled_ = 0;
+};
+
+Status write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      return bad_input(fmt::format("cannot write: {}", std::strerror(errno)), "standard output");
+    }
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return Ok{};
+}
+
+// Moves a standard stream to a number that no path of a request leads to, and puts /dev/null in its
+// place: a log of /dev/stdin is then empty, and does not eat requests.
+Result<int> moved_stream(int descriptor, int flags) {
+  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int nothing = ::open("/dev/null", flags | O_CLOEXEC);
+  if (moved < 0 || nothing < 0 || ::dup2(nothing, descriptor) < 0) {
+    return Error{ErrorKind::kMissing, std::strerror(errno), "standard streams", ""};
+  }
+  ::close(nothing);
+  return moved;
+}
+
+}  // namespace
+
+std::string answer_line(std::string_view request, const std::function<void(double)>& progress) {
+  try {
+    return to_line(answer_document(answer_of(request, progress)));
+  } catch (const std::exception& error) {
+    return to_line(answer_document(error_from(error)));
+  }
+}
+
+Status run_call(const Arguments&, const Terminal&) {
+  TPSIM_TRY(const int requests, moved_stream(STDIN_FILENO, O_RDONLY));
+  TPSIM_TRY(const int answers, moved_stream(STDOUT_FILENO, O_WRONLY));
+  LineReader reader(requests);
+  const auto stop_unread = [answers](double) {
+    pollfd reader_side{.fd = answers, .events = 0, .revents = 0};
+    if (::poll(&reader_side, 1, 0) > 0) throw std::runtime_error("nobody reads the answer");
+  };
+  while (true) {
+    TPSIM_TRY(const std::optional<std::string> line, reader.next());
+    if (!line) return Ok{};
+    TPSIM_TRY_STATUS(write_all(answers, answer_line(*line, stop_unread) + "\n"));
+  }
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,296 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "cli/commands/manual.h"
+#include "cli/commands/program.h"
+#include "core/base/text.h"
+
+namespace tpsim::cli {
+namespace {
+
+// "none|full" where one value is wanted, "none,full" where a list may stand.
+std::string placeholder(Command command, const OptionRow& row) {
+  std::string text = row.value;
+  if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
+  if (row.opt == Opt::kPlot && command == Command::kCompare) return "FILE.svg";
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return "sync|async";
+  if (!row.many || command == Command::kSimulate || command == Command::kRun) return text;
+  if (text == "N") return "N,N-N";
+  std::replace(text.begin(), text.end(), '|', ',');
+  return text;
+}
+
+std::string group_title(Command command, const OptionRow& row) {
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return row_of(Opt::kRamp).group;
+  if (row.group != kLayoutGroup) return row.group;
+  if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, no recompute)";
+  if (command == Command::kRun) return "Layout (left out: all 1, ZeRO 1, no recompute)";
+  return "Layout (left out: every legal value)";
+}
+
+// A run is of one micro-batch on each data-parallel rank where nobody says more.
+std::string option_help(Command command, const OptionRow& row) {
+  std::string help = row.help;
+  const bool of_run = command == Command::kRun && row.opt == opt_of(Setting::kGlobalBatch);
+  const std::size_t bracket = help.rfind('[');
+  if (of_run && bracket != std::string::npos) help = help.substr(0, bracket) + "[dp x micro-batch]";
+  if (!of_run && row.opt == opt_of(Setting::kGlobalBatch)) {
+    help = command == Command::kImport ? "sequences in a step, where the file leaves it open"
+                                       : "sequences in a step [the model's, or near 4 M tokens]";
+  }
+  if (row.opt == Opt::kGpus && command != Command::kPlan && command != Command::kCampaign) {
+    help = command == Command::kImport ? "GPUs it runs on [as the file says]"
+                                       : "GPUs to lay the model over";
+  }
+  if (row.opt == Opt::kGpus && command == Command::kCampaign) {
+    help = "GPUs to lay the model over; with a goal 64,128,...,4096 too";
+  }
+  if (row.opt == Opt::kOutputFolder) {
+    help =
+        command == Command::kProfile ? "file of the profile" : "folder for the files [print them]";
+  }
+  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
+    help = "the run waits for storage, or for a copy to the hosts [sync]";
+  }
+  if (row.opt == Opt::kPlot && command == Command::kCompare) {
+    help = "draw the steps as bars, with their intervals";
+  }
+  if (row.opt == Opt::kSteps && command == Command::kValidate) {
+    help = "steps to run, the first two as warm-up [12]";
+  }
+  if (row.opt == Opt::kTokens) {
+    help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"
+                                    : "how many the run takes, as 366e9, 366B or 1T";
+  }
+  return help;
+}
+
+void add_options(CLI::App& app, Command command, Arguments& arguments) {
+  for (const OptionRow& row : option_rows()) {
+    if (!takes(command, row)) continue;
+    if (row.value.empty()) {
+      app.add_flag_callback(
+             row.name, [&] { arguments.set(row.opt, ""); }, option_help(command, row))
+          ->group(group_title(command, row));
+    } else {
+      app.add_option_function<std::string>(
+             row.name, [&](const std::string& text) { arguments.set(row.opt, text); },
+             option_help(command, row))
+          ->type_name(placeholder(command, row))
+          ->group(group_title(command, row))
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // check_once() refuses two
+    }
+  }
+}
+
+std::string examples_text(const CommandRow& row) {
+  std::string text = "Examples:\n  ";
+  for (const char* c = row.examples; *c != '\0'; ++c) {
+    text += *c;
+    if (*c == '\n') text += "  ";
+  }
+  return text;
+}
+
+CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments) {
+  CLI::App* sub = app.add_subcommand(row.name, row.summary);
+  if (row.positional != nullptr) {
+    sub->add_option(row.positional, arguments.positional, row.positional_help)->type_name("");
+  }
+  if (row.more != nullptr) {
+    sub->add_option(row.more, arguments.more, row.more_help)->type_name("")->expected(0, -1);
+  }
+  add_options(*sub, row.command, arguments);
+  sub->footer(examples_text(row));
+  sub->allow_extras();  // so that check_extras() can say what was meant
+  sub->set_help_flag("-h,--help", "show this");
+  sub->get_formatter()->column_width(38);
+  return sub;
+}
+
+// The option of this command that `text` starts or resembles.
+std::string nearest_option(Command command, std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : option_rows()) {
+    if (takes(command, row)) names.emplace_back(row.name);
+  }
+  const auto begun = [&](std::string_view name) { return name.starts_with(text); };
+  if (text.size() > 3 && std::count_if(names.begin(), names.end(), begun) == 1) {
+    return std::string(*std::find_if(names.begin(), names.end(), begun));
+  }
+  return nearest(text, names);
+}
+
+const OptionRow* find_option(std::string_view name) {
+  for (const OptionRow& row : option_rows()) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+// Commands that take an option, for one given to the wrong command.
+std::string takers(const OptionRow& row) {
+  std::vector<std::string_view> names;
+  for (const CommandRow& command : command_rows()) {
+    if (takes(command.command, row)) names.emplace_back(command.name);
+  }
+  return names.size() < 2
+             ? fmt::format("{}", fmt::join(names, ""))
+             : fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "),
+                           names.back());
+}
+
+Error unexpected(Command command, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  const char* where = row_of(command).name;
+  const std::string help = fmt::format("see tpsim {} --help", where);
+  if (!argument.starts_with("-")) {
+    return bad_input(fmt::format("unexpected argument '{}'", argument), where, help);
+  }
+  if (const OptionRow* row = find_option(name)) {
+    const bool sized = row->opt == Opt::kGpus && takes(command, row_of(opt_of(Setting::kDp)));
+    return bad_input(fmt::format("takes no {}", name), where,
+                     sized ? "say --dp: the GPUs are tp x pp x dp x cp"
+                           : fmt::format("it belongs to {}", takers(*row)));
+  }
+  if (const std::string_view instead = written_instead(name); !instead.empty()) {
+    return bad_input(fmt::format("unknown option '{}'", name), where, std::string(instead));
+  }
+  return bad_input(fmt::format("unknown option '{}'", name), where,
+                   meant(nearest_option(command, name), help));
+}
+
+// `tpsim --model x plan`
+Error unexpected_before_command(const std::string& argument) {
+  const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
+  return bad_input(known ? fmt::format("{} stands before the command", argument)
+                         : fmt::format("unexpected argument '{}'", argument),
+                   "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
+}
+
+// `tpsim plna`: a first word that is no command.
+Status check_command(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return Ok{};
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : command_rows()) names.emplace_back(row.name);
+  names.emplace_back("help");
+  TPSIM_TRY_STATUS(choose("command", argv[1], names));
+  return Ok{};
+}
+
+std::string command_line_text(int argc, const char* const* argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i) text += (i > 0 ? " " : "") + shell_quoted(argv[i]);
+  return text;
+}
+
+// An option given twice leaves open which value is meant.
+Status check_once(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() < 2 || option->get_positional()) continue;
+    return bad_input(fmt::format("is given {} times", option->count()), option->get_name(),
+                     "give it once");
+  }
+  return Ok{};
+}
+
+struct Parser {
+  CLI::App app{
+      "tpsim plans the training of large language models over many GPUs and predicts time,\n"
+      "memory and speed of each layout.",
+      "tpsim"};
+  Arguments arguments;
+  std::vector<CLI::App*> commands;
+
+  Parser() {
+    app.set_version_flag("-V,--version", version_text(), "what this is and what was built into it");
+    for (const CommandRow& row : command_rows()) {
+      commands.push_back(add_command(app, row, arguments));
+    }
+    app.require_subcommand(0, 1);
+    app.set_help_flag("-h,--help", "show this");
+    app.allow_extras();
+    app.footer(
+        "Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
+        "tpsim help COMMAND shows the options and examples of a command, tpsim help man all of it "
+        "as a\n"
+        "manual page. The catalogue is part of the program; TPSIM_DATA names another folder, and\n"
+        "tpsim --version shows which is read.");
+  }
+
+  Status parse(int argc, const char* const* argv) {
+    app.parse(argc, argv);
+    if (app.remaining_size() > 0) return unexpected_before_command(app.remaining().front());
+    for (const CommandRow& row : command_rows()) {
+      const CLI::App& sub = *commands[static_cast<std::size_t>(row.command)];
+      if (!sub.parsed()) continue;
+      arguments.command = row.command;
+      if (sub.remaining_size() > 0) return unexpected(row.command, sub.remaining().front());
+      return check_once(sub);
+    }
+    return Ok{};
+  }
+};
+
+CommandLine help_of(const CLI::App& app) {
+  std::string text = app.help();
+  if (!text.ends_with('\n')) text += '\n';
+  return Printout{std::move(text)};
+}
+
+// `tpsim help plan` is `tpsim plan --help`; names of other programs become this one's.
+std::vector<std::string> settled_words(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  if (argc > 1 && words[1] == "help") {
+    if (argc > 2) words = {words[0], words[2], "--help"};
+    if (argc == 2) words = {words[0], "--help"};
+    return words;
+  }
+  const CommandRow* command = nullptr;
+  for (const CommandRow& row : command_rows()) {
+    if (argc > 1 && words[1] == row.name) command = &row;
+  }
+  for (std::size_t i = 2; i < words.size() && command != nullptr; ++i) {
+    const std::size_t equals = words[i].find('=');
+    const OptionRow* option = option_called(words[i].substr(0, equals));
+    if (option == nullptr || !takes(command->command, *option)) continue;
+    words[i] = option->name + (equals == std::string::npos ? "" : words[i].substr(equals));
+  }
+  return words;
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
+  TPSIM_TRY_STATUS(check_command(argc, argv));
+  const std::vector<std::string> words = settled_words(argc, argv);
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  if (words.size() > 1 && words[1] == "man" && words.back() == "--help") {
+    return CommandLine(Printout{manual_page(), false});
+  }
+  TPSIM_TRY_STATUS(check_command(static_cast<int>(pointers.size()), pointers.data()));
+  Parser parser;
+  try {
+    TPSIM_TRY_STATUS(parser.parse(static_cast<int>(pointers.size()), pointers.data()));
+  } catch (const CLI::CallForVersion&) {
+    return CommandLine(Printout{version_text()});
+  } catch (const CLI::CallForHelp&) {
+    return help_of(parser.app);
+  } catch (const CLI::ArgumentMismatch&) {
+    // An option takes whatever follows it, so only the last word can be left without its value.
+    return bad_input("needs a value", argv[argc - 1]);
+  } catch (const CLI::ParseError& error) {
+    return bad_input(error.what(), "", "see tpsim --help");
+  }
+  if (parser.app.get_subcommands().empty()) return help_of(parser.app);
+  parser.arguments.program = shell_quoted(argv[0]);
+  parser.arguments.command_line = command_line_text(argc, argv);
+  return CommandLine(std::move(parser.arguments));
+}
+
+}  // namespace tpsim::cli

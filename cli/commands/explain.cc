@@ -1,0 +1,259 @@
+// tpsim explain: every term of a prediction with its formula, inputs and source. The plan comes
+// from a plan file or options, as for simulate; with --gpus it is the best one of a search.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/options/answers.h"
+#include "cli/options/assumed.h"
+#include "cli/options/fit.h"
+#include "cli/options/inputs.h"
+#include "cli/options/table.h"
+#include "cli/views/plan_view.h"
+#include "cli/views/report_json.h"
+#include "core/base/numbers.h"
+#include "core/json/json_document.h"
+#include "sim/step/simulate.h"
+#include "sim/step/terms.h"
+#include "sim/step/top_ops.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
+constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
+                                    Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
+constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
+                                    Opt::kNoCountEmbedding};
+
+std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
+  if (text.empty()) return "";
+  return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<10}", label), Ink::kDim),
+                     wrapped(printable(text), terminal.room(14, kTextWidth), 14));
+}
+
+// Sources in order of first mention; terms refer to them by number.
+class SourceList {
+ public:
+  // "[2]"; an empty text for no source.
+  std::string mark(const std::string& source) {
+    if (source.empty()) return "";
+    auto found = std::find(sources_.begin(), sources_.end(), source);
+    if (found == sources_.end()) found = sources_.insert(sources_.end(), source);
+    return fmt::format("[{}]", found - sources_.begin() + 1);
+  }
+  bool mention(std::string_view text) const {
+    return std::any_of(sources_.begin(), sources_.end(), [&](const std::string& source) {
+      return source.find(text) != std::string::npos;
+    });
+  }
+  std::string view(const Terminal& terminal) const {
+    std::string text;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      text += labelled(terminal, fmt::format("[{}]", i + 1), sources_[i]);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::string> sources_;
+};
+
+// "norm_kernel torch (asked for), rotary_kernel fused"
+std::string parts_text(const NamedScenario& named, StepTerm term) {
+  std::string text;
+  bool asked_for_any = false;
+  for (const StackPart part : options_affecting(term)) {
+    const PartRow& row = row_of(part);
+    asked_for_any = asked_for_any || named.parts.contains(part);
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", row.key,
+                        text_of(row, row.get(named.scenario.stack)),
+                        named.parts.contains(part) ? " (asked for)" : "");
+  }
+  if (text.empty()) return text;
+  return fmt::format("{}; {}of stack {}", text, asked_for_any ? "others " : "",
+                     named.scenario.stack.name);
+}
+
+std::string term_view(const Terminal& terminal, const Term& term, const PlannedRun& run,
+                      const NamedScenario& named, SourceList& sources) {
+  const Prediction& predicted = run.predicted;
+  const TimeScale scale = time_scale(predicted.step);
+  std::string text = fmt::format(
+      "  {}{:>9} {} {:>8}\n",
+      terminal.paint(fmt::format("{:<26}", printable(name_of(term.kind))), Ink::kBold),
+      scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
+  text += labelled(terminal, "formula", term.formula);
+  text += labelled(terminal, "inputs", term.inputs);
+  const std::string parts = parts_text(named, term.kind);
+  if (!parts.empty() && term.time > Seconds()) text += labelled(terminal, "parts", parts);
+  return text + labelled(terminal, "source", sources.mark(term.source));
+}
+
+// What the terms refer to, then the sources of the scenario that no term has quoted.
+std::string sources_view(const Terminal& terminal, const Scenario& scenario,
+                         const SourceList& quoted) {
+  const Profile& profile = scenario.profile;
+  std::string text = quoted.view(terminal);
+  const auto add = [&](const char* label, const std::string& name, const std::string& source) {
+    if (!quoted.mention(source)) text += labelled(terminal, label, name + ": " + source);
+  };
+  add("profile",
+      fmt::format("{} ({}, date: {})", profile.name, name_of(profile.provenance), profile.date),
+      profile.source);
+  add("constants", fmt::format("of the profile ({})", name_of(profile.model.provenance)),
+      profile.model.source);
+  add("device", profile.device.name, profile.device.source);
+  add("cluster", scenario.cluster.name, scenario.cluster.source);
+  add("stack", scenario.stack.name, scenario.stack.source);
+  add("model", scenario.model.name, scenario.model.source);
+  return text;
+}
+
+// What the device spends its time on, op by op.
+std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  LayerPricer pricer(named.scenario);
+  std::string text =
+      heading(terminal, "HEAVIEST WORK", "of one block and micro-batch on its device");
+  for (const TopOp& work : top_ops(pricer, plan, kMost)) {
+    text += fmt::format("  {}{:>9} {:>8}   x {}\n",
+                        terminal.paint(fmt::format("{:<26}", printable(work.label)), Ink::kBold),
+                        time_text(work.time), percent_text(work.share), work.calls);
+    text += labelled(terminal, "each", work.how);
+  }
+  return text;
+}
+
+std::string row_view(const Terminal& terminal, const ExplainedRow& row) {
+  std::string text = heading(
+      terminal, "ROW", fmt::format("{} of {}", printable(row.run.id), printable(row.run.source)));
+  const RunOutcome& outcome = row.outcome;
+  if (outcome.measured_step_s) {
+    const double measured = *outcome.measured_step_s;
+    const bool held = outcome.low_s <= measured && measured <= outcome.high_s;
+    text += fmt::format("  measured {}, predicted {} ({:+.1f} %), {} the 90 % interval{}\n",
+                        time_text(Seconds(measured)), time_text(Seconds(outcome.step_s)),
+                        100 * *outcome.error(), held ? "inside" : "outside",
+                        outcome.calibration ? "; constants were fitted on this row" : "");
+  }
+  if (!outcome.skipped_because.empty()) {
+    text += "  not counted: " + printable(outcome.skipped_because) + "\n";
+  }
+  return text + labelled(terminal, "notes", row.run.notes) + "\n";
+}
+
+std::string explanation_text(const Terminal& terminal, const NamedScenario& named,
+                             const PlannedRun& run) {
+  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+  const Prediction& predicted = run.predicted;
+  std::string text = scenario_view(terminal, named, run.plan) + "\n";
+  text += heading(terminal, "PLAN");
+  text += plan_view(terminal, run.plan, named.settings_left);
+  text += prediction_view(terminal, predicted, named.scenario.profile);
+  text += assumed_view(terminal, named);
+  if (!fits_in_memory(predicted)) {
+    text += "  " +
+            terminal.paint("does not fit: " + misfit_text(predicted, kRefusedChance), Ink::kBad) +
+            "\n";
+  }
+  text += "\n" + heading(terminal, "TERMS",
+                         fmt::format("they add up to the step of {}", time_text(predicted.step)));
+  SourceList sources;
+  std::string idle;
+  for (const Term& term : predicted.breakdown) {
+    if (term.time > Seconds()) {
+      text += term_view(terminal, term, run, named, sources);
+    } else {
+      idle += (idle.empty() ? "" : ", ") + std::string(name_of(term.kind));
+    }
+  }
+  if (!idle.empty()) text += "  take no time here\n" + labelled(terminal, "terms", idle);
+  text += "\n" + top_ops_view(terminal, named, run.plan);
+  text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
+  text += memory_view(terminal, predicted, kNoLimit);
+  text += "\n" + heading(terminal, "SOURCES");
+  return text + sources_view(terminal, named.scenario, sources);
+}
+
+Result<PlannedRun> best_run(const Arguments& arguments, NamedScenario& named,
+                            const Terminal& terminal) {
+  TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus the search cuts the stages"));
+  const Scenario& scenario = named.scenario;
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, std::nullopt));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  ProgressBar progress(terminal, "searching");
+  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, progress.shower(), threads));
+  if (found.plans.empty()) return nothing_fits(scenario, space, found);
+  adopt_parts(found.tried, named);
+  return found.plans.front();
+}
+
+Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
+                              const std::optional<PlanFile>& file, const Terminal& terminal) {
+  if (arguments.has(Opt::kGpus)) {
+    if (!file) return best_run(arguments, named, terminal);
+    return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
+  }
+  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it steers a search: give --gpus"));
+  const Scenario& scenario = named.scenario;
+  PlannedRun run;
+  TPSIM_TRY(run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
+  TPSIM_TRY(run.predicted, simulate(scenario, run.plan));
+  return run;
+}
+
+Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                const Terminal& terminal) {
+  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
+                                  Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kJson};
+  for (const OptionRow& option : option_rows()) {
+    const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
+    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row says it"));
+  }
+  if (file) {
+    return bad_input("a plan file and --runs are two things to explain", "--runs",
+                     "give one of them");
+  }
+  TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
+  if (arguments.has(Opt::kProgram)) return explain_program(row.named, row.planned, terminal);
+  return Explanation{explain_report(row.named, row.planned),
+                     row_view(terminal, row) + explanation_text(terminal, row.named, row.planned),
+                     plan_file_of(row.named, row.planned.plan)};
+}
+
+}  // namespace
+
+Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                   const Terminal& terminal) {
+  if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
+  if (arguments.has(Opt::kProgram)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program answers alone"));
+  }
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
+  if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {
+    return explain_why_not(arguments, std::move(named), file, terminal);
+  }
+  TPSIM_TRY(PlannedRun run, chosen_run(arguments, named, file, terminal));
+  if (arguments.has(Opt::kWhatIf)) {
+    return explain_what_if(arguments, named, file, run, terminal);
+  }
+  TPSIM_TRY_STATUS(widen_intervals(named, std::span(&run, 1)));
+  if (arguments.has(Opt::kProgram)) return explain_program(named, run, terminal);
+  return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
+                     plan_file_of(named, run.plan)};
+}
+
+Status run_explain(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(const Explanation answer, explain_answer(arguments, file, terminal));
+  return print(terminal, arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
+}
+
+}  // namespace tpsim::cli

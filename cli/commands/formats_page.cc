@@ -1,0 +1,189 @@
+#include "cli/commands/formats_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "campaigns/assumptions.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/machine/cluster_json.h"
+#include "core/machine/profile_json.h"
+#include "core/model/model_json.h"
+#include "core/plan/plan_settings.h"
+#include "core/scenario/plan_json.h"
+#include "core/software/stack_json.h"
+#include "core/software/stack_parts.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::array kFormats = {
+    FileFormat{
+        "cluster", "Clusters",
+        "the machines: nodes, the links inside and between them, which GPU and which software "
+        "they have. Begin with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster "
+        "mine.json`.",
+        cluster_schema},
+    FileFormat{"model", "Models",
+               "what is trained. A Hugging Face `config.json` does as well. Begin with `tpsim show "
+               "model llama-3-8b > mine.json`, then `--model mine.json`.",
+               model_schema},
+    FileFormat{"stack", "Software stacks",
+               "the training software: its parts, what it costs on the host, what it can be told. "
+               "Begin with `tpsim show stack megatron-core > mine.json`, then `--stack mine.json`.",
+               stack_schema},
+    FileFormat{
+        "profile", "Profiles",
+        "what a GPU does, as measured (`tpsim profile` writes one) or from published figures. "
+        "Begin with `tpsim show profile h100-sxm > mine.json`, then `--profile mine.json`.",
+        profile_schema},
+    FileFormat{
+        "plan", "Plans",
+        "one layout of one model on one cluster: what `--save` writes and every command "
+        "takes. `cluster`, `profile` and `stack` are names of the catalogue, or paths relative "
+        "to the plan's own folder.",
+        plan_schema},
+    FileFormat{"assumptions", "Assumptions of campaigns",
+               "what a whole run is costed with beside its step: power, prices, failures, storage, "
+               "each with its source. Begin with `tpsim show assumptions dgx-h100 > mine.json`, "
+               "then `tpsim campaign --assumptions mine.json`.",
+               assumptions_schema},
+};
+
+std::string_view meaning_of(const std::string& path) {
+  for (const KeyMeaning& row : key_meanings()) {
+    if (matches_any(path, row.paths)) return row.meaning;
+  }
+  for (const AssumptionRow& row : assumption_rows()) {
+    if (path == std::string("assumptions.") + row.key) return row.meaning;
+  }
+  const std::size_t dot = path.rfind('.');
+  const std::string_view key = std::string_view(path).substr(dot + 1);
+  const std::string_view parent = std::string_view(path).substr(0, dot);
+  if (parent.ends_with("parts")) {
+    for (const PartRow& row : part_rows()) {
+      if (row.key == key) return row.help;
+    }
+  }
+  if (parent == "plan.plan" || parent == "stack.choices") {
+    for (const SettingRow& row : setting_rows()) {
+      if (row.key == key) return row.help;
+    }
+  }
+  return "";
+}
+
+void describe(JsonValue& schema, const std::string& path) {
+  auto* properties = [&]() -> JsonValue* {
+    for (JsonMember& member : *schema.as<JsonValue::Object>()) {
+      if (member.key == "properties" || member.key == "items") return &member.value;
+    }
+    return nullptr;
+  }();
+  if (const std::string_view meaning = meaning_of(path); !meaning.empty()) {
+    schema.set("description", std::string(meaning));
+  }
+  if (properties == nullptr) return;
+  if (schema.find("items") != nullptr) return describe(*properties, path);
+  for (JsonMember& member : *properties->as<JsonValue::Object>()) {
+    describe(member.value, path + "." + member.key);
+  }
+}
+
+std::string bound_text(const JsonValue& bound) {
+  if (const auto* whole = bound.as<std::int64_t>()) return count_text(*whole);
+  return fmt::format("{}", *bound.as<double>());
+}
+
+// "text with a unit, as \"450 GB/s\"", "whole number, 1 to 1,024", "fused or torch"
+std::string value_text(const JsonValue& schema) {
+  if (const JsonValue* items = schema.find("items")) return "list of: " + value_text(*items);
+  if (const JsonValue* constant = schema.find("const")) {
+    return fmt::format("\"{}\"", *constant->as<std::string>());
+  }
+  if (const JsonValue* words = schema.find("enum")) {
+    return joined_text(*words->as<JsonValue::Array>(), ", ", [](const JsonValue& word) {
+      return fmt::format("`{}`", *word.as<std::string>());
+    });
+  }
+  if (const JsonValue* examples = schema.find("examples")) {
+    return fmt::format("text with its unit, as \"{}\"",
+                       *examples->as<JsonValue::Array>()->front().as<std::string>());
+  }
+  const JsonValue* type = schema.find("type");
+  const std::string kind = type == nullptr ? "any" : *type->as<std::string>();
+  if (kind == "string") return "text";
+  if (kind == "boolean") return "true or false";
+  if (kind == "object") return "object";
+  if (kind == "array") return "list";
+  std::string name = kind == "integer" ? "whole number" : "number";
+  const JsonValue* least = schema.find("minimum");
+  const JsonValue* most = schema.find("maximum");
+  if (least == nullptr || most == nullptr) return name;
+  return fmt::format("{}, {} to {}", name, bound_text(*least), bound_text(*most));
+}
+
+bool is_required(const JsonValue& object, std::string_view key) {
+  const JsonValue* required = object.find("required");
+  const auto& keys = *required->as<JsonValue::Array>();
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](const JsonValue& one) { return *one.as<std::string>() == key; });
+}
+
+void add_rows(const JsonValue& object, const std::string& prefix, const std::string& path,
+              std::string& text) {
+  for (const JsonMember& member : *object.find("properties")->as<JsonValue::Object>()) {
+    const std::string key = prefix + member.key;
+    const JsonValue* inner = &member.value;
+    if (const JsonValue* items = inner->find("items")) inner = items;
+    const bool has_keys = inner->find("properties") != nullptr;
+    text += fmt::format("| `{}` | {} | {} | {} |\n", key, value_text(member.value),
+                        is_required(object, member.key) ? "yes" : "",
+                        meaning_of(path + "." + member.key));
+    if (has_keys) {
+      const bool in_list = inner != &member.value;
+      add_rows(*inner, key + (in_list ? "[]." : "."), path + "." + member.key, text);
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const FileFormat> file_formats() { return kFormats; }
+
+JsonValue json_schema(const FileFormat& format) {
+  JsonValue schema = json_object({{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                  {"title", fmt::format("tpsim {}", format.kind)}});
+  JsonValue fields = format.schema();
+  describe(fields, std::string(format.kind));
+  for (JsonMember& member : *fields.as<JsonValue::Object>()) {
+    schema.set(member.key, std::move(member.value));
+  }
+  return schema;
+}
+
+std::string formats_page() {
+  std::string text =
+      "# Files\n\n"
+      "Every kind of file that tpsim reads and writes, as the program itself lists its keys "
+      "(`tpsim show\n"
+      "formats` prints this page; `tpsim show schema KIND` prints a JSON schema that editors "
+      "take). All are\n"
+      "JSON. An unknown key, a missing one, a number out of range and a quantity without its unit "
+      "are errors\n"
+      "that name file, line and key. Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
+      "Tables of\n"
+      "measured runs are described in [runs.md](runs.md), reports in [json.md](json.md).\n";
+  for (const FileFormat& format : kFormats) {
+    text += fmt::format(
+        "\n## {}\n\nA {} file is {}\n\n| key | value | needed | meaning |\n|---|---|---|---|\n",
+        format.title, format.kind, format.purpose);
+    const JsonValue schema = format.schema();
+    add_rows(schema, "", std::string(format.kind), text);
+  }
+  return text;
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,295 @@
+// tpsim import: the plan in the files that people launch their training with.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/commands/commands.h"
+#include "cli/options/answers.h"
+#include "cli/options/inputs.h"
+#include "cli/options/values.h"
+#include "cli/views/plan_view.h"
+#include "core/base/files.h"
+#include "core/base/standard_streams.h"
+#include "core/base/text.h"
+#include "core/scenario/catalogue.h"
+#include "core/scenario/plan_json.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_files.h"
+
+namespace tpsim::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A log's arguments stand at its start.
+constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
+
+struct Source {
+  bool is_config = false;  // a configuration whose keys tell whose it is
+  LaunchStack stack{};
+  std::vector<LaunchFile> files;
+  fs::path folder;
+};
+
+// A folder as export wrote it holds the first file of one stack alone.
+Result<LaunchStack> stack_of_folder(const fs::path& folder) {
+  std::error_code code;
+  for (int i = kLaunchStackCount - 1; i >= 0; --i) {
+    const auto stack = static_cast<LaunchStack>(i);
+    if (fs::exists(folder / launch_file_names(stack).front(), code)) return stack;
+  }
+  return bad_input("holds no launch files that export writes", folder.string(),
+                   "name the script itself, or the stack with --from");
+}
+
+// One file of any name is the first of the stack's files; the others lie beside it.
+Result<Source> source_at(const Arguments& arguments) {
+  const fs::path path = arguments.positional;
+  std::error_code code;
+  Source source;
+  const bool is_folder = fs::is_directory(path, code);
+  source.folder = is_folder ? path : path.parent_path();
+  const std::string kind = path.extension().string();
+  source.is_config =
+      !is_folder && !arguments.has(Opt::kFrom) &&
+      (kind == ".yaml" || kind == ".yml" || kind == ".toml" || kind == ".json" || kind == ".py");
+  std::string text;
+  if (!is_folder) {
+    TPSIM_TRY(text, read_file(path, kMostFileBytes));
+  }
+  if (source.is_config) {
+    source.files.push_back({path.filename().string(), std::move(text), path.string()});
+    return source;
+  }
+  if (arguments.has(Opt::kFrom)) {
+    TPSIM_TRY(source.stack, launch_stack_of(arguments, Opt::kFrom));
+  } else if (is_folder) {
+    TPSIM_TRY(source.stack, stack_of_folder(path));
+  } else {
+    source.stack = stack_of_text(text);
+  }
+  const std::vector<std::string> names = launch_file_names(source.stack);
+  const bool is_yaml = kind == ".yaml" || kind == ".yml";
+  const std::string& own =
+      is_yaml && source.stack == LaunchStack::kNemo ? names.back() : names.front();
+  for (const std::string& name : names) {
+    const bool is_own = !is_folder && name == own;
+    const fs::path place = is_own ? path : source.folder / name;
+    if (is_own) {
+      source.files.push_back({name, text, place.string()});
+    } else if (fs::exists(place, code)) {
+      TPSIM_TRY(std::string other, read_file(place, kMostFileBytes));
+      source.files.push_back({name, std::move(other), place.string()});
+    } else if (is_folder && name == names.front()) {
+      return bad_input("cannot open the file", place.string());
+    }
+  }
+  return source;
+}
+
+// NAME=VALUE,NAME=VALUE
+Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
+  std::map<std::string, std::string> given;
+  if (!arguments.has(Opt::kSet)) return given;
+  for (const std::string_view part : listed(*arguments[Opt::kSet])) {
+    const std::size_t equals = part.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      return option_error(Opt::kSet, fmt::format("'{}' is no NAME=VALUE", part),
+                          "as NNODES=4,TP=2");
+    }
+    given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));
+  }
+  return given;
+}
+
+// "NousResearch/Meta-Llama-3-8B", "Llama3Config8B" without its middle and "llama-3-8b" alike: what
+// is left of a model's name when spellings differ.
+std::string letters_of(std::string_view name) {
+  std::string plain = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
+  if (plain.starts_with("meta-")) plain.erase(0, 5);
+  for (const std::string_view end : {"-hf", "-instruct", "-base"}) {
+    if (plain.ends_with(end)) plain.resize(plain.size() - end.size());
+  }
+  std::erase_if(plain, [](unsigned char c) { return std::isalnum(c) == 0; });
+  return plain;
+}
+
+Result<ModelSpec> load_alike(const std::string& name) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  Result<ModelSpec> model = catalogue.load_model(name);
+  if (model.ok()) return model;
+  for (const std::string& known : catalogue.list(CatalogueKind::kModels)) {
+    if (letters_of(known) == letters_of(name)) return catalogue.load_model(known);
+  }
+  return model;
+}
+
+Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source) {
+  ImportInputs inputs;
+  inputs.keeps_seq = arguments.has(Opt::kSeq);
+  if (arguments.has(Opt::kModel)) {
+    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+    TPSIM_TRY(inputs.model, load_model(arguments, catalogue, std::nullopt));
+  } else if (inputs.keeps_seq) {
+    return option_error(Opt::kSeq, "is of no use here", "the file says it, or a --model");
+  }
+  TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
+  TPSIM_TRY(inputs.given, given_variables(arguments));
+  TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
+  TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
+  inputs.load = load_alike;
+  inputs.open = [folder = source.folder](const std::string& name) {
+    return read_file(folder / name, kMostFileBytes);
+  };
+  return inputs;
+}
+
+bool is_of_shape(const ModelSpec& known, const ImportedPlan& read) {
+  const ModelSpec& model = read.model;
+  const std::int64_t padding = known.vocab_multiple * read.plan.degrees.tp * 128;
+  const bool same_words =
+      !read.has_vocab || (model.vocab >= known.vocab && model.vocab - known.vocab < padding);
+  return same_words && known.layers == model.layers && known.hidden == model.hidden &&
+         known.ffn_hidden == model.ffn_hidden && known.norm == model.norm &&
+         known.mlp == model.mlp && known.attention.heads == model.attention.heads &&
+         known.attention.kv_heads == model.attention.kv_heads &&
+         known.attention.head_dim == model.attention.head_dim &&
+         known.attention.position == model.attention.position &&
+         known.experts.count == model.experts.count &&
+         known.experts.per_token == model.experts.per_token;
+}
+
+// Of models of one shape those that turn positions as the file says, where it says another base
+// than the usual one.
+void keep_alike_in_base(double base, std::vector<ModelSpec>& models) {
+  const auto has_base = [&](const ModelSpec& one) { return one.attention.rope_theta == base; };
+  constexpr double kUsualBase = 10000;
+  if (base == kUsualBase || std::none_of(models.begin(), models.end(), has_base)) return;
+  std::erase_if(models, [&](const ModelSpec& one) { return !has_base(one); });
+}
+
+Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file) {
+  if (alike.empty()) {
+    return bad_input(
+        "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape", file,
+        "say it with --set vocab-size=N, or add --model NAME or its config.json");
+  }
+  std::string words;
+  for (const ModelSpec& one : alike) {
+    words += fmt::format("{}{} has {}", words.empty() ? "" : ", ", one.name, one.vocab);
+  }
+  return bad_input(fmt::format("leaves the vocabulary to a tokenizer: of this shape {}", words),
+                   file, "say whose it is with --model NAME, or --set vocab-size=N");
+}
+
+// A model that the files describe goes by the name of the catalogue's of that shape, and has its
+// words where they are left to a tokenizer; else by the file's.
+Status name_model(const Arguments& arguments, ImportedPlan& read) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  read.model.name = fs::path(arguments.positional).stem().string();
+  read.model.source = "stated by " + fs::path(arguments.positional).filename().string();
+  std::vector<ModelSpec> alike;
+  for (const std::string& name : catalogue.list(CatalogueKind::kModels)) {
+    TPSIM_TRY(ModelSpec known, catalogue.load_model(name));
+    if (is_of_shape(known, read)) alike.push_back(std::move(known));
+  }
+  keep_alike_in_base(read.model.attention.rope_theta, alike);
+  const bool agree = std::all_of(alike.begin(), alike.end(), [&](const ModelSpec& one) {
+    return one.vocab == alike.front().vocab;
+  });
+  if (!read.has_vocab && (alike.empty() || !agree)) {
+    return ask_for_words(alike, arguments.positional);
+  }
+  if (!alike.empty()) {
+    read.model.name = alike.front().name;
+    if (!read.has_vocab) {
+      read.model.vocab = alike.front().vocab;
+      read.notes.push_back(fmt::format("its tokenizer is taken to have {}'s {} words",
+                                       read.model.name, read.model.vocab));
+    }
+    read.has_vocab = true;
+  }
+  return validate(read.model);
+}
+
+// What the stack has anyway is not said.
+PartValues parts_beside(const StackSpec& stack, const PartValues& parts) {
+  PartValues own;
+  for (const auto& [part, value] : parts) {
+    if (row_of(part).get(stack) != value) own[part] = value;
+  }
+  return own;
+}
+
+Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source) {
+  TPSIM_TRY(ImportInputs inputs, inputs_of(arguments, source));
+  for (const std::string& more : arguments.more) {
+    TPSIM_TRY(std::string text, read_file(more, kMostFileBytes));
+    inputs.more.push_back({fs::path(more).filename().string(), std::move(text), more});
+  }
+  TPSIM_TRY(ImportedPlan read, source.is_config ? import_config(source.files.front(), inputs)
+                                                : import_plan(source.stack, source.files, inputs));
+  if (read.model.name.empty()) TPSIM_TRY_STATUS(name_model(arguments, read));
+  Arguments without_files = arguments;  // they say nothing of the cluster
+  without_files.positional.clear();
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  const std::vector<std::string> stacks = catalogue.list(CatalogueKind::kStacks);
+  const bool ships = std::find(stacks.begin(), stacks.end(), read.stack) != stacks.end();
+  PlanFile names;
+  names.model = read.model;
+  KnownInputs known;
+  if (ships) known.stack = names.stack = read.stack;
+  TPSIM_TRY(NamedScenario named, load_scenario(without_files, names, known));
+  named.scenario.model = read.model;
+  named.parts = parts_beside(named.scenario.stack, read.parts);
+  return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes};
+}
+
+}  // namespace
+
+Result<ImportAnswer> import_answer(const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    return bad_input("which launch files? None were given", "import",
+                     "tpsim import my-script.sh, or the folder that export wrote");
+  }
+  TPSIM_TRY(const Source source, source_at(arguments));
+  return answer_of(arguments, source);
+}
+
+Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::string& text) {
+  Source source;
+  source.stack = LaunchStack::kMegatronLm;
+  source.folder = fs::path(arguments.positional).parent_path();
+  source.files.push_back({launch_file_names(source.stack).front(), text, arguments.positional});
+  return answer_of(arguments, source);
+}
+
+Status run_import(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const ImportAnswer answer, import_answer(arguments));
+  const PlanFile& file = answer.file;
+  const bool saves = arguments.has(Opt::kSave);
+  if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
+  if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
+    say(fmt::format("tpsim: left out, no part of a plan: {}\n",
+                    printable(fmt::format("{}", fmt::join(answer.outside, ", ")))));
+  }
+  for (const std::string& note : answer.notes) {
+    if (!arguments.has(Opt::kQuiet)) say(fmt::format("tpsim: {}\n", printable(note)));
+  }
+  if (arguments.has(Opt::kJson)) return print(to_json(file));
+  std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
+  // Launch files say nothing of the machines.
+  const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
+  text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
+                      named ? "" : " (default: --cluster names yours)", printable(file.profile),
+                      printable(file.stack));
+  if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
+  if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
+  return print(terminal, text);
+}
+
+}  // namespace tpsim::cli

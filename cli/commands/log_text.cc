@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cstdio>
+
+#include "cli/options/answers.h"
+#include "core/base/files.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr int kGzip = 15 + 32;  // zlib: the largest window, and gzip's header told by itself
+
+Error too_long(const std::string& path) {
+  return bad_input(fmt::format("holds more than {} MiB", kMostLogBytes >> 20), path,
+                   "its end is enough: tail -c 200M");
+}
+
+Result<std::string> standard_input() {
+  std::string text;
+  std::string piece(kPiece, '\0');
+  for (;;) {
+    const std::size_t got = std::fread(piece.data(), 1, piece.size(), stdin);
+    text.append(piece, 0, got);
+    if (text.size() > kMostLogBytes) return too_long("standard input");
+    if (got < piece.size()) return text;
+  }
+}
+
+bool is_gzip(const std::string& bytes) {
+  return bytes.size() > 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+class Unpacker {
+ public:
+  Unpacker() : ready_(inflateInit2(&stream_, kGzip) == Z_OK) {}
+  ~Unpacker() {
+    if (ready_) inflateEnd(&stream_);
+  }
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  // A file may hold several packed texts, one after the other.
+  Result<std::string> text(std::string packed, const std::string& path) {
+    std::string text;
+    std::string piece(kPiece, '\0');
+    stream_.next_in = reinterpret_cast<Bytef*>(packed.data());
+    stream_.avail_in = static_cast<uInt>(packed.size());
+    while (ready_ && stream_.avail_in > 0) {
+      stream_.next_out = reinterpret_cast<Bytef*>(piece.data());
+      stream_.avail_out = static_cast<uInt>(piece.size());
+      const int state = inflate(&stream_, Z_NO_FLUSH);
+      text.append(piece, 0, piece.size() - stream_.avail_out);
+      if (text.size() > kMostLogBytes) return too_long(path);
+      if (state == Z_STREAM_END && inflateReset(&stream_) == Z_OK) continue;
+      // A log that is still being packed ends where it has got to.
+      if (state == Z_BUF_ERROR || (state == Z_OK && stream_.avail_in == 0)) break;
+      if (state != Z_OK) return bad_input("is no whole gzip file", path, "unpack it by hand");
+    }
+    return text;
+  }
+
+ private:
+  z_stream stream_{};
+  bool ready_;
+};
+
+// What PowerShell redirects into a file has two bytes to a letter. What is no ASCII is of no use in
+// a log.
+std::string without_wide_letters(std::string bytes) {
+  const bool is_little = bytes.starts_with("\xff\xfe");
+  if (!is_little && !bytes.starts_with("\xfe\xff")) return bytes;
+  std::string text;
+  text.reserve(bytes.size() / 2);
+  for (std::size_t i = 2; i + 1 < bytes.size(); i += 2) {
+    const char low = bytes[is_little ? i : i + 1];
+    const char high = bytes[is_little ? i + 1 : i];
+    text += high == 0 ? low : '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_log_text(const std::string& path) {
+  std::string bytes;
+  if (path == "-") {
+    TPSIM_TRY(bytes, standard_input());
+  } else {
+    TPSIM_TRY(bytes, read_file(path, kMostLogBytes));
+  }
+  if (!is_gzip(bytes)) return without_wide_letters(std::move(bytes));
+  TPSIM_TRY(std::string text, Unpacker().text(std::move(bytes), path));
+  return without_wide_letters(std::move(text));
+}
+
+}  // namespace tpsim::cli

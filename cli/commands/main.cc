@@ -1,0 +1,49 @@
+// tpsim. Ranks are looked after by a parent that says what became of them: threads of a child
+// process, or, under mpirun, a child that becomes the program that is one of them.
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "cli/commands/mpi_launch.h"
+#include "cli/commands/program.h"
+#include "core/base/standard_streams.h"
+#include "ranks/launcher.h"
+
+namespace {
+
+using tpsim::cli::Arguments;
+using tpsim::cli::Command;
+using tpsim::cli::Opt;
+
+// validate --runs only predicts.
+bool has_ranks(const Arguments& arguments) {
+  const bool predicts = arguments.command == Command::kValidate && arguments.has(Opt::kRuns);
+  return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
+}
+
+int run(int argc, char** argv) {
+  using namespace tpsim;
+  using namespace tpsim::cli;
+  const auto line = parse_command_line(argc, argv);
+  if (!line.ok()) return report_once(line.error());
+  const auto run_here = [&] { return run_and_report(*line); };
+  const auto* arguments = std::get_if<Arguments>(&*line);
+  if (arguments == nullptr || !has_ranks(*arguments)) return run_here();
+  const bool on_gpus = (*arguments)[Opt::kDevice] == "cuda";
+  if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {
+    return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
+                      [&] { return run_as_mpi_rank(argv); });
+  }
+  // NCCL's ranks find each other by what any launcher says.
+  const auto task = lone_task(process_environment);
+  if (task && !on_gpus) return refuse_lone_task(*task);
+  if (arguments->command != Command::kRun) return run_here();
+  return supervised("the process of the ranks", run_here);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tpsim::hold_standard_streams();
+  return tpsim::cli::guarded([&] { return run(argc, argv); });
+}

@@ -1,0 +1,165 @@
+#include "cli/commands/memory_check.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/leading_number.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/plan/rank_layout.h"
+#include "ranks/gathered.h"
+#include "sim/memory/reserved_memory.h"
+
+namespace tpsim::cli {
+namespace {
+
+// A change of the plan that leaves its ranks and its batch, by its options.
+struct Change {
+  const char* options;
+  bool recomputes, is_narrow, shards;
+};
+constexpr Change kChanges[] = {
+    {"--recompute full", true, false, false},
+    {"--micro-batch 1", false, true, false},
+    {"--recompute full --micro-batch 1", true, true, false},
+    {"--zero 3", false, false, true},
+    {"--zero 3 --recompute full --micro-batch 1", true, true, true},
+};
+
+Plan changed(Plan plan, const Change& change) {
+  if (change.recomputes) {
+    plan.recompute = Recompute::kFull;
+    plan.recompute_blocks = 0;
+  }
+  if (change.is_narrow) plan.micro_batch = 1;
+  if (change.shards) plan.zero = 3;
+  return plan;
+}
+
+Error does_not_fit(const std::string& who, Bytes needed, const FreeMemory& free,
+                   std::string remedy) {
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("{} at the peak of a step, and {} are free ({})",
+                           who + to_string(needed), to_string(free.bytes), free.limit),
+               "", std::move(remedy)};
+}
+
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
+// The ranks of one machine, or the one of a GPU.
+struct Place {
+  std::int64_t ranks = 0;
+  Bytes needed;
+  FreeMemory free{Bytes(1e300), ""};
+};
+
+}  // namespace
+
+Result<MemoryCheck> MemoryCheck::of(const NamedScenario& named, const LocalDevices& devices) {
+  TPSIM_TRY(NamedScenario executed, executed_here(named));
+  return MemoryCheck(std::move(executed.scenario), devices);
+}
+
+Bytes MemoryCheck::peak(const Plan& plan, std::int64_t rank, bool has_neighbours) const {
+  const Plan shorter = with_few_micro_batches(plan);
+  const StackSpec& stack = scenario_.stack;
+  if (!devices_.facts.asynchronous) {
+    return host_memory_of(scenario_.model, shorter, stack.training, rank);
+  }
+  // The context is there already, and counts as used.
+  return driver_memory_of(scenario_.model, shorter, stack, rank, has_neighbours) -
+         stack.memory.context;
+}
+
+// The ranks of a stage differ in the last shard of what does not divide evenly alone.
+Bytes MemoryCheck::peak_of_all(const Plan& plan) const {
+  Bytes all;
+  const std::int64_t stages = plan.degrees.pp;
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    const std::int64_t rank = global_rank(plan, {.pp = stage});
+    all += static_cast<double>(gpu_count(plan) / stages) * peak(plan, rank, true);
+  }
+  return all;
+}
+
+template <class Needed>
+std::string MemoryCheck::remedy(const Plan& plan, Bytes free, Needed needed) const {
+  std::string least;
+  Bytes least_needed(1e300);
+  for (const Change& change : kChanges) {
+    const Plan other = changed(plan, change);
+    if (other == plan || !validate(other, scenario_.model).ok()) continue;
+    if (change.shards && !has_replicas(plan)) continue;
+    const Bytes bytes = needed(other);
+    if (bytes <= free) {
+      return fmt::format("{} fits: it needs {}", change.options, to_string(bytes));
+    }
+    if (bytes < least_needed) {
+      least_needed = bytes;
+      least = change.options;
+    }
+  }
+  constexpr const char* kLarger = "choose more --tp or --pp, or a machine with more memory";
+  if (least.empty()) return kLarger;
+  return fmt::format("even {} needs {}: {}", least, to_string(least_needed), kLarger);
+}
+
+Status MemoryCheck::rank_alone(Device& device, const Plan& plan, std::int64_t rank) const {
+  const auto needed = [&](const Plan& any) { return peak(any, rank, false); };
+  const Bytes bytes = needed(plan);
+  const FreeMemory free = devices_.free_memory(&device);
+  if (bytes <= free.bytes) return Ok{};
+  return does_not_fit(fmt::format("rank {} of {} needs ", rank, short_name(plan)), bytes, free,
+                      remedy(plan, free.bytes, needed));
+}
+
+Status MemoryCheck::threads(const Plan& plan) const {
+  if (devices_.ranks.started > 0) return Ok{};
+  const Bytes needed = peak_of_all(plan);
+  const FreeMemory free = devices_.free_memory(nullptr);
+  if (needed <= free.bytes) return Ok{};
+  const std::int64_t ranks = gpu_count(plan);
+  std::string hint = remedy(plan, free.bytes, [&](const Plan& any) { return peak_of_all(any); });
+  if (ranks > 1) hint += "; --rank R runs one rank alone";
+  return does_not_fit(fmt::format("{} of {} need{} ", counted_text(ranks, "rank"), short_name(plan),
+                                  ranks == 1 ? "s" : ""),
+                      needed, free, hint);
+}
+
+Status MemoryCheck::launched(World& world, Device& device, const Plan& plan) const {
+  if (devices_.ranks.started == 0) return Ok{};
+  const bool is_gpu = devices_.facts.asynchronous;
+  const FreeMemory own = devices_.free_memory(&device);
+  const std::string line = fmt::format(
+      "{:.0f} {:.0f} {}\n{}", peak(plan, world.rank(), world.size() > 1).value(), own.bytes.value(),
+      is_gpu ? fmt::format("GPU of rank {}", world.rank()) : host_name(), own.limit);
+  std::map<std::string, Place> places;
+  for (const std::string& text : gathered(world, device, line)) {
+    std::string_view rest = text;
+    const double needed = parse_number<double>(cut_off(rest, " ")).value_or(0);
+    const double free = parse_number<double>(cut_off(rest, " ")).value_or(0);
+    Place& place = places[std::string(cut_off(rest, "\n"))];
+    place.ranks += 1;
+    place.needed += Bytes(needed);
+    if (Bytes(free) < place.free.bytes) place.free = {Bytes(free), std::string(rest)};
+  }
+  for (const auto& [name, place] : places) {
+    if (place.needed <= place.free.bytes) continue;
+    // As many ranks as meet here, each with what this one needs.
+    const auto needed = [&](const Plan& any) {
+      return static_cast<double>(place.ranks) * peak(any, world.rank(), world.size() > 1);
+    };
+    return does_not_fit(fmt::format("{} of {} on {} need{} ", counted_text(place.ranks, "rank"),
+                                    short_name(plan), name, place.ranks == 1 ? "s" : ""),
+                        place.needed, place.free, remedy(plan, place.free.bytes, needed));
+  }
+  return Ok{};
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,62 @@
+#include "cli/commands/mpi_launch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "cli/commands/program.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::filesystem::path mpi_program() {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "tpsim-mpi";
+}
+
+int report_once(int rank, const Error& error) {
+  if (rank == 0) return report(error);
+  // The launcher ends the whole job with the first process that fails: let that be the one that
+  // speaks.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return static_cast<int>(error.kind);
+}
+
+}  // namespace
+
+bool mpi_program_is_here() { return ::access(mpi_program().c_str(), X_OK) == 0; }
+
+int run_as_mpi_rank(char* const* argv) {
+  const std::filesystem::path program = mpi_program();
+  ::execv(program.c_str(), argv);
+  const Error error{ErrorKind::kMissing,
+                    fmt::format("started by mpirun or srun, but this tpsim was built without MPI "
+                                "({}: {})",
+                                program.string(), std::strerror(errno)),
+                    "",
+                    "apt-get install libopenmpi-dev openmpi-bin, then configure and build again; "
+                    "or run it without mpirun"};
+  return report_once(error);
+}
+
+int report_once(const Error& error) { return report_once(rank_given_by_launcher(), error); }
+
+int refuse_lone_task(const LoneTask& task) {
+  return report_once(
+      task.rank,
+      Error{ErrorKind::kMissing,
+            fmt::format("{} started {} processes, but none of them knows of the others",
+                        task.launcher, task.size),
+            "",
+            task.launcher == "srun"
+                ? "srun --mpi=pmix, or mpirun inside the allocation; srun -n 1 for ranks that are "
+                  "threads of one process"
+                : "ranks on CPUs are started by mpirun or srun --mpi=pmix"});
+}
+
+}  // namespace tpsim::cli

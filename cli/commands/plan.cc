@@ -1,0 +1,226 @@
+// tpsim plan: searches the layouts of a model over a number of GPUs and shows the best.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/options/answers.h"
+#include "cli/options/assumed.h"
+#include "cli/options/fit.h"
+#include "cli/options/inputs.h"
+#include "cli/options/table.h"
+#include "cli/options/values.h"
+#include "cli/views/plan_view.h"
+#include "cli/views/report_json.h"
+#include "core/base/files.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/json/json_document.h"
+#include "gui/views/plan_picture.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::int64_t kDefaultTop = 10;
+constexpr std::int64_t kMostTop = 10'000;
+constexpr std::size_t kLargestTerms = 7;
+constexpr std::size_t kReasonsShown = 4;
+
+// "interleaving needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
+std::string pruned_text(const SearchResult& found) {
+  std::vector<std::pair<std::int64_t, std::string>> reasons;
+  for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
+  std::sort(reasons.rbegin(), reasons.rend());
+  if (reasons.size() > kReasonsShown) {
+    std::pair<std::int64_t, std::string> others{0, "other reasons"};
+    for (std::size_t i = kReasonsShown - 1; i < reasons.size(); ++i)
+      others.first += reasons[i].first;
+    reasons.resize(kReasonsShown - 1);
+    reasons.push_back(std::move(others));
+  }
+  return joined_text(reasons, ", ", [](const auto& one) {
+    return fmt::format("{} ({})", one.second, count_text(one.first));
+  });
+}
+
+// Commands to copy: they go on from the saved plan.
+std::string next_view(const Terminal& terminal, const Arguments& arguments,
+                      std::optional<LaunchStack> launcher) {
+  const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
+  const std::string quoted = shell_quoted(file);
+  const std::string program = printable(arguments.program);
+  std::string text = heading(terminal, "NEXT");
+  const auto add = [&](const std::string& command) {
+    const std::string line = "  " + command;
+    text += (terminal.columns == 0 ? line : continued(line, terminal.columns)) + "\n";
+  };
+  if (!arguments.has(Opt::kSave)) {
+    add(fmt::format("{} --save {}", printable(arguments.command_line), quoted));
+  }
+  add(fmt::format("{} simulate {} --trace timeline.json   # for ui.perfetto.dev", program, quoted));
+  add(fmt::format("{} explain {}   # every term with its formula and source", program, quoted));
+  if (launcher) {
+    add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
+                    program, quoted, name_of(*launcher), quoted));
+  }
+  add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
+  return text;
+}
+
+// The plans shown, and what was ruled out. Ties are of time: other objectives have none.
+std::string ranking(const Terminal& terminal, const NamedScenario& named, const SearchSpace& space,
+                    const SearchResult& found, bool shows_front) {
+  const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
+  const bool marks_ties =
+      !shows_front && space.objective == Objective::kTime && found.plans.size() > 1;
+  std::string text = heading(terminal, "RANKING",
+                             std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
+                                 (marks_ties ? "; = ties with the best" : "") + used.note);
+  text += ranking_view(terminal, found.plans, marks_ties, used);
+  if (found.pruned.empty()) return text;
+  const std::string reasons = "ruled out: " + pruned_text(found);
+  return text + "  " + terminal.paint(wrapped(reasons, terminal.room(2, 98), 2), Ink::kDim) + "\n";
+}
+
+// What the search vouches for.
+std::string certificate(const Terminal& terminal, const NamedScenario& named,
+                        const SearchSpace& space, const SearchResult& found) {
+  const char* left_out =
+      found.offload_left_out
+          ? " Plans that offload the optimizer were left out (--offload none,optimizer tries them)."
+          : "";
+  const std::string worse =
+      found.not_as_good == 0
+          ? ""
+          : fmt::format(
+                "{} of them as no bound of theirs, together or alone, is as good as the plans "
+                "shown; ",
+                count_text(found.not_as_good));
+  const std::string claim = fmt::format(
+      "{} combinations: {} ruled out, {}{} fit and were bounded one by one, {} of them simulated "
+      "event by event; no other's bound is better than what is shown, so none is better in this "
+      "model.{} Inputs {}",
+      count_text(found.considered), count_text(found.considered - found.feasible), worse,
+      count_text(found.feasible), count_text(found.simulated), left_out,
+      hash_text(named.scenario, space));
+  return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
+}
+
+// Searches for cost and energy may leave GPUs alone.
+std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
+  if (gpu_count(best) == space.gpus) return "";
+  return fmt::format("; on {} of the {} GPUs a token takes the least {}",
+                     count_text(gpu_count(best)), count_text(space.gpus), name_of(space.objective));
+}
+
+std::string report_text(const Terminal& terminal, const Arguments& arguments,
+                        const NamedScenario& named, const SearchSpace& space,
+                        const SearchResult& found) {
+  const PlannedRun& best = found.plans.front();
+  std::string text = scenario_view(terminal, named, best.plan) + "\n";
+  text += heading(terminal, "BEST PLAN",
+                  fmt::format("of {} considered in {}{}", count_text(found.considered),
+                              time_text(found.elapsed), fewer_gpus_text(space, best.plan)));
+  text += plan_view(terminal, best.plan);
+  text += prediction_view(terminal, best.predicted, named.scenario.profile);
+  text += tried_view(terminal, named);
+  text += assumed_view(terminal, named) + "\n";
+  text += heading(terminal, "WHERE THE STEP GOES");
+  text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
+  text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));
+  text += "\n" + certificate(terminal, named, space, found);
+  return text + "\n" + next_view(terminal, arguments, advised_export(named, best.plan));
+}
+
+struct FoundPlans {
+  SearchResult shown;                // in the table
+  std::vector<PlannedRun> pictured;  // where there is a picture: many, and all of the Pareto front
+};
+
+Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
+                              const SearchSpace& space, const Terminal& terminal, int threads) {
+  constexpr std::int64_t kPlansInPicture = 1500;
+  const auto best_of = [&](std::int64_t most) {
+    ProgressBar progress(terminal, "searching");
+    return search(scenario, space, static_cast<int>(most), progress.shower(), threads);
+  };
+  const auto whole_front = [&] {
+    ProgressBar progress(terminal, "searching the Pareto front");
+    return pareto_front(scenario, space, progress.shower(), threads);
+  };
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  const bool shows_front = arguments.has(Opt::kPareto);
+  if (shows_front) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the whole front"));
+  }
+  FoundPlans found;
+  if (!arguments.has(Opt::kPlot)) {
+    TPSIM_TRY(found.shown, shows_front ? whole_front() : best_of(top));
+    return found;
+  }
+  // The best of many begin with the best of few, so one search serves table and picture.
+  TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
+  TPSIM_TRY(SearchResult front, whole_front());
+  found.pictured = best.plans;
+  found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
+  found.shown = std::move(shows_front ? front : best);
+  if (!shows_front && std::ssize(found.shown.plans) > top) {
+    found.shown.plans.resize(static_cast<std::size_t>(top));
+  }
+  return found;
+}
+
+// What can be known before a long search.
+Status check_picture(const Arguments& arguments) {
+  if (!arguments.has(Opt::kPlot)) return Ok{};
+  const std::string& path = *arguments[Opt::kPlot];
+  if (path.ends_with(".svg")) return Ok{};
+  if (path.ends_with(".png")) return check_png_program();
+  return option_error(Opt::kPlot, fmt::format("'{}' is no name of a picture", path),
+                      "it must end in .svg or .png");
+}
+
+Status write_picture(const std::string& path, const Scenario& scenario,
+                     const std::vector<PlannedRun>& plans) {
+  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(scenario, plans));
+  if (path.ends_with(".png")) return write_png_of(picture, path);
+  return write_file_atomically(path, gui::svg_text(picture));
+}
+
+}  // namespace
+
+Status run_plan(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
+  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
+  TPSIM_TRY_STATUS(check_picture(arguments));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
+  adopt_parts(findings.shown.tried, named);
+  TPSIM_TRY(OpenInputs open, open_inputs(named));
+  named.assumed = open.widen(findings.shown.plans, threads);
+  if (!findings.pictured.empty()) open.widen(findings.pictured.front());  // whose interval is drawn
+  const SearchResult& found = findings.shown;
+  const bool found_one = !found.plans.empty();
+  // Before the report names the files.
+  if (found_one && arguments.has(Opt::kSave)) {
+    TPSIM_TRY_STATUS(
+        save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));
+  }
+  if (found_one && arguments.has(Opt::kPlot)) {
+    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings.pictured));
+  }
+  if (arguments.has(Opt::kJson)) {
+    TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
+  } else if (found_one) {
+    TPSIM_TRY_STATUS(print(terminal, report_text(terminal, arguments, named, space, found)));
+  }
+  return found_one ? Status(Ok{}) : nothing_fits(named.scenario, space, found);
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,102 @@
+#include "cli/commands/program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <exception>
+#include <string>
+#include <variant>
+
+#include "cli/commands/commands.h"
+#include "cli/options/table.h"
+#include "cli/options/terminal.h"
+#include "cli/options/values.h"
+#include "core/base/standard_streams.h"
+
+namespace tpsim::cli {
+namespace {
+
+Status run_command(const Arguments& arguments, const Terminal& terminal) {
+  switch (arguments.command) {
+    case Command::kPlan: return run_plan(arguments, terminal);
+    case Command::kSimulate: return run_simulate(arguments, terminal);
+    case Command::kExplain: return run_explain(arguments, terminal);
+    case Command::kProfile: return run_profile(arguments, terminal);
+    case Command::kRun: return run_training(arguments, terminal);
+    case Command::kValidate: return run_validate(arguments, terminal);
+    case Command::kCampaign: return run_campaign(arguments, terminal);
+    case Command::kExport: return run_export(arguments, terminal);
+    case Command::kImport: return run_import(arguments, terminal);
+    case Command::kCheckLog: return run_check_log(arguments, terminal);
+    case Command::kList: return run_list(arguments, terminal);
+    case Command::kGui: return run_gui(arguments, terminal);
+    case Command::kReport: return run_report(arguments, terminal);
+    case Command::kShow: return run_show(arguments, terminal);
+    case Command::kCompare: return run_compare(arguments, terminal);
+    case Command::kCalibrate: return run_calibrate(arguments, terminal);
+    case Command::kCompletion: return run_completion(arguments, terminal);
+    case Command::kCall: return run_call(arguments, terminal);
+  }
+  throw BugError("a command without an implementation");
+}
+
+// "-" is standard output, where the report goes; the timeline alone may take its place.
+Status check_files(const Arguments& arguments) {
+  for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
+                        Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
+    if (arguments[opt] != "-") continue;
+    return option_error(opt, "'-' is no file: the report is on standard output",
+                        "write ./- for a file of that name");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status run_program(const CommandLine& line) {
+  // Beyond a limit on the size of files, writing fails as on a full disk and is reported likewise.
+  std::signal(SIGXFSZ, SIG_IGN);
+  Terminal terminal = Terminal::detect();
+  if (const auto* printout = std::get_if<Printout>(&line)) {
+    return printout->is_prose ? print(terminal, printout->text) : print(printout->text);
+  }
+  const auto& arguments = std::get<Arguments>(line);
+  constexpr std::array<std::string_view, 3> kWhen = {"auto", "always", "never"};
+  TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, Opt::kColor, kWhen));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kColor, when.size()));
+  if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
+  TPSIM_TRY_STATUS(check_files(arguments));
+  if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
+  // What programs read has lines of its own.
+  if (arguments.has(Opt::kJson) || arguments.has(Opt::kMarkdown)) terminal.columns = 0;
+  return run_command(arguments, terminal);
+}
+
+int report(const Error& error) {
+  const std::string text = printable(to_string(error));
+  const std::string line =
+      error.kind == ErrorKind::kBug
+          ? fmt::format("tpsim: bug: {} (please report it with the command that led here)\n", text)
+          : fmt::format("tpsim: error: {}\n", text);
+  say(fitted(line, columns_of(STDERR_FILENO)));
+  return static_cast<int>(error.kind);
+}
+
+int guarded(const std::function<int()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return report(error_from(error));
+  }
+}
+
+int run_and_report(const CommandLine& line) {
+  return guarded([&] {
+    const Status status = run_program(line);
+    return status.ok() ? 0 : report(status.error());
+  });
+}
+
+}  // namespace tpsim::cli

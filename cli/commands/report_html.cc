@@ -1,0 +1,95 @@
+// tpsim report: a page that holds the whole program, compiled for browsers, with a plan inside.
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "cli/commands/commands.h"
+#include "cli/options/inputs.h"
+#include "cli/options/values.h"
+#include "core/base/files.h"
+#include "core/base/shipped_data.h"
+#include "core/json/json_document.h"
+#include "core/scenario/plan_json.h"
+
+namespace tpsim::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::string_view kPlaceOfFiles = "/*TPSIM-FILES*/null";
+
+Error not_built() {
+  return Error{ErrorKind::kMissing, "pages for browsers are not built here", "tpsim report",
+               "tools/install_packages.sh --web installs what that needs; then configure and build "
+               "again"};
+}
+
+// Beside the program in a build folder, in share/ where it is installed, or part of the program.
+Result<std::string> page_without_plan() {
+  std::error_code code;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
+  for (const fs::path& page :
+       {folder / "tpsim-page.html", folder / "../share/tpsim/tpsim-page.html"}) {
+    if (fs::exists(page, code)) return read_file(page, kMostBytes);
+  }
+  const fs::path shipped = fs::path(kShippedRoot) / "tpsim-page.html";
+  if (file_is_there(shipped)) return read_file(shipped, kMostBytes);
+  return not_built();
+}
+
+// A file that the page's own catalogue lacks, under the name by which the plan calls it.
+Status add_own_file(JsonValue& files, const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
+  if (!is_path) return Ok{};
+  TPSIM_TRY(const std::string text, read_file(name, kMostBytes));
+  files.set(name, text);
+  return Ok{};
+}
+
+// Without '<' no "</script>" in a text can end the script that holds it.
+std::string inside_script(const std::string& json) {
+  std::string text;
+  for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return text;
+}
+
+// What the page finds in its file system: path -> text.
+Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
+  JsonValue files = json_object();
+  files.set("tpsim/plan.json", to_json(file));
+  if (arguments.has(Opt::kMeasured)) {
+    TPSIM_TRY(const std::string text, read_file(*arguments[Opt::kMeasured], kMostBytes));
+    files.set("tpsim/measured.json", text);
+  }
+  for (const std::string& name : std::array{file.cluster, file.profile, file.stack}) {
+    TPSIM_TRY_STATUS(add_own_file(files, name));
+  }
+  return files;
+}
+
+}  // namespace
+
+Status run_report(const Arguments& arguments, const Terminal&) {
+  if (!arguments.has(Opt::kHtml)) {
+    return option_error(Opt::kHtml, "is missing: which page to write?", "--html report.html");
+  }
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  if (!file) {
+    return bad_input("which plan? No plan file was given", "tpsim report",
+                     "tpsim plan ... --save plan.json writes one");
+  }
+  TPSIM_TRY(const JsonValue files, files_of(*file, arguments));
+  TPSIM_TRY(std::string page, page_without_plan());
+  const std::size_t place = page.find(kPlaceOfFiles);
+  TPSIM_CHECK(place != std::string::npos, "the page has no place for a plan");
+  page.replace(place, kPlaceOfFiles.size(), inside_script(to_text(files)));
+  const std::string& path = *arguments[Opt::kHtml];
+  TPSIM_TRY_STATUS(write_file_atomically(path, page));
+  return print(fmt::format("wrote {} ({:.2f} MB): open it in any browser\n", printable(path),
+                           static_cast<double>(page.size()) / 1e6));
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,340 @@
+// tpsim run: trains a plan on the reference model.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <ctime>
+#include <optional>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/memory_check.h"
+#include "cli/devices/local_devices.h"
+#include "cli/options/inputs.h"
+#include "cli/options/values.h"
+#include "cli/views/times_view.h"
+#include "core/base/leading_number.h"
+#include "core/base/standard_streams.h"
+#include "core/json/json_document.h"
+#include "reference_model/training/training.h"
+
+namespace tpsim::cli {
+namespace {
+
+Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
+  if (!arguments.has(opt)) return fallback;
+  const std::string& text = *arguments[opt];
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) {
+    return option_error(opt, fmt::format("'{}' is no number of at least 0", text));
+  }
+  return *value;
+}
+
+Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
+  if (!arguments.has(Opt::kBetas)) return Ok{};
+  const std::string& text = *arguments[Opt::kBetas];
+  std::vector<double> betas;
+  for (const std::string_view part : listed(text)) {
+    const auto beta = parse_number<double>(part);
+    if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
+  }
+  if (betas.size() != 2 || listed(text).size() != 2) {
+    return option_error(Opt::kBetas, fmt::format("'{}' is no pair of numbers below 1", text),
+                        "write 0.9,0.95");
+  }
+  optimizer.beta1 = betas[0];
+  optimizer.beta2 = betas[1];
+  return Ok{};
+}
+
+Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
+  OptimizerSettings optimizer;
+  TPSIM_TRY(optimizer.rate, number_of(arguments, Opt::kRate, optimizer.rate));
+  TPSIM_TRY_STATUS(read_betas(arguments, optimizer));
+  TPSIM_TRY(optimizer.epsilon, number_of(arguments, Opt::kEpsilon, optimizer.epsilon));
+  TPSIM_TRY(optimizer.weight_decay,
+            number_of(arguments, Opt::kWeightDecay, optimizer.weight_decay));
+  TPSIM_TRY(optimizer.clip_norm, number_of(arguments, Opt::kClipGrad, optimizer.clip_norm));
+  return optimizer;
+}
+
+// No recompute, and one micro-batch on each data-parallel rank.
+constexpr const char* kStackOfRuns = "reference";
+
+// The tokens of --tokens, if it is given.
+Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
+  if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the tokens' sequences have a length"));
+  Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
+  if (!tokens.ok()) return tokens.error();
+  std::optional<TokenSource> read;
+  read.emplace(std::move(tokens).value());
+  return read;
+}
+
+struct Prepared {
+  NamedScenario named;
+  TrainingRun run;
+  TokenSource tokens;
+};
+
+// A gradient of the mean loss is smaller by the number of tokens; fp16's smallest step is 6e-8.
+Status check_digits(const TrainingRun& run) {
+  constexpr std::int64_t kMostTokens = 100'000;
+  const std::int64_t tokens = run.plan.global_batch * run.model.seq;
+  if (run.plan.dtype != DType::kFloat16 || tokens <= kMostTokens) return Ok{};
+  return bad_input(
+      fmt::format("fp16 has no digits left for gradients of {} tokens a step: {} are the most",
+                  tokens, kMostTokens),
+      "--dtype", "choose bf16, or a smaller --global-batch");
+}
+
+// Of what runs beside products, sums of input gradients alone are executed.
+Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
+  const Opt option = opt_of(StackPart::kTpOverlap);
+  const TpOverlap overlap = stack.parts.tp_overlap;
+  const bool is_run = overlap == TpOverlap::kNone || overlap == TpOverlap::kReductions;
+  if (is_run || !arguments.has(option)) return Ok{};
+  return option_error(option,
+                      std::string(name_of(overlap)) + " is predicted, and run by no device here",
+                      "use --tp-overlap reductions, or none");
+}
+
+// A run is on the machine at hand; only ranks that are not there are modelled, on a cluster.
+Status refuse_machines(const Arguments& arguments) {
+  if (arguments.has(Opt::kRank)) return Ok{};
+  constexpr const char* kWhy = "the run is on this machine; --rank models the others of a cluster";
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
+  // A GPU's profile says which algorithms were the fastest.
+  if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
+  return refuse(arguments, {Opt::kProfile}, kWhy);
+}
+
+Result<Prepared> prepare(const Arguments& arguments) {
+  TPSIM_TRY_STATUS(refuse_machines(arguments));
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(std::optional<TokenSource> tokens, read_tokens(arguments));
+  KnownInputs known;
+  if (!file) known.stack = kStackOfRuns;
+  if (tokens) known.seq = tokens->seq();
+  if (arguments.has(Opt::kCheckpoint)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint has its own"));
+    known.model = *arguments[Opt::kCheckpoint] + "/config.json";
+  }
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));
+  TrainingRun run;
+  run.model = named.scenario.model;
+  TPSIM_TRY_STATUS(check_trainable(run.model));
+  TPSIM_TRY_STATUS(check_overlap(arguments, named.scenario.stack));
+  run.options = named.scenario.stack.training;
+  run.time_ops = arguments.has(Opt::kJson);
+  run.record_work = arguments.has(Opt::kCudaGraphs);
+  run.algorithms = named.scenario.profile.algorithms;
+  PlanDefaults defaults = plan_defaults(named.scenario);
+  defaults.usual_batch = false;
+  TPSIM_TRY(run.plan, single_plan(arguments, run.model, file, defaults));
+  TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
+  TPSIM_TRY_STATUS(check_digits(run));
+  TPSIM_TRY(run.optimizer, optimizer_of(arguments));
+  TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));
+  TPSIM_TRY(run.balance.bias_rate, number_of(arguments, Opt::kBiasRate, 0));
+  TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  run.seed = static_cast<std::uint64_t>(seed);
+  if (arguments.has(Opt::kCheckpoint)) run.checkpoint = *arguments[Opt::kCheckpoint];
+  if (arguments.has(Opt::kStateFolder)) run.state_folder = *arguments[Opt::kStateFolder];
+  if (arguments.has(Opt::kDumpGradients)) run.dump_gradients = *arguments[Opt::kDumpGradients];
+  TPSIM_TRY(run.save_every, integer_of(arguments, Opt::kSaveEvery, 0, {0, 1 << 30}));
+  if (run.save_every > 0 && run.state_folder.empty()) {
+    return option_error(Opt::kSaveEvery, "says when to save but not where", "give --state DIR");
+  }
+  if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
+  return Prepared{named, run, *std::move(tokens)};
+}
+
+double tokens_per_s(const TrainingRun& run, const StepReport& report) {
+  return static_cast<double>(run.plan.global_batch * run.model.seq) / report.seconds;
+}
+
+double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
+  ModelSpec executed = run.model;
+  executed.ends.prediction_layers = 0;  // a run has none of them
+  return model_flops_per_step(executed, run.plan.global_batch).value() / report.seconds /
+         static_cast<double>(gpu_count(run.plan)) * 1e-9;
+}
+
+Status print_step(const TrainingRun& run, const StepReport& report) {
+  return print(fmt::format(
+      "{:>6} {:>11.6f} {:>10.4f} {:>10} {:>11.0f} {:>9.2f} {:>11}\n", report.step, report.loss,
+      report.grad_norm, to_string(Seconds(report.seconds)), tokens_per_s(run, report),
+      gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
+}
+
+// Each step is printed when it is done, so that a run that is ended from outside has said what it
+// did.
+class JsonPrinter {
+ public:
+  Status begin(const TrainingRun& run) {
+    return print(json_.begin({{"version", "tpsim-run-report/1"},
+                              {"model", run.model.name},
+                              {"plan", short_name(run.plan)},
+                              {"dtype", name_of(run.plan.dtype)},
+                              {"ranks", gpu_count(run.plan)}},
+                             "steps"));
+  }
+  Status step(const TrainingRun& run, const StepReport& report) {
+    return print(json_.item({{"step", report.step},
+                             {"loss", report.loss},
+                             {"grad_norm", report.grad_norm},
+                             {"step_s", report.seconds},
+                             {"tokens_per_s", tokens_per_s(run, report)},
+                             {"model_gflops_per_rank", gflops_per_rank(run, report)},
+                             {"peak_memory_mib", static_cast<double>(report.peak_bytes) / kMiB},
+                             {"used_memory_mib", static_cast<double>(report.used_bytes) / kMiB}}));
+  }
+  Status end(bool completed, const StepTimes& times) {
+    return print(json_.end({{"completed", completed},
+                            {"ops", ops_json(times.ops)},
+                            {"collectives", collectives_json(times.collectives)}}));
+  }
+
+ private:
+  GrowingJson json_;
+};
+
+Status print_heading(const TrainingRun& run, bool gpus) {
+  return print(fmt::format(
+      "{}, {}, on {} {}{}{}, {}\n\n{:>6} {:>11} {:>10} {:>10} {:>11} {:>9} {:>11}\n",
+      run.model.name, short_name(run.plan), gpu_count(run.plan), gpus ? "GPU" : "rank",
+      gpu_count(run.plan) == 1 ? "" : "s", gpus ? "" : " of this CPU", name_of(run.plan.dtype),
+      "step", "loss", "grad norm", "time", "tokens/s", "GFLOP/s*", "memory**"));
+}
+
+void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printable(note))); }
+
+// JSON on a terminal has no whole last line that a bar could stand below.
+Terminal beside(Terminal terminal, bool json) {
+  if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
+  return terminal;
+}
+
+// SIGINT and SIGTERM as a wish to stop after the step that is running.
+std::atomic<int> first_signal{0};
+std::atomic<std::time_t> arrived_at{0};
+
+static_assert(std::atomic<std::time_t>::is_always_lock_free, "used in a signal handler");
+
+std::time_t seconds_now() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+void note(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    arrived_at.store(seconds_now());
+  } else if (seconds_now() - arrived_at.load() > 1) {
+    ::_exit(128 + signal);
+  }
+}
+
+// From now on the first such signal is remembered; one that comes more than a second later ends the
+// process at once. (Terminals, timeout(1) and batch systems send the first one several times.)
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+// Whether one has arrived.
+bool stop_requested() { return first_signal.load() != 0; }
+
+// For a run that stopped: which signal it was, as an exit code.
+ErrorKind stop_kind() {
+  return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
+}
+
+Error stopped_error(const TrainingRun& run, std::int64_t done) {
+  const char* signal = stop_kind() == ErrorKind::kInterrupted ? "SIGINT" : "SIGTERM";
+  std::string saved;
+  if (run.save_every > 0) {
+    saved = fmt::format("the state is saved in {}; the same command goes on from there",
+                        run.state_folder.string());
+  }
+  return Error{stop_kind(),
+               fmt::format("stopped by {} after step {} of {}", signal, done, run.steps), "",
+               std::move(saved)};
+}
+
+constexpr const char* kRandomTokens =
+    "tokens are drawn at random, so the loss cannot fall; --tokens FILE trains on yours";
+
+}  // namespace
+
+Status run_training(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const Prepared prepared, prepare(arguments));
+  const TrainingRun& run = prepared.run;
+  if (arguments.has(Opt::kRank)) {
+    return run_rank_alone(arguments, terminal, prepared.named, run, prepared.tokens);
+  }
+  const std::string device = arguments[Opt::kDevice].value_or("cpu");
+  TPSIM_TRY(const LocalDevices devices, local_devices(device));
+  TPSIM_TRY_STATUS(check_started(devices.ranks, run.plan));
+  TPSIM_TRY(const MemoryCheck memory, MemoryCheck::of(prepared.named, devices));
+  TPSIM_TRY_STATUS(memory.threads(run.plan));
+  const bool speaks = devices.ranks.speaks;
+  const bool json = arguments.has(Opt::kJson);
+  JsonPrinter printer;
+  catch_stop_signals();
+  ProgressBar progress(beside(terminal, json), "training");
+  std::int64_t done = 0;
+  Status printed = Ok{};
+  StepTimesSum times;
+  std::atomic<bool> is_heard = true;  // printing works; read by all ranks
+  const auto on_step = [&](const StepReport& report) {
+    done = report.step;
+    times.add(report.times);
+    progress.clear();
+    const Status status = json ? printer.step(run, report) : print_step(run, report);
+    if (!status) {
+      printed = status;
+      is_heard = false;
+    }
+    progress.show(static_cast<double>(done) / static_cast<double>(run.steps));
+  };
+  const bool quiet = arguments.has(Opt::kQuiet);
+  const bool says_random = !json && !quiet && !arguments.has(Opt::kTokens);
+  const TrainingHooks hooks{.on_note =
+                                [&](const std::string& note) {
+                                  if (!quiet) print_note(note);
+                                },
+                            .should_stop = [&] { return stop_requested() || !is_heard; }};
+  const auto ranks = static_cast<int>(gpu_count(run.plan));
+  const DeviceRankBody body = [&](World& world, Device& own) -> Status {
+    TPSIM_TRY_STATUS(memory.launched(world, own, run.plan));
+    if (world.rank() == 0) {
+      TPSIM_TRY_STATUS(json ? printer.begin(run) : print_heading(run, device == "cuda"));
+      if (says_random) print_note(kRandomTokens);
+    }
+    const auto report_first = [&](const StepReport& report) {
+      if (world.rank() == 0) on_step(report);
+    };
+    return train(world, own, run, prepared.tokens, report_first, hooks);
+  };
+  TPSIM_TRY_STATUS(run_ranks(devices, ranks, body));
+  if (!speaks) return Ok{};
+  if (!printed.ok()) return printed.error();
+  const bool stopped = done > 0 && done < run.steps;
+  TPSIM_TRY_STATUS(
+      json ? printer.end(!stopped, times.times())
+           : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
+                   "rank\n"));
+  if (stopped) return stopped_error(run, done);
+  return Ok{};
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,95 @@
+// tpsim show: catalogue entries as files to edit, schemas of files, and the page of all formats.
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "campaigns/assumptions.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/formats_page.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/json/json_document.h"
+#include "core/machine/cluster_json.h"
+#include "core/machine/profile_json.h"
+#include "core/model/model_json.h"
+#include "core/scenario/catalogue.h"
+#include "core/software/stack_json.h"
+
+namespace tpsim::cli {
+namespace {
+
+Error not_named(std::string_view kind, std::string hint) {
+  return bad_input(fmt::format("which {}?", kind), "show", std::move(hint));
+}
+
+// "clusters" is a cluster too.
+std::string singular(std::string kind) {
+  if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "assumptions") {
+    kind.pop_back();
+  }
+  return kind;
+}
+
+Result<std::string> schema_text(const std::string& kind) {
+  std::vector<std::string_view> names;
+  for (const FileFormat& format : file_formats()) names.push_back(format.kind);
+  if (kind.empty())
+    return not_named("schema", "plan, model, cluster, profile, stack or assumptions");
+  TPSIM_TRY(const std::size_t index, choose("kind of file", singular(kind), names));
+  return to_text(json_schema(file_formats()[index]));
+}
+
+Result<std::string> entry_text(const std::string& kind, const std::string& name) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  if (name.empty())
+    return not_named(
+        kind, fmt::format("tpsim list {}{} names them", kind, kind == "assumptions" ? "" : "s"));
+  if (kind == "model") {
+    TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
+    return to_json(model);
+  }
+  if (kind == "cluster") {
+    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
+    return to_json(cluster);
+  }
+  if (kind == "profile") {
+    TPSIM_TRY(const Profile profile, catalogue.load_profile(name));
+    return to_json(profile);
+  }
+  if (kind == "assumptions") {
+    TPSIM_TRY(const std::filesystem::path path, find_assumptions(catalogue, name));
+    return read_file(path, kMostJsonBytes);
+  }
+  TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
+  return to_json(stack);
+}
+
+}  // namespace
+
+Status run_show(const Arguments& arguments, const Terminal&) {
+  constexpr std::array<std::string_view, 8> kKinds = {
+      "model", "cluster", "profile", "stack", "assumptions", "schema", "formats", "families"};
+  if (arguments.positional.empty()) {
+    return bad_input("show what?", "show",
+                     "model, cluster, profile, stack, assumptions, schema, formats or families");
+  }
+  const std::string kind = singular(arguments.positional);
+  TPSIM_TRY_STATUS(choose("kind", kind, kKinds));
+  if (arguments.more.size() > 1) {
+    return bad_input(fmt::format("'{}' is one name too many", arguments.more[1]), "show",
+                     "show one at a time");
+  }
+  const std::string name = arguments.more.empty() ? "" : arguments.more.front();
+  if (kind == "formats") return print(formats_page());
+  if (kind == "families") {
+    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+    TPSIM_TRY(const std::string page, models_page(catalogue));
+    return print(page);
+  }
+  TPSIM_TRY(const std::string text, kind == "schema" ? schema_text(name) : entry_text(kind, name));
+  return print(text);
+}
+
+}  // namespace tpsim::cli

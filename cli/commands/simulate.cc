@@ -1,0 +1,92 @@
+// tpsim simulate: predicts one plan, from a plan file or from options.
+#include "sim/step/simulate.h"
+
+#include <fmt/format.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options/answers.h"
+#include "cli/options/assumed.h"
+#include "cli/options/fit.h"
+#include "cli/options/inputs.h"
+#include "cli/views/plan_view.h"
+#include "cli/views/report_json.h"
+#include "core/base/files.h"
+#include "core/json/json_document.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::size_t kTermsShown = 12;
+constexpr std::size_t kStagesShown = 16;
+
+std::string report_text(const Terminal& terminal, const NamedScenario& named,
+                        const PlannedRun& run) {
+  std::string text = scenario_view(terminal, named, run.plan) + "\n";
+  text += heading(terminal, "PLAN");
+  text += plan_view(terminal, run.plan, named.settings_left);
+  text += prediction_view(terminal, run.predicted, named.scenario.profile);
+  text += assumed_view(terminal, named) + "\n";
+  text += heading(terminal, "WHERE THE STEP GOES");
+  text += breakdown_view(terminal, run.predicted, kTermsShown) + "\n";
+  text += heading(terminal, "MEMORY", "GiB at the peak of each stage");
+  return text + memory_view(terminal, run.predicted, kStagesShown);
+}
+
+constexpr std::string_view kHere = "-";  // standard output in place of a file
+
+Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, plan));
+  return trace_json(timeline, scenario.model.name + ", " + short_name(plan));
+}
+
+// Writes the files that were asked for. Returns what to say about them, or a timeline to print.
+Result<std::string> write_files(const Arguments& arguments, const NamedScenario& named,
+                                const Plan& plan) {
+  std::string said;
+  if (arguments.has(Opt::kSave)) {
+    const std::string& path = *arguments[Opt::kSave];
+    TPSIM_TRY_STATUS(save_with_contents(path, plan_file_of(named, plan)));
+    said += fmt::format("\nwrote the plan to {}\n", printable(path));
+  }
+  if (arguments.has(Opt::kTrace)) {
+    const std::string& path = *arguments[Opt::kTrace];
+    TPSIM_TRY(const std::string trace, trace_of(named.scenario, plan));
+    if (path == kHere) return trace;
+    TPSIM_TRY_STATUS(write_file_atomically(path, trace));
+    said +=
+        fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
+  }
+  return said;
+}
+
+}  // namespace
+
+Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
+                                      const std::optional<PlanFile>& file) {
+  SimulatedPlan answer;
+  TPSIM_TRY(answer.named, load_scenario(arguments, file));
+  const Scenario& scenario = answer.named.scenario;
+  TPSIM_TRY(answer.run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
+  TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
+  TPSIM_TRY_STATUS(widen_intervals(answer.named, std::span(&answer.run, 1)));
+  return answer;
+}
+
+Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
+  TPSIM_TRY(const SimulatedPlan answer, simulate_answer(arguments, file));
+  const auto& [named, run] = answer;
+  const bool json = arguments.has(Opt::kJson);
+  const bool prints_trace = arguments[Opt::kTrace] == kHere;
+  if (prints_trace) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kJson}, "--trace - prints the timeline"));
+  } else {
+    TPSIM_TRY_STATUS(print(
+        terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
+  }
+  TPSIM_TRY_STATUS(check_fit(arguments, named.scenario, run));
+  TPSIM_TRY(const std::string said, write_files(arguments, named, run.plan));
+  return print(json ? "" : said);
+}
+
+}  // namespace tpsim::cli

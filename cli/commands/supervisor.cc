@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/commands/mpi_launch.h"
+#include "core/base/standard_streams.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::atomic<pid_t> child_process{0};
+std::atomic<bool> asked_to_end{false};
+
+// A terminal sends its signals to the child as well; only those of kill() are passed on.
+void pass_on(int signal, siginfo_t* info, void*) {
+  asked_to_end = true;
+  const pid_t child = child_process.load();
+  if (info->si_code <= 0 && child > 0) ::kill(child, signal);
+}
+
+void set_handlers(void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action = {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+void set_default_handlers() {
+  for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+int supervised(const std::string& name, const std::function<int()>& work) {
+  const pid_t parent = ::getpid();
+  set_handlers(pass_on);
+  const pid_t child = ::fork();
+  if (child <= 0) {
+    set_default_handlers();
+    if (child < 0) return work();  // no process to spare: unwatched
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) return EXIT_FAILURE;  // it died before it could say so
+    return work();
+  }
+  child_process.store(child);
+  const int status = wait_for(child);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  // A launcher that ends a job, or a user, has asked for it: no news.
+  if (asked_to_end && signal == SIGTERM) return 128 + signal;
+  if (signal == SIGPIPE) return 128 + signal;  // the reader has seen enough
+  say(fmt::format(
+      "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command goes on from "
+      "the last saved step\n",
+      name, signal, ::strsignal(signal),
+      signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : ""));
+  return 128 + signal;
+}
+
+}  // namespace tpsim::cli

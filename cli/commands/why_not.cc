@@ -1,0 +1,129 @@
+// tpsim explain --why-not: the waterfall against the best plan, or what stands in the way and the
+// smallest change that fixes it.
+#include "plans/questions/why_not.h"
+
+#include <fmt/format.h>
+
+#include "cli/options/answers.h"
+#include "cli/options/fit.h"
+#include "cli/options/table.h"
+#include "cli/views/plan_view.h"
+#include "cli/views/report_json.h"
+#include "core/base/numbers.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::string signed_text(Seconds time, const TimeScale& scale) {
+  const std::string text = scaled_text(Seconds(std::abs(time.value())), scale);
+  return (time.value() < 0 ? "-" : "+") + text;
+}
+
+std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
+  const Prediction& best = answer.best.predicted;
+  const Prediction& other = answer.other->predicted;
+  const TimeScale scale = time_scale(std::max(best.step, other.step));
+  Table table({{"", Align::kLeft}, {"best " + std::string(scale.unit)}, {"asked for"}, {"change"}});
+  for (const TermDifference& term : answer.waterfall) {
+    if (term.best.value() == 0 && term.other.value() == 0) continue;
+    table.add_row({printable(term.name), scaled_text(term.best, scale),
+                   scaled_text(term.other, scale),
+                   Cell(signed_text(term.difference(), scale),
+                        term.difference() > Seconds() ? Ink::kBad : Ink::kGood)});
+  }
+  table.add_row({Cell("step", Ink::kBold), Cell(scaled_text(best.step, scale), Ink::kBold),
+                 Cell(scaled_text(other.step, scale), Ink::kBold),
+                 Cell(signed_text(other.step - best.step, scale), Ink::kBold)});
+  return table.text(terminal);
+}
+
+std::string fixes_view(const WhyNot& answer) {
+  std::string text;
+  for (const Fix& fix : answer.fixes) {
+    text += fmt::format("  {} instead of {}: {} takes {}\n", to_string(fix.instead),
+                        to_string(fix.given_up), short_name(fix.run.plan),
+                        time_text(fix.run.predicted.step));
+  }
+  if (answer.enough_gpus > 0) {
+    text += fmt::format("  or {}: there it fits\n", gpus_text(answer.enough_gpus));
+  }
+  return text.empty() ? "  nothing found\n" : text;
+}
+
+std::string obstacle_view(const WhyNot& answer, const Scenario& scenario,
+                          const SearchSpace& space) {
+  if (!answer.nearest_miss) return fmt::format("  no such plan is legal: {}\n", answer.illegal);
+  const Prediction& predicted = answer.nearest_miss->predicted;
+  return fmt::format("  the nearest miss, {},\n  {}; it would fit a GPU of {} GiB\n",
+                     short_name(answer.nearest_miss->plan),
+                     shortage_text(predicted, memory_limit(scenario, space)),
+                     gib_text(memory_for(scenario, space, predicted.peak)));
+}
+
+std::string report_text(const Terminal& terminal, const NamedScenario& named,
+                        const SearchSpace& space, const WhyNot& answer) {
+  std::string text = scenario_view(terminal, named, answer.best.plan) + "\n";
+  text += heading(terminal, "BEST PLAN", time_text(answer.best.predicted.step));
+  text += plan_view(terminal, answer.best.plan) + "\n";
+  const std::string asked = to_string(answer.asked);
+  if (answer.other) {
+    const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
+    text += heading(
+        terminal, "BEST WITH " + asked,
+        fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
+                    percent_text(slower), answer.ties ? ": a tie, less than 90 % sure" : ""));
+    text += plan_view(terminal, answer.other->plan) + "\n";
+    return text + heading(terminal, "WHY", "term by term; the changes add up") +
+           waterfall_view(terminal, answer);
+  }
+  text += heading(terminal, "WHAT STANDS AGAINST " + asked);
+  text += obstacle_view(answer, named.scenario, space) + "\n";
+  return text + heading(terminal, "WHAT WOULD MEND IT", "fewest changes first") +
+         fixes_view(answer);
+}
+
+JsonValue difference_json(const TermDifference& term) {
+  return json_object({{"name", term.name},
+                      {"best_s", term.best.value()},
+                      {"other_s", term.other.value()},
+                      {"difference_s", term.difference().value()}});
+}
+
+JsonValue fix_json(const Fix& fix) {
+  return json_object({{"given_up", to_string(fix.given_up)},
+                      {"instead", to_string(fix.instead)},
+                      {"plan", run_json(fix.run)}});
+}
+
+JsonValue report_json(const WhyNot& answer) {
+  JsonValue json = json_object({{"version", "tpsim-why-not-report/1"},
+                                {"asked", to_string(answer.asked)},
+                                {"best", run_json(answer.best)}});
+  if (answer.other) {
+    json.set("other", run_json(*answer.other));
+    json.set("ties", answer.ties);
+    json.set("waterfall", json_array(answer.waterfall, difference_json));
+    return json;
+  }
+  if (answer.nearest_miss) json.set("nearest_miss", run_json(*answer.nearest_miss));
+  if (!answer.illegal.empty()) json.set("illegal", answer.illegal);
+  json.set("mends", json_array(answer.fixes, fix_json));
+  json.set("enough_gpus", answer.enough_gpus);
+  return json;
+}
+
+}  // namespace
+
+Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
+                                    const std::optional<PlanFile>& file, const Terminal& terminal) {
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
+  TPSIM_TRY(const std::vector<SettingValue> asked, settings_of(arguments, Opt::kWhyNot));
+  TPSIM_TRY(const int threads, threads_of(arguments));
+  ProgressBar progress(terminal, "searching");
+  TPSIM_TRY(const WhyNot answer, why_not(named.scenario, space, asked, threads, progress.shower()));
+  adopt_parts(answer.tried, named);
+  return Explanation{report_json(answer), report_text(terminal, named, space, answer),
+                     plan_file_of(named, answer.best.plan)};
+}
+
+}  // namespace tpsim::cli

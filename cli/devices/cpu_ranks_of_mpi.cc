@@ -1,0 +1,31 @@
+// Linked into tpsim-mpi in place of cpu_ranks_of_threads.cc.
+#include <fmt/format.h>
+
+#include "cli/devices/local_devices.h"
+#include "kernels/cpu/cpu_device.h"
+#include "ranks/launcher.h"
+#include "ranks/mpi/mpi_world.h"
+
+namespace tpsim::cli {
+
+Result<RankStarter> cpu_ranks() {
+  const auto world = mpi_world();
+  if (const int told = size_given_by_launcher(); world->size() == 1 && told > 1) {
+    return Error{ErrorKind::kMissing,
+                 fmt::format("{} processes were started, but MPI sees each of them alone", told),
+                 "",
+                 "this MPI does not understand the launcher: use its own mpirun, or srun with the "
+                 "--mpi plug-in that it was built for"};
+  }
+  RankStarter ranks;
+  ranks.started = world->size();
+  ranks.speaks = world->rank() == 0;
+  ranks.launch = "mpirun -n";
+  ranks.run = [](int, const DeviceRankBody& body) -> Status {
+    TPSIM_TRY(const auto device, CpuDevice::create());
+    return body(*mpi_world(), *device);
+  };
+  return ranks;
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,38 @@
+#include "cli/devices/local_devices.h"
+
+#include <fmt/format.h>
+
+namespace tpsim::cli {
+namespace {
+
+Status check_number(const RankStarter& starter, std::int64_t wanted, const std::string& why) {
+  if (starter.started == 0 || starter.started == wanted) return Ok{};
+  return bad_input(fmt::format("{}, but {} process{} started", why, starter.started,
+                               starter.started == 1 ? " was" : "es were"),
+                   "", fmt::format("{} {}", starter.launch, wanted));
+}
+
+}  // namespace
+
+Result<LocalDevices> local_devices(std::string_view device) {
+  if (device == "cpu") return cpu_devices();
+  if (device == "cuda") return cuda_devices();
+  return bad_input(fmt::format("unknown device '{}'", device), "--device", "use cpu or cuda");
+}
+
+Status check_started(const RankStarter& starter, const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  const std::int64_t wanted = gpu_count(plan);
+  const std::string context = d.cp > 1 ? fmt::format(" x cp {}", d.cp) : "";
+  return check_number(starter, wanted,
+                      fmt::format("the plan has tp {}{} x pp {} x dp {} = {} ranks", d.tp, context,
+                                  d.pp, d.dp, wanted));
+}
+
+Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body) {
+  TPSIM_TRY_STATUS(check_number(devices.ranks, ranks,
+                                fmt::format("this runs {} rank{}", ranks, ranks == 1 ? "" : "s")));
+  return devices.ranks.run(ranks, body);
+}
+
+}  // namespace tpsim::cli

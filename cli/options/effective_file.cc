@@ -1,0 +1,109 @@
+#include "cli/options/effective_file.h"
+
+#include <fmt/format.h>
+
+#include "cli/options/values.h"
+#include "core/model/model_json.h"
+#include "costs/machine_cluster.h"
+
+namespace tpsim::cli {
+namespace {
+
+// Whether the option names something else than the plan file does.
+bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalogue,
+                   CatalogueKind kind, const std::string& saved) {
+  if (!arguments.has(opt)) return false;
+  const std::string& asked = *arguments[opt];
+  if (asked == saved || saved.empty()) return asked != saved;
+  const auto old_contents = catalogue.contents_hash(kind, saved);
+  const auto new_contents = catalogue.contents_hash(kind, asked);
+  return !old_contents.ok() || !new_contents.ok() || *old_contents != *new_contents;
+}
+
+// Replaces the profile, and this program's own software, by those of the new cluster. A saved
+// profile stays if it describes the same GPUs.
+Status move_to_gpus(const Catalogue& catalogue, const ClusterSpec& target,
+                    EffectiveFile& effective) {
+  PlanFile& file = effective.file;
+  const std::string saved = file.profile;
+  const Result<Profile> old_profile = catalogue.load_profile(saved);
+  TPSIM_TRY(const Profile new_profile, catalogue.load_profile(target.profile));
+  if (old_profile.ok() && old_profile->device.name == new_profile.device.name) return Ok{};
+  file.profile = target.profile;
+  // This program's own software has a name for each kind of device.
+  const bool runs_itself = old_profile.ok() && file.stack == own_stack(*old_profile);
+  if (runs_itself) file.stack = own_stack(new_profile);
+  return Ok{};
+}
+
+Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
+                       EffectiveFile& effective) {
+  PlanFile& file = effective.file;
+  const Result<ClusterSpec> left = catalogue.load_cluster(file.cluster);
+  const std::string saved = file.profile;
+  file.cluster = *arguments[Opt::kCluster];
+  if (file.node_gbps > 0) {
+    effective.dropped.push_back(fmt::format("network of {} Gb/s a node", file.node_gbps));
+    file.node_gbps = 0;
+  }
+  file.network_assumed = false;
+  if (file.cluster == kThisMachine) return Ok{};
+  const Result<ClusterSpec> target = catalogue.load_cluster(file.cluster);
+  if (!target.ok()) return Ok{};  // whoever loads the cluster reports it
+  TPSIM_TRY_STATUS(move_to_gpus(catalogue, *target, effective));
+  const bool is_own = left.ok() && left->profile == saved;  // goes without saying
+  if (file.profile != saved && !is_own) effective.dropped.push_back("profile " + saved);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue& catalogue,
+                                     const std::optional<PlanFile>& file) {
+  EffectiveFile effective;
+  PlanFile& names = effective.file;
+  if (file) names = *file;
+  const auto is_another = [&](Opt opt, CatalogueKind kind, const std::string& saved) {
+    return names_another(arguments, opt, catalogue, kind, saved);
+  };
+  if (arguments.has(Opt::kCluster)) {
+    const bool moves = file && is_another(Opt::kCluster, CatalogueKind::kClusters, names.cluster);
+    if (moves) TPSIM_TRY_STATUS(move_to_cluster(arguments, catalogue, effective));
+    names.cluster = *arguments[Opt::kCluster];  // a copy of the saved one by its own name
+  }
+  if (is_another(Opt::kProfile, CatalogueKind::kProfiles, names.profile)) {
+    names.profile = *arguments[Opt::kProfile];
+  }
+  if (is_another(Opt::kStack, CatalogueKind::kStacks, names.stack)) {
+    names.stack = *arguments[Opt::kStack];
+    names.stack_assumed = false;
+  }
+  TPSIM_TRY(const double asked, node_gbps_of(arguments));
+  if (asked > 0) {
+    names.network_assumed = names.network_assumed && asked == names.node_gbps;
+    names.node_gbps = asked;
+  }
+  return effective;
+}
+
+ModelSpec model_of_plan_file(const PlanFile& file, ModelSpec named) {
+  ModelSpec same = named;
+  same.seq = file.model.seq;
+  same.attention_dropout = file.model.attention_dropout;
+  return to_json(same) == to_json(file.model) ? file.model : named;
+}
+
+void note_dropped(const Arguments& arguments, const PlanFile& file, const ModelSpec& model,
+                  std::vector<std::string>& dropped) {
+  if (!arguments.has(Opt::kModel)) return;
+  const ModelSpec& saved = file.model;
+  if (!arguments.has(Opt::kSeq) && model.seq != saved.seq) {
+    dropped.push_back(fmt::format("sequences of {} tokens", saved.seq));
+  }
+  if (!arguments.has(Opt::kAttentionDropout) &&
+      model.attention_dropout != saved.attention_dropout) {
+    dropped.push_back(fmt::format("attention dropout of {}", saved.attention_dropout));
+  }
+}
+
+}  // namespace tpsim::cli

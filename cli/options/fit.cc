@@ -1,0 +1,285 @@
+#include "cli/options/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/options/values.h"
+#include "core/base/numbers.h"
+#include "core/scenario/catalogue.h"
+#include "plans/questions/why_illegal.h"
+
+namespace tpsim::cli {
+
+std::vector<Relaxation> relaxations(const SearchSpace& space) {
+  std::vector<Relaxation> all;
+  const std::span<const SettingRow> rows = setting_rows();
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (space.asked[row->setting].empty() || row->counts_for != nullptr) continue;
+    all.push_back({std::string(option_of(row->setting)), space});
+    SettingLists& asked = all.back().space.asked;
+    asked[row->setting].clear();
+    for (const SettingRow& other : rows) {
+      const bool counts = other.counts_for != nullptr && other.counts_for->setting == row->setting;
+      if (counts) asked[other.setting].clear();
+    }
+  }
+  if (!space.excluded.empty()) {
+    all.push_back({"--exclude", space});
+    all.back().space.excluded.clear();
+  }
+  if (space.memory_limit.value() > 0) {
+    all.push_back({"--max-memory", space});
+    all.back().space.memory_limit = Bytes();
+  }
+  return all;
+}
+
+namespace {
+
+// How far around a GPU count without any legal layout to look for one that has some.
+constexpr std::int64_t kNeighbourhood = 64;
+
+std::string largest_category(const StageMemory& memory) {
+  const auto largest = std::max_element(memory.by_category.begin(), memory.by_category.end());
+  const auto category = static_cast<MemoryCategory>(largest - memory.by_category.begin());
+  return fmt::format("{:.0f} % of it {}", *largest / memory.total() * 100, name_of(category));
+}
+
+std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
+
+// Who lifted the limits for one question did not do so for those that follow from its answer.
+Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {
+  scenario.limits = {};
+  return search(scenario, space, 1, {});
+}
+
+// The best plan of a space, when there is one.
+std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
+  const Result<SearchResult> found = limited_search(scenario, space);
+  if (!found.ok() || found->plans.empty()) return std::nullopt;
+  return found->plans.front();
+}
+
+std::string fits_text(const PlannedRun& run) {
+  return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
+}
+
+// The risk that is taken when nothing is left to give up.
+constexpr double kDaring = 0.5;
+
+// The space with every dimension free: what the GPUs can do at all.
+SearchSpace unconstrained(const SearchSpace& space) {
+  SearchSpace open;
+  open.gpus = space.gpus;
+  open.global_batch = space.global_batch;
+  for (const Setting setting : {Setting::kDtype, Setting::kGradientDtype}) {
+    open.asked[setting] = space.asked[setting];
+  }
+  open.objective = space.objective;
+  return open;
+}
+
+// Software that keeps the optimizer in the hosts' memory, where this one does not.
+std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
+  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok() || scenario.stack.choices.has(offloaded)) return "";
+  space.asked[Setting::kOffload] = {offloaded.value};
+  for (const std::string& name : catalogue->list(CatalogueKind::kStacks)) {
+    Result<StackSpec> stack = catalogue->load_stack(name);
+    if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
+    Scenario other = scenario;
+    other.stack = std::move(*stack);
+    if (const auto run = best_of(other, space)) {
+      return fmt::format("with --stack {} --offload optimizer {}", name, fits_text(*run));
+    }
+  }
+  return "";
+}
+
+// Leaves out one constraint, then all, then takes twice the GPUs, and so on.
+std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
+  const std::vector<Relaxation> constraints = relaxations(space);
+  for (const Relaxation& without : constraints) {
+    if (const auto run = best_of(scenario, without.space)) {
+      return fmt::format("without {}: {}", without.option, fits_text(*run));
+    }
+  }
+  if (space.oom_risk < kDaring) {
+    SearchSpace daring = space;
+    daring.oom_risk = kDaring;
+    if (const auto run = best_of(scenario, daring)) {
+      return fmt::format("with --max-oom {:.0f}%: {}", 100 * kDaring, fits_text(*run));
+    }
+  }
+  SearchSpace open = unconstrained(space);
+  if (constraints.size() > 1) {
+    if (const auto run = best_of(scenario, open)) {
+      return fmt::format("on the same {} {}", gpus_text(open.gpus), fits_text(*run));
+    }
+  }
+  const std::int64_t most = gpus_of(scenario.cluster);
+  while (open.gpus < most) {
+    open.gpus = std::min(open.gpus * 2, most);
+    if (const auto run = best_of(scenario, open)) {
+      return fmt::format("on {} {}", gpus_text(open.gpus), fits_text(*run));
+    }
+  }
+  if (std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
+    return offloaded;
+  }
+  return fmt::format("nor on all {} of {}: it takes GPUs with more memory or a shorter --seq{}",
+                     gpus_text(most), scenario.cluster.name,
+                     batch_matters ? ", or a smaller --global-batch" : "");
+}
+
+// Of the settings that are legal wherever others are, one stands for all; a launcher's rules may
+// refuse just that one.
+bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
+  if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
+  space.gpus = gpus;
+  const auto settle = [&](Setting setting, auto value) {
+    std::vector<std::int64_t>& asked = space.asked[setting];
+    if (asked.empty()) asked = {static_cast<std::int64_t>(value)};
+  };
+  if (scenario.stack.launcher == Launcher::kNone) {
+    settle(Setting::kZero, 0);
+    settle(Setting::kAttention, AttentionKind::kUnfused);
+  }
+  if (scenario.stack.choices.has(
+          {Setting::kRecompute, static_cast<std::int64_t>(Recompute::kFull)}))
+    settle(Setting::kRecompute, Recompute::kFull);
+  const Result<SearchResult> found = limited_search(scenario, space);
+  return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
+}
+
+// The nearest GPU counts below and above for which some layout is legal.
+std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& space) {
+  std::int64_t below = 0;
+  std::int64_t above = 0;
+  for (std::int64_t step = 1; step <= kNeighbourhood && (below == 0 || above == 0); ++step) {
+    if (below == 0 && has_legal_plan(scenario, space, space.gpus - step)) below = space.gpus - step;
+    if (above == 0 && has_legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
+  }
+  if (below == 0 && above == 0) return "";
+  if (below == 0 || above == 0) return gpus_text(std::max(below, above)) + " can be filled";
+  return fmt::format("{} or {} can be filled", below, gpus_text(above));
+}
+
+// Stacks of the catalogue on which the space has a legal plan.
+std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) {
+  std::string names;
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok()) return names;
+  for (const std::string& name : catalogue->list(CatalogueKind::kStacks)) {
+    Result<StackSpec> stack = catalogue->load_stack(name);
+    if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
+    Scenario other = scenario;
+    other.stack = std::move(*stack);
+    if (!has_legal_plan(other, space, space.gpus)) continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+// Options that no plan obeys together: without any one of them there are some.
+Error conflict(const Scenario& scenario, const SearchSpace& space,
+               const std::vector<std::string>& options, const std::string& reason) {
+  const std::string stacks = stacks_that_can(scenario, space);
+  const bool alone = options.size() == 1;
+  const std::string why = !reason.empty()
+                              ? reason
+                              : fmt::format("tp x pp x dp x cp makes no {}", gpus_text(space.gpus));
+  return bad_input(
+      fmt::format("no layout of {} over {} with a global batch of {} obeys {}: {}",
+                  scenario.model.name, gpus_text(space.gpus), space.global_batch,
+                  alone ? "it" : "them together", why),
+      fmt::format("{}", fmt::join(options, " with ")),
+      (alone ? "without it there are some" : "without any one of them there are some") +
+          (stacks.empty() ? "" : "; so there are with --stack " + stacks));
+}
+
+Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
+  const std::string reason = deciding_reason(scenario, space, found);
+  std::vector<std::string> conflicting;
+  for (const Relaxation& without : relaxations(space)) {
+    if (has_legal_plan(scenario, without.space, space.gpus)) {
+      conflicting.insert(conflicting.begin(), without.option);
+    }
+  }
+  if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
+  return bad_input(
+      fmt::format("no layout fills {} with {} and a global batch of {}{}{}", gpus_text(space.gpus),
+                  scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
+      "--gpus", nearest_legal_counts(scenario, space));
+}
+
+}  // namespace
+
+const StageMemory& fullest_stage(const Prediction& predicted) {
+  TPSIM_CHECK(!predicted.memory.empty(), "a prediction without stages");
+  return *std::max_element(
+      predicted.memory.begin(), predicted.memory.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+}
+
+std::string shortage_text(const Prediction& predicted, Bytes limit) {
+  const StageMemory& stage = fullest_stage(predicted);
+  const std::string allowed = limit < predicted.capacity
+                                  ? fmt::format("the {} of {} GiB that plans may use",
+                                                gib_text(limit), gib_text(predicted.capacity))
+                                  : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
+  return fmt::format("needs {} GiB on stage {}, {} GiB more than {}, {}", gib_text(predicted.peak),
+                     stage.stage, gib_text(predicted.peak - limit), allowed,
+                     largest_category(stage));
+}
+
+std::string misfit_text(const Prediction& predicted, double most_chance) {
+  if (predicted.host_memory > predicted.host_capacity) {
+    return fmt::format("needs {} GiB of a node's host for the optimizer, which has {}",
+                       gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+  }
+  if (predicted.peak > predicted.capacity) {
+    return shortage_text(predicted, predicted.capacity);
+  }
+  return fmt::format(
+      "runs out of memory with a probability of {}, more than {}: it needs {} of {} GiB",
+      percent_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
+      gib_text(predicted.capacity));
+}
+
+namespace {
+
+Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
+  const SearchSpace space = space_around(run.plan);
+  const auto other = best_of(scenario, space);
+  const std::string fits =
+      other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
+            : remedy(scenario, space, run.plan.micro_batch > 1);
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("{} does not fit: it {}", short_name(run.plan),
+                           misfit_text(run.predicted, most_chance)),
+               "", fits + "; --allow-oom accepts it all the same"};
+}
+
+}  // namespace
+
+Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run) {
+  TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxOom, kRefusedChance));
+  if (fits_in_memory(run.predicted, most) || arguments.has(Opt::kAllowOom)) return Ok{};
+  return does_not_fit(scenario, run, most);
+}
+
+Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
+  if (!found.nearest_miss) return nothing_legal(scenario, space, found);
+  const PlannedRun& miss = *found.nearest_miss;
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("no plan of {} fits on {}: the nearest miss, {}, {}",
+                           scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
+                           shortage_text(miss.predicted, memory_limit(scenario, space))),
+               "", remedy(scenario, space, miss.plan.micro_batch > 1)};
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,434 @@
+#include "cli/options/inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cli/options/assumed.h"
+#include "cli/options/effective_file.h"
+#include "cli/options/values.h"
+#include "core/base/checked_product.h"
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/machine/node_rate.h"
+#include "core/scenario/catalogue.h"
+#include "core/scenario/plan_json.h"
+#include "costs/machine_cluster.h"
+#include "kernels/cpu/narrow_floats.h"
+#include "plans/search/usual_batch.h"
+#include "sim/step/load_scenario.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr const char* kDefaultCluster = "jean-zay-a100";
+
+Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& plan) {
+  const Opt opt = opt_of(row.setting);
+  if (row.kind == SettingKind::kList || !arguments.has(opt)) return Ok{};
+  TPSIM_TRY(const SettingChoices choices, setting_choices(arguments, row.setting));
+  TPSIM_TRY_STATUS(
+      check_single(arguments, opt, std::max(choices.values.size(), choices.counts.size())));
+  const SettingValue value{row.setting, choices.values.front()};
+  set(plan, value);
+  const SettingRow* count = count_setting_of(value);
+  if (count == nullptr) return Ok{};
+  if (choices.counts.empty()) {
+    return option_error(opt, fmt::format("'{}' does not say how many", text_of(value)),
+                        fmt::format("write {}:3", text_of(value)));
+  }
+  set(plan, {count->setting, choices.counts.front()});
+  return Ok{};
+}
+
+// Virtual stages alone say which schedule is meant.
+ScheduleKind implied_schedule(const Plan& plan) {
+  if (plan.virtual_stages > 1) return ScheduleKind::kInterleaved;
+  return plan.schedule == ScheduleKind::kInterleaved ? ScheduleKind::kOneFOneB : plan.schedule;
+}
+
+bool asks_for_cut(const Arguments& arguments) {
+  return arguments.has(Opt::kCountEmbedding) || arguments.has(Opt::kNoCountEmbedding);
+}
+
+Status check_cut_options(const Arguments& arguments) {
+  if (arguments.has(Opt::kCountEmbedding) && arguments.has(Opt::kNoCountEmbedding)) {
+    return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding", "give one");
+  }
+  if (arguments.has(opt_of(Setting::kStageLayers)) && asks_for_cut(arguments)) {
+    return option_error(opt_of(Setting::kStageLayers),
+                        "leaves nothing to cut for --count-embedding", "give one of the two");
+  }
+  return Ok{};
+}
+
+std::int64_t blocks_of(const Plan& plan) {
+  return std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+}
+
+Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan) {
+  TPSIM_TRY_STATUS(check_cut_options(arguments));
+  const std::int64_t chunks = chunk_count(plan);
+  if (arguments.has(opt_of(Setting::kStageLayers))) {
+    TPSIM_TRY(plan.stage_layers,
+              integers_of(arguments, opt_of(Setting::kStageLayers), {0, 1 << 20}));
+    return Ok{};
+  }
+  if (chunks > model.layers + 2) {
+    return bad_input(fmt::format("pp x virtual_stages = {} are more than the {} layers of {}",
+                                 chunks, model.layers, model.name),
+                     "--pp");
+  }
+  if (asks_for_cut(arguments)) {
+    const bool counts = arguments.has(Opt::kCountEmbedding);
+    if (counts && chunks == 1) {
+      return option_error(Opt::kCountEmbedding, "cuts nothing: there is one stage",
+                          "it is for --pp");
+    }
+    plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
+    if (plan.stage_layers.empty()) {
+      return option_error(
+          Opt::kCountEmbedding,
+          fmt::format("leaves an end of the {} stages less than no blocks", chunks));
+    }
+  } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
+             blocks_of(plan) != model.layers) {
+    plan.stage_layers = default_stage_layers(model.layers, chunks);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
+  if (arguments.positional.empty()) return std::optional<PlanFile>();
+  TPSIM_TRY(PlanFile file, read_plan(arguments.positional));
+  return std::optional<PlanFile>(std::move(file));
+}
+
+Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
+                             const std::optional<PlanFile>& file, const KnownInputs& known) {
+  ModelSpec model;
+  if (arguments.has(Opt::kModel)) {
+    TPSIM_TRY(model,
+              blaming(catalogue.load_model(*arguments[Opt::kModel]), arguments, Opt::kModel));
+    if (file) model = model_of_plan_file(*file, std::move(model));
+  } else if (!known.model.empty()) {
+    TPSIM_TRY(model, catalogue.load_model(known.model));
+  } else if (file) {
+    model = file->model;
+  } else {
+    return option_error(Opt::kModel, "is missing: which model?",
+                        "tpsim list models shows the catalogue; a config.json is fine too");
+  }
+  TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
+  if (arguments.has(Opt::kAttentionDropout)) {
+    const auto dropout = parse_number<double>(*arguments[Opt::kAttentionDropout]);
+    if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
+      return option_error(Opt::kAttentionDropout,
+                          fmt::format("'{}' is no share", *arguments[Opt::kAttentionDropout]),
+                          "0, or as 0.1");
+    }
+    model.attention_dropout = *dropout;
+  }
+  TPSIM_TRY_STATUS(validate(model));
+  TPSIM_TRY_STATUS(check_plannable(model));
+  return model;
+}
+
+namespace {
+
+std::string names_text(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Error no_cluster(const Catalogue& catalogue, const std::string& profile) {
+  std::vector<std::string> fitting;
+  for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
+    const Result<ClusterSpec> cluster = catalogue.load_cluster(name);
+    if (cluster.ok() && (profile.empty() || cluster->profile == profile)) fitting.push_back(name);
+  }
+  return option_error(
+      Opt::kCluster, "is missing: on which machines?",
+      profile.empty() || fitting.empty()
+          ? "one of " + names_text(catalogue.list(CatalogueKind::kClusters)) + ", or a file"
+          : fmt::format("{} is in {}", profile, names_text(fitting)));
+}
+
+// What a command executes here or writes for elsewhere asks little of a cluster.
+bool needs_cluster(Command command) {
+  switch (command) {
+    case Command::kPlan:
+    case Command::kSimulate:
+    case Command::kExplain:
+    case Command::kCampaign: return true;
+    default: return false;
+  }
+}
+
+// The cluster that is meant: by option or plan file (`name`), by the model's catalogue entry, or
+// because the profile comes with its own machine.
+Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
+                                 const std::string& name, const ModelSpec& model) {
+  if (name.find(',') != std::string::npos) {
+    return option_error(Opt::kCluster, "names several: all GPUs of a plan are of one kind",
+                        "plan a part for each kind, or all of them with --profile of the slowest");
+  }
+  if (!name.empty()) return name;
+  const std::string profile = arguments[Opt::kProfile].value_or("");
+  if (!profile.empty()) {
+    TPSIM_TRY(const Profile found,
+              blaming(catalogue.load_profile(profile), arguments, Opt::kProfile));
+    if (found.machine.devices > 0) return std::string(kThisMachine);
+  } else if (!model.usual.cluster.empty()) {
+    return model.usual.cluster;
+  }
+  if (needs_cluster(arguments.command)) return no_cluster(catalogue, profile);
+  return std::string(kDefaultCluster);
+}
+
+// The machine of a profile: the profile has to be named.
+Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
+                    const std::string& profile, NamedScenario& named) {
+  if (profile.empty()) {
+    return option_error(Opt::kProfile, "is missing: the cluster this-machine is that of a profile",
+                        "tpsim profile -o profile.json writes one");
+  }
+  named.profile = profile;
+  Scenario& scenario = named.scenario;
+  TPSIM_TRY(scenario.profile,
+            blaming(catalogue.load_profile(named.profile), arguments, Opt::kProfile));
+  if (scenario.profile.machine.devices == 0) {
+    return option_error(Opt::kProfile, fmt::format("{} knows no machine", scenario.profile.name),
+                        "choose a --cluster, or a profile that tpsim profile wrote");
+  }
+  scenario.cluster = machine_cluster(scenario.profile);
+  return Ok{};
+}
+
+// An error for a value that the stack's list of a part lacks.
+Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t value) {
+  const PartLists& lists = named.scenario.stack.choices.parts;
+  const auto list = lists.find(row.part);
+  const bool is_own = row.get(named.scenario.stack) == value;
+  const bool is_listed =
+      list == lists.end() || std::count(list->second.begin(), list->second.end(), value) > 0;
+  if (is_own || is_listed) return Ok{};
+  return option_error(
+      opt_of(row.part), fmt::format("{} has no {}", named.stack, text_of(row, value)),
+      fmt::format("it has {}; --ignore-stack-limits predicts it all the same",
+                  joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
+}
+
+// Parts given by options. A search takes several values of one; they join those that the stack
+// leaves open.
+Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
+  const bool searches = arguments.command == Command::kPlan;
+  PartLists asked;
+  for (const PartRow& row : part_rows()) {
+    const Opt opt = opt_of(row.part);
+    if (!arguments.has(opt)) continue;
+    const std::string& text = *arguments[opt];
+    std::vector<std::int64_t> values;
+    for (const std::string_view one :
+         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+      TPSIM_TRY(const std::int64_t value, part_value(row, one, named.scenario.model));
+      if (!arguments.has(Opt::kIgnoreStackLimits)) {
+        TPSIM_TRY_STATUS(check_choice(named, row, value));
+      }
+      values.push_back(value);
+    }
+    named.parts[row.part] = values.front();
+    if (values.size() > 1) asked[row.part] = std::move(values);
+  }
+  named.scenario.stack = with_parts(std::move(named.scenario.stack), named.parts);
+  for (auto& [part, values] : asked) {
+    named.parts.erase(part);
+    named.scenario.stack.choices.parts[part] = std::move(values);
+  }
+  return Ok{};
+}
+
+Status set_network(NamedScenario& named) {
+  if (named.node_gbps == 0) return Ok{};
+  ClusterSpec& cluster = named.scenario.cluster;
+  if (cluster.nodes == 1) {
+    return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
+                        "nothing leaves it");
+  }
+  cluster = with_node_rate(std::move(cluster), named.node_gbps);
+  return Ok{};
+}
+
+// No plan of the model is one of the stack's.
+Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
+  const auto rule_of = [&](const StackSpec& stack) {
+    return broken_rule(stack.launcher, RuleScope::kModel, scenario.model, Plan{});
+  };
+  const LaunchRule* rule = rule_of(scenario.stack);
+  if (rule == nullptr) return Ok{};
+  std::vector<std::string> others;
+  for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
+    const Result<StackSpec> stack = catalogue.load_stack(name);
+    if (stack.ok() && stack->launcher != Launcher::kNone && rule_of(*stack) == nullptr) {
+      others.push_back(name);
+    }
+  }
+  return option_error(
+      Opt::kStack, fmt::format("{} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
+      (others.empty() ? "" : names_text(others) + " can run the model; ") +
+          "--ignore-stack-limits plans it all the same");
+}
+
+// A file that a saved plan names and that is not there: who names it, and what mends it.
+template <class T>
+Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& arguments, Opt option,
+                        Result<T> found) {
+  if (found.ok() || !file || arguments.has(option) || arguments.has(Opt::kCluster)) return found;
+  Error error = found.error();
+  if (error.hint.empty()) {
+    error.hint = fmt::format("the plan names it: put it there, or name another with {}",
+                             row_of(option).name);
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
+                                    const KnownInputs& known) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  say_changed_contents(arguments, catalogue, file.value_or(PlanFile{}));
+  TPSIM_TRY(EffectiveFile effective, effective_file(arguments, catalogue, file));
+  const PlanFile& names = effective.file;
+  NamedScenario named;
+  Scenario& scenario = named.scenario;
+  if (arguments.has(Opt::kNoLimits)) scenario.limits = kNoLimits;
+  named.is_saved = file.has_value();
+  named.dropped = std::move(effective.dropped);
+  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file, known));
+  if (file) note_dropped(arguments, *file, scenario.model, named.dropped);
+  TPSIM_TRY(named.cluster, cluster_name(arguments, catalogue, names.cluster, scenario.model));
+  if (named.cluster == kThisMachine) {
+    TPSIM_TRY_STATUS(load_machine(arguments, catalogue, names.profile, named));
+  } else {
+    TPSIM_TRY(scenario.cluster, named_in_plan(file, arguments, Opt::kCluster,
+                                              blaming(catalogue.load_cluster(named.cluster),
+                                                      arguments, Opt::kCluster)));
+    named.profile = names.profile.empty() ? scenario.cluster.profile : names.profile;
+    TPSIM_TRY(scenario.profile, blaming(catalogue.load_profile(named.profile), arguments,
+                                        Opt::kProfile, named.cluster));
+  }
+  named.node_gbps = names.node_gbps;
+  TPSIM_TRY_STATUS(set_network(named));
+  named.cluster_is_default = file ? names.network_assumed : !arguments.has(Opt::kCluster);
+  const bool names_no_stack = !arguments.has(Opt::kStack) && known.stack.empty();
+  named.stack_is_default = file ? names.stack_assumed : names_no_stack;
+  named.settings_left = settings_left(arguments, file.has_value());
+  const std::string& usual_stack = known.stack.empty() ? scenario.cluster.stack : known.stack;
+  named.stack = names.stack.empty() ? usual_stack : names.stack;
+  TPSIM_TRY(scenario.stack, named_in_plan(file, arguments, Opt::kStack,
+                                          blaming(catalogue.load_stack(named.stack), arguments,
+                                                  Opt::kStack, named.cluster)));
+  named.parts = names.parts;
+  TPSIM_TRY_STATUS(add_asked_parts(arguments, named));
+  if (arguments.has(Opt::kIgnoreStackLimits)) {
+    scenario.stack = without_limits(std::move(scenario.stack));
+  }
+  if (needs_cluster(arguments.command)) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
+  scenario.stack = completed_stack(std::move(scenario.stack), {}, scenario);
+  return named;
+}
+
+Result<NamedScenario> executed_here(NamedScenario named) {
+  Scenario& scenario = named.scenario;
+  if (scenario.stack.name == own_stack(scenario.profile)) return named;
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(StackSpec own, catalogue.load_stack(std::string(own_stack(scenario.profile))));
+  own = completed_stack(std::move(own), {}, scenario);
+  scenario.stack = executed_stack(scenario.stack, std::move(own));
+  return named;
+}
+
+namespace {
+
+// A rule that a plan breaks by this kind of attention alone.
+bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) {
+  Plan asked, instead;
+  asked.attention = kind;
+  instead.attention = other;
+  const StackSpec& stack = scenario.stack;
+  if (!stack.choices.has(setting_of(asked, Setting::kAttention))) return true;
+  const std::vector<const LaunchRule*> rules = rules_of(stack.launcher, RuleScope::kPlan);
+  return std::any_of(rules.begin(), rules.end(), [&](const LaunchRule* rule) {
+    return rule->is_broken(scenario.model, asked) && !rule->is_broken(scenario.model, instead);
+  });
+}
+
+}  // namespace
+
+PlanDefaults plan_defaults(const Scenario& scenario) {
+  PlanDefaults defaults;
+  defaults.dtype = usual_dtype(scenario.profile.device);
+  const bool drops = scenario.model.attention_dropout > 0;  // the flash core has no dropout
+  if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
+    defaults.attention = AttentionKind::kFlash;
+  }
+  return defaults;
+}
+
+Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
+                         const std::optional<PlanFile>& file, const PlanDefaults& defaults) {
+  Plan plan;
+  plan.recompute = Recompute::kNone;
+  plan.attention = defaults.attention;
+  plan.dtype = defaults.dtype;
+  plan.global_batch = 0;
+  if (file) plan = file->plan;
+  for (const SettingRow& row : setting_rows()) {
+    TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
+  }
+  if (plan.global_batch == 0) {
+    const ParallelDegrees& d = plan.degrees;
+    const std::int64_t at_once = d.dp * plan.micro_batch;
+    const std::int64_t gpus = checked_product({d.tp, d.pp, d.dp, d.cp}).value_or(1);
+    plan.global_batch = defaults.usual_batch ? usual_global_batch(model, gpus, at_once) : at_once;
+  }
+  if (!arguments.has(opt_of(Setting::kSchedule))) plan.schedule = implied_schedule(plan);
+  TPSIM_TRY_STATUS(set_stages(arguments, model, plan));
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+Status check_runs_on(const Plan& plan, std::string_view device) {
+  if (plan.recompute == Recompute::kOps) {
+    return option_error(opt_of(Setting::kRecompute), "ops is predicted, and run by no device here",
+                        "use --recompute full");
+  }
+  const bool is_run = is_emulated(plan.precision);
+  if (!is_run || plan.fp8_param_gather) {
+    const Setting setting = is_run ? Setting::kFp8ParamGather : Setting::kPrecision;
+    const std::string text = to_string(setting_of(plan, setting));
+    return option_error(opt_of(setting), text + " is predicted, and run by no device here",
+                        "devices round by fp8, fp8-current, fp8-block and mxfp8");
+  }
+  if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
+  return option_error(opt_of(Setting::kOffload),
+                      "an offloaded optimizer runs on the CPU device only",
+                      "use --device cpu, or --offload none");
+}
+
+PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
+  return {named.scenario.model,
+          named.cluster,
+          named.profile,
+          named.stack,
+          named.parts,
+          plan,
+          named.node_gbps,
+          named.stack_is_default,
+          named.cluster_is_default};
+}
+
+}  // namespace tpsim::cli

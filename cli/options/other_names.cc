@@ -1,0 +1,98 @@
+// What options are called by other programs and in everyday speech.
+#include "cli/options/options.h"
+#include "core/base/text.h"
+
+namespace tpsim::cli {
+namespace {
+
+struct OtherNames {
+  std::string_view names;  // with spaces between them
+  std::string_view option;
+};
+// Of Megatron-LM, DeepSpeed, torchtitan and of everyday speech.
+constexpr OtherNames kOtherNames[] = {
+    {"--mbs --micro-batch-size", "--micro-batch"},
+    {"--gbs --global-batch-size --batch-size", "--global-batch"},
+    {"--seq-len --seq-length --sequence-length --context-length", "--seq"},
+    {"--tp-size --tensor-parallel --tensor-model-parallel-size", "--tp"},
+    {"--pp-size --pipeline-parallel --pipeline-model-parallel-size", "--pp"},
+    {"--dp-size --data-parallel --data-parallel-size", "--dp"},
+    {"--cp-size --context-parallel-size", "--cp"},
+    {"--ep-size --expert-model-parallel-size --expert-parallel-size", "--ep"},
+    {"--vpp --num-virtual-stages-per-pipeline-rank", "--virtual-stages"},
+    {"--zero-stage", "--zero"},
+    {"--sp", "--sequence-parallel"},
+    {"--recompute-granularity --activation-checkpointing", "--recompute"},
+    {"--attention-backend", "--attention"},
+    {"--num-gpus --world-size", "--gpus"},
+    {"--memory", "--max-memory"},
+    {"--hardware", "--cluster"},
+    {"--out", "--save"},
+    {"--output", "-o"},
+};
+constexpr OtherNames kInstead[] = {
+    {"--nodes --nnodes --num-nodes", "write --gpus: the nodes times the GPUs of each"},
+    {"--bf16", "write --dtype bf16"},
+    {"--fp16", "write --dtype fp16"},
+    {"--fp32", "write --dtype fp32"},
+    {"--use-distributed-optimizer", "write --zero 1"},
+    {"--use-flash-attn", "write --attention flash"},
+    {"--num-layers-per-virtual-pipeline-stage",
+     "write --virtual-stages: the layers of a stage over it"},
+    {"--gradient-accumulation-steps", "write --global-batch: micro-batch x dp x steps"},
+    {"--gpu", "write --cluster, or --profile for the GPU alone"},
+    {"--format", "write --json"},
+    {"--lora", "tpsim plans the training of all weights: its plan bounds a LoRA run from above"},
+    {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
+    {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
+    {"--offload-params --offload-param",
+     "weights stay on the GPU: --offload optimizer moves what is larger"},
+    {"--load-in-8bit", "tpsim plans weights of 16 or 32 bits: --precision fp8 multiplies in 8"},
+    {"--cpu-offload", "write --offload optimizer"},
+};
+
+// Values that other programs have for an option of this one, and that no plan can have.
+struct OtherValue {
+  std::string_view option, part, instead;  // the value holds the part
+};
+constexpr std::string_view kWeightsStay =
+    "weights stay on the GPU: --offload optimizer moves what is larger";
+constexpr std::string_view kWholeWeights =
+    "weights and activations have 16 or 32 bits: --precision fp8 or nvfp4 multiplies in fewer";
+constexpr std::string_view kOneKind =
+    "all GPUs of a plan are of one kind: plan a part for each, or all with the slowest's";
+constexpr OtherValue kOtherValues[] = {
+    {"--offload", "param", kWeightsStay}, {"--offload", "weight", kWeightsStay},
+    {"--offload", "all", kWeightsStay},   {"--dtype", "4", kWholeWeights},
+    {"--dtype", "8", kWholeWeights},      {"--profile", ",", kOneKind},
+};
+
+}  // namespace
+
+const OptionRow* option_called(std::string_view name) {
+  for (const OtherNames& other : kOtherNames) {
+    if (!matches_any(name, other.names)) continue;
+    for (const OptionRow& row : option_rows()) {
+      if (row.name == other.option) return &row;
+    }
+  }
+  return nullptr;
+}
+
+std::string_view possible_instead(std::string_view option, std::string_view value) {
+  for (const OtherValue& other : kOtherValues) {
+    if (option == other.option && value.find(other.part) != std::string_view::npos) {
+      return other.instead;
+    }
+  }
+  return "";
+}
+
+std::string_view written_instead(std::string_view name) {
+  for (const OtherNames& other : kInstead) {
+    if (matches_any(name, other.names)) return other.option;
+  }
+  return "";
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,58 @@
+// Aligned columns of text, and paragraphs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/terminal.h"
+
+namespace tpsim::cli {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string title;
+  Align align = Align::kRight;
+};
+
+// By their titles, with bars between them; '<' stands before one whose cells begin at the left.
+std::vector<Column> columns_of(std::string_view titles);
+
+struct Cell {
+  std::string text;
+  Ink ink = Ink::kPlain;
+  Cell(std::string cell_text, Ink cell_ink = Ink::kPlain)  // NOLINT(google-explicit-constructor)
+      : text(std::move(cell_text)), ink(cell_ink) {}
+  Cell(const char* cell_text) : text(cell_text) {}  // NOLINT(google-explicit-constructor)
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as there are columns.
+  void add_row(std::vector<Cell> cells);
+
+  // Titles (unless all are empty) and rows, two spaces before each and between columns, no space
+  // at the end of a line.
+  std::string text(const Terminal& terminal) const;
+
+ private:
+  std::string line(const Terminal& terminal, const std::vector<Cell>& cells) const;
+  std::size_t width_of(std::size_t column) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// Breaks at spaces into lines of `width` columns; those after the first start with `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+// Lines of prose that are longer than `columns` broken at spaces; what follows stands below the
+// text behind a line's label. Rows of tables and commands stay whole. 0 columns leave all as it is.
+std::string fitted(std::string_view text, std::size_t columns);
+
+// A command to copy on lines of `columns`, broken between its words with a '\\' that a shell takes.
+std::string continued(std::string_view command, std::size_t columns);
+
+}  // namespace tpsim::cli

@@ -1,0 +1,196 @@
+#include "cli/options/values.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/model/expert_counts.h"
+
+namespace tpsim::cli {
+namespace {
+
+// More values than any dimension of a search has.
+constexpr std::int64_t kLongestRange = 4096;
+
+Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {
+  std::int64_t value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, value);
+  if (code == std::errc::invalid_argument || end != last) {
+    return option_error(opt, fmt::format("'{}' is no whole number", text));
+  }
+  if (code != std::errc() || value < range.least || value > range.most) {
+    return option_error(
+        opt, fmt::format("{} is out of range: from {} to {}", text, range.least, range.most));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::string_view> listed(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(',');
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Status append_range(Opt opt, std::string_view text, ValueRange range,
+                    std::vector<std::int64_t>& out) {
+  const std::size_t dash = text.find('-', 1);
+  TPSIM_TRY(const std::int64_t first, parse_integer(opt, text.substr(0, dash), range));
+  std::int64_t last = first;
+  if (dash != std::string_view::npos) {
+    TPSIM_TRY(last, parse_integer(opt, text.substr(dash + 1), range));
+  }
+  if (last < first) {
+    return option_error(opt, fmt::format("'{}' runs backwards", text),
+                        fmt::format("write {}-{}", last, first));
+  }
+  if (last - first >= kLongestRange) {
+    return option_error(opt, fmt::format("'{}' spans more than {} values", text, kLongestRange));
+  }
+  for (std::int64_t value = first; value <= last; ++value) out.push_back(value);
+  return Ok{};
+}
+
+Error option_error(Opt opt, std::string message, std::string hint) {
+  return bad_input(std::move(message), row_of(opt).name, std::move(hint));
+}
+
+Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
+  if (values < 2) return Ok{};
+  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]), "give one");
+}
+
+Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
+                                              ValueRange range) {
+  std::vector<std::int64_t> values;
+  if (!arguments.has(opt)) return values;
+  for (const std::string_view part : listed(*arguments[opt])) {
+    TPSIM_TRY_STATUS(append_range(opt, part, range, values));
+  }
+  return values;
+}
+
+Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,
+                                ValueRange range) {
+  TPSIM_TRY(const std::vector<std::int64_t> values, integers_of(arguments, opt, range));
+  TPSIM_TRY_STATUS(check_single(arguments, opt, values.size()));
+  return values.empty() ? fallback : values.front();
+}
+
+Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
+                                              std::span<const std::string_view> names) {
+  std::vector<std::size_t> indices;
+  if (!arguments.has(opt)) return indices;
+  for (const std::string_view part : listed(*arguments[opt])) {
+    const Result<std::size_t> index = choose("value", part, names);
+    if (!index.ok()) return option_error(opt, index.error().message, index.error().hint);
+    indices.push_back(*index);
+  }
+  sort_and_unite(indices);
+  return indices;
+}
+
+Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  const Opt opt = opt_of(setting);
+  SettingChoices choices;
+  if (!arguments.has(opt)) return choices;
+  for (const std::string_view part : listed(*arguments[opt])) {
+    if (row.words.empty()) {
+      TPSIM_TRY_STATUS(append_range(opt, part, {row.least, row.most}, choices.values));
+      continue;
+    }
+    const std::size_t colon = part.find(':');
+    const Result<std::int64_t> value = parse_value(row, part.substr(0, colon));
+    if (!value.ok()) {
+      const std::string_view instead = possible_instead(row_of(opt).name, part);
+      return option_error(opt, value.error().message,
+                          instead.empty() ? value.error().hint : std::string(instead));
+    }
+    choices.values.push_back(*value);
+    if (colon == std::string_view::npos) continue;
+    const SettingRow* count = count_setting_of({setting, *value});
+    if (count == nullptr) {
+      return option_error(opt, fmt::format("'{}' counts nothing", part),
+                          fmt::format("it takes {}", row_of(opt).value));
+    }
+    TPSIM_TRY_STATUS(append_range(opt, part.substr(colon + 1), {1, count->most}, choices.counts));
+  }
+  sort_and_unite(choices.values);
+  sort_and_unite(choices.counts);
+  return choices;
+}
+
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model) {
+  Result<std::int64_t> value = parse_value(row, text);
+  if (value.ok()) return value;
+  std::string hint = value.error().hint;
+  if (row.part == StackPart::kExpertLoad) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::string(text), ignored)) {
+      if (!has_experts(model)) {
+        return option_error(opt_of(row.part), fmt::format("{} has no experts", model.name),
+                            "leave it out");
+      }
+      TPSIM_TRY(model.experts.counts, read_expert_counts(std::string(text), model.experts.count));
+      TPSIM_TRY_STATUS(validate(model));
+      return kCountedLoad;
+    }
+    hint += "; or a file that counts each expert's tokens";
+  }
+  return option_error(opt_of(row.part), value.error().message, std::move(hint));
+}
+
+Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback) {
+  if (!arguments.has(opt)) return fallback;
+  const std::string_view text = *arguments[opt];
+  const bool in_percent = text.ends_with('%');
+  const auto number = parse_number<double>(in_percent ? text.substr(0, text.size() - 1) : text);
+  const double value = number.value_or(0) / (in_percent ? 100 : 1);
+  if (!(value > 0 && value < 1)) {
+    return option_error(opt, fmt::format("'{}' is no probability between 0 and 1", text),
+                        "as 0.05 or 5%");
+  }
+  return value;
+}
+
+Result<double> node_gbps_of(const Arguments& arguments) {
+  if (!arguments.has(Opt::kNodeGbps)) return 0.0;
+  constexpr double kLeast = 1, kMost = 1e6;
+  const std::string& text = *arguments[Opt::kNodeGbps];
+  const double rate = parse_number<double>(text).value_or(0);
+  if (!(rate >= kLeast && rate <= kMost)) {
+    return option_error(Opt::kNodeGbps, fmt::format("'{}' is no rate in Gb/s", text),
+                        "four NICs of 100 Gb/s are 400");
+  }
+  return rate;
+}
+
+Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return Bytes();
+  Result<Bytes> bytes = parse_bytes(*arguments[opt]);
+  if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
+  if (bytes->value() <= 0) return option_error(opt, "must be above zero");
+  return bytes;
+}
+
+std::string today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,338 @@
+#include "cli/views/campaign_view.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "cli/options/table.h"
+#include "cli/views/plan_view.h"
+#include "core/base/numbers.h"
+#include "core/scenario/plan_json.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+
+double days(Seconds time) { return time.value() / kDay; }
+double hours(Seconds time) { return time.value() / kHour; }
+
+std::string duration_text(Seconds time) {
+  const double s = time.value();
+  if (s >= 2 * kDay) return fmt::format("{:.1f} days", s / kDay);
+  if (s >= 2 * kHour) return fmt::format("{:.1f} h", s / kHour);
+  if (s >= 120) return fmt::format("{:.1f} min", s / 60);
+  return fmt::format("{:.1f} s", s);
+}
+
+std::string large_text(double number) { return count_text(std::llround(number)); }
+
+std::string energy_text(double kwh) {
+  return kwh < 1e4 ? fmt::format("{:.1f} kWh", kwh) : fmt::format("{:.1f} MWh", kwh / 1e3);
+}
+
+std::string mass_text(double tonnes) {
+  return tonnes < 1 ? fmt::format("{:.1f} kg", tonnes * 1e3) : fmt::format("{:.1f} t", tonnes);
+}
+
+template <class... Values>
+std::string row(const Terminal& terminal, const char* label,
+                fmt::format_string<const Values&...> text, const Values&... values) {
+  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<14}", label), Ink::kDim),
+                     fmt::format(text, values...));
+}
+
+std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
+  const CampaignCost& cost = campaign.cost;
+  const Seconds wall = campaign.time.wall();
+  std::string interval;
+  if (campaign.wall_high > campaign.wall_low) {
+    interval = fmt::format(" (90 % interval of the step: {:.1f} to {:.1f})",
+                           days(campaign.wall_low), days(campaign.wall_high));
+  }
+  std::string text =
+      row(terminal, "time", "{}",
+          terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
+              fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
+  text += row(terminal, "GPU-hours", "{} on {} GPUs; {} with the spare nodes",
+              terminal.paint(large_text(cost.gpu_hours), Ink::kBold), count_text(campaign.gpus),
+              large_text(cost.reserved_hours));
+  text += row(terminal, "energy", "{} of the GPUs alone, {} in all; {} with the spare nodes",
+              terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold), energy_text(cost.total_kwh),
+              energy_text(cost.reserved_total_kwh));
+  text += row(terminal, "CO2", "{} of the GPUs alone, {} in all; {} with the spare nodes",
+              mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
+              mass_text(cost.reserved_total_co2_t));
+  return text + row(terminal, "money", "{} USD; {} with the spare nodes",
+                    terminal.paint(large_text(cost.usd_run), Ink::kBold), large_text(cost.usd));
+}
+
+std::string time_view(const Terminal& terminal, const CampaignTime& time, CheckpointKind kind) {
+  Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
+  const auto add = [&](const char* name, Seconds part, const char* note) {
+    table.add_row({name, fmt::format("{:.2f}", days(part)),
+                   Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
+  };
+  add("training steps", time.steps, "");
+  add("writing checkpoints", time.checkpoints,
+      kind == CheckpointKind::kSync ? "everything waits"
+                                    : "copied to the hosts, written beside the training");
+  add("failures", time.failures, "lost work and restarts, expected");
+  add("waiting for a node", time.waiting, "when the spare ones are used up");
+  add("downtime", time.downtime, "given");
+  return table.text(terminal);
+}
+
+std::string steps_view(const Terminal& terminal, const Campaign& campaign,
+                       const CampaignRequest& request) {
+  std::int64_t steps = 0;
+  for (const RampPhase& phase : campaign.phases) steps += phase.steps;
+  std::string text =
+      row(terminal, "steps", "{} of {} ({})", count_text(steps), time_text(campaign.step),
+          request.step > Seconds() ? "measured, as given" : "predicted");
+  if (campaign.phases.size() > 1) {
+    Seconds ramp;
+    for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
+      ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
+    }
+    text += row(terminal, "batch ramp", "{} sizes from {} sequences ({} a step), {} in all",
+                campaign.phases.size() - 1, campaign.phases.front().global_batch,
+                time_text(campaign.phase_steps.front()), duration_text(ramp));
+  }
+  return text;
+}
+
+std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
+  const CampaignCheckpoints& c = campaign.checkpoints;
+  const Replays& r = campaign.replays;
+  const Replays& unlimited = campaign.unlimited;
+  const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
+  std::string text = row(terminal, "checkpoint",
+                         "{} written in {}{}, {} of them, one after {} of work ({} full steps)",
+                         to_string(c.size), duration_text(c.write),
+                         c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
+                         count_text(c.count), duration_text(c.interval), count_text(c.steps));
+  text += row(terminal, "best interval", "{}; {} by Daly, {} by Young", duration_text(c.best),
+              duration_text(c.daly), duration_text(c.young));
+  text += row(terminal, "a node fails", "every {}; {:.1f} times in the run",
+              duration_text(campaign.mtbf), r.failures);
+  text += row(terminal, "closed form", "{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)",
+              days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
+              days(1.96 * unlimited.standard_error));
+  text +=
+      row(terminal, "replayed", "{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
+          days(r.median), days(r.low), days(r.high));
+  return text + row(terminal, "spare nodes", "{}; {} are enough at 99 of 100 moments",
+                    campaign.spare_nodes, campaign.spare_nodes_wanted);
+}
+
+std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
+  Table table({{"lost"}, {"GPUs"}, {"plan", Align::kLeft}, {"step"}, {"slower"}, {"GiB"}});
+  for (const Replanned& row : report.replanned) {
+    if (row.best.empty()) {
+      table.add_row({std::to_string(row.lost_nodes), "-", "nothing fits", "-", "-", "-"});
+      continue;
+    }
+    const PlannedRun& run = row.best.front();
+    // Against the plan's own prediction: a measured step says nothing about other plans.
+    const double speed = run.predicted.tokens_per_s;
+    const double own =
+        static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
+        report.campaign.predicted_step.value();
+    table.add_row({std::to_string(row.lost_nodes), std::to_string(gpu_count(run.plan)),
+                   short_name(run.plan), time_text(run.predicted.step),
+                   percent_text(own / speed - 1), gib_text(run.predicted.peak)});
+  }
+  return table.text(terminal);
+}
+
+// An assumption as it is shown: the numbers of the file, and the choices that lie in the model.
+struct ShownAssumption {
+  std::string key;
+  std::string value;
+  std::string source;
+};
+
+std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
+  std::vector<ShownAssumption> shown;
+  for (const AssumptionRow& row : assumption_rows()) {
+    const auto& value = report.assumptions.values[static_cast<std::size_t>(row.assumption)];
+    shown.push_back({row.key, assumption_text(row, value.value), value.source});
+  }
+  const CampaignRequest& request = report.request;
+  const auto given = [](bool is_given, const char* option, const char* otherwise) {
+    return is_given ? fmt::format("given with {}", option) : std::string(otherwise);
+  };
+  shown.push_back({"step", time_text(report.campaign.step),
+                   given(request.step > Seconds(), "--step-time",
+                         "predicted: tpsim explain names the sources")});
+  const BatchRamp& ramp = request.ramp;
+  shown.push_back({"batch_ramp", ramp.start == 0 ? "none" : "given",
+                   ramp.start == 0
+                       ? "no --ramp"
+                       : fmt::format("from {} sequences by {} over {}, given with --ramp",
+                                     ramp.start, ramp.increment, count_text(ramp.samples))});
+  shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
+                   given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
+                         "the best interval of the closed form")});
+  const bool sync = request.checkpoints == CheckpointKind::kSync;
+  shown.push_back(
+      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+       std::string("weights, fp32 master weights and both moments of Adam; training waits while "
+                   "they are ") +
+           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
+                 : "copied to the hosts, over the link that the cluster's file states")});
+  shown.push_back({"idle_draw", percent_text(kIdleDraw),
+                   "of a spare GPU over one at work, judgement: 50 of 400 W for an A100, 70 of "
+                   "700 W for an H100; the rest of its node draws as that of the others"});
+  shown.push_back({"failure_process", "Poisson",
+                   "one node at a time, without memory, also while the run restarts: Young 1974; "
+                   "Daly 2006, doi:10.1016/j.future.2004.11.016"});
+  return shown;
+}
+
+std::string assumptions_view(const Terminal& terminal, const CampaignReport& report) {
+  constexpr std::size_t kIndent = 34;
+  std::string text;
+  for (const ShownAssumption& row : shown_assumptions(report)) {
+    text += fmt::format("  {:<18} {:>10}   {}\n", row.key, row.value,
+                        terminal.paint(wrapped(printable(row.source),
+                                               terminal.room(kIndent, 100 - kIndent), kIndent),
+                                       Ink::kDim));
+  }
+  return text;
+}
+
+JsonValue replays_json(const Replays& replays) {
+  return json_object({{"campaigns", replays.campaigns},
+                      {"mean_days", days(replays.mean)},
+                      {"standard_error_days", days(replays.standard_error)},
+                      {"p5_days", days(replays.low)},
+                      {"median_days", days(replays.median)},
+                      {"p95_days", days(replays.high)},
+                      {"failures", replays.failures},
+                      {"lost_h", hours(replays.lost)},
+                      {"waiting_h", hours(replays.waiting)}});
+}
+
+JsonValue checkpoints_json(const CampaignCheckpoints& c) {
+  return json_object({{"bytes", c.size.value()},
+                      {"write_s", c.write.value()},
+                      {"stop_s", c.stop.value()},
+                      {"interval_s", c.interval.value()},
+                      {"interval_steps", c.steps},
+                      {"best_s", c.best.value()},
+                      {"young_s", c.young.value()},
+                      {"daly_s", c.daly.value()},
+                      {"count", c.count}});
+}
+
+JsonValue time_json(const Campaign& campaign) {
+  const CampaignTime& time = campaign.time;
+  return json_object({{"wall_days", days(time.wall())},
+                      {"wall_days_low", days(campaign.wall_low)},
+                      {"wall_days_high", days(campaign.wall_high)},
+                      {"goodput", time.goodput()},
+                      {"steps_days", days(time.steps)},
+                      {"checkpoints_days", days(time.checkpoints)},
+                      {"failures_days", days(time.failures)},
+                      {"waiting_days", days(time.waiting)},
+                      {"downtime_days", days(time.downtime)}});
+}
+
+JsonValue cost_json(const CampaignCost& cost) {
+  return json_object({{"gpu_hours", cost.gpu_hours},
+                      {"reserved_gpu_hours", cost.reserved_hours},
+                      {"gpu_kwh", cost.gpu_kwh},
+                      {"total_kwh", cost.total_kwh},
+                      {"gpu_co2_t", cost.gpu_co2_t},
+                      {"total_co2_t", cost.total_co2_t},
+                      {"reserved_gpu_kwh", cost.reserved_gpu_kwh},
+                      {"reserved_total_kwh", cost.reserved_total_kwh},
+                      {"reserved_gpu_co2_t", cost.reserved_gpu_co2_t},
+                      {"reserved_total_co2_t", cost.reserved_total_co2_t},
+                      {"usd_run", cost.usd_run},
+                      {"usd", cost.usd}});
+}
+
+JsonValue replanned_json(const Replanned& row) {
+  JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
+  if (row.best.empty()) return json;
+  const PlannedRun& run = row.best.front();
+  json.set("gpus", gpu_count(run.plan));
+  json.set("plan", plan_to_json(run.plan));
+  json.set("step_s", run.predicted.step.value());
+  json.set("tokens_per_s", run.predicted.tokens_per_s);
+  return json.set("peak_gib", run.predicted.peak.value() / kGiB);
+}
+
+JsonValue assumptions_json(const CampaignReport& report) {
+  JsonValue json = json_object();
+  for (const ShownAssumption& row : shown_assumptions(report)) {
+    json.set(row.key, json_object({{"value", row.value}, {"source", row.source}}));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string campaign_text(const Terminal& terminal, const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
+  text += heading(terminal, "CAMPAIGN",
+                  fmt::format("{} tokens on {} {}", large_text(report.request.tokens),
+                              count_text(campaign.nodes), campaign.nodes == 1 ? "node" : "nodes"));
+  text += row(terminal, "plan", "{}", short_name(report.plan));
+  text += steps_view(terminal, campaign, report.request);
+  text += bill_view(terminal, campaign);
+  text += assumed_view(terminal, report.named) + "\n";
+  if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
+  text += heading(terminal, "WHERE THE TIME GOES") +
+          time_view(terminal, campaign.time, report.request.checkpoints) + "\n";
+  text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, campaign) + "\n";
+  if (!report.replanned.empty()) {
+    text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan of the nodes left");
+    text += replan_view(terminal, report) + "\n";
+  }
+  text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));
+  return text + assumptions_view(terminal, report);
+}
+
+JsonValue campaign_json(const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  JsonValue json = json_object({
+      {"version", "tpsim-campaign-report/1"},
+      {"model", report.named.scenario.model.name},
+      {"cluster", report.named.cluster},
+      {"gpus", campaign.gpus},
+      {"nodes", campaign.nodes},
+      {"plan", plan_to_json(report.plan)},
+      {"tokens", report.request.tokens},
+      {"step_s", campaign.step.value()},
+      {"predicted_step_s", campaign.predicted_step.value()},
+      {"node_failure_every_s", campaign.mtbf.value()},
+      {"spare_nodes", campaign.spare_nodes},
+      {"spare_nodes_wanted", campaign.spare_nodes_wanted},
+      {"time", time_json(campaign)},
+      {"cost", cost_json(campaign.cost)},
+      {"checkpoints", checkpoints_json(campaign.checkpoints)},
+      {"replays_with_unlimited_spares", replays_json(campaign.unlimited)},
+      {"replays", replays_json(campaign.replays)},
+      {"replanned", json_array(report.replanned, replanned_json)},
+      {"assumptions", assumptions_json(report)},
+  });
+  JsonValue phases = JsonValue::Array{};
+  for (std::size_t i = 0; i < campaign.phases.size(); ++i) {
+    phases.push(json_object({{"global_batch", campaign.phases[i].global_batch},
+                             {"steps", campaign.phases[i].steps},
+                             {"step_s", campaign.phase_steps[i].value()}}));
+  }
+  json.set("phases", std::move(phases));
+  if (report.goal) json.set("goal", goal_json(*report.goal));
+  add_assumed(json, report.named.assumed);
+  return json;
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,300 @@
+#include "cli/views/plan_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/options/fit.h"
+#include "cli/options/table.h"
+#include "core/base/numbers.h"
+#include "plans/search/certificate.h"
+#include "sim/step/order.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr int kGaugeWidth = 20;
+
+template <class... Values>
+std::string row(const Terminal& terminal, std::string_view label,
+                fmt::format_string<const Values&...> text, const Values&... values) {
+  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim),
+                     fmt::format(text, values...));
+}
+
+// Cores reach a hundredth of a TFLOP/s.
+std::string rate_text(double tflops) {
+  return tflops < 1 ? fmt::format("{:.3f}", tflops) : fmt::format("{:.1f}", tflops);
+}
+
+Ink ink_of_chance(double p_oom) {
+  return p_oom >= kRefusedChance ? Ink::kBad : p_oom >= 0.05 ? Ink::kWarn : Ink::kGood;
+}
+
+std::string memory_line(const Terminal& terminal, const Prediction& predicted) {
+  const double share = predicted.peak / predicted.capacity;
+  return fmt::format(
+      "{} of {} GiB on stage {}, the fullest  {}  p(OOM) {}",
+      terminal.paint(gib_text(predicted.peak, gib_decimals(predicted.peak)), Ink::kBold),
+      gib_text(predicted.capacity), fullest_stage(predicted).stage,
+      terminal.gauge(share, kGaugeWidth),
+      terminal.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
+}
+
+struct BreakdownRow {
+  std::string name;
+  Seconds time;
+};
+
+// Largest first; what is beyond `most` rows, or too small for a row, becomes one.
+std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
+  std::vector<BreakdownRow> rows;
+  for (const Term& term : predicted.breakdown)
+    rows.push_back({printable(name_of(term.kind)), term.time});
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const BreakdownRow& a, const BreakdownRow& b) { return a.time > b.time; });
+  const auto worth = std::count_if(rows.begin(), rows.end(), [&](const BreakdownRow& term) {
+    return term.time >= 0.001 * predicted.step;
+  });
+  most = std::min(most, static_cast<std::size_t>(worth) + 1);
+  if (rows.size() <= most) return rows;
+  BreakdownRow rest{fmt::format("{} others", rows.size() - (most - 1)), Seconds()};
+  for (std::size_t i = most - 1; i < rows.size(); ++i) rest.time += rows[i].time;
+  rows.resize(most - 1);
+  rows.push_back(std::move(rest));
+  return rows;
+}
+
+std::vector<Cell> ranking_row(const PlannedRun& run, const TimeScale& scale, bool ties, Ink ink) {
+  const Plan& plan = run.plan;
+  const Prediction& p = run.predicted;
+  return {
+      ties ? "=" : "",
+      Cell(std::to_string(plan.degrees.tp), ink),
+      Cell(std::to_string(plan.degrees.pp), ink),
+      Cell(std::to_string(plan.degrees.dp), ink),
+      Cell(std::to_string(plan.zero), ink),
+      Cell(std::to_string(plan.micro_batch), ink),
+      Cell(text_of(plan, Setting::kRecompute), ink),
+      Cell(extras_text(plan), ink),
+      Cell(scaled_text(p.step, scale), ink),
+      Cell(fmt::format("{}-{}", scaled_text(p.step_low, scale), scaled_text(p.step_high, scale)),
+           ink),
+      Cell(rate_text(p.hardware_tflops_per_gpu), ink),
+      Cell(rate_text(p.model_tflops_per_gpu), ink),
+      Cell(gib_text(p.peak, gib_decimals(p.peak)), ink),
+      Cell(chance_text(p.p_oom), ink_of_chance(p.p_oom))};
+}
+
+std::vector<Cell> memory_row(const StageMemory& memory, bool fullest, int decimals) {
+  const Ink ink = fullest ? Ink::kBold : Ink::kPlain;
+  std::vector<Cell> cells = {Cell(std::to_string(memory.stage), ink)};
+  const auto add = [&](Bytes bytes) { cells.emplace_back(gib_text(bytes, decimals), ink); };
+  for (const Bytes bytes : memory.by_category) add(bytes);
+  add(memory.context);
+  add(memory.fragmentation);
+  add(memory.total());
+  return cells;
+}
+
+std::vector<Column> memory_columns() {
+  std::vector<Column> columns = {{"stage"}};
+  for (int i = 0; i < kMemoryCategoryCount; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    // The one long name would push the table beyond 100 columns.
+    columns.push_back(
+        {category == MemoryCategory::kCommunication ? "comm." : std::string(name_of(category))});
+  }
+  for (const char* title : {"context", "fragmented", "total"}) columns.push_back({title});
+  return columns;
+}
+
+// Whether stage `index` of `count` is among the `most` worth showing.
+bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::size_t most) {
+  if (count <= most || index + 1 == count || index == fullest) return true;
+  return index < most - 2;
+}
+
+const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
+
+}  // namespace
+
+std::string heading(const Terminal& terminal, std::string_view title, std::string_view note) {
+  std::string text = terminal.paint(title, Ink::kBold);
+  if (!note.empty()) text += "   " + terminal.paint(note, Ink::kDim);
+  return text + "\n";
+}
+
+// What the model's file says that is not planned.
+std::string notes_text(const ModelSpec& model) {
+  std::string text;
+  for (const std::string& note : model.notes) text += "note: " + printable(note) + "\n";
+  return text;
+}
+
+std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
+  if (dropped.empty()) return "";
+  const std::string text = fmt::format("not kept from the plan file: {}", fmt::join(dropped, ", "));
+  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+}
+
+std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+  const Scenario& scenario = named.scenario;
+  const std::string active =
+      has_experts(scenario.model)
+          ? fmt::format(" ({} active)", parameters_text(active_parameter_count(scenario.model)))
+          : "";
+  const std::string network =
+      named.node_gbps > 0 ? fmt::format(" with {} Gb/s a node", named.node_gbps) : "";
+  const std::string on =
+      fmt::format("{}, {} parameters{}, on {} of {}{}{} ({}, {}{})",
+                  terminal.paint(printable(scenario.model.name), Ink::kBold),
+                  parameters_text(parameter_count(scenario.model)), active,
+                  gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
+                  default_mark(named.cluster_is_default), network, printable(scenario.profile.name),
+                  printable(scenario.stack.name), default_mark(named.stack_is_default));
+  return wrapped(on, terminal.room(2, 100), 2) + "\n" +
+         fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
+                     default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
+                     count_text(scenario.model.seq)) +
+         dropped_text(terminal, named.dropped) + notes_text(scenario.model);
+}
+
+std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {
+  const auto mark = [&](Setting setting) { return default_mark(left.contains(setting)); };
+  const ParallelDegrees& d = plan.degrees;
+  std::string schedule(name_of(plan.schedule));
+  if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
+  const std::string degrees =
+      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}{}{}", d.tp, d.pp, d.dp,
+                                 d.cp > 1 ? fmt::format(", cp {}", d.cp) : "",
+                                 d.ep > 1 ? fmt::format(", ep {}", d.ep) : "",
+                                 d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""),
+                     Ink::kBold);
+  return row(terminal, "layout", "{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
+             mark(Setting::kZero), micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
+             plan.micro_batch, mark(Setting::kMicroBatch), schedule) +
+         row(terminal, "kernels", "{}",
+             wrapped(
+                 fmt::format(
+                     "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}",
+                     plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
+                     mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
+                     plan.sequence_parallel ? "on" : "off",
+                     plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "",
+                     name_of(plan.dtype),
+                     plan.precision == Precision::kNone
+                         ? ""
+                         : fmt::format(" with {} linear layers{}", name_of(plan.precision),
+                                       plan.fp8_param_gather ? " and weights" : ""),
+                     name_of(plan.gradient_dtype)),
+                 terminal.room(15, 85), 15)) +
+         (plan.rank_order == RankOrder::kTpDpPp
+              ? ""
+              : row(terminal, "ranks", "{}", "pipeline stages inside data parallel: tp-pp-dp")) +
+         row(terminal, "blocks", "{}",
+             layers_text(plan.stage_layers) +
+                 (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
+}
+
+std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
+                            const Profile& profile) {
+  const TimeScale scale = time_scale(predicted.step);
+  std::string text =
+      row(terminal, "step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
+          terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
+                         Ink::kBold),
+          scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+          scale.unit, count_text(std::llround(predicted.tokens_per_s)));
+  text += row(terminal, "speed",
+              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
+              terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
+              terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
+              percent_text(predicted.mfu));
+  text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
+  if (predicted.host_memory > Bytes()) {
+    text += row(terminal, "host", "{} of {} GiB of a node's memory for the optimizer of its GPUs",
+                gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+  }
+  text += row(terminal, "rests on", "profile {} ({}): {}", printable(profile.name),
+              name_of(profile.provenance), sources_text(predicted.sources));
+  return text;
+}
+
+std::string breakdown_view(const Terminal& terminal, const Prediction& predicted,
+                           std::size_t most) {
+  const TimeScale scale = time_scale(predicted.step);
+  Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
+  const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
+  constexpr int kBeside = 40, kLeastBar = 10;  // columns of the numbers
+  const int width =
+      std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
+  const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
+  for (const BreakdownRow& term : rows) {
+    table.add_row({term.name, fmt::format("{} {}", scaled_text(term.time, scale), scale.unit),
+                   Cell(percent_text(term.time / predicted.step), Ink::kDim),
+                   Cell(terminal.bar(term.time / longest, width), Ink::kGood)});
+  }
+  return table.text(terminal);
+}
+
+std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most) {
+  Table table(memory_columns());
+  const std::int64_t fullest = fullest_stage(predicted).stage;
+  const std::size_t count = predicted.memory.size();
+  std::size_t hidden = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const StageMemory& memory = predicted.memory[i];
+    if (!is_shown(i, count, static_cast<std::size_t>(fullest), most)) {
+      ++hidden;
+      continue;
+    }
+    table.add_row(memory_row(memory, memory.stage == fullest, gib_decimals(predicted.peak)));
+  }
+  std::string text = table.text(terminal);
+  if (hidden > 0) {
+    text += terminal.paint(fmt::format("  {} stages between them: see tpsim explain", hidden),
+                           Ink::kDim) +
+            "\n";
+  }
+  return text;
+}
+
+std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
+                         bool marks_ties, const UsedColumns& used) {
+  const Prediction& best = runs.front().predicted;
+  const TimeScale scale = time_scale(best.step);
+  std::vector<Column> columns = columns_of(fmt::format(
+      "|tp|pp|dp|zero|mb|<recomp.|<kernels|step {}|90 % interval|hw|model|GiB|p(OOM)", scale.unit));
+  if (!used.columns.empty()) columns.insert(columns.begin() + 1, {"GPUs"});
+  for (const UsedColumns::Column& column : used.columns) columns.push_back({column.title});
+  Table table(std::move(columns));
+  for (const PlannedRun& run : runs) {
+    const bool is_best = &run == &runs.front();
+    const bool ties = marks_ties && !is_best && is_tie(best.step, run.predicted.step);
+    const Ink ink = is_best ? Ink::kBold : Ink::kPlain;
+    std::vector<Cell> cells = ranking_row(run, scale, ties, ink);
+    if (!used.columns.empty()) {
+      cells.insert(cells.begin() + 1, Cell(count_text(gpu_count(run.plan)), ink));
+    }
+    for (const UsedColumns::Column& column : used.columns) {
+      cells.emplace_back(column.cells.at(static_cast<std::size_t>(&run - runs.data())), ink);
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.text(terminal);
+}
+
+std::string sources_text(const Sources& sources) {
+  return fmt::format("{:.0f} % exact entries, {:.0f} % interpolated, {:.0f} % modelled",
+                     sources.exact_entries * 100, sources.interpolated_entries * 100,
+                     sources.model * 100);
+}
+
+std::string hash_text(const Scenario& scenario, const SearchSpace& space) {
+  return fmt::format("fnv1a:{:016x}", inputs_hash(scenario, space));
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,62 @@
+#include "cli/views/times_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options/table.h"
+
+namespace tpsim::cli {
+
+JsonValue ops_json(const std::vector<OpTime>& ops) {
+  return json_array(ops, [](const OpTime& op) {
+    return json_object({{"op", name_of(op.record.key.kind)},
+                        {"key", to_string(op.record.key)},
+                        {"label", op.record.label.text},
+                        {"count", op.count},
+                        {"seconds", op.time.value()}});
+  });
+}
+
+JsonValue collectives_json(const std::vector<CollectiveTime>& collectives) {
+  return json_array(collectives, [](const CollectiveTime& call) {
+    return json_object({{"collective", name_of(call.record.kind)},
+                        {"group", name_of(call.record.group)},
+                        {"ranks", call.record.ranks},
+                        {"bytes", call.record.bytes},
+                        {"label", call.record.label.text},
+                        {"count", call.count},
+                        {"seconds", call.time.value()}});
+  });
+}
+
+JsonValue compared_json(const std::vector<ComparedTime>& rows) {
+  return json_array(rows, [](const ComparedTime& row) {
+    return json_object(
+        {{"what", row.what},
+         {"count", row.count},
+         {"predicted_s", row.predicted.value()},
+         {"measured_s", row.measured.value()},
+         {"error_pct", row.measured > Seconds() ? JsonValue(100 * row.error()) : JsonValue()}});
+  });
+}
+
+std::string error_text(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+std::string compared_table(const Terminal& terminal, const std::string& title,
+                           const std::vector<ComparedTime>& rows, std::size_t most) {
+  Table table(columns_of("<" + title + "|runs|predicted|measured|residual|error"));
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const ComparedTime& row = rows[i];
+    const bool measured = row.measured > Seconds();
+    const double residual = row.residual().value();
+    table.add_row({row.what, std::to_string(row.count), to_string(row.predicted),
+                   to_string(row.measured), fmt::format("{:+.3f} ms", 1e3 * residual),
+                   measured ? error_text(row.error()) : "-"});
+  }
+  std::string text = table.text(terminal);
+  if (rows.size() > most) text += fmt::format("  and {} more\n", rows.size() - most);
+  return text;
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/views/report_json.h"
+#include "core/json/json_document.h"
+
+namespace tpsim::cli {
+namespace {
+
+// The tracks of one stage: the first computes, each further one carries transfers that do not
+// overlap each other.
+struct StageTracks {
+  std::vector<Picoseconds> transfer_ends;
+};
+
+// The first transfer track that is free again at `begin`.
+std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
+  std::vector<Picoseconds>& ends = tracks.transfer_ends;
+  const auto is_free = [&](Picoseconds end) { return end <= span.begin; };
+  auto track = std::find_if(ends.begin(), ends.end(), is_free);
+  if (track == ends.end()) track = ends.insert(ends.end(), 0);
+  *track = span.end;
+  return static_cast<std::size_t>(track - ends.begin());
+}
+
+double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
+
+bool has_micro_batch(SpanKind kind) {
+  return kind == SpanKind::kForward || kind == SpanKind::kBackward || kind == SpanKind::kTransfer;
+}
+
+JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
+  JsonValue args = json_object({{"stage", span.stage}});
+  std::string name(name_of(span.kind));
+  if (has_micro_batch(span.kind)) {
+    args.set("micro_batch", span.micro_batch).set("chunk", span.chunk);
+    name += fmt::format(" {}", span.micro_batch);
+  }
+  return json_object({{"name", name},
+                      {"cat", name_of(span.kind)},
+                      {"ph", "X"},
+                      {"ts", microseconds(span.begin)},
+                      {"dur", microseconds(span.end - span.begin)},
+                      {"pid", 0},
+                      {"tid", track},
+                      {"args", std::move(args)}});
+}
+
+// What a step takes beyond its last span. It is an expectation over many steps, and of no one rank.
+JsonValue rest_json(std::int64_t stage, std::int64_t track, Picoseconds begin, Picoseconds end) {
+  return json_object(
+      {{"name", "waits for the slowest rank, and what is not modelled"},
+       {"cat", "rest"},
+       {"ph", "X"},
+       {"ts", microseconds(begin)},
+       {"dur", microseconds(end - begin)},
+       {"pid", 0},
+       {"tid", track},
+       {"args", json_object({{"stage", stage}, {"terms", "stragglers, host_step, unmodelled"}})}});
+}
+
+JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
+  return json_object(
+      {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
+}
+
+// Joins events one by one, each on its line: a long trace is never held as a tree.
+class EventList {
+ public:
+  void add(const JsonValue& event) {
+    if (!text_.empty()) text_ += ",\n";
+    bool indents = false;
+    for (const char c : to_text(event)) {  // a line break inside a text is escaped there
+      indents = c == '\n' || (indents && c == ' ');
+      if (!indents) text_ += c;
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Ids of a stage's tracks: the stage's own, then its transfers'.
+class TrackIds {
+ public:
+  explicit TrackIds(const Timeline& timeline) : stages_(static_cast<std::size_t>(timeline.stages)) {
+    for (const TimelineSpan& span : timeline.spans) {
+      StageTracks& tracks = stages_.at(static_cast<std::size_t>(span.stage));
+      lanes_.push_back(span.kind == SpanKind::kTransfer ? 1 + transfer_track(tracks, span) : 0);
+    }
+    std::int64_t next = 0;
+    for (const StageTracks& tracks : stages_) {
+      first_.push_back(next);
+      next += 1 + static_cast<std::int64_t>(tracks.transfer_ends.size());
+    }
+  }
+
+  // Of the timeline's span `index`.
+  std::int64_t of_span(const Timeline& timeline, std::size_t index) const {
+    return first_[static_cast<std::size_t>(timeline.spans[index].stage)] +
+           static_cast<std::int64_t>(lanes_[index]);
+  }
+
+  std::int64_t of_stage(std::size_t stage) const { return first_[stage]; }
+
+  void add_names(EventList& events) const {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const std::size_t lanes = 1 + stages_[stage].transfer_ends.size();
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::int64_t id = first_[stage] + static_cast<std::int64_t>(lane);
+        const std::string name = fmt::format("stage {}{}", stage, lane == 0 ? "" : " transfers");
+        events.add(metadata_json("thread_name", id, json_object({{"name", name}})));
+        events.add(metadata_json("thread_sort_index", id, json_object({{"sort_index", id}})));
+      }
+    }
+  }
+
+ private:
+  std::vector<StageTracks> stages_;
+  std::vector<std::size_t> lanes_;   // by span: 0 computes
+  std::vector<std::int64_t> first_;  // by stage
+};
+
+}  // namespace
+
+std::string trace_json(const Timeline& timeline, std::string_view title) {
+  EventList events;
+  events.add(metadata_json("process_name", 0, json_object({{"name", title}})));
+  const TrackIds ids(timeline);
+  ids.add_names(events);
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
+    events.add(event_json(timeline.spans[i], ids.of_span(timeline, i)));
+  }
+  Picoseconds last = 0;
+  for (const TimelineSpan& span : timeline.spans) last = std::max(last, span.end);
+  for (std::int64_t stage = 0; stage < timeline.stages && last < timeline.end; ++stage) {
+    events.add(rest_json(stage, ids.of_stage(static_cast<std::size_t>(stage)), last, timeline.end));
+  }
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
+}
+
+}  // namespace tpsim::cli

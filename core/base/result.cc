@@ -1,0 +1,30 @@
+#include "core/base/result.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace tpsim {
+
+std::string to_string(const Error& error) {
+  std::string text = error.where.empty() ? "" : error.where + ": ";
+  text += error.message;
+  if (!error.hint.empty()) text += " (" + error.hint + ")";
+  return text;
+}
+
+Error error_from(const std::exception& exception) {
+  // A container longer than any memory is asked for says so before it asks.
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
+                         dynamic_cast<const std::length_error*>(&exception) != nullptr;
+  if (!is_memory) return Error{ErrorKind::kBug, exception.what(), "", ""};
+  return Error{ErrorKind::kDoesNotFit, "the memory of this machine, or its limit, ran out", "",
+               "ask for less at once, or raise the limit (ulimit -v)"};
+}
+
+void fail_check(const char* file, int line, const char* condition, const std::string& message) {
+  throw BugError(fmt::format("{}:{}: check failed: {}: {}", file, line, condition, message));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,34 @@
+#include "core/json/field_schema.h"
+
+namespace tpsim {
+
+JsonValue FieldSchema::array_of(JsonValue items) {
+  JsonValue schema = json_object({{"type", "array"}});
+  schema.set("items", std::move(items));
+  return schema;
+}
+
+JsonValue FieldSchema::number_schema(NumberRange range) {
+  return json_object({{"type", "number"}, {"minimum", range.least}, {"maximum", range.most}});
+}
+
+JsonValue FieldSchema::integer_schema(IntRange range) {
+  return json_object({{"type", "integer"}, {"minimum", range.least}, {"maximum", range.most}});
+}
+
+// A key that two lists have (a file's and an older spelling's) is told once.
+void FieldSchema::put(std::string_view key, JsonValue schema, Presence presence) {
+  if (properties_.find(key) != nullptr) return;
+  properties_.set(std::string(key), std::move(schema));
+  if (presence == kRequired) required_.push(JsonValue(key));
+}
+
+JsonValue FieldSchema::value() && {
+  JsonValue schema = json_object({{"type", "object"}});
+  schema.set("properties", std::move(properties_));
+  schema.set("required", std::move(required_));
+  schema.set("additionalProperties", false);
+  return schema;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,134 @@
+// The third reading of a file kind's description (core/json/json_fields.h): what its files may
+// hold, as a JSON schema (draft 2020-12) that editors take.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/json/json_fields.h"
+
+namespace tpsim {
+
+// Takes the calls of a field list. Values are never looked at: what few files have is told too.
+class FieldSchema {
+ public:
+  void format(std::string_view expected) {
+    put("format", json_object({{"const", expected}}), kRequired);
+  }
+  void text(std::string_view key, const std::string&, Presence presence = kRequired) {
+    put(key, json_object({{"type", "string"}}), presence);
+  }
+  void flag(std::string_view key, bool, Presence presence = kRequired) {
+    put(key, json_object({{"type", "boolean"}}), presence);
+  }
+  void number(std::string_view key, double, NumberRange range, Presence presence = kRequired) {
+    put(key, number_schema(range), presence);
+  }
+  template <std::integral Int>
+  void integer(std::string_view key, Int, IntRange range, Presence presence = kRequired) {
+    put(key, integer_schema(range), presence);
+  }
+  void integers(std::string_view key, const std::vector<std::int64_t>&, IntRange range,
+                Presence presence = kRequired) {
+    put(key, array_of(integer_schema(range)), presence);
+  }
+  void numbers(std::string_view key, const std::vector<double>&, NumberRange range) {
+    put(key, array_of(number_schema(range)), kOptional);
+  }
+  void texts(std::string_view key, const std::vector<std::string>&) {
+    put(key, array_of(json_object({{"type", "string"}})), kOptional);
+  }
+  template <class Q>
+  void quantity(std::string_view key, Q, Presence presence = kRequired) {
+    put(key, json_object({{"type", "string"}, {"examples", json_array(examples_of<Q>())}}),
+        presence);
+  }
+  template <class E>
+  void choice(std::string_view key, E, const std::vector<std::type_identity_t<E>>& all,
+              Presence presence = kRequired) {
+    put(key, words_schema(all), presence);
+  }
+  template <class E>
+  void choices(std::string_view key, const std::vector<E>&,
+               const std::vector<std::type_identity_t<E>>& all) {
+    put(key, array_of(words_schema(all)), kRequired);
+  }
+  template <class Words>
+  void word(std::string_view key, std::int64_t, const Words& words, Presence presence = kRequired) {
+    put(key, word_schema(words), presence);
+  }
+  template <class Words>
+  void word_list(std::string_view key, const std::vector<std::int64_t>&, const Words& words,
+                 Presence presence = kRequired) {
+    put(key, array_of(word_schema(words)), presence);
+  }
+  template <class Fields>
+  void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
+    FieldSchema inner;
+    fields(inner);
+    put(key, std::move(inner).value(), presence);
+  }
+  template <class Fields>
+  void object_if(bool, std::string_view key, Fields&& fields) {
+    object(key, fields, kOptional);
+  }
+  template <class Item, class Fields>
+  void objects(std::string_view key, const std::vector<Item>&, Fields&& fields,
+               Presence presence = kRequired) {
+    FieldSchema inner;
+    Item item{};
+    fields(inner, item);
+    put(key, array_of(std::move(inner).value()), presence);
+  }
+  void table(std::string_view key, const TableRows&, const std::vector<TableColumn>&, std::size_t) {
+    put(key, array_of(array_of(json_object({{"type", "number"}}))), kRequired);
+  }
+  void require(bool, std::string_view, std::string_view) {}
+
+  JsonValue value() &&;
+
+ private:
+  template <class Q>
+  static std::vector<std::string> examples_of() {
+    if constexpr (std::same_as<Q, Bytes>)
+      return {"80 GiB", "512 MiB"};
+    else if constexpr (std::same_as<Q, Seconds>)
+      return {"5 us", "1.5 ms"};
+    else if constexpr (std::same_as<Q, BytesPerSecond>)
+      return {"450 GB/s"};
+    else
+      return {"989 TFLOP/s"};
+  }
+  template <class Values>
+  static JsonValue words_schema(const Values& values) {
+    return json_object(
+        {{"enum", json_array(values, [](auto value) { return JsonValue(name_of(value)); })}});
+  }
+  template <class Words>
+  static JsonValue word_schema(const Words& words) {
+    return json_object(
+        {{"enum", json_array(words, [](const auto& one) { return JsonValue(one.word); })}});
+  }
+  static JsonValue array_of(JsonValue items);
+  static JsonValue number_schema(NumberRange range);
+  static JsonValue integer_schema(IntRange range);
+  void put(std::string_view key, JsonValue schema, Presence presence);
+
+  JsonValue properties_ = json_object();
+  JsonValue required_ = JsonValue(JsonValue::Array{});
+};
+
+// A whole file of one kind.
+template <class Spec, class Fields>
+JsonValue schema_from_fields(Fields fields) {
+  Spec spec{};
+  FieldSchema schema;
+  fields(schema, spec);
+  return std::move(schema).value();
+}
+
+}  // namespace tpsim

@@ -1,0 +1,327 @@
+// One description of a file kind, read two ways: a function template lists the fields of a struct
+// once, FieldReader fills the struct from JSON and FieldWriter turns it into JSON.
+//
+//   template <class Io, class Spec>  // Spec is LinkSpec or const LinkSpec
+//   void link_fields(Io& io, Spec& link) {
+//     io.text("kind", link.kind);
+//     io.quantity("bandwidth", link.bandwidth);
+//     io.number("efficiency", link.efficiency, {0, 1}, kOptional);
+//   }
+//
+// The reader is strict. A missing key, an unknown one, a wrong kind of value, a number out of range
+// or a quantity without its unit is an error that names file, line, key and the nearest valid
+// choice. All missing keys are named at once; after any other error it reads nothing more. finish()
+// returns the error.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/base/enum_words.h"
+#include "core/base/result.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "core/json/json_value.h"
+
+namespace tpsim {
+
+// An optional key that is absent leaves the field as it was; writers always write it.
+enum class Presence : std::uint8_t { kRequired, kOptional };
+inline constexpr Presence kRequired = Presence::kRequired;
+inline constexpr Presence kOptional = Presence::kOptional;
+
+struct IntRange {
+  std::int64_t least = 1;
+  std::int64_t most = std::int64_t{1} << 24;
+};
+struct NumberRange {
+  double least = 0;
+  double most = 1e18;
+};
+
+// A column of a table: whole numbers or any.
+struct TableColumn {
+  std::string_view name;
+  bool is_whole = false;
+  NumberRange range;
+};
+using TableRows = std::vector<std::vector<double>>;
+
+// All values of an enum, for choice().
+template <class E>
+std::vector<E> every() {
+  const auto all = all_of<E>();
+  return {all.begin(), all.end()};
+}
+
+class FieldReader {
+ public:
+  // `path` is put before the keys in messages: "device.".
+  FieldReader(const JsonValue& value, std::string file, std::string path = "");
+
+  // The version that opens every file: "tpsim-model/1".
+  void format(std::string_view expected);
+
+  void text(std::string_view key, std::string& out, Presence presence = kRequired);
+  void flag(std::string_view key, bool& out, Presence presence = kRequired);
+  void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
+  void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+                Presence presence = kRequired);
+  // An array that is left out where it is empty.
+  void numbers(std::string_view key, std::vector<double>& out, NumberRange range);
+  void texts(std::string_view key, std::vector<std::string>& out);
+  template <std::integral Int>
+  void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
+    if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
+  }
+  // A text with its unit: "300 GB/s".
+  template <class Q>
+  void quantity(std::string_view key, Q& out, Presence presence = kRequired) {
+    if (const std::string* written = read_quantity_text(key, presence)) {
+      take(key, parse_quantity<Q>(*written), out);
+    }
+  }
+  // One of the names that name_of() gives to `all`.
+  template <class E>
+  void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
+              Presence presence = kRequired) {
+    const auto names = texts_of(all, [](E value) { return name_of(value); });
+    if (const auto index = read_choice(key, names, presence)) out = all[*index];
+  }
+  // One of several words that each stand for a number; `words` have .word and .value.
+  template <class Words>
+  void word(std::string_view key, std::int64_t& out, const Words& words,
+            Presence presence = kRequired) {
+    const auto names = texts_of(words, [](const auto& one) { return one.word; });
+    if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
+  }
+  // An array of such words, each once at most.
+  template <class Words>
+  void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
+                 Presence presence = kRequired) {
+    if (presence == kOptional && !has(key)) return;
+    const auto names = texts_of(words, [](const auto& one) { return one.word; });
+    if (const auto indices = read_choices(key, names)) {
+      out.clear();
+      for (const std::size_t index : *indices) out.push_back(words[index].value);
+    }
+  }
+  // An array of such names, each once at most.
+  template <class E>
+  void choices(std::string_view key, std::vector<E>& out,
+               const std::vector<std::type_identity_t<E>>& all) {
+    const auto names = texts_of(all, [](E value) { return name_of(value); });
+    if (const auto indices = read_choices(key, names)) {
+      out.clear();
+      for (const std::size_t index : *indices) out.push_back(all[index]);
+    }
+  }
+  template <class Fields>
+  void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
+    if (const JsonValue* value = find(key, presence)) {
+      FieldReader inner(*value, file_, path_ + std::string(key) + ".");
+      fields(inner);
+      adopt(inner);
+    }
+  }
+  // An object that is written only where `written` holds.
+  template <class Fields>
+  void object_if(bool /*written*/, std::string_view key, Fields&& fields) {
+    object(key, fields, kOptional);
+  }
+  // An array of objects, each read by fields(reader, item).
+  template <class Item, class Fields>
+  void objects(std::string_view key, std::vector<Item>& out, Fields&& fields,
+               Presence presence = kRequired) {
+    if (presence == kOptional && !has(key)) return;
+    for (const JsonValue& value : read_array(key)) {
+      FieldReader inner(value, file_, path_ + std::string(key) + ".");
+      fields(inner, out.emplace_back());
+      adopt(inner);
+      if (failed()) return;
+    }
+  }
+  // An array of rows of numbers. A row holds all columns, or only the first `needed` of them.
+  void table(std::string_view key, TableRows& out, const std::vector<TableColumn>& columns,
+             std::size_t needed);
+
+  // For files that others define: keys that were not asked for are fine, and null means absent.
+  void allow_foreign_keys() { foreign_keys_ = true; }
+  bool has(std::string_view key);
+  // Whether the key stands there with null. has() says no of it where foreign keys are allowed.
+  bool is_null(std::string_view key);
+  bool is_list(std::string_view key);
+  // The members that nothing has asked for, in the file's order.
+  std::vector<const JsonMember*> unread() const;
+  bool failed() const { return error_.has_value() || !missing_.empty(); }
+
+  // A rule that the description itself states; `key` says where it was broken.
+  void require(bool holds, std::string_view key, std::string_view rule) {
+    if (!holds) reject(key, std::string(rule));
+  }
+  void reject(std::string_view key, std::string message, std::string hint = "");
+
+  // The first error, or the first key that nothing asked for.
+  Status finish();
+
+ private:
+  const JsonValue* find(std::string_view key, Presence presence);
+  const JsonValue::Array& read_array(std::string_view key);
+  std::optional<std::int64_t> read_integer(std::string_view key, IntRange range, Presence presence);
+  const std::string* read_quantity_text(std::string_view key, Presence presence);
+  std::optional<std::size_t> read_choice(std::string_view key,
+                                         const std::vector<std::string_view>& names,
+                                         Presence presence);
+  std::optional<std::vector<std::size_t>> read_choices(std::string_view key,
+                                                       const std::vector<std::string_view>& names);
+  std::optional<std::int64_t> whole_number(std::string_view key, const JsonValue& value,
+                                           IntRange range);
+  std::optional<double> real_number(std::string_view key, const JsonValue& value,
+                                    NumberRange range);
+  std::vector<double> table_row(const std::string& name, const JsonValue& value,
+                                const std::vector<TableColumn>& columns, std::size_t needed);
+  void fail(int line, std::string message, std::string hint = "");
+  void wrong_kind(std::string_view key, const JsonValue& value, std::string_view wanted);
+  void adopt(FieldReader& inner);
+
+  template <class Q>
+  static Result<Q> parse_quantity(std::string_view written) {
+    if constexpr (std::same_as<Q, Bytes>)
+      return parse_bytes(written);
+    else if constexpr (std::same_as<Q, Seconds>)
+      return parse_seconds(written);
+    else if constexpr (std::same_as<Q, BytesPerSecond>)
+      return parse_bandwidth(written);
+    else
+      return parse_flops_rate(written);
+  }
+  template <class T>
+  void take(std::string_view key, Result<T> result, T& out) {
+    if (result.ok()) {
+      out = *result;
+    } else {
+      reject(key, result.error().message, result.error().hint);
+    }
+  }
+
+  const JsonValue* value_;
+  std::string file_;
+  std::string path_;
+  std::vector<std::string_view> asked_;
+  bool foreign_keys_ = false;
+  std::vector<std::string> missing_;  // keys with their paths
+  int missing_line_ = 0;              // of the first one's object
+  std::optional<Error> error_;
+};
+
+class FieldWriter {
+ public:
+  void format(std::string_view expected) { set("format", expected); }
+  void text(std::string_view key, const std::string& value, Presence = kRequired) {
+    set(key, value);
+  }
+  void flag(std::string_view key, bool value, Presence = kRequired) { set(key, value); }
+  void number(std::string_view key, double value, NumberRange range, Presence = kRequired);
+  // An optional list that is empty is left out.
+  void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
+                Presence presence = kRequired);
+  void numbers(std::string_view key, const std::vector<double>& values, NumberRange range);
+  void texts(std::string_view key, const std::vector<std::string>& values);
+  template <std::integral Int>
+  void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
+    set(key, in_range(key, static_cast<std::int64_t>(value), range));
+  }
+  template <class Q>
+  void quantity(std::string_view key, Q value, Presence = kRequired) {
+    set(key, to_exact_string(value));
+  }
+  template <class E>
+  void choice(std::string_view key, E value, const std::vector<std::type_identity_t<E>>&,
+              Presence = kRequired) {
+    set(key, name_of(value));
+  }
+  template <class Words>
+  void word(std::string_view key, std::int64_t value, const Words& words, Presence = kRequired) {
+    set(key, word_for(value, words));
+  }
+  template <class Words>
+  void word_list(std::string_view key, const std::vector<std::int64_t>& values, const Words& words,
+                 Presence presence = kRequired) {
+    if (presence == kOptional && values.empty()) return;
+    set(key, json_array(values, [&](std::int64_t value) { return word_for(value, words); }));
+  }
+  template <class E>
+  void choices(std::string_view key, const std::vector<E>& values,
+               const std::vector<std::type_identity_t<E>>&) {
+    set(key, json_array(values, [](E value) { return JsonValue(name_of(value)); }));
+  }
+  template <class Fields>
+  void object(std::string_view key, Fields&& fields, Presence = kRequired) {
+    FieldWriter inner;
+    fields(inner);
+    set(key, std::move(inner).value());
+  }
+  template <class Fields>
+  void object_if(bool written, std::string_view key, Fields&& fields) {
+    if (written) object(key, fields);
+  }
+  template <class Item, class Fields>
+  void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields,
+               Presence = kRequired) {
+    set(key, json_array(items, [&](const Item& item) {
+          FieldWriter inner;
+          fields(inner, item);
+          return std::move(inner).value();
+        }));
+  }
+  void table(std::string_view key, const TableRows& rows, const std::vector<TableColumn>& columns,
+             std::size_t needed);
+
+  void require(bool holds, std::string_view key, std::string_view rule);
+
+  JsonValue value() && { return std::move(value_); }
+
+ private:
+  void set(std::string_view key, JsonValue value) {
+    value_.set(std::string(key), std::move(value));
+  }
+  template <class Words>
+  static JsonValue word_for(std::int64_t value, const Words& words) {
+    for (const auto& one : words) {
+      if (one.value == value) return JsonValue(one.word);
+    }
+    throw BugError("a number that no word stands for");
+  }
+  // What is written must read back: a value beyond the reader's range is a bug of the caller.
+  static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);
+
+  JsonValue value_ = json_object();
+};
+
+// Says which file broke a rule that knows nothing of files.
+Status at_file(Status status, const std::string& file);
+
+// A whole file of one kind; `file` names it in messages.
+template <class Spec, class Fields>
+Result<Spec> spec_from_json(const JsonValue& root, const std::string& file, Fields fields) {
+  Spec spec;
+  FieldReader reader(root, file);
+  fields(reader, spec);
+  TPSIM_TRY_STATUS(reader.finish());
+  return spec;
+}
+
+template <class Spec, class Fields>
+JsonValue json_from_spec(const Spec& spec, Fields fields) {
+  FieldWriter writer;
+  fields(writer, spec);
+  return std::move(writer).value();
+}
+
+}  // namespace tpsim

@@ -1,0 +1,22 @@
+#include "core/machine/node_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim {
+
+ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps) {
+  constexpr double kCommonNic = 100;
+  const auto common = static_cast<std::int64_t>(std::ceil(node_gbps / kCommonNic));
+  cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
+  cluster.inter_node.bandwidth =
+      BytesPerSecond(node_gbps * 1e9 / 8 / static_cast<double>(cluster.nics_per_node));
+  return cluster;
+}
+
+double node_rate_of(const ClusterSpec& cluster) {
+  return cluster.inter_node.bandwidth.value() * 8 * 1e-9 *
+         static_cast<double>(cluster.nics_per_node);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,309 @@
+#include "core/machine/profile_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/files.h"
+#include "core/json/field_schema.h"
+#include "core/json/json_document.h"
+#include "core/json/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+// Files hold samples grouped, so that a row is only numbers.
+struct OpGroup {
+  OpKey key;  // without dims
+  std::int64_t dims = 1;
+  TableRows rows;
+};
+
+struct CollectiveGroup {
+  CollectiveKind kind{};
+  std::int64_t ranks = 2;
+  TableRows rows;
+};
+
+// What a file leaves out keeps its value.
+Profile unread_profile() {
+  Profile profile;
+  profile.model = usual_model();
+  return profile;
+}
+
+// A profile as its file holds it.
+struct ProfileDocument {
+  Profile profile = unread_profile();  // without samples
+  std::vector<OpGroup> ops, sustained;
+  std::vector<CollectiveGroup> collectives;
+};
+
+constexpr NumberRange kCount{1, 1e15};        // dims and bytes: whole in a double
+constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
+constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may pass 1 by a little
+
+std::vector<TableColumn> op_columns(std::int64_t dims) {
+  std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
+  columns.push_back({"seconds", false, kDuration});
+  columns.push_back({"spread", false, {0, 1e3}});
+  columns.push_back({"count", true, {1, 1e9}});
+  return columns;
+}
+
+constexpr auto kOpGroupFields = [](auto& io, auto& group) {
+  constexpr auto kWithKernels = all_up_to<OpKind::kInitNormal>();
+  io.choice("op", group.key.kind, {kWithKernels.begin(), kWithKernels.end()});
+  io.integer("variant", group.key.variant, {0, 255});
+  io.choice("dtype", group.key.dtype,
+            {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32, DType::kFloat8,
+             DType::kFloat8Block, DType::kMxFloat8, DType::kNvFloat4});
+  io.integer("dims", group.dims, {1, static_cast<std::int64_t>(group.key.dims.size())});
+  io.table("samples", group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
+};
+
+// A type of products among the samples that the matrix units are said not to take; fp32: none.
+DType type_without_peak(const Profile& profile, const std::vector<OpGroup>& groups) {
+  for (const OpGroup& group : groups) {
+    const bool is_taken = matrix_peak(profile.device, group.key.dtype).value() > 0;
+    if (is_narrow(group.key.dtype) && !is_taken) return group.key.dtype;
+  }
+  return DType::kFloat32;
+}
+
+constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
+  io.choice("collective", group.kind, every<CollectiveKind>());
+  io.integer("ranks", group.ranks, {1, 1024});
+  io.table("samples", group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
+};
+
+constexpr auto kDeviceFields = [](auto& io, auto& device) {
+  io.text("name", device.name);
+  io.text("source", device.source);
+  io.quantity("memory", device.memory);
+  io.integer("processors", device.processors, {});
+  io.quantity("matmul_peak", device.matmul_peak);
+  io.choice("matmul_dtype", device.matmul_dtype,
+            {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
+  io.quantity("fp8_peak", device.fp8_peak, kOptional);
+  io.quantity("mxfp8_peak", device.mxfp8_peak, kOptional);
+  io.quantity("nvfp4_peak", device.nvfp4_peak, kOptional);
+  io.quantity("vector_peak", device.vector_peak);
+  io.quantity("memory_bandwidth", device.memory_bandwidth);
+  io.flag("asynchronous", device.asynchronous);
+  io.require(device.memory.value() > 0, "memory", "it must be above zero");
+  io.require(device.matmul_peak.value() > 0, "matmul_peak", "it must be above zero");
+  io.require(device.vector_peak.value() > 0, "vector_peak", "it must be above zero");
+  io.require(device.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
+};
+
+constexpr auto kMatmulFields = [](auto& io, auto& matmul) {
+  constexpr NumberRange kFraction{0, 1};
+  io.number("wave_rounding", matmul.wave_rounding, kFraction, kOptional);
+  io.number("small_tile_exponent", matmul.small_tile_exponent, {0, 2}, kOptional);
+  io.number("epilogue_exposed", matmul.epilogue_exposed, {0, 2}, kOptional);
+  io.number("traffic_efficiency", matmul.traffic_efficiency, kShare, kOptional);
+  io.number("unaligned_rate", matmul.unaligned_rate, kShare, kOptional);
+  io.number("unaligned_batched_rate", matmul.unaligned_batched_rate, kShare, kOptional);
+  io.number("nn_layout_factor", matmul.nn_layout_factor, {0.1, 10}, kOptional);
+  io.number("tn_layout_factor", matmul.tn_layout_factor, {0.1, 10}, kOptional);
+  io.number("split_sum_cost", matmul.split_sum_cost, {0, 10}, kOptional);
+};
+
+constexpr auto kAttentionSpeedFields = [](auto& io, auto& speeds) {
+  io.number("flash1", speeds.flash1, {0.01, 10});
+  io.number("flash2", speeds.flash2, {0.01, 10});
+  io.number("flash3", speeds.flash3, {0.01, 10});
+  io.number("cudnn", speeds.cudnn, {0.01, 10});
+};
+
+constexpr auto kModelFields = [](auto& io, auto& model) {
+  io.text("source", model.source, kOptional);
+  io.choice("provenance", model.provenance,
+            {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
+  io.number("matmul_efficiency", model.matmul_efficiency, kShare, kOptional);
+  io.integer("tile_m", model.tile_m, {}, kOptional);
+  io.integer("tile_n", model.tile_n, {}, kOptional);
+  io.quantity("matmul_latency", model.matmul_latency, kOptional);
+  io.object(
+      "matmul", [&](auto& inner) { kMatmulFields(inner, model.matmul); }, kOptional);
+  io.number("sustained_clock", model.sustained_clock, kShare, kOptional);
+  io.number("narrow_sustained_clock", model.narrow_sustained_clock, {0, 1.5}, kOptional);
+  io.number("streaming_efficiency", model.streaming_efficiency, kShare, kOptional);
+  io.number("reduction_efficiency", model.reduction_efficiency, kShare, kOptional);
+  io.number("flash_forward_efficiency", model.flash_forward_efficiency, kShare, kOptional);
+  io.number("flash_backward_efficiency", model.flash_backward_efficiency, kShare, kOptional);
+  io.object(
+      "attention_speeds",
+      [&](auto& inner) { kAttentionSpeedFields(inner, model.attention_speeds); }, kOptional);
+  io.quantity("kernel_latency", model.kernel_latency, kOptional);
+};
+
+constexpr auto kMachineFields = [](auto& io, auto& machine) {
+  io.text("description", machine.description);
+  io.integer("devices", machine.devices, {0, 1024});
+  io.number("rank_jitter", machine.rank_jitter, {0, 1});
+};
+
+constexpr auto kRuntimeFields = [](auto& io, auto& runtime) {
+  constexpr NumberRange kAny{0, 1e6};
+  io.quantity("launch", runtime.launch, kOptional);
+  io.quantity("launch_gap", runtime.launch_gap, kOptional);
+  io.quantity("empty_kernel", runtime.empty_kernel, kOptional);
+  io.quantity("upload", runtime.upload, kOptional);
+  io.quantity("download", runtime.download, kOptional);
+  io.quantity("context", runtime.context, kOptional);
+  io.number("burst_mhz", runtime.burst_mhz, kAny, kOptional);
+  io.number("sustained_mhz", runtime.sustained_mhz, kAny, kOptional);
+  io.number("sustained_watts", runtime.sustained_watts, kAny, kOptional);
+  io.number("sustained_celsius", runtime.sustained_celsius, kAny, kOptional);
+};
+
+constexpr auto kAlgorithmFields = [](auto& io, auto& choice) { io.text("choice", choice); };
+
+constexpr auto kDocumentFields = [](auto& io, auto& document) {
+  auto& profile = document.profile;
+  io.format("tpsim-profile/1");
+  io.text("name", profile.name);
+  io.text("source", profile.source);
+  io.text("date", profile.date);
+  io.choice("provenance", profile.provenance,
+            {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
+  io.object(
+      "machine", [&](auto& inner) { kMachineFields(inner, profile.machine); }, kOptional);
+  io.object("device", [&](auto& inner) { kDeviceFields(inner, profile.device); });
+  io.object("model", [&](auto& inner) { kModelFields(inner, profile.model); });
+  io.flag("burst_clocks", profile.burst_clocks);
+  io.object(
+      "runtime", [&](auto& inner) { kRuntimeFields(inner, profile.runtime); }, kOptional);
+  io.text("algorithms_chosen_by", profile.algorithms.chosen_by, kOptional);
+  io.objects("algorithms", profile.algorithms.choices, kAlgorithmFields, kOptional);
+  io.objects("ops", document.ops, kOpGroupFields, kOptional);
+  io.objects("sustained", document.sustained, kOpGroupFields, kOptional);
+  for (const auto* groups : {&document.ops, &document.sustained}) {
+    const DType type = type_without_peak(profile, *groups);
+    io.require(type == DType::kFloat32, "device",
+               fmt::format("samples of {} need its {}_peak", name_of(type),
+                           type == DType::kFloat8Block ? "fp8" : name_of(type)));
+  }
+  io.object_if(profile.link.bandwidth > BytesPerSecond(), "link",
+               [&](auto& inner) { kLinkFields(inner, profile.link); });
+  io.objects("collectives", document.collectives, kCollectiveGroupFields, kOptional);
+};
+
+OpSample sample_of(const OpGroup& group, const std::vector<double>& row) {
+  const auto dims = static_cast<std::size_t>(group.dims);
+  OpSample sample{group.key, Seconds(row[dims])};
+  for (std::size_t i = 0; i < dims; ++i) sample.key.dims[i] = static_cast<std::int64_t>(row[i]);
+  if (row.size() > dims + 1) {
+    sample.spread = row[dims + 1];
+    sample.count = static_cast<int>(row[dims + 2]);
+  }
+  return sample;
+}
+
+std::vector<double> row_of(const OpSample& sample, std::int64_t dims) {
+  std::vector<double> row(sample.key.dims.begin(), sample.key.dims.begin() + dims);
+  row.push_back(sample.median.value());
+  if (sample.spread > 0 || sample.count > 1) {
+    row.push_back(sample.spread);
+    row.push_back(sample.count);
+  }
+  return row;
+}
+
+std::int64_t used_dims(const OpKey& key) {
+  return std::find(key.dims.begin(), key.dims.end(), 0) - key.dims.begin();
+}
+
+OpGroup group_for(const OpSample& sample) {
+  return {{sample.key.kind, sample.key.dtype, sample.key.variant, {}}, used_dims(sample.key), {}};
+}
+
+std::vector<OpGroup> groups_of(const std::vector<OpSample>& samples) {
+  std::vector<OpGroup> groups;
+  for (const OpSample& sample : samples) {
+    const OpGroup wanted = group_for(sample);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const OpGroup& g) {
+      return g.key == wanted.key && g.dims == wanted.dims;
+    });
+    if (group == groups.end()) group = groups.insert(group, wanted);
+    group->rows.push_back(row_of(sample, group->dims));
+  }
+  return groups;
+}
+
+std::vector<OpSample> samples_of(const std::vector<OpGroup>& groups) {
+  std::vector<OpSample> samples;
+  for (const OpGroup& group : groups) {
+    for (const auto& row : group.rows) samples.push_back(sample_of(group, row));
+  }
+  return samples;
+}
+
+ProfileDocument document_of(const Profile& profile) {
+  ProfileDocument document{profile, groups_of(profile.ops), groups_of(profile.sustained), {}};
+  for (const CollectiveSample& sample : profile.collectives) {
+    auto group = std::find_if(
+        document.collectives.begin(), document.collectives.end(),
+        [&](const CollectiveGroup& g) { return g.kind == sample.kind && g.ranks == sample.ranks; });
+    if (group == document.collectives.end()) {
+      group = document.collectives.insert(group, {sample.kind, sample.ranks, {}});
+    }
+    group->rows.push_back({sample.bytes.value(), sample.median.value()});
+  }
+  return document;
+}
+
+Profile profile_of(ProfileDocument document) {
+  Profile profile = std::move(document.profile);
+  profile.ops = samples_of(document.ops);
+  profile.sustained = samples_of(document.sustained);
+  for (const CollectiveGroup& group : document.collectives) {
+    for (const auto& row : group.rows) {
+      profile.collectives.push_back({group.kind, group.ranks, Bytes(row[0]), Seconds(row[1])});
+    }
+  }
+  return profile;
+}
+
+// Whoever copies a profile and edits its peaks for a slower GPU keeps none of its samples.
+Status check_samples(const Profile& profile, const std::string& file) {
+  if (profile.provenance == Provenance::kMeasuredHere) return Ok{};  // may beat what was fitted
+  for (const OpSample& sample : profile.ops) {
+    if (sample.key.kind != OpKind::kMatmul) continue;
+    const FlopsPerSecond peak = matrix_peak(profile.device, sample.key.dtype);
+    const auto& d = sample.key.dims;
+    const Flops work(2.0 * static_cast<double>(d[0] * d[1] * d[2]) * static_cast<double>(d[3]));
+    if (peak <= FlopsPerSecond() || work / sample.median <= peak) continue;
+    return bad_input(
+        fmt::format("the sample {} ran at {}, more than the stated peak of {}",
+                    to_string(sample.key), to_string(work / sample.median), to_string(peak)),
+        file, "correct the peak, or take out samples of another GPU");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Profile> read_profile(const std::filesystem::path& path) {
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  return parse_profile(text, path.string());
+}
+
+Result<Profile> parse_profile(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  TPSIM_TRY(ProfileDocument document, spec_from_json<ProfileDocument>(root, file, kDocumentFields));
+  Profile profile = profile_of(std::move(document));
+  TPSIM_TRY_STATUS(check_samples(profile, file));
+  return profile;
+}
+
+std::string to_json(const Profile& profile) {
+  return to_text(json_from_spec(document_of(profile), kDocumentFields));
+}
+
+JsonValue profile_schema() { return schema_from_fields<ProfileDocument>(kDocumentFields); }
+
+}  // namespace tpsim

@@ -1,0 +1,176 @@
+// Families whose blocks are attention and a dense feed-forward part, with rotary positions and
+// RMSNorm: LLaMA and what followed it.
+#include <cmath>
+
+#include "core/model/huggingface_family.h"
+
+namespace tpsim {
+namespace {
+
+using Layer = std::int64_t;
+
+// Every layer has the same window, where there is one.
+void window_everywhere(Config& config, std::int64_t otherwise) {
+  config.model.attention.window =
+      config.integer_or_none("sliding_window", otherwise, kPositionRange);
+}
+
+void read_llama(Config& config) {
+  read_llama_keys(config, {.positions = 2048});
+  llama_biases(config);
+}
+
+void read_mistral(Config& config) {
+  read_llama_keys(config, {.positions = 131'072});
+  window_everywhere(config, 4096);
+}
+
+const Activations kGeluTanh = {{"gelu_pytorch_tanh", MlpKind::kGeglu}};
+
+// What the three Gemmas share, but for their `positions` and rotary base.
+void read_gemma_keys(Config& config, Defaults defaults) {
+  defaults.head_dim = 256;
+  defaults.tied = true;
+  defaults.sizes.vocab = "";
+  defaults.vocab = 262208;
+  defaults.activation_key = "";
+  read_llama_keys(config, defaults);
+  attention_biases(config);
+  config.model.norm_plus_one = true;
+  config.model.ends.embedding_scale = std::sqrt(static_cast<double>(config.model.hidden));
+}
+
+// The first one's files say "gelu" and mean the tanh form.
+void read_gemma(Config& config) {
+  read_gemma_keys(config, {.positions = 8192});
+  const Activations known = {{"gelu_pytorch_tanh", MlpKind::kGeglu}, {"gelu", MlpKind::kGeglu}};
+  read_activation(config, "hidden_act", known);
+  read_activation(config, "hidden_activation", known);
+}
+
+// What Gemma 2 and 3 share; `scores` and `logits` are the caps where the file says nothing.
+void read_gemma_blocks(Config& config, double scores, double logits) {
+  ModelSpec& model = config.model;
+  read_activation(config, "hidden_activation", kGeluTanh);
+  if (config.in.has("hidden_act")) read_activation(config, "hidden_act", kGeluTanh);
+  model.norm_place = NormPlace::kAround;
+  ScoreShape& score = model.attention.score;
+  model.ends.logit_cap = config.number_or_none("final_logit_softcapping", logits, {1e-6, 1e6});
+  score.cap = config.number_or_none("attn_logit_softcapping", scores, {1e-6, 1e6});
+  score.scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256, {1e-6, 1e6}));
+}
+
+void read_gemma2(Config& config) {
+  read_gemma_keys(config, {.positions = 8192});
+  read_gemma_blocks(config, 50, 30);
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  config.integer("sliding_window_size", window, kPositionRange);  // the same under another name
+  sliding_layers(config, window, [](Layer i) { return i % 2 == 0; });
+}
+
+void read_gemma3(Config& config) {
+  read_gemma_keys(config, {.positions = 131072, .rope_theta = 1e6});
+  read_gemma_blocks(config, 0, 0);
+  AttentionShape& attention = config.model.attention;
+  attention.qk_norm = QkNorm::kHead;
+  config.require_flag("use_bidirectional_attention", false, "only causal attention is modelled");
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  const double theta = config.number("rope_local_base_freq", 1e4, {1, 1e12});
+  Layer period = config.integer("sliding_window_pattern", 6, {1, 1 << 20});
+  period = config.integer("_sliding_window_pattern", period, {1, 1 << 20});
+  const std::vector<bool> slides =
+      sliding_layers(config, window, [&](Layer i) { return (i + 1) % period != 0; });
+  for (std::size_t i = 0; i < slides.size(); ++i) {
+    if (!slides[i]) continue;
+    AttentionShape& local = config.layers[i].attention;
+    local.rope_theta = theta;
+    local.rotary.stretch = {};
+  }
+}
+
+void read_phi3(Config& config) {
+  read_llama_keys(config, {.epsilon = 1e-5});
+  ModelSpec& model = config.model;
+  const double residual = config.number("resid_pdrop", 0, kDropoutRange);
+  const double embedding = config.number("embd_pdrop", 0, kDropoutRange);
+  if (residual != embedding) {
+    config.in.reject("resid_pdrop", "it differs from embd_pdrop; one rate for both is modelled");
+  }
+  model.hidden_dropout = residual;
+  attention_biases(config);
+  window_everywhere(config, 0);
+}
+
+void read_internlm2(Config& config) {
+  read_llama_keys(config, {.positions = 2048});
+  attention_biases(config, "bias");
+}
+
+// GLM-4: norms around both branches, half of every head turns, neighbours in pairs; its attention
+// biases are of q, k and v alone.
+void read_glm_keys(Config& config) {
+  AttentionShape& attention = config.model.attention;
+  attention.rotary.fraction = 0.5;
+  read_llama_keys(config, {.head_dim = 128, .positions = 131072, .epsilon = 1.5625e-7});
+  attention.rotary.neighbours = true;
+  attention.qkv_bias = config.flag("attention_bias", true);
+}
+
+void read_glm(Config& config) { read_glm_keys(config); }
+
+// OLMo 3: three layers of four with a window.
+void read_olmo3(Config& config) {
+  read_olmo2(config);
+  spread(config);
+  const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
+  sliding_layers(config, window, [](Layer i) { return (i + 1) % 4 != 0; });
+}
+
+}  // namespace
+
+void read_qwen2(Config& config) {
+  read_llama_keys(config, {.positions = 32768});
+  config.model.attention.qkv_bias = true;
+  config.require_flag("use_mrope", false,
+                      "rotary positions of several dimensions are not modelled");
+  spread(config);
+  qwen_windows(config);
+}
+
+void read_qwen3(Config& config) {
+  read_llama_keys(config, {.head_dim = 128, .positions = 32768});
+  attention_biases(config);
+  config.model.attention.qk_norm = QkNorm::kHead;
+  spread(config);
+  qwen_windows(config);
+}
+
+void read_glm4(Config& config) {
+  read_glm_keys(config);
+  config.model.norm_place = NormPlace::kAround;
+}
+
+void read_olmo2(Config& config) {
+  read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
+  attention_biases(config);
+  config.model.attention.qk_norm = QkNorm::kWidth;
+  config.model.norm_place = NormPlace::kAfter;
+}
+
+namespace {
+
+constexpr Family kDense[] = {{"llama", read_llama},         {"mistral", read_mistral},
+                             {"qwen2", read_qwen2},         {"qwen3", read_qwen3},
+                             {"gemma", read_gemma},         {"gemma2", read_gemma2},
+                             {"gemma3_text", read_gemma3},  {"phi3", read_phi3},
+                             {"internlm2", read_internlm2}, {"glm", read_glm},
+                             {"glm4", read_glm4},           {"olmo2", read_olmo2},
+                             {"olmo3", read_olmo3}};
+
+}  // namespace
+
+std::span<const Family> dense_families() { return kDense; }
+
+}  // namespace tpsim

@@ -1,0 +1,228 @@
+// Parameters and FLOPs of a model, counted from its shape.
+#include <algorithm>
+#include <cmath>
+
+#include "core/model/model_spec.h"
+
+namespace tpsim {
+namespace {
+
+std::int64_t norm_parameters(const ModelSpec& model) {
+  const bool has_bias = model.norm == NormKind::kLayerNorm && model.norm_bias;
+  return has_bias ? 2 * model.hidden : model.hidden;
+}
+
+// Norms of a block: one or two for each of its branches, or one for both.
+std::int64_t norm_count(const ModelSpec& model) {
+  const std::int64_t branches = branch_count(model);
+  if (model.norm_place == NormPlace::kAround) return 2 * branches;
+  return model.norm_place == NormPlace::kOneParallel ? 1 : branches;
+}
+
+// Of the matrices that widen, and of the one that narrows.
+std::int64_t mlp_biases(const ModelSpec& model, std::int64_t ffn) {
+  return (mlp_matrices(model) - 1) * ffn + model.hidden;
+}
+
+// Matrices of the feed-forward parts that one token passes, the router among them.
+std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t matrices = mlp_matrices(model) * model.hidden;
+  if (!has_experts(model)) return matrices * model.ffn_hidden;
+  const std::int64_t gate = model.experts.shared_gate ? model.hidden : 0;
+  const std::int64_t routed =
+      mlp_matrices(model) * expert_width(model) * experts * model.ffn_hidden;
+  return routed + matrices * model.experts.shared_ffn + model.experts.count * model.hidden + gate +
+         2 * model.experts.latent * model.hidden;
+}
+
+std::int64_t mlp_parameters(const ModelSpec& model, std::int64_t experts) {
+  std::int64_t biases = 0;
+  if (!has_experts(model)) {
+    biases =
+        has_feed_forward(model) && has_mlp_bias(model) ? mlp_biases(model, model.ffn_hidden) : 0;
+  } else {
+    if (model.experts.bias) biases += experts * mlp_biases(model, model.ffn_hidden);
+    if (model.experts.router.bias) biases += model.experts.count;
+  }
+  return mlp_weights(model, experts) + biases;
+}
+
+// Matrices of latent attention that project out of a latent.
+std::int64_t latent_up_weights(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  return latent.q_rank * query_width(model) +
+         latent.kv_rank * model.attention.heads * (latent.nope_dim + latent.value_dim);
+}
+
+// All of them, without norms and biases.
+std::int64_t latent_weights(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  const std::int64_t q = latent.q_rank > 0 ? latent.q_rank : query_width(model);
+  const std::int64_t down = model.hidden * (q + latent.kv_rank + latent.rope_dim);
+  return down + latent_up_weights(model) + attention_width(model) * model.hidden;
+}
+
+std::int64_t attention_weights(const ModelSpec& model) {
+  if (model.attention.latent.kv_rank > 0) return latent_weights(model);
+  const std::int64_t of_queries = model.attention.output_gate ? 3 : 2;  // with the output's
+  return model.hidden * (of_queries * query_width(model) + 2 * kv_width(model));
+}
+
+std::int64_t qk_norm_parameters(const ModelSpec& model) {
+  switch (model.attention.qk_norm) {
+    case QkNorm::kNone:
+    case QkNorm::kPlain: return 0;
+    case QkNorm::kHead: return 2 * model.attention.head_dim;
+    case QkNorm::kWidth:
+    case QkNorm::kEachHead: return query_width(model) + kv_width(model);
+  }
+  return 0;
+}
+
+std::int64_t attention_parameters(const ModelSpec& model) {
+  const LatentShape& latent = model.attention.latent;
+  const bool is_latent = latent.kv_rank > 0;
+  const std::int64_t projected = is_latent ? latent.q_rank + latent.kv_rank + latent.rope_dim
+                                           : query_width(model) + 2 * kv_width(model);
+  std::int64_t sum = attention_weights(model) + qk_norm_parameters(model);
+  if (is_latent) sum += latent.q_rank + latent.kv_rank;  // norms of the latents
+  if (has_qkv_bias(model)) sum += projected;
+  if (has_output_bias(model)) sum += model.hidden;
+  return model.attention.score.sinks ? sum + model.attention.heads : sum;
+}
+
+// Projections in and out, convolution, decay rates and steps of each head, the norm before the
+// gate; Mamba-2 also skips past the recurrence.
+std::int64_t recurrent_weights(const ModelSpec& model) {
+  return model.hidden * (recurrent_inputs(model) + recurrent_values(model.recurrent));
+}
+
+std::int64_t recurrent_parameters(const ModelSpec& model) {
+  const RecurrentShape& r = model.recurrent;
+  const std::int64_t values = recurrent_values(r), channels = recurrent_channels(r);
+  const bool is_mamba = model.mixer == MixerKind::kMamba2;
+  const std::int64_t convolution = channels * (r.convolution + (r.convolution_bias ? 1 : 0));
+  const std::int64_t of_heads = is_mamba ? 3 * r.heads + values : 2 * r.heads + r.value_dim;
+  return recurrent_weights(model) + convolution + of_heads;
+}
+
+std::int64_t mixer_parameters(const ModelSpec& model) {
+  switch (model.mixer) {
+    case MixerKind::kAttention: return attention_parameters(model);
+    case MixerKind::kMamba2:
+    case MixerKind::kDeltaNet: return recurrent_parameters(model);
+    case MixerKind::kNone: break;
+  }
+  return 0;
+}
+
+std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
+  return mixer_parameters(model) + mlp_parameters(model, experts) +
+         norm_count(model) * norm_parameters(model);
+}
+
+// A sum over all blocks of what one block is worth.
+template <class OfBlock>
+auto over_blocks(const ModelSpec& model, OfBlock of_block) {
+  decltype(of_block(model)) sum{};
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const auto one = of_block(with_block_kind(model, kind));
+    sum += static_cast<decltype(one)>(blocks_of_kind(model, kind)) * one;
+  }
+  return sum;
+}
+
+// Query-key pairs of one sequence, counted as the papers do: the full square of a causal core, and
+// of one that sees less its share of that.
+double core_pairs(const ModelSpec& model) {
+  const auto s = static_cast<double>(model.seq);
+  const auto causal = [](double length) { return length * (length + 1) / 2; };
+  if (model.attention.window > 0) {
+    const double w = std::min(s, static_cast<double>(model.attention.window));
+    return s * s * (s * w - w * (w - 1) / 2) / causal(s);
+  }
+  if (model.attention.chunk > 0) {
+    const double c = std::min(s, static_cast<double>(model.attention.chunk));
+    const double whole = std::floor(s / c);
+    return s * s * (whole * causal(c) + causal(s - whole * c)) / causal(s);
+  }
+  return s * s;
+}
+
+// Forward FLOPs of the recurrence of one block for one sequence. A recurrence counts as two GEMMs
+// of the state's size per token.
+double recurrence_flops(const ModelSpec& model) {
+  if (!is_recurrent(model)) return 0;
+  const RecurrentShape& r = model.recurrent;
+  return 4.0 * static_cast<double>(model.seq * r.heads * r.key_dim) *
+         static_cast<double>(r.value_dim);
+}
+
+// QK' and PV, two FLOPs each.
+double attention_core_flops(const ModelSpec& model) {
+  if (model.mixer != MixerKind::kAttention) return 0;
+  return 2.0 * core_pairs(model) * static_cast<double>(query_width(model) + attention_width(model));
+}
+
+double block_flops(const ModelSpec& model) { return block_forward_flops(model).total(); }
+
+}  // namespace
+
+BlockFlops block_forward_flops(const ModelSpec& model) {
+  const auto of_weights = [&](std::int64_t weights) {
+    return 2.0 * static_cast<double>(model.seq) * static_cast<double>(weights);
+  };
+  BlockFlops flops;
+  flops.attention_core = attention_core_flops(model);
+  flops.recurrence = recurrence_flops(model);
+  if (is_recurrent(model)) flops.projections = of_weights(recurrent_weights(model));
+  if (model.mixer == MixerKind::kAttention) {
+    const bool is_latent = model.attention.latent.kv_rank > 0;
+    const std::int64_t up = is_latent ? latent_up_weights(model) : 0;
+    flops.latent_up = of_weights(up);
+    flops.projections = of_weights(attention_weights(model) - up);
+  }
+  if (!has_feed_forward(model)) return flops;
+  const std::int64_t shared = mlp_matrices(model) * model.hidden * model.experts.shared_ffn;
+  flops.shared_experts = of_weights(shared);
+  flops.feed_forward = of_weights(mlp_weights(model, model.experts.per_token) - shared);
+  return flops;
+}
+
+std::int64_t block_parameter_count(const ModelSpec& model) {
+  return block_parameters(model, model.experts.count);
+}
+
+std::int64_t active_parameter_count(const ModelSpec& model) {
+  // A router that picks a few experts leaves the others' weights unused by this token.
+  return parameter_count(model) - over_blocks(model, [](const ModelSpec& block) {
+           return block_parameter_count(block) - block_parameters(block, block.experts.per_token);
+         });
+}
+
+std::int64_t parameter_count(const ModelSpec& model) {
+  std::int64_t embedding = model.vocab * model.hidden;
+  // The head has a matrix of its own.
+  if (!model.tied_embedding) embedding *= 2;
+  if (model.ends.head_bias) embedding += model.vocab;
+  if (model.attention.position == PositionKind::kLearned) {
+    embedding += position_rows(model) * model.hidden;
+  }
+  if (model.embedding_norm) embedding += norm_parameters(model);
+  return embedding + over_blocks(model, block_parameter_count) + norm_parameters(model);
+}
+
+Flops attention_core_forward_flops(const ModelSpec& model) {
+  return Flops(over_blocks(model, attention_core_flops));
+}
+
+Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
+  const auto heads = static_cast<double>(1 + model.ends.prediction_layers);
+  const double logits = 2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
+                        static_cast<double>(model.vocab);
+  // Backward takes twice the products of forward: one for inputs, one for weights.
+  return Flops(3.0 * static_cast<double>(global_batch) *
+               (over_blocks(model, block_flops) + heads * logits));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,216 @@
+#include "core/plan/rank_layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/check.h"
+
+namespace tpsim {
+namespace {
+
+// One coordinate in the order of ranks: `extent` values, `stride` ranks apart. Of a group's
+// coordinate every `step`-th value is a member.
+struct Dimension {
+  std::int64_t stride = 1;
+  std::int64_t extent = 1;
+  std::int64_t step = 1;
+
+  std::int64_t coordinate(std::int64_t rank) const { return rank / stride % extent; }
+  std::int64_t block() const { return stride * extent; }   // ranks until it repeats
+  std::int64_t distance() const { return stride * step; }  // from member to member
+  std::int64_t members() const { return (extent - 1) / step + 1; }
+  std::int64_t span() const { return distance() * (members() - 1); }
+};
+
+struct RankDimensions {
+  Dimension tp, cp, dp, pp;
+};
+
+// Tensor- and context-parallel ranks are neighbours; the plan says whether replicas or stages come
+// next.
+RankDimensions dimensions_of(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  const std::int64_t inner = d.tp * d.cp;
+  const bool stages_last = plan.rank_order == RankOrder::kTpDpPp;
+  return {.tp = {1, d.tp},
+          .cp = {d.tp, d.cp},
+          .dp = {stages_last ? inner : inner * d.pp, d.dp},
+          .pp = {stages_last ? inner * d.dp : inner, d.pp}};
+}
+
+// The groups of one kind: ranks that differ in no coordinate but these. The inner one counts first;
+// the outer one's stride is a multiple of its block.
+struct GroupShape {
+  Dimension inner, outer;
+
+  std::int64_t size() const { return inner.members() * outer.members(); }
+  std::int64_t span() const { return inner.span() + outer.span(); }
+  std::int64_t first_of(std::int64_t rank) const {
+    return rank - inner.coordinate(rank) * inner.stride - outer.coordinate(rank) * outer.stride;
+  }
+  bool holds(std::int64_t rank) const { return inner.coordinate(rank) % inner.step == 0; }
+};
+
+GroupShape along(const Dimension& one) { return {one, {one.block(), 1}}; }
+
+// One dimension where the second goes on evenly after the first.
+GroupShape along(const Dimension& inner, const Dimension& outer) {
+  if (outer.extent == 1) return along(inner);
+  if (inner.extent == 1) return along(outer);
+  if (inner.block() == outer.stride) return along({inner.stride, inner.extent * outer.extent});
+  return {inner, outer};
+}
+
+// Ranks of one stage whose places in it, (dp * CP + cp) * TP + tp, differ by `stride`, `extent` of
+// them. Replicas lie apart where stages come between them; validate() sees to even cuts of them.
+GroupShape within_stage(const Plan& plan, std::int64_t stride, std::int64_t extent) {
+  const Dimension dp = dimensions_of(plan).dp;
+  const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
+  if (dp.stride == replica || stride * extent <= replica) return along({stride, extent});
+  if (stride >= replica) return along({stride / replica * dp.stride, extent});
+  return along({stride, replica / stride}, {dp.stride, stride * extent / replica});
+}
+
+GroupShape shape_of(const Plan& plan, GroupKind group) {
+  const auto [tp, cp, dp, pp] = dimensions_of(plan);
+  const std::int64_t ep = plan.degrees.ep, etp = expert_tensor_ranks(plan);
+  switch (group) {
+    case GroupKind::kTensor: return along(tp);
+    case GroupKind::kContext: return along(cp);
+    case GroupKind::kData: return along(cp, dp);
+    case GroupKind::kExpertTensor: return within_stage(plan, 1, etp);
+    case GroupKind::kExpert: return within_stage(plan, etp, ep);
+    case GroupKind::kExpertData: return within_stage(plan, etp * ep, expert_data_ranks(plan));
+    case GroupKind::kPipeline: return along(pp);
+    case GroupKind::kEmbedding:
+      return along({pp.stride, pp.extent, std::max<std::int64_t>(1, pp.extent - 1)});
+    case GroupKind::kModel: return along(tp, pp);
+    case GroupKind::kWorld: return along({1, gpu_count(plan)});
+  }
+  return {};
+}
+
+// Nodes that the group starting with rank `first` touches.
+std::int64_t nodes_of(const GroupShape& group, std::int64_t first, std::int64_t gpus_per_node) {
+  std::int64_t nodes = 0, last = -1;
+  for (std::int64_t row = 0; row < group.outer.members(); ++row) {
+    const std::int64_t rank = first + row * group.outer.distance();
+    const std::int64_t begin = rank / gpus_per_node;
+    const std::int64_t end = (rank + group.inner.span()) / gpus_per_node;
+    nodes += end - begin + (begin == last ? 0 : 1);
+    last = end;
+  }
+  return nodes;
+}
+
+// Nodes of the worst placed group. They depend on where on its node a group's first rank lies.
+// Along a dimension these places repeat, so it is enough to look at one period of each.
+std::int64_t most_nodes(const Plan& plan, const GroupShape& group, std::int64_t gpus_per_node) {
+  if (group.inner.distance() >= gpus_per_node) return group.size();
+  const auto period = [&](std::int64_t stride, std::int64_t end) {
+    return std::min(end / stride, gpus_per_node / std::gcd(stride, gpus_per_node)) * stride;
+  };
+  const std::int64_t row = group.inner.block(), block = group.outer.block();
+  std::int64_t most = 1;
+  for (std::int64_t i = 0; i < period(block, gpu_count(plan)); i += block) {
+    for (std::int64_t j = 0; j < period(row, group.outer.stride); j += row) {
+      for (std::int64_t k = 0; k < period(1, group.inner.stride); ++k) {
+        most = std::max(most, nodes_of(group, i + j + k, gpus_per_node));
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+std::int64_t global_rank(const Plan& plan, const RankCoordinates& at) {
+  const auto [tp, cp, dp, pp] = dimensions_of(plan);
+  return at.tp * tp.stride + at.cp * cp.stride + at.dp * dp.stride + at.pp * pp.stride;
+}
+
+RankCoordinates coordinates(const Plan& plan, std::int64_t rank) {
+  TPSIM_CHECK(rank >= 0 && rank < gpu_count(plan), "rank out of range");
+  const auto [tp, cp, dp, pp] = dimensions_of(plan);
+  return {.tp = tp.coordinate(rank),
+          .dp = dp.coordinate(rank),
+          .pp = pp.coordinate(rank),
+          .cp = cp.coordinate(rank)};
+}
+
+std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::int64_t rank) {
+  const GroupShape shape = shape_of(plan, group);
+  if (!shape.holds(rank)) return {rank};
+  const std::int64_t first = shape.first_of(rank);
+  std::vector<std::int64_t> members;
+  members.reserve(static_cast<std::size_t>(shape.size()));
+  for (std::int64_t row = 0; row < shape.outer.members(); ++row) {
+    for (std::int64_t i = 0; i < shape.inner.members(); ++i) {
+      members.push_back(first + row * shape.outer.distance() + i * shape.inner.distance());
+    }
+  }
+  return members;
+}
+
+GroupPosition group_position(const Plan& plan, GroupKind group, std::int64_t rank) {
+  const GroupShape shape = shape_of(plan, group);
+  if (!shape.holds(rank)) return {};
+  return {shape.outer.coordinate(rank) * shape.inner.members() +
+              shape.inner.coordinate(rank) / shape.inner.step,
+          shape.size()};
+}
+
+GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
+  const GroupShape shape = shape_of(plan, group);
+  GroupPlacement placement;
+  placement.ranks = shape.size();
+  placement.nodes = most_nodes(plan, shape, gpus_per_node);
+  placement.ranks_per_node = (placement.ranks + placement.nodes - 1) / placement.nodes;
+  std::int64_t crossing = 0;
+  for (std::int64_t rank = 0; rank < std::min(gpu_count(plan), gpus_per_node); ++rank) {
+    const bool is_first = shape.first_of(rank) == rank;
+    if (is_first && rank + shape.span() >= gpus_per_node) ++crossing;
+  }
+  placement.groups_per_node = std::max<std::int64_t>(1, crossing);
+  return placement;
+}
+
+GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node) {
+  const std::int64_t gpus = gpu_count(plan);
+  const std::int64_t nodes = (gpus + gpus_per_node - 1) / gpus_per_node;
+  const bool side_by_side = plan.rank_order == RankOrder::kTpDpPp;
+  GroupPlacement placement;
+  placement.ranks = gpus / plan.degrees.pp;
+  const std::int64_t filled = (placement.ranks + gpus_per_node - 1) / gpus_per_node;
+  placement.nodes = side_by_side ? filled : std::min(nodes, placement.ranks);
+  placement.ranks_per_node = (placement.ranks + placement.nodes - 1) / placement.nodes;
+  const std::int64_t stages_of_node =
+      std::max<std::int64_t>(1, std::min(gpus, gpus_per_node) / placement.ranks_per_node);
+  placement.groups_per_node = placement.nodes > 1 ? stages_of_node : 1;
+  return placement;
+}
+
+TransferPlacement place_transfers(const Plan& plan, std::int64_t gpus_per_node) {
+  const Dimension pp = dimensions_of(plan).pp;
+  if (pp.extent == 1) return {};
+  if (pp.stride >= gpus_per_node) return {1.0, gpus_per_node};
+  // After this many ranks pipelines lie on nodes as the first ones do.
+  const std::int64_t period = std::lcm(pp.block(), gpus_per_node);
+  const std::int64_t ranks = gpu_count(plan) % period == 0 ? period : gpu_count(plan);
+  std::int64_t sent = 0, leaving = 0, senders = 0;
+  TransferPlacement placement;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    if (rank % gpus_per_node == 0) senders = 0;
+    const bool is_last = pp.coordinate(rank) == pp.extent - 1;
+    const std::int64_t to = is_last ? rank - pp.span() : rank + pp.stride;
+    const std::int64_t transfers = is_last ? plan.virtual_stages - 1 : plan.virtual_stages;
+    sent += transfers;
+    if (transfers == 0 || to / gpus_per_node == rank / gpus_per_node) continue;
+    leaving += transfers;
+    placement.senders_per_node = std::max(placement.senders_per_node, ++senders);
+  }
+  placement.share_leaving_node = static_cast<double>(leaving) / static_cast<double>(sent);
+  return placement;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,66 @@
+#include "core/program/program.h"
+
+#include <fmt/format.h>
+
+namespace tpsim {
+bool is_flash(OpKind kind) {
+  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
+}
+
+bool is_softmax(OpKind kind) {
+  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
+}
+
+bool is_scan(OpKind kind) { return kind == OpKind::kScanForward || kind == OpKind::kScanBackward; }
+
+bool runs_on_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
+
+bool is_reduction(OpKind kind) {
+  switch (kind) {
+    case OpKind::kNormForward:
+    case OpKind::kNormBackward:
+    case OpKind::kSoftmaxForward:
+    case OpKind::kSoftmaxBackward:
+    case OpKind::kColumnSum:
+    case OpKind::kEmbeddingBackward:
+    case OpKind::kPositionBackward:
+    case OpKind::kRouteForward:
+    case OpKind::kRouteBackward:
+    case OpKind::kRouteWeightGradient:
+    case OpKind::kVocabMax:
+    case OpKind::kVocabSums:
+    case OpKind::kScanForward:
+    case OpKind::kScanBackward:
+    case OpKind::kGateForward:
+    case OpKind::kGateBackward: return true;
+    default: return false;
+  }
+}
+
+std::string to_string(const OpKey& key) {
+  std::string text(name_of(key.kind));
+  if (key.kind == OpKind::kMatmul) {
+    text += (key.variant & kTransposeA) != 0 ? " t" : " n";
+    text += (key.variant & kTransposeB) != 0 ? "t " : "n ";
+    if ((key.variant & kSplitSums) != 0) text += "split ";
+  } else {
+    text += ' ';
+  }
+  std::string dims;
+  for (const std::int64_t dim : key.dims) {
+    if (dim > 0) dims += fmt::format("{}{}", dims.empty() ? "" : "x", dim);
+  }
+  return text + dims + " " + std::string(name_of(key.dtype));
+}
+
+}  // namespace tpsim
+
+std::size_t std::hash<tpsim::OpKey>::operator()(const tpsim::OpKey& key) const noexcept {
+  std::uint64_t h = (static_cast<std::uint64_t>(key.kind) << 16) |
+                    (static_cast<std::uint64_t>(key.dtype) << 8) | key.variant;
+  for (const std::int64_t dim : key.dims) {
+    h = (h ^ static_cast<std::uint64_t>(dim)) * 0x9e3779b97f4a7c15ULL;
+    h ^= h >> 29;
+  }
+  return static_cast<std::size_t>(h);
+}

@@ -1,0 +1,43 @@
+// One step in time, rank by rank of the pipeline: what the event simulation did.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/base/enum_words.h"
+#include "core/base/units.h"
+
+namespace tpsim {
+
+enum class SpanKind : std::uint8_t {
+  kForward,
+  kBackward,
+  kTransfer,
+  kGradientReduction,
+  kOptimizer,
+  kParameterGather,
+  kOther
+};
+template <>
+inline constexpr auto kEnumNames<SpanKind> =
+    std::to_array<std::string_view>({"forward", "backward", "transfer", "gradient reduction",
+                                     "optimizer", "parameter gather", "other"});
+
+struct TimelineSpan {
+  std::int64_t stage = 0;
+  SpanKind kind{};
+  std::int64_t chunk = 0;        // model chunk, for forward and backward
+  std::int64_t micro_batch = 0;  // likewise
+  Picoseconds begin = 0;
+  Picoseconds end = 0;
+};
+
+// Spans of each stage in order of begin; spans of kTransfer may overlap the others.
+struct Timeline {
+  std::int64_t stages = 1;
+  Picoseconds end = 0;
+  std::vector<TimelineSpan> spans;
+};
+
+}  // namespace tpsim

@@ -1,0 +1,116 @@
+#include "core/scenario/plan_json.h"
+
+#include "core/base/files.h"
+#include "core/json/field_schema.h"
+#include "core/json/json_document.h"
+#include "core/json/json_fields.h"
+#include "core/model/model_fields.h"
+#include "core/plan/plan_settings.h"
+#include "core/software/part_fields.h"
+
+namespace tpsim {
+namespace {
+
+template <class Io>
+void setting_field(Io& io, const SettingRow& row, std::int64_t& value) {
+  const Presence presence = row.in_every_file ? kRequired : kOptional;
+  bool on = value != 0;
+  switch (row.kind) {
+    case SettingKind::kNumber: return io.integer(row.key, value, {row.least, row.most}, presence);
+    case SettingKind::kSwitch:
+      io.flag(row.key, on, presence);
+      value = on ? 1 : 0;
+      return;
+    case SettingKind::kWord: return io.word(row.key, value, row.words, presence);
+    case SettingKind::kList: return;
+  }
+}
+
+constexpr auto kPlanFields = [](auto& io, auto& plan) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kList) {
+      io.integers(row.key, plan.stage_layers, {row.least, row.most});
+      continue;
+    }
+    std::int64_t value = row.get(plan);
+    setting_field(io, row, value);
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(plan)>>) row.set(plan, value);
+  }
+};
+
+constexpr auto kFileFields = [](auto& io, auto& file) {
+  io.format("tpsim-plan/1");
+  io.object("model", [&](auto& inner) { model_fields(inner, file.model); });
+  io.text("cluster", file.cluster);
+  io.text("profile", file.profile);
+  io.text("stack", file.stack);
+  io.object_if(!file.parts.empty(), "parts",
+               [&](auto& inner) { part_value_fields(inner, file.parts); });
+  io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
+    inner.number("node_gbps", file.node_gbps, {1, 1e6});
+  });
+  io.object_if(file.stack_assumed || file.network_assumed, "assumed", [&](auto& inner) {
+    inner.flag("stack", file.stack_assumed, kOptional);
+    inner.flag("network", file.network_assumed, kOptional);
+  });
+  io.object_if(!file.contents.empty(), "contents", [&](auto& inner) {
+    inner.text("cluster", file.contents.cluster, kOptional);
+    inner.text("profile", file.contents.profile, kOptional);
+    inner.text("stack", file.contents.stack, kOptional);
+  });
+  io.object("plan", [&](auto& inner) { kPlanFields(inner, file.plan); });
+};
+
+namespace fs = std::filesystem;
+
+// As the catalogue tells paths from its own names.
+bool is_relative_path(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
+  return is_path && !fs::path(name).is_absolute();
+}
+
+}  // namespace
+
+Result<PlanFile> read_plan(const std::filesystem::path& path) {
+  TPSIM_TRY(const std::string text, read_file(path, kMostJsonBytes));
+  TPSIM_TRY(PlanFile plan, parse_plan(text, path.string()));
+  for (std::string* name : {&plan.cluster, &plan.profile, &plan.stack}) {
+    if (!is_relative_path(*name)) continue;
+    std::error_code ignored;
+    const fs::path beside = path.parent_path() / *name;
+    // One that is nowhere is missed where the plan lies.
+    if (fs::exists(beside, ignored) || !fs::exists(*name, ignored)) {
+      *name = beside.lexically_normal().string();
+    }
+  }
+  return plan;
+}
+
+Status save_plan(const std::filesystem::path& path, const PlanFile& file) {
+  PlanFile moved = file;
+  for (std::string* name : {&moved.cluster, &moved.profile, &moved.stack}) {
+    if (!is_relative_path(*name)) continue;
+    std::error_code code;
+    const fs::path folder = fs::absolute(path, code).parent_path();
+    const fs::path near = fs::absolute(*name, code).lexically_proximate(folder);
+    // A bare name would be one of the catalogue's.
+    if (!code) *name = near.has_parent_path() ? near.string() : "./" + near.string();
+  }
+  return write_file_atomically(path, to_json(moved));
+}
+
+Result<PlanFile> parse_plan(std::string_view text, const std::string& file) {
+  TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  TPSIM_TRY(const PlanFile plan, spec_from_json<PlanFile>(root, file, kFileFields));
+  TPSIM_TRY_STATUS(at_file(validate(plan.model), file));
+  TPSIM_TRY_STATUS(at_file(validate(plan.plan, plan.model), file));
+  return plan;
+}
+
+std::string to_json(const PlanFile& file) { return to_text(json_from_spec(file, kFileFields)); }
+
+JsonValue plan_to_json(const Plan& plan) { return json_from_spec(plan, kPlanFields); }
+
+JsonValue plan_schema() { return schema_from_fields<PlanFile>(kFileFields); }
+
+}  // namespace tpsim

@@ -1,0 +1,385 @@
+#include "core/software/launch_rules.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tpsim {
+namespace {
+
+constexpr std::uint8_t bit(Launcher launcher) {
+  return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
+}
+constexpr std::uint8_t kDeepSpeed = bit(Launcher::kMegatronDeepSpeed);
+constexpr std::uint8_t kNemo = bit(Launcher::kNemo);
+constexpr std::uint8_t kMegatron = bit(Launcher::kMegatron) | kNemo;
+constexpr std::uint8_t kTitan = bit(Launcher::kTorchTitan);
+constexpr std::uint8_t kMegatronLm = bit(Launcher::kMegatron);
+constexpr std::uint8_t kNano = bit(Launcher::kNanotron);
+constexpr std::uint8_t kAccel = bit(Launcher::kAccelerate);  // its models lie in checkpoints
+constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
+constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
+
+using M = const ModelSpec&;
+using P = const Plan&;
+
+bool has_plain_attention(const ModelSpec& model) {
+  AttentionShape plain;
+  plain.heads = model.attention.heads;
+  plain.kv_heads = model.attention.kv_heads;
+  plain.head_dim = model.attention.head_dim;
+  plain.position = model.attention.position;
+  plain.rope_theta = model.attention.rope_theta;
+  plain.rotary.stretch = model.attention.rotary.stretch;  // the checkpoint's affair
+  return model.attention == plain;
+}
+
+// Megatron-LM's --qk-layernorm is a norm of each head before the turn, --add-qkv-bias a bias of q,
+// k and v alone.
+bool has_megatron_attention(const ModelSpec& model) {
+  ModelSpec other = model;
+  if (other.attention.qk_norm == QkNorm::kHead) other.attention.qk_norm = QkNorm::kNone;
+  other.attention.qkv_bias = false;
+  other.attention.rotary.fraction = 1;       // --rotary-percent
+  other.attention.window = 0;                // --window-size
+  if (other.attention.latent.kv_rank > 0) {  // turned, and scaled by what stretches, as there
+    other.attention.rotary.neighbours = false;
+    other.attention.score.scale = 0;
+  }
+  other.attention.latent = {};
+  return has_plain_attention(other);
+}
+
+// Sigmoid weights are always renormalised there, and groups are worth what the model's are.
+bool has_megatron_router(const ModelSpec& model) {
+  const RouterShape& router = model.experts.router;
+  const bool sigmoid = router.score == RouterScore::kSigmoid;
+  return !router.bias && !router.scales_input && !model.experts.bias && model.experts.latent == 0 &&
+         (!sigmoid || router.renormalises || model.experts.per_token == 1);
+}
+
+// Dense layers among those with experts, all else alike.
+bool has_megatron_layers(const ModelSpec& model) {
+  return std::all_of(model.other_blocks.begin(), model.other_blocks.end(),
+                     [&](const BlockShape& block) {
+                       return block.mixer == model.mixer && block.attention == model.attention &&
+                              block.ffn_hidden > 0 && has_experts(model) &&
+                              block.experts.count == 0;
+                     }) &&
+         model.other_blocks.size() <= 1 && model.mixer == MixerKind::kAttention;
+}
+
+bool has_llama_blocks(const ModelSpec& model) {
+  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
+         model.mlp == MlpKind::kSwiglu && !model.linear_bias && !model.embedding_norm &&
+         !model.residual_from_after_norm;
+}
+bool is_llama(const ModelSpec& model) { return has_llama_blocks(model) && !model.tied_embedding; }
+
+// llama4, deepseek_v3, qwen3 and gpt_oss of torchtitan/models.
+bool is_titan_mixture(const ModelSpec& model) {
+  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
+         is_gated(model.mlp) && !model.embedding_norm && !model.residual_from_after_norm;
+}
+
+bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
+
+// torchtitan: without sharding it casts by autocast, and only where there is nothing but data
+// parallelism.
+bool casts_nothing(const Plan& plan) {
+  const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
+  return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
+}
+
+bool is_equal_cut(const ModelSpec& model, const Plan& plan) {
+  const auto is = [&](bool counts) {
+    return equal_stage_layers(model.layers, plan.degrees.pp, counts) == plan.stage_layers;
+  };
+  return is(false) || is(true);
+}
+
+constexpr auto kFiles = RuleScope::kFiles;
+constexpr auto kModel = RuleScope::kModel;
+constexpr auto kPlan = RuleScope::kPlan;
+constexpr auto kStages = RuleScope::kStages;
+
+// What no launch file carries yet stands first, so that nothing is exported that trains another
+// model.
+const std::array kRules = std::to_array<LaunchRule>({
+    {kOthers | kNemo, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
+     "launch files do not carry them yet"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
+     "blocks of these kinds", "launch files carry dense blocks among those with experts"},
+    {kEvery, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
+     "this place of the norms", "launch files do not carry it yet"},
+    {kEvery, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms of 1 + weight",
+     "launch files do not carry them yet"},
+    {kOthers | kNemo, kFiles,
+     [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
+     "this activation", "launch files carry GELU and SwiGLU"},
+    {kMegatronLm, kFiles,
+     [](M m, P) {
+       return m.mlp != MlpKind::kSwiglu && m.mlp != MlpKind::kGelu &&
+              m.mlp != MlpKind::kReluSquared;
+     },
+     "this activation", "launch files carry GELU, SwiGLU and squared ReLU"},
+    {kOthers, kFiles, [](M m, P) { return !has_plain_attention(m); },
+     "attention with windows, norms of q and k, latents, caps or biases of its own",
+     "launch files do not carry it yet"},
+    {kNemo, kFiles, [](M m, P) { return m.attention.window > 0; }, "attention with windows",
+     "launch files do not carry it yet"},
+    {kMegatron, kFiles, [](M m, P) { return !has_megatron_attention(m); },
+     "attention with chunks, caps, sinks, gates or a bias of its output",
+     "launch files do not carry it yet"},
+    {kOthers, kFiles,
+     [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
+     "this router or a shared expert", "launch files do not carry it yet"},
+    {kMegatron, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
+     "launch files carry no biases of experts, scaled inputs or latents"},
+
+    {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
+     "ZeRO 2 or 3 with experts", "tpsim writes its FSDP for dense models only yet"},
+    {kTitan, kFiles, [](M m, P) { return has_experts(m); }, "experts",
+     "tpsim writes torchtitan's dense models only yet"},
+
+    // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
+    {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
+     "its pretrain_gpt.py trains dense models"},
+    {kDeepSpeed, kModel, [](M m, P) { return m.attention.kv_heads != m.attention.heads; },
+     "grouped-query attention", "its attention has as many key as query heads"},
+    {kDeepSpeed, kModel, [](M m, P) { return m.norm != NormKind::kLayerNorm; }, "RMSNorm",
+     "it has LayerNorm only"},
+    {kDeepSpeed, kModel, [](M m, P) { return !m.linear_bias; }, "linear layers without bias",
+     "its layers have one"},
+    {kDeepSpeed, kModel, [](M m, P) { return !m.tied_embedding; }, "untied word embeddings",
+     "embedding and head share one tied layer"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
+     "a schedule other than 1f1b", "DeepSpeed's pipeline engine runs 1f1b"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.precision != Precision::kNone; },
+     "a precision recipe", "its products are of 16 or 32 bits"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.degrees.cp > 1; }, "context parallelism",
+     "it has none"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.sequence_parallel; }, "sequence parallelism",
+     "it has none"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.recompute == Recompute::kSelective; },
+     "selective recompute", "it recomputes whole blocks"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.recompute == Recompute::kBlocks; },
+     "recompute of some blocks", "--checkpoint-activations is for all of them"},
+    {kDeepSpeed, kPlan,
+     [](M, P p) {
+       return p.offload != Offload::kNone && (p.zero != 1 || p.dtype != DType::kFloat16);
+     },
+     "an offloaded optimizer with these settings",
+     "its bf16 optimizer stays on the GPU: use fp16 and ZeRO 1"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.attention == AttentionKind::kFlash; },
+     "flash attention", "its fused kernels are scale, mask and softmax"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
+     "ranks in the order tp-pp-dp", "DeepSpeed's topology is pipe, data, model"},
+    {kDeepSpeed, kPlan,
+     [](M, P p) {
+       const bool half = p.dtype == DType::kFloat16;
+       return p.gradient_dtype != (half ? DType::kFloat16 : DType::kFloat32);
+     },
+     "gradients of this dtype", "they add up in fp32 for bf16 and in fp16 for fp16"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.zero >= 2; }, "ZeRO 2 and 3",
+     "every model runs in DeepSpeed's pipeline engine there, also on one stage, and that refuses "
+     "them"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.zero == 0 && p.dtype == DType::kBFloat16; },
+     "ZeRO 0 in bf16", "its bf16 optimizer always shards its state, as ZeRO 1 does"},
+    {kDeepSpeed, kPlan, [](M, P p) { return p.zero > 0 && p.dtype == DType::kFloat32; },
+     "ZeRO in fp32", "it needs bf16 or fp16 there"},
+    {kDeepSpeed, kStages,
+     [](M m, P p) { return !is_equal_cut(m, p); },
+     "these stages", "it cuts blocks, or blocks and embeddings, into equal parts only"},
+
+    // megatron/training/arguments.py, validate_args; megatron/core/parallel_state.py and
+    // transformer/transformer_config.py.
+    {kMegatron, kModel, [](M m, P) { return m.attention.position == PositionKind::kAlibi; },
+     "ALiBi positions", "its attention has no such bias"},
+    {kMegatron, kModel, [](M m, P) { return m.embedding_norm; }, "a norm after the embedding",
+     "no option switches one on"},
+    {kMegatron, kPlan, [](M, P p) { return p.schedule == ScheduleKind::kGpipe; },
+     "the gpipe schedule", "its pipelines run 1f1b or interleaved"},
+    {kMegatron, kPlan, [](M, P p) { return p.zero >= 2 && p.degrees.pp > 1; },
+     "ZeRO 2 or 3 with a pipeline",
+     "tpsim exports its FSDP without pipelines only: use ZeRO 0 or 1"},
+    {kNemo, kPlan, [](M, P p) { return p.zero >= 2 && p.rank_order == RankOrder::kTpPpDp; },
+     "ranks in the order tp-pp-dp with ZeRO 2 or 3", "its FSDP refuses use_tp_pp_dp_mapping"},
+    {kMegatron, kPlan,
+     [](M, P p) { return p.offload == Offload::kOptimizer && p.dtype == DType::kFloat32; },
+     "an offloaded optimizer in fp32",
+     "it offloads the fp32 master weights of bf16 and fp16: use one of these"},
+    {kMegatron, kPlan, [](M, P p) { return p.offload == Offload::kOptimizer && p.zero != 1; },
+     "an offloaded optimizer with this ZeRO stage",
+     "it offloads the distributed optimizer: use ZeRO 1"},
+    {kMegatron, kPlan,
+     [](M, P p) { return p.degrees.cp > 1 && p.attention == AttentionKind::kUnfused; },
+     "unfused attention with context parallelism",
+     "its context parallelism runs flash or fused attention: use flash"},
+    {kMegatron, kPlan,
+     [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
+     "gradients of this dtype", "they add up in fp32 or in the weights' dtype"},
+    {kMegatron, kPlan,
+     [](M m, P p) {
+       return has_experts(m) && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp &&
+              expert_data_ranks(p) != p.degrees.dp;
+     },
+     "experts on other ranks than dp has, in the order tp-pp-dp",
+     "its stages must be outermost there: use tp-dp-pp"},
+
+    // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
+    {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
+     "experts with a capacity", "its routing drops no token"},
+    {kTitan, kModel, [](M m, P) { return !has_experts(m) && !is_llama(m); }, "this architecture",
+     "its dense models are LLaMA's: rotary, RMSNorm, SwiGLU, untied, no biases"},
+    {kTitan, kModel, [](M m, P) { return has_experts(m) && !is_titan_mixture(m); },
+     "this mixture of experts", "its mixtures have rotary positions, RMSNorm and gated experts"},
+    {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
+     "dropout", "its models have none"},
+    {kTitan, kPlan, [](M, P p) { return p.degrees.cp > 1 && p.zero < 2; },
+     "ZeRO 0 or 1 with context parallelism",
+     "it shards weights over context-parallel ranks: use ZeRO 2 or 3"},
+    {kTitan, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
+     "it replicates, or shards gradients and weights too"},
+    {kTitan, kPlan, [](M, P p) { return p.recompute == Recompute::kSelective; },
+     "selective recompute", "what it calls selective keeps other tensors"},
+    {kTitan, kPlan, [](M, P p) { return p.recompute == Recompute::kBlocks; },
+     "recompute of some blocks", "it recomputes every block or every n-th one"},
+    {kTitan, kPlan, [](M, P p) { return p.offload != Offload::kNone; }, "an offloaded optimizer",
+     "its CPU offload takes weights and gradients along"},
+    {kTitan, kPlan, [](M, P p) { return p.attention != AttentionKind::kFlash; },
+     "unfused attention", "it calls PyTorch's fused attention"},
+    {kTitan, kPlan, [](M, P p) { return casts_nothing(p); },
+     "bf16 with tensor or pipeline parallelism and nothing sharded",
+     "its mixed precision would not take effect: use ZeRO 2 or 3 with dp > 1"},
+    {kTitan, kPlan, [](M, P p) { return p.dtype == DType::kFloat16; }, "fp16",
+     "it trains in bfloat16 or float32"},
+    {kTitan, kPlan, [](M, P p) { return p.gradient_dtype != DType::kFloat32; },
+     "gradients that add up below fp32", "its reductions are float32"},
+    {kTitan, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
+     "ranks in the order tp-pp-dp", "its mesh is pp, dp, cp, tp"},
+    {kTitan, kPlan,
+     [](M m, P p) {
+       return splits_activations(p) && m.seq % (2 * p.degrees.tp * p.degrees.cp) != 0;
+     },
+     "sequences of this length", "it wants a multiple of 2 x tp x cp"},
+    {kTitan, kPlan,
+     [](M, P p) { return p.virtual_stages == 1 && micro_batches(p) < p.degrees.pp; },
+     "fewer micro-batches than stages",
+     "its schedules need at least as many micro-batches as stages"},
+    {kTitan, kPlan,
+     [](M, P p) { return p.schedule == ScheduleKind::kGpipe && p.degrees.pp == 1; },
+     "the gpipe schedule without a pipeline", "use 1f1b"},
+    {kTitan, kStages, [](M m, P p) { return missing_at_ends(m, p) < 0; }, "these stages",
+     "it cuts equal stages, or equal but for one block less at both ends"},
+    // nanotron's parallelism_config.py, config.py and models/llama.py.
+    {kNano, kModel, [](M m, P) { return has_experts(m); }, "experts",
+     "nanotron's are not exported: megatron-lm has them"},
+    {kNano, kModel, [](M m, P) { return !has_llama_blocks(m); }, "this architecture",
+     "its models are LLaMA's: rotary, RMSNorm, SwiGLU, no biases"},
+    {kNano, kModel,
+     [](M m, P) { return m.attention.heads * m.attention.head_dim != m.hidden; },
+     "heads of this width", "a head is hidden / heads wide there"},
+    {kNano, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
+     "dropout", "its models have none"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.degrees.cp > 1; }, "context parallelism",
+     "tpsim exports none for it"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.precision != Precision::kNone; },
+     "a precision recipe", "its products are of 16 or 32 bits"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.offload != Offload::kNone; },
+     "an offloaded optimizer", "tpsim exports none for it"},
+    {kNano | kAccel, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
+     "ranks in the order tp-pp-dp", "its mesh is pipeline, data, tensor"},
+    {kNano | kAccel, kPlan,
+     [](M, P p) { return p.recompute != Recompute::kNone && p.recompute != Recompute::kFull; },
+     "recompute of a part", "it recomputes every block or none"},
+    {kNano, kPlan, [](M, P p) { return p.zero > 1; }, "ZeRO 2 and 3",
+     "it shards the optimizer alone: use ZeRO 0 or 1"},
+    {kNano, kPlan, [](M, P p) { return p.virtual_stages > 1; }, "interleaved stages",
+     "its pipelines run 1f1b or afab"},
+    {kNano, kPlan, [](M, P p) { return p.attention != AttentionKind::kFlash; },
+     "unfused attention", "it calls flash attention"},
+    {kNano, kPlan,
+     [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
+     "gradients of this dtype", "they add up in fp32 or in the weights' dtype"},
+    {kNano, kPlan,
+     [](M, P p) { return p.schedule == ScheduleKind::kGpipe && p.degrees.pp == 1; },
+     "the gpipe schedule without a pipeline", "use 1f1b"},
+    {kNano, kStages,
+     [](M m, P p) { return p.stage_layers != default_stage_layers(m.layers, p.degrees.pp); },
+     "these stages", "it balances its stages itself"},
+
+    // accelerate's utils/dataclasses.py and commands/launch.py; transformers' Trainer.
+    {kAccel, kPlan, [](M, P p) { return p.degrees.tp * p.degrees.pp * p.degrees.ep > 1; },
+     "tensor, pipeline or expert parallelism",
+     "its plans are data-parallel: use ZeRO 2 or 3 with tp 1 and pp 1"},
+    {kAccel, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
+     "its FSDP shards gradients too: use ZeRO 0, 2 or 3"},
+    {kAccel, kPlan, [](M, P p) { return p.zero > 0 && p.degrees.dp == 1; },
+     "shards on one GPU", "use ZeRO 0"},
+    {kAccel, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
+     "a schedule of pipelines", "it has none: use 1f1b"},
+    {kAccel, kPlan,
+     [](M, P p) {
+       const bool half = p.dtype == DType::kFloat16;
+       return p.gradient_dtype != (half ? DType::kFloat16 : DType::kFloat32);
+     },
+     "gradients of this dtype", "they add up in fp32 for bf16 and in fp16 for fp16"},
+});
+
+bool is_of(const LaunchRule& rule, Launcher launcher) {
+  return (rule.launchers & bit(launcher)) != 0;
+}
+
+}  // namespace
+
+std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope) {
+  std::vector<const LaunchRule*> rules;
+  for (const LaunchRule& rule : kRules) {
+    if (rule.scope == scope && is_of(rule, launcher)) rules.push_back(&rule);
+  }
+  return rules;
+}
+
+const char* refusal_of(const LaunchRule& rule) {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> all;
+    for (const LaunchRule& one : kRules)
+      all.push_back("the stack cannot run " + std::string(one.what));
+    return all;
+  }();
+  return texts[static_cast<std::size_t>(&rule - kRules.data())].c_str();
+}
+
+const LaunchRule* broken_rule(Launcher launcher, const ModelSpec& model, const Plan& plan) {
+  for (const LaunchRule& rule : kRules) {
+    if (is_of(rule, launcher) && rule.is_broken(model, plan)) return &rule;
+  }
+  return nullptr;
+}
+
+const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpec& model,
+                              const Plan& plan) {
+  for (const LaunchRule& rule : kRules) {
+    if (rule.scope == scope && is_of(rule, launcher) && rule.is_broken(model, plan)) return &rule;
+  }
+  return nullptr;
+}
+
+std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan) {
+  const std::int64_t chunks = chunk_count(plan);
+  for (const std::int64_t missing : {0, 1}) {
+    const bool even = (model.layers + 2 * missing) % chunks == 0;
+    if (even && even_stage_layers(model.layers, chunks, missing == 1) == plan.stage_layers) {
+      return missing;
+    }
+  }
+  return -1;
+}
+
+std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
+                                             bool counts_embeddings) {
+  if ((layers + (counts_embeddings ? 2 : 0)) % stages != 0) return {};
+  return even_stage_layers(layers, stages, counts_embeddings);
+}
+
+}  // namespace tpsim

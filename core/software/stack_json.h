@@ -1,0 +1,24 @@
+// Stack files: {"format": "tpsim-stack/1", ...}.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/json/json_value.h"
+#include "core/software/stack_spec.h"
+
+namespace tpsim {
+
+Result<StackSpec> read_stack(const std::filesystem::path& path);
+Result<StackSpec> parse_stack(std::string_view text, const std::string& file);
+
+std::string to_json(const StackSpec& stack);
+
+std::string_view name_of(GradientReduction);
+
+// The JSON schema of its files.
+JsonValue stack_schema();
+
+}  // namespace tpsim

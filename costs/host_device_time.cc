@@ -1,0 +1,22 @@
+#include "costs/host_device_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim {
+
+// The longest way through n in a row changes queues once, in any of them.
+HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
+  if (n == 0) return {};
+  if (std::isfinite(once.wait.value())) {
+    if (n == 1) return once;
+    const HostDeviceTime half = repeat(once, n / 2);
+    const HostDeviceTime twice = then(half, half);
+    return n % 2 == 0 ? twice : then(twice, once);
+  }
+  const auto times = static_cast<double>(n);
+  return {times * once.host, times * once.device,
+          once.path + (times - 1) * std::max(once.host, once.device)};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,320 @@
+#include "costs/matmul_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim {
+namespace {
+
+constexpr unsigned kLayoutBits = kTransposeA | kTransposeB;
+constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, what tables hold
+constexpr std::size_t kEnoughSamples = 16;        // for a layout to stand on its own
+constexpr double kAlignment = 16;                 // bytes of one vector load
+constexpr double kTileBytes = 64;                 // of k, loaded at a time
+
+// Splitting k: parts of at least this many elements; each part's sums are written and read in
+// fp32, half of it hidden or kept in cache (least error over the three GPUs' tables).
+constexpr std::int64_t kLeastSplit = 512;
+constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
+
+constexpr std::size_t kFirstNarrowField = 4;
+
+std::size_t field_of(DType operands, unsigned layout) {
+  if (!is_narrow(operands)) return layout;
+  return kFirstNarrowField + static_cast<std::size_t>(operands) -
+         static_cast<std::size_t>(DType::kFloat8);
+}
+
+// Whose samples stand in for those of another type: blocks of scales cost their kernels alike.
+DType next_of_kind(DType operands) {
+  switch (operands) {
+    case DType::kMxFloat8: return DType::kFloat8Block;
+    case DType::kFloat8Block:
+    case DType::kNvFloat4: return DType::kFloat8;
+    default: return DType::kBFloat16;
+  }
+}
+
+// The next type of more bits, and of the least bytes.
+DType next_wider(DType operands) {
+  return operands == DType::kNvFloat4 ? DType::kFloat8 : DType::kBFloat16;
+}
+
+double ceil_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t whole = (a + b - 1) / b;
+  return static_cast<double>(whole);
+}
+double as_double(std::int64_t v) { return static_cast<double>(v); }
+
+// How full the last of `waves` waves leaves the processors on average, as log2: 0 when full.
+double log_fill(double waves) { return std::log2(waves / std::ceil(waves)); }
+
+double traffic_of(const MatmulShape& s) {
+  return as_double(s.batch) * (as_double(s.m * s.k + s.n * s.k) * s.element_bytes +
+                               as_double(s.m * s.n) * s.output_bytes);
+}
+
+// Lengths of the axes of the residual field: distances at which products stop resembling each
+// other. Fitted by leave-one-out on thinned tables of A100, H100 and H200, one set for all.
+struct Lengths {
+  static constexpr double area = 2.0, aspect = 4.0, depth = 1.7;  // log2
+  static constexpr double fill = 0.06, half_fill = 0.15;          // log2
+  static constexpr double orientation = 2.4;
+};
+
+}  // namespace
+
+MatmulShape matmul_shape(const OpKey& key) {
+  MatmulShape shape{.batch = key.dims[0], .m = key.dims[1], .n = key.dims[2], .k = key.dims[3]};
+  shape.operands = key.dtype;
+  shape.element_bytes = bytes_per_element(key.dtype);
+  shape.payload_bytes = key.dtype == DType::kNvFloat4 ? 0.5 : as_double(size_of(key.dtype));
+  // What multiplies 8-bit floats writes 16 bits.
+  const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : std::max(2.0, shape.payload_bytes);
+  // Half of the reads of C hide behind the product.
+  shape.output_bytes = (key.variant & kAccumulate) != 0 ? 1.5 * c : c;
+  const std::int64_t row_a = (key.variant & kTransposeA) != 0 ? shape.m : shape.k;
+  const std::int64_t row_b = (key.variant & kTransposeB) != 0 ? shape.k : shape.n;
+  shape.aligned = true;
+  for (const std::int64_t row : {row_a, row_b, shape.n}) {
+    shape.aligned =
+        shape.aligned && std::fmod(as_double(row) * shape.payload_bytes, kAlignment) == 0;
+  }
+  return shape;
+}
+
+double flops_of(const MatmulShape& s) {
+  return 2 * as_double(s.batch) * as_double(s.m) * as_double(s.n) * as_double(s.k);
+}
+
+MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
+  choose_tiles();
+  std::array<std::vector<FieldSample>, std::tuple_size_v<decltype(fields_)>> samples;
+  for (const OpSample& sample : profile.ops) {
+    if (sample.key.kind != OpKind::kMatmul || sample.median.value() <= 0) continue;
+    const MatmulShape shape = matmul_shape(sample.key);
+    const double log_ratio = std::log(sample.median / bound(shape).time);
+    samples[field_of(sample.key.dtype, sample.key.variant & kLayoutBits)].push_back(
+        {point_of(shape), static_cast<float>(log_ratio)});
+    const double seconds = sample.median.value();
+    // What a sample reached is possible, whatever the datasheet says.
+    best_flops_share_ =
+        std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
+    best_traffic_share_ = std::max(best_traffic_share_,
+                                   traffic_of(shape) / seconds / device_.memory_bandwidth.value());
+  }
+  for (std::size_t i = 0; i < fields_.size(); ++i)
+    fields_[i] = ResidualField(std::move(samples[i]));
+}
+
+// The largest tile, its halves, quarters and an eighth, in both orientations.
+void MatmulModel::choose_tiles() {
+  const std::int64_t a = model_.tile_m;
+  const std::int64_t b = model_.tile_n;
+  const std::array<std::array<std::int64_t, 2>, 8> extents = {{{a, b},
+                                                               {b, a},
+                                                               {a, b / 2},
+                                                               {a / 2, b},
+                                                               {b, a / 2},
+                                                               {a / 2, b / 2},
+                                                               {b / 2, a / 2},
+                                                               {a / 2, b / 4}}};
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    Tile& tile = tiles_[i];
+    tile.m = std::max<std::int64_t>(1, extents[i][0]);
+    tile.n = std::max<std::int64_t>(1, extents[i][1]);
+    tile.rate =
+        std::pow(as_double(tile.m * tile.n) / as_double(a * b), model_.matmul.small_tile_exponent);
+  }
+}
+
+// Elements wider than what the matrix units take run on the vector units.
+FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
+  const FlopsPerSecond peak = matrix_peak(device_, s.operands);
+  if (peak > FlopsPerSecond() || is_narrow(s.operands)) return peak;
+  return device_.vector_peak.value() <= 0 ? device_.matmul_peak : device_.vector_peak;
+}
+
+double MatmulModel::waves_of(const MatmulShape& s, const Tile& tile) const {
+  return as_double(s.batch) * ceil_div(s.m, tile.m) * ceil_div(s.n, tile.n) /
+         as_double(device_.processors);
+}
+
+// Rows that miss 16-byte loads may keep a batch of products off the matrix units: that shows in its
+// rate, below that of the vector units. Their kernels have small tiles and load what is there, so
+// that no whole tiles, waves or steps of k are paid for.
+bool MatmulModel::leaves_matrix_units(const MatmulShape& s) const {
+  return !s.aligned && s.batch > 1 && fallback_rate() < device_.vector_peak;
+}
+
+FlopsPerSecond MatmulModel::fallback_rate() const {
+  return model_.matmul.unaligned_batched_rate * model_.matmul_efficiency * device_.matmul_peak;
+}
+
+// Waves x (tile + epilogue), and the sums over the parts of k.
+Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
+                                  std::int64_t k_splits) const {
+  const MatmulTuning& tuning = model_.matmul;
+  if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
+  const double exact = waves_of(s, tile) * as_double(k_splits);
+  // A wave that is not full takes as long as one that is, less what the library spreads.
+  const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
+  // The kernel works through k in whole steps, also the last one.
+  const double step = kTileBytes / s.payload_bytes;
+  const double depth = std::ceil(as_double(s.k) / as_double(k_splits) / step) * step;
+  double rate = tile.rate * model_.matmul_efficiency;
+  if (!s.aligned) rate *= s.batch > 1 ? tuning.unaligned_batched_rate : tuning.unaligned_rate;
+  const double area = as_double(tile.m * tile.n) * as_double(device_.processors);
+  const BytesPerSecond memory = tuning.traffic_efficiency * device_.memory_bandwidth;
+  const Seconds products = Flops(2 * area * depth) / (rate * peak_for(s));
+  const Seconds epilogue = tuning.epilogue_exposed * Bytes(area * s.output_bytes) / memory;
+  Seconds time = waves * (products + epilogue);
+  if (k_splits > 1) {
+    time += Bytes(kSplitTraffic * as_double(k_splits * s.batch * s.m * s.n)) / memory;
+  }
+  return time;
+}
+
+MatmulBound MatmulModel::bound(const MatmulShape& s) const {
+  MatmulBound best;
+  best.compute = Seconds(INFINITY);
+  for (const Tile& tile : tiles_) {
+    const double waves = waves_of(s, tile);
+    for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
+      // Splitting k helps where there are too few tiles for the processors.
+      if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
+      const Seconds compute = compute_time(s, tile, splits);
+      if (compute < best.compute) {
+        best.compute = compute;
+        best.tile_m = tile.m;
+        best.tile_n = tile.n;
+        best.k_splits = splits;
+        best.waves = waves * as_double(splits);
+      }
+    }
+  }
+  best.traffic =
+      Bytes(traffic_of(s)) / (model_.matmul.traffic_efficiency * device_.memory_bandwidth);
+  best.time = model_.matmul_latency + std::max(best.compute, best.traffic);
+  return best;
+}
+
+FieldPoint MatmulModel::point_of(const MatmulShape& s) const {
+  const Tile whole{tiles_[0].m, tiles_[0].n};
+  const Tile turned{tiles_[1].m, tiles_[1].n};
+  const Tile half{tiles_[2].m, tiles_[2].n};
+  const Tile half_turned{tiles_[2].n, tiles_[2].m};
+  const double fill = log_fill(std::min(waves_of(s, whole), waves_of(s, turned)));
+  const double half_fill = log_fill(std::min(waves_of(s, half), waves_of(s, half_turned)));
+  const double log_m = std::log2(as_double(s.m));
+  const double log_n = std::log2(as_double(s.n));
+  const std::array<double, kFieldAxes> axes = {
+      (std::log2(as_double(s.batch)) + log_m + log_n) / Lengths::area,
+      std::abs(log_m - log_n) / Lengths::aspect,
+      std::log2(as_double(s.k)) / Lengths::depth,
+      fill / Lengths::fill,
+      half_fill / Lengths::half_fill,
+      (s.m > s.n ? 1 : 0) / Lengths::orientation};
+  FieldPoint point{};
+  std::transform(axes.begin(), axes.end(), point.begin(),
+                 [](double axis) { return static_cast<float>(axis); });
+  return point;
+}
+
+double MatmulModel::layout_factor(unsigned layout) const {
+  const double nn = model_.matmul.nn_layout_factor;
+  const double tn = model_.matmul.tn_layout_factor;
+  switch (layout) {
+    case 0: return nn;
+    case kTransposeA: return tn;
+    case kTransposeA | kTransposeB: return nn * tn;
+    default: return 1;
+  }
+}
+
+// No prediction beats the model's efficiency and the best sample, nor the memory's bandwidth.
+Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
+  const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
+  const double traffic_share = std::max(1.0, best_traffic_share_);
+  return std::max(Flops(flops_of(s)) / (flops_share * peak_for(s)),
+                  Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
+}
+
+// Without samples of its own a narrow type takes those of its kind, at last those of 16 bits: tiles
+// and waves are the same.
+DType MatmulModel::samples_for(DType operands, unsigned layout) const {
+  while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
+    operands = next_of_kind(operands);
+  }
+  return operands;
+}
+
+MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
+  const MatmulShape shape = matmul_shape(key);
+  const unsigned layout = key.variant & kLayoutBits;
+  MatmulEstimate estimate;
+  estimate.samples_of = samples_for(key.dtype, layout);
+  std::size_t field = field_of(estimate.samples_of, layout);
+  if (fields_[field].size() < kEnoughSamples && fields_[kForwardLayout].size() > 0) {
+    estimate.layout_factor = layout_factor(layout);
+    field = kForwardLayout;
+  }
+  const FieldValue around = fields_[field].at(point_of(shape));
+  estimate.bound = bound(shape);
+  estimate.correction = std::exp(around.log_ratio);
+  estimate.near_samples = around.weight >= ResidualField::kNearWeight;
+  estimate.time = estimate.layout_factor *
+                  std::max(fastest_possible(shape), estimate.bound.time * estimate.correction);
+  return estimate;
+}
+
+Seconds MatmulModel::split_sum_time(const OpKey& key) const {
+  if ((key.variant & kSplitSums) == 0) return {};
+  const MatmulShape shape = matmul_shape(key);
+  return model_.matmul.split_sum_cost * Flops(flops_of(shape)) /
+         (model_.matmul_efficiency * peak_for(shape));
+}
+
+MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
+  MatmulEstimate estimate = estimate_alone(key);
+  if (!is_narrow(key.dtype)) return estimate;
+  estimate.split_sums = split_sum_time(key);
+  estimate.time += estimate.split_sums;
+  OpKey wider = key;
+  wider.dtype = next_wider(key.dtype);
+  if (is_narrow(wider.dtype) && matrix_peak(device_, wider.dtype) <= FlopsPerSecond()) {
+    wider.dtype = next_wider(wider.dtype);
+  }
+  const Seconds of_wider = this->estimate(wider).time;
+  const bool is_measured = estimate.near_samples && estimate.samples_of == key.dtype;
+  if (is_measured) {
+    if (estimate.time > of_wider) estimate.wider = of_wider;
+  } else {
+    estimate.time = std::min(estimate.time, of_wider);
+  }
+  return estimate;
+}
+
+MatmulEstimate MatmulModel::estimate_grouped(const OpKey& key) const {
+  const MatmulShape each = matmul_shape(key);
+  OpKey all = key;
+  all.dims[0] = 1;
+  const bool sums_tokens = (key.variant & (kTransposeA | kSumsRows)) != 0;  // a weight gradient
+  all.variant &= static_cast<std::uint8_t>(~kSumsRows);
+  all.dims[sums_tokens ? 3 : 1] *= key.dims[0];
+  MatmulEstimate estimate = this->estimate(all);
+  const double matrix = sums_tokens ? as_double(each.m * each.n) * each.output_bytes
+                                    : as_double(each.n * each.k) * each.element_bytes;
+  estimate.streamed = Bytes(as_double(each.batch - 1) * matrix) /
+                      (model_.streaming_efficiency * device_.memory_bandwidth);
+  estimate.time += estimate.streamed;
+  return estimate;
+}
+
+std::size_t MatmulModel::samples() const {
+  std::size_t count = 0;
+  for (const ResidualField& field : fields_) count += field.size();
+  return count;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,210 @@
+#include "costs/op_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "costs/scan_model.h"
+
+namespace tpsim {
+namespace {
+
+// Of the clock's fall under load: see the header.
+constexpr double kPowerExponent = 8;
+
+// fp16 and bf16 run at the same rate and move the same bytes: one name for both.
+OpKey canonical(OpKey key) {
+  if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
+  const bool names_a_dtype =
+      key.kind == OpKind::kAdd || key.kind == OpKind::kCast || key.kind == OpKind::kAdamW;
+  if (names_a_dtype && key.variant == static_cast<std::uint8_t>(DType::kFloat16)) {
+    key.variant = static_cast<std::uint8_t>(DType::kBFloat16);
+  }
+  return key;
+}
+
+std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
+  // Products and attention have models of their own: size alone does not price them.
+  std::erase_if(samples,
+                [](const OpSample& sample) { return runs_on_matrix_units(sample.key.kind); });
+  for (OpSample& sample : samples) sample.key = canonical(sample.key);
+  return samples;
+}
+
+}  // namespace
+
+OpCostModel::OpCostModel(const Profile& profile)
+    : source_(fmt::format("profile {}, {}", profile.name, profile.source)),
+      device_(profile.device),
+      model_(profile.model),
+      burst_clocks_(profile.burst_clocks),
+      matmul_(profile),
+      flash_(profile),
+      kernels_(memory_bound_samples(profile.ops)) {
+  exact_.reserve(profile.ops.size());
+  for (const OpSample& sample : profile.ops) exact_.emplace(canonical(sample.key), sample.median);
+  for (const OpSample& sample : profile.sustained) {
+    sustained_.emplace(canonical(sample.key), sample.median);
+  }
+}
+
+OpPrice OpCostModel::price(const OpRecord& op) const {
+  const auto measured = sustained_.find(canonical(op.key));
+  if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
+  OpPrice price = burst_price(op);
+  // Kernels that wait for memory draw too little power to lose clocks.
+  if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
+  return price;
+}
+
+double OpCostModel::attention_speed(AttentionKernel kernel) const {
+  switch (kernel) {
+    case AttentionKernel::kFlash1: return model_.attention_speeds.flash1;
+    case AttentionKernel::kFlash2: return model_.attention_speeds.flash2;
+    case AttentionKernel::kFlash3: return model_.attention_speeds.flash3;
+    case AttentionKernel::kCudnn: return model_.attention_speeds.cudnn;
+    case AttentionKernel::kBest:
+    case AttentionKernel::kTorch:
+    case AttentionKernel::kFusedSoftmax:
+    case AttentionKernel::kMegatron: break;
+  }
+  return 1;
+}
+
+double OpCostModel::streaming_cost(OpKind kind) const {
+  return memory_efficiency(kind) / model_.streaming_efficiency;
+}
+
+OpPrice OpCostModel::burst_price(const OpRecord& op) const {
+  OpKey key = canonical(op.key);
+  if (key.kind == OpKind::kMatmul) {
+    key.variant &= static_cast<std::uint8_t>(~(kSplitSums | kSumsRows));
+  }
+  const auto exact = exact_.find(key);
+  if (exact != exact_.end()) {
+    const bool is_product = key.kind == OpKind::kMatmul;
+    const Seconds sums = is_product ? matmul_.split_sum_time(op.key) : Seconds();
+    return {exact->second + sums, PriceSource::kExact};
+  }
+  if (op.key.kind == OpKind::kMatmul) {
+    const MatmulEstimate estimate = matmul_estimate(op);
+    return {estimate.time,
+            estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+  }
+  if (is_flash(op.key.kind)) {
+    const FlashEstimate estimate = flash_.estimate(op);
+    return {estimate.time,
+            estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
+  }
+  if (is_scan(op.key.kind)) return {scan_time(op.key, device_, model_), PriceSource::kModel};
+  return kernel_price(op);
+}
+
+MatmulEstimate OpCostModel::matmul_estimate(const OpRecord& op) const {
+  return is_grouped_product(op) ? matmul_.estimate_grouped(op.key) : matmul_.estimate(op.key);
+}
+
+double OpCostModel::memory_efficiency(OpKind kind) const {
+  return is_reduction(kind) ? model_.reduction_efficiency : model_.streaming_efficiency;
+}
+
+OpPrice OpCostModel::kernel_price(const OpRecord& op) const {
+  if (const auto measured = kernels_.time(canonical(op.key))) {
+    return {*measured, PriceSource::kInterpolated};
+  }
+  const Seconds memory =
+      Bytes(op.bytes) / (memory_efficiency(op.key.kind) * device_.memory_bandwidth);
+  const Seconds compute =
+      device_.vector_peak.value() > 0 ? Flops(op.flops) / device_.vector_peak : Seconds();
+  return {model_.kernel_latency + std::max(memory, compute), PriceSource::kModel};
+}
+
+bool OpCostModel::has_narrow_clock(const OpRecord& op) const {
+  return is_narrow(op.key.dtype) && model_.narrow_sustained_clock > 0;
+}
+
+double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
+  const FlopsPerSecond peak =
+      is_narrow(op.key.dtype) ? matrix_peak(device_, op.key.dtype) : device_.matmul_peak;
+  const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
+  // Samples may beat the efficiency that is fitted to all of them.
+  const double u = std::min(1.0, at_full_rate / burst);
+  const double clock =
+      has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock;
+  const double limit = std::pow(clock, -kPowerExponent) - 1;
+  return std::pow(1 + std::pow(u, kPowerExponent) * limit, 1 / kPowerExponent);
+}
+
+std::string OpCostModel::explain(const OpRecord& op) const {
+  const OpPrice paid = price(op);
+  const OpPrice burst = burst_price(op);
+  std::string how;
+  if (paid.source == PriceSource::kExact) {
+    how = fmt::format("measured {}", to_string(burst.time));
+    OpRecord wide = op;
+    wide.key.dtype = DType::kBFloat16;
+    const bool is_narrow_product = op.key.kind == OpKind::kMatmul && is_narrow(op.key.dtype);
+    if (is_narrow_product && price(wide).time < paid.time) {
+      how += fmt::format(", though bf16 takes {}", to_string(price(wide).time));
+    }
+  } else if (op.key.kind == OpKind::kMatmul) {
+    how = explain_matmul(op);
+  } else if (is_flash(op.key.kind)) {
+    how = explain_flash(op);
+  } else if (is_scan(op.key.kind)) {
+    how = explain_scan(op, device_, model_);
+  } else {
+    how = explain_kernel(op);
+  }
+  std::string text = fmt::format("{}: {} ({}) = {}", to_string(op.key), to_string(paid.time),
+                                 name_of(paid.source), how);
+  if (sustained_.contains(canonical(op.key))) {
+    text += fmt::format(", {} at sustained clocks", to_string(paid.time));
+  } else if (paid.time > burst.time) {
+    text +=
+        fmt::format(", x {:.3f} from burst to sustained clocks ({} {:.2f})", paid.time / burst.time,
+                    has_narrow_clock(op) ? "narrow_sustained_clock" : "sustained_clock",
+                    has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock);
+  }
+  return text + "; " + (paid.source == PriceSource::kModel ? model_.source : source_);
+}
+
+std::string OpCostModel::explain_matmul(const OpRecord& op) const {
+  const MatmulEstimate e = matmul_estimate(op);
+  std::string text = fmt::format(
+      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves "
+      "of {}x{} tiles over {} processors",
+      to_string(model_.matmul_latency), to_string(e.bound.compute), to_string(e.bound.traffic),
+      e.correction, e.bound.waves, e.bound.tile_m, e.bound.tile_n, device_.processors);
+  if (e.bound.k_splits > 1) text += fmt::format(", k in {} parts", e.bound.k_splits);
+  if (e.layout_factor != 1) text += fmt::format(", x {:.3f} for the layout", e.layout_factor);
+  if (!matmul_shape(op.key).aligned) text += ", rows not multiples of 16 bytes";
+  if (e.split_sums > Seconds()) {
+    text += fmt::format(", + {} for sums outside the matrix units", to_string(e.split_sums));
+  }
+  if (e.streamed > Seconds()) {
+    text += fmt::format(", all tokens in one; + {} for matrices of {} more experts",
+                        to_string(e.streamed), op.key.dims[0] - 1);
+  }
+  if (e.wider > Seconds()) {
+    text += fmt::format(", as measured samples say, though more bits take {}", to_string(e.wider));
+  }
+  return text;
+}
+
+std::string OpCostModel::explain_flash(const OpRecord& op) const {
+  const FlashEstimate e = flash_.estimate(op);
+  return fmt::format("bound {} x {:.3f} from measured neighbours, {:.3g} FLOPs at {} peak",
+                     to_string(e.bound), e.correction, op.flops, to_string(device_.matmul_peak));
+}
+
+std::string OpCostModel::explain_kernel(const OpRecord& op) const {
+  if (kernels_.time(canonical(op.key))) return "between measured sizes of this kernel";
+  return fmt::format("latency {} + max({} / ({:.2f} x {}), {:.3g} FLOPs / {})",
+                     to_string(model_.kernel_latency), to_string(Bytes(op.bytes)),
+                     memory_efficiency(op.key.kind), to_string(device_.memory_bandwidth), op.flops,
+                     to_string(device_.vector_peak));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,72 @@
+// The price list of ops: how long the device takes for one.
+//
+// An op is looked up in the profile first; then interpolated between measured ops of its kind; then
+// priced by the device's physical constants. Prices are of the device alone (what the host takes to
+// issue the op belongs to the software stack), of an op that runs by itself, at the clocks that
+// training sustains: a profile timed in short bursts (Profile::burst_clocks) is slowed as
+//   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
+// with u the share of the device's burst rate that the product reaches and c = sustained_clock.
+// Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate
+// is not slowed. Where the profile holds a time at sustained clocks (Profile::sustained), that is
+// the price. The exponent fits 183 products timed on a power-limited A100-PCIe
+// (MooreThreads/SimuMax) against burst times of the A100-SXM4. bf16 and fp16 cost the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "core/base/enum_words.h"
+#include "core/machine/profile.h"
+#include "core/software/stack_parts.h"
+#include "costs/flash_model.h"
+#include "costs/kernel_table.h"
+#include "costs/matmul_model.h"
+
+namespace tpsim {
+
+enum class PriceSource : std::uint8_t { kExact, kInterpolated, kModel };
+template <>
+inline constexpr auto kEnumNames<PriceSource> = words<3>("exact interpolated model");
+
+struct OpPrice {
+  Seconds time;
+  PriceSource source = PriceSource::kModel;
+};
+
+class OpCostModel {
+ public:
+  explicit OpCostModel(const Profile& profile);
+
+  OpPrice price(const OpRecord& op) const;
+  // Speed of an attention kernel over that of the kernel that the profile timed.
+  double attention_speed(AttentionKernel kernel) const;
+  // Time of a byte that streams through memory over that of a byte of such an op; at most 1.
+  double streaming_cost(OpKind kind) const;
+  // Formula, inputs and where the constants come from.
+  std::string explain(const OpRecord& op) const;
+
+ private:
+  OpPrice burst_price(const OpRecord& op) const;
+  MatmulEstimate matmul_estimate(const OpRecord& op) const;
+  OpPrice kernel_price(const OpRecord& op) const;
+  double slowdown(const OpRecord& op, Seconds burst) const;
+  bool has_narrow_clock(const OpRecord& op) const;
+  double memory_efficiency(OpKind kind) const;
+
+  std::string explain_matmul(const OpRecord& op) const;
+  std::string explain_flash(const OpRecord& op) const;
+  std::string explain_kernel(const OpRecord& op) const;
+
+  std::string source_;
+  DeviceFacts device_;
+  DeviceModel model_;
+  bool burst_clocks_;
+  std::unordered_map<OpKey, Seconds> exact_;      // by canonical key
+  std::unordered_map<OpKey, Seconds> sustained_;  // likewise; replaces what exact_ holds
+  MatmulModel matmul_;
+  FlashModel flash_;
+  KernelTable kernels_;
+};
+
+}  // namespace tpsim

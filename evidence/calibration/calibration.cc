@@ -1,0 +1,390 @@
+#include "evidence/calibration/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "evidence/calibration/fit_steps.h"
+#include "evidence/calibration/robust_fit.h"
+#include "sim/step/usual_spreads.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kMostDescents = 12;
+constexpr std::size_t kMostParts = 2;
+// Of all changes, so many are guessed by slopes of their own, and so many are fitted to the end.
+constexpr std::size_t kMostGuessed = 6;
+constexpr std::size_t kMostTried = 3;
+constexpr std::size_t kLeastRowsForParts = 8;
+// A changed part must be worth one of thirty choices, and then some.
+constexpr double kPartCost = 12;
+// What all rows that state a part agree on is likelier for the others than what the stack has: by
+// one and e.
+constexpr double kStatedPartCost = -2;
+constexpr std::int64_t kMostFolds = 24;
+
+class Fitter {
+ public:
+  Fitter(const std::vector<MeasuredStep>& steps, const CalibrationChoices& choices)
+      : steps_(steps), choices_(choices), at_(steps, choices), spreads_(at_.spreads()) {}
+
+  Result<Calibration> fit() {
+    now_.here.moved.assign(spreads_.size(), 0.0);
+    TPSIM_TRY(now_.residuals, at_.residuals_at(now_.here));
+    start_ = now_.residuals;
+    TPSIM_TRY_STATUS(descend());
+    bool changed = choices_.stack && steps_.size() >= kLeastRowsForParts;
+    while (changed && parts_.size() < kMostParts) {
+      TPSIM_TRY(changed, changed_for_the_better());
+    }
+    left_ = left_out();
+    TPSIM_TRY_STATUS(go_no_further_than_helps());
+    return result();
+  }
+
+ private:
+  using Residuals = StepResiduals;
+  using Point = FitPoint;
+
+  void show(double share) const {
+    if (choices_.progress) choices_.progress(share);
+  }
+
+  double badness_of(const Residuals& residuals, const std::vector<double>& moved) const {
+    return badness(residuals, moved, spreads_, noise_of(residuals));
+  }
+
+  // Gauss and Newton's steps, each as long as it helps.
+  Status descend() {
+    for (int round = 0; round < kMostDescents; ++round) {
+      TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
+      const std::vector<double> wanted = fit_within(now_.problem, at_.limits());
+      const double before = badness_of(now_.residuals, now_.here.moved);
+      bool better = false;
+      double furthest = 0;
+      for (double length = 1; length > 0.1 && !better; length /= 2) {
+        Point next = now_.here;
+        furthest = 0;
+        for (std::size_t k = 0; k < spreads_.size(); ++k) {
+          const double step = length * (wanted[k] - now_.here.moved[k]);
+          next.moved[k] =
+              std::clamp(now_.here.moved[k] + step, at_.limits()[k].least, at_.limits()[k].most);
+          furthest = std::max(furthest, std::fabs(step) / spreads_[k]);
+        }
+        TPSIM_TRY(Residuals there, at_.residuals_at(next));
+        if (badness_of(there, next.moved) >= before) continue;
+        better = true;
+        now_.here = std::move(next);
+        now_.residuals = std::move(there);
+      }
+      show(std::min(0.95, 0.15 * (round + 1)));
+      constexpr double kNothing = 0.05;
+      if (!better || furthest < kNothing) break;
+    }
+    TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
+    now_.fit = robust_fit(now_.problem);
+    return Ok{};
+  }
+
+  // Of the first row's software that does not state the part; nothing where all do.
+  std::optional<std::int64_t> unstated_value(const PartRow& row) const {
+    const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
+      return !s.stated.contains(row.part);
+    });
+    if (open == steps_.end()) return std::nullopt;
+    return row.get(open->scenario.stack);
+  }
+
+  // Parts that some row does not state and that are one of some words.
+  std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
+    std::vector<std::pair<StackPart, std::int64_t>> all;
+    for (const PartRow& row : part_rows()) {
+      const std::optional<std::int64_t> own = unstated_value(row);
+      if (!own || now_.here.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
+      for (const PartWord& word : row.words) {
+        if (word.value != *own) all.emplace_back(row.part, word.value);
+      }
+    }
+    return all;
+  }
+
+  double worth() const { return badness_of(now_.residuals, now_.here.moved); }
+
+  struct Change {
+    Point point;
+    Residuals residuals;
+    double cost = 0;   // that it must be worth
+    double guess = 0;  // what it comes to, to first order
+  };
+
+  // What a change must be worth in twice logarithms of likelihood.
+  double cost_of(StackPart part, std::int64_t value) const {
+    bool is_stated = false;
+    for (const MeasuredStep& step : steps_) {
+      const auto stated = step.stated.find(part);
+      if (stated == step.stated.end()) continue;
+      if (stated->second != value) return kPartCost;
+      is_stated = true;
+    }
+    return is_stated ? kStatedPartCost : kPartCost;
+  }
+
+  // What the linear problem leaves as badness where it is solved best.
+  double solved(const LinearProblem& problem) const {
+    const std::vector<double> unknowns = fit_within(problem, at_.limits());
+    Residuals left;
+    for (std::size_t r = 0; r < steps_.size(); ++r) {
+      left.push_back(residual_at(problem, r, unknowns));
+    }
+    return badness_of(left, unknowns);
+  }
+
+  // What other parts may be worth, best first: to first order, by slopes of the present parts and
+  // then, of the best of those, by their own. Those of which no step takes another time are not
+  // among them, nor those that some plan cannot have.
+  Result<std::vector<Change>> changes() const {
+    std::vector<Change> all;
+    for (const auto& [part, value] : other_parts()) {
+      Change change{now_.here, {}};
+      change.point.parts[part] = value;
+      Result<Residuals> there = at_.residuals_at(change.point);
+      if (!there.ok() || *there == now_.residuals) continue;
+      change.residuals = *std::move(there);
+      LinearProblem problem = now_.problem;
+      for (std::size_t r = 0; r < steps_.size(); ++r) {
+        problem.rows[r].residual = change.residuals[r];
+      }
+      change.cost = cost_of(part, value);
+      change.guess = solved(problem) + change.cost;
+      all.push_back(std::move(change));
+    }
+    keep_best(all, kMostGuessed);
+    for (Change& change : all) {
+      TPSIM_TRY(const LinearProblem problem, at_.linear_at(change.point, change.residuals));
+      change.guess = solved(problem) + change.cost;
+    }
+    keep_best(all, kMostTried);
+    return all;
+  }
+
+  // What rows state comes first.
+  static void keep_best(std::vector<Change>& all, std::size_t most) {
+    std::sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
+      return std::pair(a.cost, a.guess) < std::pair(b.cost, b.guess);
+    });
+    if (all.size() > most) all.resize(most);
+  }
+
+  // Changes the part that explains the rows best, with all constants moved anew, if it is worth it.
+  Result<bool> changed_for_the_better() {
+    const Standing before = now_;
+    const double worth_before = worth();
+    Standing best = before;
+    double gain = 0;
+    TPSIM_TRY(std::vector<Change> all, changes());
+    for (Change& change : all) {
+      now_.here = std::move(change.point);
+      now_.residuals = std::move(change.residuals);
+      TPSIM_TRY_STATUS(descend());
+      const double after = worth_before - change.cost - worth();
+      if (after <= gain) continue;
+      best = now_;
+      gain = after;
+    }
+    now_ = gain > 0 ? best : before;
+    if (gain <= 0) return false;
+    for (const auto& [part, value] : now_.here.parts) {
+      if (before.here.parts.contains(part)) continue;
+      parts_.push_back({part, unstated_value(row_of(part)).value_or(value), value, gain});
+    }
+    return true;
+  }
+
+  // Rows of one layout are left out together; a fit to the others predicts them.
+  Residuals left_out() const {
+    std::map<std::string, std::int64_t> fold_of;
+    std::vector<std::int64_t> folds;
+    for (const MeasuredStep& step : steps_) {
+      const std::string layout =
+          fmt::format("{} {} {} {} {}", step.scenario.model.hidden, gpu_count(step.plan),
+                      step.plan.degrees.tp, step.plan.degrees.pp, step.plan.micro_batch);
+      const auto next = static_cast<std::int64_t>(fold_of.size()) % kMostFolds;
+      folds.push_back(fold_of.try_emplace(layout, next).first->second);
+    }
+    Residuals left = start_;  // a single layout has no others
+    if (fold_of.size() < 2) return left;
+    for (std::int64_t fold = 0; fold < kMostFolds; ++fold) {
+      LinearProblem others = now_.problem;
+      others.rows.clear();
+      for (std::size_t r = 0; r < steps_.size(); ++r) {
+        if (folds[r] != fold) others.rows.push_back(now_.problem.rows[r]);
+      }
+      if (others.rows.size() == steps_.size()) continue;
+      const RobustFit fit = robust_fit(others);
+      for (std::size_t r = 0; r < steps_.size(); ++r) {
+        if (folds[r] == fold) left[r] = residual_at(now_.problem, r, fit.unknowns);
+      }
+    }
+    return left;
+  }
+
+  static double mean_error(const Residuals& residuals) {
+    double sum = 0;
+    for (const double r : residuals) sum += std::fabs(std::expm1(-r));
+    return sum / static_cast<double>(residuals.size());
+  }
+
+  // Where rows are predicted worse by a fit to the others than before, a share of the way that it
+  // goes is enough, the one that predicts them best: few rows, or rows of which each has a way of
+  // its own, are no reason to get worse.
+  Status go_no_further_than_helps() {
+    if (mean_error(left_) <= mean_error(start_)) return Ok{};
+    Point still = now_.here;
+    still.moved.assign(spreads_.size(), 0.0);
+    TPSIM_TRY(const Residuals unmoved, at_.residuals_at(still));
+    const auto on_the_way = [&](double share) {
+      Residuals there;
+      for (std::size_t r = 0; r < left_.size(); ++r) {
+        there.push_back((1 - share) * unmoved[r] + share * left_[r]);
+      }
+      return there;
+    };
+    constexpr int kShares = 20;
+    double least = mean_error(left_);
+    for (int i = 0; i < kShares; ++i) {
+      const double share = static_cast<double>(i) / kShares;
+      const double error = mean_error(on_the_way(share));
+      if (error >= least) continue;
+      least = error;
+      shrinkage_ = share;
+    }
+    left_ = on_the_way(shrinkage_);
+    for (double& moved : now_.here.moved) moved *= shrinkage_;
+    TPSIM_TRY(now_.residuals, at_.residuals_at(now_.here));
+    return Ok{};
+  }
+
+  // What rows leave open of a group's sum: a step moves by the group's share as the sum moves.
+  double group_spread(ConstantGroup group, double usual) const {
+    const auto constants = tunable_constants();
+    double information = 1 / (usual * usual);
+    for (const LinearRow& row : now_.problem.rows) {
+      double share = 0;
+      for (std::size_t k = 0; k < spreads_.size(); ++k) {
+        if (constants[k].group == group) share += std::fabs(row.slopes[k]) * scale_of(k);
+      }
+      information += std::pow(std::min(1.0, share) / now_.fit.noise, 2);
+    }
+    return 1 / std::sqrt(information);
+  }
+
+  // The change of a coordinate that changes the constant by all of itself.
+  double scale_of(std::size_t k) const {
+    const TunableConstant& constant = tunable_constants()[k];
+    return constant.is_sum ? constant.value(steps_.front().scenario) : 1;
+  }
+
+  Result<Calibration> result() {
+    Calibration c;
+    for (std::size_t r = 0; r < steps_.size(); ++r) {
+      const double measured = steps_[r].measured.value();
+      c.steps.push_back({steps_[r].id, measured, measured * std::exp(-start_[r]),
+                         measured * std::exp(-now_.residuals[r]), measured * std::exp(-left_[r])});
+    }
+    const Scenario& first = steps_.front().scenario;
+    const Scenario after = moved_to(first, now_.here, {});
+    const auto constants = tunable_constants();
+    for (std::size_t k = 0; k < constants.size(); ++k) {
+      const bool is_owned =
+          constants[k].owner == ConstantOwner::kStack ? choices_.stack : choices_.cluster;
+      if (!is_owned) continue;
+      c.constants.push_back({&constants[k], constants[k].value(first), constants[k].value(after),
+                             now_.here.moved[k], now_.fit.errors[k], spreads_[k]});
+    }
+    c.parts = parts_;
+    c.shrinkage = shrinkage_;
+    c.noise = now_.fit.noise;
+    c.effective_parameters = now_.fit.effective_parameters;
+    c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
+    c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
+    c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
+    // Rows that fit badly are no reason to know less than nobody's rows do.
+    c.spread = std::min(spread_of(left_), std::hypot(first.stack.residual_spread, kForeignSpread));
+    show(1);
+    return c;
+  }
+
+  // As one more row needs it: what few rows say of their spread is widened as Student's t is.
+  double spread_of(const Residuals& left) const {
+    double squares = 0;
+    for (const double r : left) squares += r * r;
+    const auto n = static_cast<double>(left.size());
+    const double degrees = std::max(1.0, n - now_.fit.effective_parameters);
+    // The 95 % quantile of Student's t over the normal's, to second order (Abramowitz and Stegun,
+    // 26.7.5).
+    constexpr double kNormal = 1.645;
+    const double z2 = kNormal * kNormal;
+    const double widening =
+        1 + (z2 + 1) / (4 * degrees) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * degrees * degrees);
+    return std::sqrt(squares / n * (1 + 1 / n)) * widening;
+  }
+
+  const std::vector<MeasuredStep>& steps_;
+  const CalibrationChoices& choices_;
+  FitSteps at_;
+  const std::vector<double>& spreads_;
+  struct Standing {
+    Point here;
+    Residuals residuals;
+    LinearProblem problem;
+    RobustFit fit;
+  };
+  Standing now_;
+  Residuals start_;
+  Residuals left_;        // of rows left out
+  double shrinkage_ = 1;  // share of the fit's way that constants went
+  std::vector<FittedPart> parts_;
+};
+
+double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*predicted) {
+  double sum = 0;
+  for (const FittedStep& step : steps) sum += std::fabs(step.*predicted / step.measured - 1);
+  return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+}
+
+}  // namespace
+
+double FittedConstant::information() const { return 1 - error * error / (prior * prior); }
+
+double FittedConstant::error_of_value() const { return constant->is_sum ? error : error * after; }
+
+std::string FittedConstant::error_text() const { return constant->text(error_of_value()); }
+
+double Calibration::error_before() const { return mean_error(steps, &FittedStep::before); }
+double Calibration::error_after() const { return mean_error(steps, &FittedStep::after); }
+double Calibration::error_left_out() const { return mean_error(steps, &FittedStep::left_out); }
+
+Scenario calibrated(Scenario scenario, const Calibration& calibration, const PartValues& stated) {
+  FitPoint point;
+  point.moved.assign(tunable_constants().size(), 0.0);
+  for (const FittedConstant& fitted : calibration.constants) {
+    const auto k = static_cast<std::size_t>(fitted.constant - tunable_constants().data());
+    point.moved[k] = fitted.moved;
+  }
+  for (const FittedPart& part : calibration.parts) point.parts[part.part] = part.after;
+  return moved_to(std::move(scenario), point, stated);
+}
+
+Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,
+                              const CalibrationChoices& choices) {
+  if (steps.empty()) {
+    return Error{ErrorKind::kBadInput, "nothing was measured", "", "give at least one step"};
+  }
+  return Fitter(steps, choices).fit();
+}
+
+}  // namespace tpsim

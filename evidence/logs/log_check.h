@@ -1,0 +1,84 @@
+// A training log held against the prediction: is the run as predicted, and if not, which term?
+//
+// The step is the median of the steps after warm-up that have the plan's batch. A gap is explained
+// by the term whose timer exceeds its prediction by most. Without timers only the gap itself,
+// unsteady steps and memory can be seen, and the report says so instead of guessing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/enum_words.h"
+#include "core/base/result.h"
+#include "core/plan/plan.h"
+#include "core/plan/report.h"
+#include "core/scenario/scenario.h"
+#include "evidence/logs/training_log.h"
+
+namespace tpsim {
+
+enum class GapCause : std::uint8_t {
+  kSlowerCompute,
+  kSlowerLinks,
+  kStraggler,
+  kHostBound,
+  kMemory,
+  kFaster,
+  kUnexplained,
+  kUnsound,     // losses that are no numbers, steps that were skipped
+  kImpossible,  // rates that no such GPU has
+};
+template <>
+inline constexpr auto kEnumNames<GapCause> = std::to_array<std::string_view>(
+    {"slower compute", "slower links", "a straggler", "host-bound", "memory",
+     "faster than predicted", "unexplained", "unsound run", "impossible rate"});
+
+struct Finding {
+  GapCause cause;
+  std::string evidence;
+};
+
+struct StageReserved {
+  std::int64_t stage = 0;
+  Bytes measured;   // most over the ranks of the stage that reported
+  Bytes predicted;  // what the allocator holds: without context and communication buffers
+};
+
+struct LogCheck {
+  std::int64_t steps_used = 0;
+  std::int64_t warm_up = 0;      // steps left out before them; 0: there are too few for that
+  std::int64_t other_batch = 0;  // left out for a batch that is not the plan's
+  std::int64_t nan_losses = 0;   // of all steps
+  std::int64_t skipped = 0;
+  std::int64_t iterations = 0;  // that the log's lines speak of
+  // Medians of the log's last half; negative: not said.
+  double balancing_loss = -1, z_loss = -1;
+  // Tokens of the busiest rank over the mean: what that loss speaks of, and what was predicted
+  // with; zero without experts or loss.
+  double logged_load = 0, predicted_load = 0;
+  double logged_tflops = 0;  // of a GPU, as the log counts them; 0: not said
+  double model_tflops = 0;   // of a GPU at the measured step, as the prediction counts them
+  Seconds measured;
+  Seconds predicted;
+  Seconds low;  // 90 % interval of the prediction
+  Seconds high;
+  bool time_as_predicted = false;
+  bool memory_as_predicted = true;  // also when the log says nothing of it
+  std::vector<StageReserved> memory;
+  std::vector<Finding> findings;  // the main cause first; empty when all is as predicted
+  bool is_possible = true;        // no step is faster than the GPUs' peak allows
+  bool is_sound = true;           // no loss is NaN, and not half of the steps were skipped
+  bool as_predicted() const { return time_as_predicted && memory_as_predicted && is_sound; }
+  // How much longer a step took than predicted, as a share of the prediction.
+  double gap() const { return measured / predicted - 1; }
+  // The same of the memory of the stage that is furthest off; 0 where the log states none.
+  double memory_gap() const;
+};
+
+// An error when the log ran another layout, or no step of it has the plan's batch.
+Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                           const TrainingLog& log);
+
+}  // namespace tpsim

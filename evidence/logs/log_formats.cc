@@ -1,0 +1,219 @@
+#include "evidence/logs/log_formats.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "core/base/text.h"
+
+namespace tpsim {
+namespace {
+
+bool has_label(std::string_view line, std::string_view label) {
+  return line.find(label) != std::string_view::npos;
+}
+
+std::optional<double> count_after(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  return logged_count(line.substr(at + label.size()));
+}
+
+void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double seconds) {
+  log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
+}
+
+// Of a program that prints a rate and no time; nothing without one.
+bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
+              std::optional<double> rate) {
+  if (!rate || *rate < kLeastRate) return false;
+  LoggedStep one;
+  one.iteration = step;
+  one.*kind = *rate;
+  log.steps.push_back(one);
+  return true;
+}
+
+// The number behind the first of these labels that has one.
+std::optional<double> number_after_any(std::string_view line,
+                                       std::initializer_list<std::string_view> labels) {
+  for (const std::string_view label : labels) {
+    if (const auto number = number_after(line, label)) return number;
+  }
+  return std::nullopt;
+}
+
+// NeMo's lines and its older bar, "train_step_timing in s=5.32".
+bool read_nemo_step(std::string_view line, TrainingLog& log) {
+  const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
+  if (!time || *time <= 0) return false;
+  const auto step = number_after_any(line, {"global_step:", "global_step="});
+  log.program = LogProgram::kNemo;
+  add_step(log, step ? whole(step) : next_step(log),
+           whole(number_after(line, "global_batch_size:")), *time);
+  return true;
+}
+
+// Its rate is of one GPU: tokens over seconds and the ranks that hold one replica; "wps" before
+// 2025.
+bool read_titan_step(std::string_view line, TrainingLog& log) {
+  const auto step = number_after(line, "step:");
+  auto rate = count_after(line, " tps:");
+  if (!rate) rate = count_after(line, " wps:");
+  if (!step || !rate || *rate < kLeastRate) return false;
+  LoggedStep one;
+  one.iteration = whole(step);
+  one.tokens_per_s_gpu = *rate;
+  log.steps.push_back(one);
+  log.program = LogProgram::kTorchTitan;
+  if (const auto memory = number_after(line, "memory:"); memory && has_label(line, "GiB")) {
+    Bytes& most = log.reserved[0];
+    most = std::max(most, Bytes(*memory * kGiB));
+  }
+  return true;
+}
+
+bool read_nanotron_step(std::string_view line, TrainingLog& log) {
+  const auto time = count_after(line, "elapsed_time_per_iteration_ms:");
+  if (!time || *time <= 0) return false;
+  add_step(log, whole(count_after(line, "iteration:")),
+           whole(count_after(line, "global_batch_size:")), *time * 1e-3);
+  return true;
+}
+
+// A time with its unit behind a label, "dt: 820.1ms": nothing without one.
+// "train_time:" is another label than "time:".
+std::optional<double> time_after(std::string_view line, std::string_view label) {
+  std::size_t at = line.find(label);
+  const auto is_inside = [&] {
+    const char before = at > 0 ? line[at - 1] : ' ';
+    return std::isalnum(static_cast<unsigned char>(before)) != 0 || before == '_';
+  };
+  while (at != std::string_view::npos && is_inside()) at = line.find(label, at + 1);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = trimmed(line.substr(at + label.size()));
+  const auto number = logged_number(rest);
+  if (!number) return std::nullopt;
+  const std::size_t unit = rest.find_first_not_of("0123456789.eE+-");
+  const std::string_view word = trimmed(rest.substr(std::min(unit, rest.size())));
+  if (word.starts_with("ms")) return *number * 1e-3;
+  if (word.starts_with("s")) return *number;
+  return std::nullopt;
+}
+
+// NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |"
+bool read_rate_of_all(std::string_view line, std::int64_t step, TrainingLog& log) {
+  return has_label(line, "/gpu)") &&
+         add_rate(log, step, &LoggedStep::tokens_per_s, count_after(line, "| tps "));
+}
+
+// DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3".
+bool read_engine_step(std::string_view line, TrainingLog& log) {
+  const auto time = number_after(line, "iter time (s):");
+  const auto step = number_after(line, "steps:");
+  if (!time || *time <= 0 || !step) return false;
+  add_step(log, whole(step), 0, *time);
+  return true;
+}
+
+// LitGPT times micro-batches: "iter 77 step 39: ..., iter time: 214.40ms (optimizer.step)".
+bool read_micro_batch(std::string_view line, TrainingLog& log) {
+  const auto iter = number_after(line, "iter ");
+  const auto step = number_after(line, "step ");
+  const auto time = time_after(line, "iter time:");
+  if (!iter || !step || !time || *time <= 0) return false;
+  add_step(log, whole(iter), 0, *time);
+  log.steps.back().part_of = whole(step);
+  return true;
+}
+
+bool read_plain_step(std::string_view line, TrainingLog& log) {
+  const auto step = number_after_any(line, {"step ", "iter ", "step:", "Step "});
+  if (!step) return false;
+  for (const char* label : {"iter time:", "step_avg:", "time:", "time ", "dt:", "dt ", "time="}) {
+    const auto time = time_after(line, label);
+    if (!time || *time <= 0) continue;
+    add_step(log, whole(step), 0, *time);
+    return true;
+  }
+  if (read_rate_of_all(line, whole(step), log)) return true;
+  for (const char* unit : {" tok/s", " tokens/s", " tokens/sec"}) {
+    const std::size_t at = line.find(unit);
+    if (at == std::string_view::npos) continue;
+    const std::size_t start = line.find_last_of(" |", at - 1);
+    const auto rate = count_after(line.substr(start == std::string_view::npos ? 0 : start + 1), "");
+    if (add_rate(log, whole(step), &LoggedStep::tokens_per_s, rate)) return true;
+  }
+  return false;
+}
+
+// MaxText: "completed step: 10, seconds: 1.234, ..."; fms-fsdp: "current step time: 5.31".
+bool read_seconds(std::string_view line, TrainingLog& log) {
+  const bool is_maxtext = has_label(line, "completed step:");
+  const auto time = number_after(line, is_maxtext ? "seconds:" : "current step time:");
+  if (!time || *time <= 0) return false;
+  add_step(log, is_maxtext ? whole(number_after(line, "completed step:")) : next_step(log), 0,
+           *time);
+  return true;
+}
+
+}  // namespace
+
+std::optional<double> logged_count(std::string_view text) {
+  text = trimmed(text);
+  std::string digits;
+  std::size_t length = 0;
+  while (length < text.size() && (std::isdigit(static_cast<unsigned char>(text[length])) != 0 ||
+                                  text[length] == '.' || text[length] == ',')) {
+    if (text[length] != ',') digits += text[length];
+    ++length;
+  }
+  const auto number = logged_number(digits);
+  if (!number) return std::nullopt;
+  const char unit = length < text.size() ? text[length] : ' ';
+  const double factor = unit == 'K' || unit == 'k'   ? 1e3
+                        : unit == 'M'                ? 1e6
+                        : unit == 'B' || unit == 'G' ? 1e9
+                                                     : 1;
+  return *number * factor;
+}
+
+std::int64_t next_step(const TrainingLog& log) {
+  return log.steps.empty() ? 1 : log.steps.back().iteration + 1;
+}
+
+std::int64_t whole(std::optional<double> number) {
+  return static_cast<std::int64_t>(std::min(number.value_or(0), 1e15));
+}
+
+bool read_foreign_step(std::string_view line, TrainingLog& log) {
+  return read_nemo_step(line, log) || read_nanotron_step(line, log) ||
+         read_engine_step(line, log) || read_seconds(line, log) || read_titan_step(line, log) ||
+         read_micro_batch(line, log) || read_plain_step(line, log);
+}
+
+// {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also as '0.123', and as the JSON
+// of trainer_state.json.
+std::optional<double> summed_up_step(std::string_view line) {
+  constexpr std::string_view kKey = "train_steps_per_second";
+  const std::size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = line.substr(at + kKey.size());
+  rest.remove_prefix(std::min(rest.find_first_of("0123456789"), rest.size()));
+  const auto rate = logged_number(rest);
+  if (!rate || *rate < kLeastRate) return std::nullopt;
+  return 1 / *rate;
+}
+
+void read_logged_tflops(std::string_view line, TrainingLog& log) {
+  for (const char* label :
+       {"throughput per GPU (TFLOP/s/GPU):", "TFLOPs:", "tflops:", "model_tflops_per_gpu:",
+        "GPU utilization:", "TFLOP/s/device:", "approx flops per GPU:"}) {
+    const auto rate = number_after(line, label);
+    if (!rate || *rate <= 0) continue;
+    log.tflops.push_back(*rate);
+    return;
+  }
+}
+
+}  // namespace tpsim

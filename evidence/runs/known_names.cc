@@ -1,0 +1,70 @@
+#include "evidence/runs/known_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <string_view>
+
+namespace tpsim {
+namespace {
+
+bool are_digits(std::string_view text, std::size_t from, std::size_t count) {
+  if (text.size() < from + count) return false;
+  const std::string_view digits = text.substr(from, count);
+  return std::all_of(digits.begin(), digits.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// "24.12" at the place, and no part of a longer number.
+bool is_release(std::string_view text, std::size_t at) {
+  if (!are_digits(text, at, 2) || text.size() <= at + 2 || text[at + 2] != '.') return false;
+  if (!are_digits(text, at + 3, 2) || are_digits(text, at + 5, 1)) return false;
+  if (at > 0 && (are_digits(text, at - 1, 1) || text[at - 1] == '.')) return false;
+  const std::string_view month = text.substr(at + 3, 2);
+  return month >= "01" && month <= "12";
+}
+
+}  // namespace
+
+void KnownNames::add(const std::string& aliases, const std::string& entry) {
+  constexpr std::string_view kUntil = " until ";
+  std::istringstream stream(aliases);
+  for (std::string word; std::getline(stream >> std::ws, word, ',');) {
+    const std::size_t place = word.find(kUntil);
+    if (place == std::string::npos) {
+      names_.push_back({word, "", entry});
+    } else {
+      names_.push_back({word.substr(0, place), word.substr(place + kUntil.size()), entry});
+    }
+  }
+}
+
+const std::string& KnownNames::called(const std::string& text, const std::string& month) const {
+  static const std::string kNone;
+  const Name* found = nullptr;
+  for (const Name& name : names_) {
+    if (name.word.empty() || text.find(name.word) == std::string::npos) continue;
+    if (!name.until.empty() && (month.empty() || month > name.until)) continue;
+    const auto is_nearer = [&] {  // an earlier end is nearer, none the farthest
+      if (name.word.size() != found->word.size()) return name.word.size() > found->word.size();
+      return !name.until.empty() && (found->until.empty() || name.until < found->until);
+    };
+    if (found == nullptr || is_nearer()) found = &name;
+  }
+  return found == nullptr ? kNone : found->entry;
+}
+
+std::string month_of(const std::string& date, const std::string& software) {
+  constexpr std::size_t kYear = 4, kMonth = 7;
+  if (are_digits(date, 0, kYear)) {
+    const bool has_month = date.size() >= kMonth && date[kYear] == '-' && are_digits(date, 5, 2);
+    return has_month ? date.substr(0, kMonth) : date.substr(0, kYear) + "-12";
+  }
+  for (std::size_t at = 0; at < software.size(); ++at) {
+    if (!is_release(software, at)) continue;
+    return "20" + software.substr(at, 2) + "-" + software.substr(at + 3, 2);
+  }
+  return "";
+}
+
+}  // namespace tpsim

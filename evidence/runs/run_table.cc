@@ -1,0 +1,303 @@
+#include "evidence/runs/run_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <span>
+#include <variant>
+
+#include "core/base/files.h"
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+using Text = std::string PublishedRun::*;
+using Whole = std::int64_t PublishedRun::*;
+using Flag = std::optional<bool> PublishedRun::*;
+using Number = std::optional<double> PublishedRun::*;
+
+struct RunColumn {
+  std::string_view name;
+  std::variant<Text, Whole, Flag, Number, Setting, StackPart> field;
+};
+
+using R = PublishedRun;
+const std::array<RunColumn, 57> kOwnColumns = {{
+    {"id", &R::id},
+    {"source", &R::source},
+    {"date", &R::date},
+    {"cluster", &R::cluster},
+    {"regime", &R::regime},
+    {"gpu", &R::gpu},
+    {"gpus", &R::gpus},
+    {"gpus_per_node", &R::gpus_per_node},
+    {"model", &R::model},
+    {"layers", &R::layers},
+    {"hidden", &R::hidden},
+    {"heads", &R::heads},
+    {"kv_heads", &R::kv_heads},
+    {"ffn_hidden", &R::ffn_hidden},
+    {"gated_ffn", &R::gated_ffn},
+    {"seq", &R::seq},
+    {"vocab", &R::vocab},
+    {"dtype", &R::dtype},
+    {"framework", &R::framework},
+    {"tp", &R::tp},
+    {"sp", &R::sequence_parallel},
+    {"cp", &R::cp},
+    {"pp", &R::pp},
+    {"vpp", &R::virtual_stages},
+    {"dp", &R::dp},
+    {"zero", &R::zero},
+    {"micro_batch", &R::micro_batch},
+    {"global_batch", &R::global_batch},
+    {"recompute", &R::recompute},
+    {"attention", &R::attention},
+    {"grad_accum_dtype", &R::gradient_dtype},
+    {"stage_split", &R::stage_split},
+    {"step_s", &R::step_s},
+    {"tokens_per_s_per_gpu", &R::tokens_per_s_per_gpu},
+    {"hw_tflops_per_gpu", &R::hardware_tflops_per_gpu},
+    {"mem_gb", &R::memory_gb},
+    {"mem_kind", &R::memory_kind},
+    {"outcome", &R::outcome},
+    {"notes", &R::notes},
+    {"head_dim", &R::head_dim},
+    {"experts", &R::experts},
+    {"experts_per_token", &R::experts_per_token},
+    {"shared_ffn", &R::shared_ffn},
+    {"dense_layers", &R::dense_layers},
+    {"moe_every", &R::moe_every},
+    {"mtp", &R::mtp},
+    {"routing", &R::routing},
+    {"load_balance", &R::load_balance},
+    {"optimizer", &R::optimizer},
+    {"precision_recipe", &R::precision_recipe},
+    {"layout", &R::layout},
+    {"node_gbps", &R::node_gbps},
+    {"dropout", &R::dropout},
+    {"model_tflops_per_gpu", &R::model_tflops_per_gpu},
+    {"filled_from", &R::filled_from},
+    {"same_release", &R::same_release},
+    {"recipe_match", &R::recipe_match},
+}};
+
+// What the columns above state in words of their own.
+constexpr std::array kStatedAbove = {
+    Setting::kTp,           Setting::kSequenceParallel, Setting::kCp,        Setting::kPp,
+    Setting::kDp,           Setting::kVirtualStages,    Setting::kZero,      Setting::kMicroBatch,
+    Setting::kGlobalBatch,  Setting::kRecompute,        Setting::kAttention, Setting::kDtype,
+    Setting::kGradientDtype};
+
+// The columns above, one for every other setting of a plan, one for every part of the software.
+std::span<const RunColumn> all_columns() {
+  static const std::vector<RunColumn> columns = [] {
+    std::vector<RunColumn> all(kOwnColumns.begin(), kOwnColumns.end());
+    for (const SettingRow& row : setting_rows()) {
+      const bool is_stated =
+          std::find(kStatedAbove.begin(), kStatedAbove.end(), row.setting) != kStatedAbove.end();
+      // stage_split says how stages are cut.
+      if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
+    }
+    for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
+    return all;
+  }();
+  return columns;
+}
+
+// Splits a table into records; a quoted field may hold commas, line breaks and doubled quotes.
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  bool at_end() const { return at_ >= text_.size(); }
+  int line() const { return line_; }
+
+  Result<std::vector<std::string>> next_record() {
+    std::vector<std::string> fields(1);
+    while (!at_end()) {
+      const char c = text_[at_++];
+      if (c == '"' && fields.back().empty()) {
+        TPSIM_TRY_STATUS(read_quoted(fields.back()));
+      } else if (c == ',') {
+        fields.emplace_back();
+      } else if (c == '\n') {
+        ++line_;
+        break;
+        // Tables that passed through Windows end their lines in two characters.
+      } else if (c != '\r') {
+        fields.back() += c;
+      }
+    }
+    return fields;
+  }
+
+ private:
+  Status read_quoted(std::string& field) {
+    const int opened = line_;
+    while (!at_end()) {
+      const char c = text_[at_++];
+      if (c == '\n') ++line_;
+      if (c != '"') {
+        field += c;
+      } else if (!at_end() && text_[at_] == '"') {
+        field += text_[at_++];
+      } else {
+        return Ok{};
+      }
+    }
+    return bad_input("a quoted field does not end", fmt::format("{}:{}", file_, opened));
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+};
+
+// A number, or the middle of a stated range "149-150".
+std::optional<double> number_or_range(const std::string& text) {
+  const std::size_t dash = text.find('-', 1);
+  // The minus of "-1" or "1e-3" is no range.
+  if (dash == std::string::npos || text[dash - 1] == 'e') return parse_number<double>(text);
+  const auto low = parse_number<double>(text.substr(0, dash));
+  const auto high = parse_number<double>(text.substr(dash + 1));
+  if (!low || !high || *high < *low) return std::nullopt;
+  return (*low + *high) / 2;
+}
+
+// What the column wants instead; null when the text was taken. Words of settings and parts are
+// looked up with the plan: a row that has others is one that cannot be predicted.
+const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
+  if (const auto* field = std::get_if<Text>(&column.field)) {
+    run.*(*field) = text;
+    return nullptr;
+  }
+  if (text.empty()) return nullptr;
+  if (const auto* setting = std::get_if<Setting>(&column.field)) {
+    run.settings[*setting] = text;
+    return nullptr;
+  }
+  if (const auto* part = std::get_if<StackPart>(&column.field)) {
+    run.parts[*part] = text;
+    return nullptr;
+  }
+  if (const auto* field = std::get_if<Whole>(&column.field)) {
+    const auto value = parse_number<std::int64_t>(text);
+    if (!value || *value < 0) return "a whole number";
+    run.*(*field) = *value;
+    return nullptr;
+  }
+  if (const auto* field = std::get_if<Flag>(&column.field)) {
+    if (text != "0" && text != "1") return "0 or 1";
+    run.*(*field) = text == "1";
+    return nullptr;
+  }
+  const auto value = number_or_range(text);
+  if (!value || !std::isfinite(*value) || *value < 0)
+    return "a number above or equal to zero, or a range of two";
+  run.*std::get<Number>(column.field) = *value;
+  return nullptr;
+}
+
+using Columns = std::vector<const RunColumn*>;
+
+bool has(const Columns& columns, std::string_view name) {
+  return std::any_of(columns.begin(), columns.end(),
+                     [&](const RunColumn* column) { return column->name == name; });
+}
+
+// The columns of a table, in its order.
+Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
+  std::vector<std::string_view> names;
+  for (const RunColumn& column : all_columns()) names.push_back(column.name);
+  Columns columns;
+  for (const std::string& name : header) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return bad_input(
+          fmt::format("no column is called '{}'", name), file + ":1",
+          meant(nearest(name, names), fmt::format("the columns are: {}", run_table_header())));
+    }
+    if (has(columns, name)) {
+      return bad_input(fmt::format("a second column is called '{}'", name), file + ":1",
+                       "leave out one of the two");
+    }
+    columns.push_back(&all_columns()[static_cast<std::size_t>(found - names.begin())]);
+  }
+  return columns;
+}
+
+Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Columns& columns,
+                            int line, const std::string& file) {
+  const std::string where = fmt::format("{}:{}", file, line);
+  if (fields.size() != columns.size()) {
+    return bad_input(fmt::format("{} fields; the header names {}", fields.size(), columns.size()),
+                     where, "quote fields that hold commas");
+  }
+  PublishedRun run;
+  run.line = line;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (const char* wanted = take(run, *columns[i], fields[i])) {
+      return bad_input(
+          fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted), where);
+    }
+  }
+  constexpr std::int64_t kMostLayers = 1'000'000;  // layers of rows are laid out one by one
+  if (run.layers > kMostLayers) {
+    return bad_input(fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
+                     where);
+  }
+  if (run.id.empty()) run.id = fmt::format("line-{}", line);
+  if (run.outcome.empty()) run.outcome = "ok";
+  if (run.outcome != "ok" && run.outcome != "oom") {
+    return bad_input(fmt::format("outcome is '{}'; it must be ok or oom", run.outcome), where);
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string_view run_table_header() {
+  static const std::string header =
+      joined_text(all_columns(), ",", [](const RunColumn& column) { return column.name; });
+  return header;
+}
+
+Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file) {
+  // Spreadsheets put one before the text.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  CsvReader reader(text, file);
+  TPSIM_TRY(const std::vector<std::string> header, reader.next_record());
+  TPSIM_TRY(const Columns columns, columns_of(header, file));
+  std::vector<PublishedRun> runs;
+  std::set<std::string> seen;
+  while (!reader.at_end()) {
+    // Before reading: a quoted field may end some lines below.
+    const int line = reader.line();
+    TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
+    if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line
+    TPSIM_TRY(PublishedRun run, run_of(fields, columns, line, file));
+    if (!seen.insert(run.id).second) {
+      return bad_input(fmt::format("a second row has the id '{}'", run.id),
+                       fmt::format("{}:{}", file, line));
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Result<std::vector<PublishedRun>> read_run_table(const std::filesystem::path& path) {
+  TPSIM_TRY(const std::string text, read_file(path, kMostBytes));
+  return parse_run_table(text, path.string());
+}
+
+}  // namespace tpsim

@@ -1,0 +1,85 @@
+// Words of bash: cut out of a script's text, and expanded as bash would.
+//
+// Expansion knows variables and arrays, ${X:-y} and its kin, arithmetic, and quotes. What a script
+// takes from outside (its arguments, the environment, other programs) is not known: it expands to
+// kUnset followed by its name, so that whoever reads the word can say what is missing.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace tpsim {
+
+inline constexpr char kUnset = '\x01';  // stands in no text that people write
+// "$MBS" where a value is unknown; nothing in a word that is known in full.
+std::optional<std::string> unset_name(std::string_view word);
+// Without the marks: "$MBS" and "runs/$NAME" as people wrote them.
+std::string without_marks(std::string_view word);
+
+enum class ShellTokenKind { kWord, kSeparator, kRedirect };
+struct ShellToken {
+  ShellTokenKind kind = ShellTokenKind::kWord;
+  // With its quotes; a separator is "\n", ";", "&&", "||", "|", "&", ";;", "(" or ")".
+  std::string text = {};
+  int line = 0;
+  bool is_array = false;                   // NAME=( ... ): text is "NAME=" or "NAME+="
+  std::vector<std::string> elements = {};  // of an array, with their quotes
+  // Of a redirection: where to, or the text of a here-document and whether it is expanded.
+  bool is_document = false;
+  bool is_expanded = true;
+};
+
+// An error names the line of an unclosed quote, array or here-document.
+Result<std::vector<ShellToken>> shell_tokens(std::string_view text, const std::string& file);
+
+class ShellVariables {
+ public:
+  void set(const std::string& name, std::vector<std::string> values);
+  void append(const std::string& name, const std::vector<std::string>& values, bool as_array);
+  void erase(const std::string& name);
+  // Null where nothing set it.
+  const std::vector<std::string>* find(const std::string& name) const;
+  // Of all that were set, in the order of their first setting; those that no word has used.
+  std::vector<std::string> unused() const;
+
+  // The fields that a word becomes; bytes beyond `kMostShellBytes` are cut.
+  std::vector<std::string> expanded(std::string_view word);
+  // As one text, as between double quotes.
+  std::string expanded_text(std::string_view word);
+  // Of a here-document, where quotes are plain characters.
+  std::string expanded_document(std::string_view text);
+  // "TP * PP + 1"; nothing where a name in it is unknown.
+  std::optional<long long> arithmetic(std::string_view text);
+
+ private:
+  struct Expansion;
+  void expand_dollar(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
+  void expand_braces(std::string_view inside, bool quoted, Expansion& out);
+  void put_variable(const std::string& name, bool quoted, Expansion& out);
+  void expand_quoted(std::string_view word, std::size_t& at, Expansion& out);
+  void expand_into(std::string_view word, bool quoted, Expansion& out);
+
+  struct Entry {
+    std::vector<std::string> values;
+    bool used = false;
+  };
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> order_;
+  int depth_ = 0;
+};
+
+inline constexpr std::size_t kMostShellBytes = std::size_t{1} << 20;
+
+// Tests of strings and numbers: [ ... ], [[ ... ]], test. The words with their quotes, "[" and "]"
+// included; nothing for what depends on more than variables: files, other programs.
+std::optional<bool> shell_condition(const std::vector<std::string>& all, ShellVariables& variables);
+// Of truths that may be unknown.
+std::optional<bool> shell_and(std::optional<bool> a, std::optional<bool> b);
+std::optional<bool> shell_or(std::optional<bool> a, std::optional<bool> b);
+
+}  // namespace tpsim

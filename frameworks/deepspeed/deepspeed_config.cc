@@ -1,0 +1,194 @@
+#include "frameworks/deepspeed/deepspeed_config.h"
+
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "core/json/json_document.h"
+#include "frameworks/launch/config_files.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kLargestBatch = 1 << 20;
+
+std::int64_t whole_at(const JsonValue& json, std::string_view key) {
+  const JsonValue* value = json.find(key);
+  const auto* whole = value == nullptr ? nullptr : value->as<std::int64_t>();
+  return whole == nullptr || *whole > kLargestBatch ? -1 : *whole;
+}
+
+bool is_auto(const JsonValue* value) {
+  const std::string* word = value == nullptr ? nullptr : value->as<std::string>();
+  return word != nullptr && *word == "auto";
+}
+
+bool enabled_at(const JsonValue& json, std::string_view key) {
+  const JsonValue* section = json.find(key);
+  const JsonValue* value = section == nullptr ? nullptr : section->find("enabled");
+  const bool* enabled = value == nullptr ? nullptr : value->as<bool>();
+  return enabled != nullptr && *enabled;
+}
+
+// What a plan is made of, and what it is not.
+constexpr std::string_view kConfigKeys =
+    "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps zero_optimization "
+    "bf16 fp16 gradient_clipping steps_per_print wall_clock_breakdown optimizer scheduler "
+    "zero_force_ds_cpu_optimizer tensorboard wandb csv_monitor comet flops_profiler comms_logger "
+    "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
+    "amp activation_checkpointing checkpoint load_universal_checkpoint "
+    "zero_allow_untested_optimizer aio autotuning disable_allgather seed comms_config "
+    "monitor_config";
+constexpr std::string_view kZeroKeys =
+    "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
+    "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
+    "elastic_checkpoint sub_group_size offload_optimizer stage3_max_live_parameters "
+    "stage3_max_reuse_distance stage3_param_persistence_threshold stage3_prefetch_bucket_size "
+    "stage3_param_persitence_threshold "  // as DeepSpeed's own examples have it
+    "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
+    "gather_16bit_weights_on_model_save "
+    // the same without their stage's name
+    "max_live_parameters max_reuse_distance param_persistence_threshold prefetch_bucket_size "
+    "model_persistence_threshold stage3_model_persistence_threshold legacy_stage1 "
+    "memory_efficient_linear use_multi_rank_bucket_allreduce ignore_unused_parameters cpu_offload "
+    "offload_param";
+
+Status check_keys(const JsonValue& json, std::string_view known, const std::string& file) {
+  const auto* members = json.as<JsonValue::Object>();
+  if (members == nullptr) return bad_input("is no JSON object", file);
+  for (const JsonMember& member : *members) {
+    if (matches_any(member.key, known)) continue;
+    return bad_input(fmt::format("unknown setting '{}'", member.key), file,
+                     meant(nearest(member.key, words_in(std::string(known))),
+                           "tpsim's plans know nothing that it could stand for"));
+  }
+  return Ok{};
+}
+
+// "none" is on the GPU; false where it goes elsewhere than to the host.
+struct OffloadTarget {
+  bool known = true;
+  bool to_host = false;
+};
+OffloadTarget offload_target(const JsonValue& zero, std::string_view key) {
+  const JsonValue* section = zero.find(key);
+  if (section == nullptr) return {};
+  const JsonValue* device = section->find("device");
+  const std::string* name = device == nullptr ? nullptr : device->as<std::string>();
+  if (name == nullptr) return {false, false};
+  return {*name == "cpu" || *name == "none", *name == "cpu"};
+}
+
+Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig& config) {
+  TPSIM_TRY_STATUS(check_keys(zero, kZeroKeys, path_of(file)));
+  config.stage = whole_at(zero, "stage");
+  const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
+  if (!optimizer.known) {
+    return bad_input("offload_optimizer goes to another device than cpu", path_of(file),
+                     "tpsim's plans offload to the host's memory");
+  }
+  config.offloads = optimizer.to_host;
+  const JsonValue* old = zero.find("cpu_offload");
+  if (old != nullptr && old->as<bool>() != nullptr) config.offloads |= *old->as<bool>();
+  const OffloadTarget weights = offload_target(zero, "offload_param");
+  if (!weights.known || weights.to_host) {
+    return bad_input("offload_param makes another plan of it", path_of(file),
+                     "tpsim's plans keep the weights on the GPU: offload the optimizer alone");
+  }
+  return Ok{};
+}
+
+const std::string* word_at(const JsonValue& json, std::string_view section, std::string_view key) {
+  const JsonValue* inner = json.find(section);
+  const JsonValue* value = inner == nullptr ? nullptr : inner->find(key);
+  return value == nullptr ? nullptr : value->as<std::string>();
+}
+
+Status check_optimizer(const JsonValue& json, const LaunchFile& file) {
+  const std::string* kind = word_at(json, "optimizer", "type");
+  if (kind == nullptr || matches_any(in_lower_case(*kind), "adam adamw")) return Ok{};
+  return bad_input(fmt::format("optimizer.type: {} makes another plan of it", *kind), path_of(file),
+                   kAdamState);
+}
+
+// What gradients add up in; nothing where the precision decides.
+Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFile& file) {
+  const std::string* word = word_at(json, "data_types", "grad_accum_dtype");
+  if (word == nullptr) return std::optional<DType>();
+  if (*word == "fp32") return std::optional(DType::kFloat32);
+  if (*word == "bf16") return std::optional(DType::kBFloat16);
+  if (*word == "fp16") return std::optional(DType::kFloat16);
+  return bad_input(fmt::format("data_types.grad_accum_dtype is '{}'", *word), path_of(file),
+                   "fp32, bf16 or fp16");
+}
+
+}  // namespace
+
+Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
+  TPSIM_TRY(const JsonValue json, parse_json(file.text, path_of(file)));
+  TPSIM_TRY_STATUS(check_keys(json, kConfigKeys, path_of(file)));
+  DeepSpeedConfig config;
+  config.train_batch = whole_at(json, "train_batch_size");
+  config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
+  config.accumulation = whole_at(json, "gradient_accumulation_steps");
+  TPSIM_TRY_STATUS(check_optimizer(json, file));
+  TPSIM_TRY(config.gradients, gradients_of(json, file));
+  if (const JsonValue* zero = json.find("zero_optimization")) {
+    TPSIM_TRY_STATUS(read_zero(*zero, file, config));
+  }
+  if (config.stage < 0 || config.stage > 3) {
+    return bad_input("the ZeRO stage is missing or not 0 to 3", path_of(file));
+  }
+  config.bf16 = enabled_at(json, "bf16");
+  config.fp16 = enabled_at(json, "fp16");
+  for (const char* key : {"bf16", "fp16"}) {
+    const JsonValue* section = json.find(key);
+    config.precision_is_auto |= section != nullptr && is_auto(section->find("enabled"));
+  }
+  for (const JsonMember& member : *json.as<JsonValue::Object>()) {
+    constexpr std::string_view kRead =
+        "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps "
+        "zero_optimization "
+        "bf16 fp16";
+    if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
+  }
+  return config;
+}
+
+Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {
+  const bool has_step = config.train_batch >= 1 || config.accumulation >= 1;
+  if (has_step && config.micro_batch >= 1) return Ok{};
+  return bad_input("batch sizes are missing or out of range", path_of(file),
+                   "train_micro_batch_size_per_gpu, and train_batch_size or "
+                   "gradient_accumulation_steps");
+}
+
+void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines,
+                 Plan& plan) {
+  in.drop("--deepspeed-config");
+  if (in.has("--zero-stage")) in.expect("--zero-stage", config.stage);
+  if (in.flag("--cpu-optimizer") != config.offloads) {
+    in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
+  }
+  plan.zero = static_cast<int>(config.stage);
+  if (config.gradients) plan.gradient_dtype = *config.gradients;
+  if (plan.dtype == DType::kBFloat16 && plan.zero == 0 && pipelines) plan.zero = 1;
+  plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  const std::int64_t accumulated = config.micro_batch * config.accumulation * plan.degrees.dp;
+  const std::int64_t whole = config.train_batch >= 1 ? config.train_batch : accumulated;
+  if (whole != plan.global_batch || config.micro_batch != plan.micro_batch) {
+    in.fail(
+        fmt::format("batch sizes of arguments and DeepSpeed's JSON differ: {} and {} in a step, "
+                    "{} and {} in a micro-batch",
+                    plan.global_batch, whole, plan.micro_batch, config.micro_batch));
+  }
+  if (config.accumulation >= 0 && whole != accumulated) {
+    in.fail("train_batch_size is not micro-batch x accumulation x data-parallel ranks");
+  }
+  if (config.bf16 != (plan.dtype == DType::kBFloat16) ||
+      config.fp16 != (plan.dtype == DType::kFloat16)) {
+    in.fail("precision of arguments and DeepSpeed's JSON differ");
+  }
+  if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,103 @@
+// Hugging Face's accelerate: its YAML of FSDP or of data parallelism alone, and what the training
+// script is told (the names of transformers' Trainer and TRL's scripts). Rules: accelerate's
+// utils/dataclasses.py and commands/launch.py; read back by trainer_config.cc.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kAccelerate;
+
+// Shards over a node, copies between nodes: a part of the software that the file can say.
+Result<std::string> strategy_of(const PlanFile& file) {
+  const auto group = file.parts.find(StackPart::kShardGroup);
+  const std::int64_t over = group == file.parts.end() ? kShardOverAll : group->second;
+  if (over == kShardOverAll) {
+    return std::string(file.plan.zero == 3 ? "FULL_SHARD" : "SHARD_GRAD_OP");
+  }
+  if (over == kShardOverNode && file.plan.zero == 3) return std::string("HYBRID_SHARD");
+  return cannot_express(kStack, "shards over this group of ranks",
+                        "FSDP shards over all ranks, or with ZeRO 3 over those of a node");
+}
+
+Result<std::string> fsdp_text(const PlanFile& file) {
+  if (file.plan.zero == 0) return std::string();
+  TPSIM_TRY(const std::string strategy, strategy_of(file));
+  return fmt::format(
+      "fsdp_config:\n"
+      "  fsdp_activation_checkpointing: {}\n"
+      "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+      "  fsdp_offload_params: false\n"
+      "  fsdp_sharding_strategy: {}\n"
+      "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
+      "  fsdp_use_orig_params: true\n",
+      file.plan.recompute == Recompute::kFull, strategy);
+}
+
+const char* mixed_precision(DType dtype) {
+  switch (dtype) {
+    case DType::kBFloat16: return "bf16";
+    case DType::kFloat16: return "fp16";
+    default: return "no";
+  }
+}
+
+}  // namespace
+
+Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
+  TPSIM_TRY(const std::string fsdp, fsdp_text(file));
+  // Machines find each other as torchrun's do; one machine needs nobody.
+  const bool several = size.nodes > 1;
+  const std::int64_t gpus = size.nodes * size.gpus_per_node;
+  const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "NO";
+  return fmt::format(
+      "compute_environment: LOCAL_MACHINE\n"
+      "distributed_type: {}\n"
+      "{}"
+      "machine_rank: 0\n"
+      "mixed_precision: {}\n"
+      "num_machines: {}\n"
+      "num_processes: {}\n"
+      "rdzv_backend: {}\n"
+      "same_network: {}\n",
+      kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus, several ? "c10d" : "static",
+      !several);
+}
+
+LaunchOptions accelerate_arguments(const PlanFile& file) {
+  const Plan& plan = file.plan;
+  LaunchOptions options;
+  options.add("--per_device_train_batch_size", plan.micro_batch);
+  options.add("--gradient_accumulation_steps", micro_batches(plan));
+  options.add("--max_length", file.model.seq);
+  if (plan.recompute == Recompute::kFull && plan.zero == 0) {
+    options.add("--gradient_checkpointing", "true");
+  }
+  options.add("--attn_implementation",
+              plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
+  return options;
+}
+
+Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
+                                       const ImportInputs& inputs) {
+  TPSIM_TRY(const LaunchFile yaml, file_named(files, kAccelerateYamlFile));
+  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(yaml));
+  const auto script = file_named(files, launch_file_names(kStack).front());
+  if (script.ok()) {
+    TPSIM_TRY(const LaunchCommand command, read_launch_command(*script, inputs.given));
+    for (const LaunchOption& option : command.options) {
+      settings.push_back(
+          {option.name.substr(std::min<std::size_t>(2, option.name.size())), option.value, 0});
+    }
+  }
+  return import_trainer(FlatReader(std::move(settings)), yaml, inputs);
+}
+
+}  // namespace tpsim

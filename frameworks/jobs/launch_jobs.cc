@@ -1,0 +1,241 @@
+// Jobs around the files of a stack: a script for Slurm, and a JobSet for Kubernetes, which Kueue
+// admits where its label names a queue. Read back too, as far as they are from here.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/base/text.h"
+#include "core/scenario/plan_json.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Files = std::vector<LaunchFile>;
+
+constexpr const char* kPlanFile = "plan.json";
+constexpr const char* kTrainer = "node";  // of the JobSet's one group of pods
+
+// A model is called as its file says: what Slurm or a shell would read otherwise becomes '-'.
+std::string job_name(std::string name) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  for (char& c : name) {
+    if (kPlain.find(c) == std::string_view::npos) c = '-';
+  }
+  return name.empty() ? "tpsim" : name;
+}
+
+// Kubernetes makes DNS labels of names: 63 characters, some of them for the pod's number.
+std::string label_of(std::string name) {
+  constexpr std::size_t kMost = 40;
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (!plain) c = '-';
+  }
+  if (name.size() > kMost) name.resize(kMost);
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  const bool letter = !name.empty() && name.front() >= 'a' && name.front() <= 'z';
+  return letter ? name : "job-" + name + (name.empty() ? "tpsim" : "");
+}
+
+struct NodeUse {
+  std::int64_t tasks = 1;
+  bool gpus = true;
+};
+
+std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse& use) {
+  const std::string gpus =
+      use.gpus ? fmt::format("#SBATCH --gres=gpu:{}\n", size.gpus_per_node) : "";
+  return fmt::format(
+      "#!/bin/bash\n"
+      "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
+      "{}#SBATCH --exclusive\n#SBATCH --output=%x-%j.out\n\nset -e\n",
+      job_name(file.model.name), size.nodes, use.tasks, gpus);
+}
+
+// What starts the ranks of a node: the program that people of the stack run.
+std::string start_text(LaunchStack own, const std::string& job) {
+  if (own == LaunchStack::kAccelerate) {
+    return fmt::format(
+        "accelerate launch --config_file {} \\\n"
+        "  --num_machines \"$NUM_NODES\" --num_processes \"$((NUM_NODES * GPUS_PER_NODE))\" \\\n"
+        "  --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 train.py \\\n"
+        "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
+        kAccelerateYamlFile);
+  }
+  const char* const program = own == LaunchStack::kTorchTitan ? "-m torchtitan.train"
+                              : own == LaunchStack::kNanotron ? "run_train.py"
+                              : own == LaunchStack::kNemo     ? "pretrain.py"
+                                                              : "pretrain_gpt.py";
+  return fmt::format(
+      "torchrun --nnodes \"$NUM_NODES\" \\\n"
+      "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id {} --rdzv_backend c10d \\\n"
+      "  --rdzv_endpoint \"$MASTER_ADDR:6000\" {} \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
+      job, program);
+}
+
+std::string indented(const std::string& text, std::size_t by) {
+  std::string out;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = cut_off(rest, "\n");
+    if (!line.empty()) out += std::string(by, ' ') + std::string(line);
+    out += '\n';
+  }
+  return out;
+}
+
+// The JobSet's pods are one for each node: JOB_COMPLETION_INDEX is a node's rank, and the first
+// pod's name is where all meet. Kueue looks at the label; without Kueue it means nothing.
+std::string jobset_text(const std::string& name, const LaunchSize& size, const std::string& script,
+                        bool has_files) {
+  std::string text = fmt::format(
+      "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+      "kind: JobSet\n"
+      "metadata:\n"
+      "  name: {0}\n"
+      "  labels:\n"
+      "    kueue.x-k8s.io/queue-name: user-queue\n"
+      "spec:\n"
+      "  failurePolicy:\n"
+      "    maxRestarts: 10\n"
+      "  replicatedJobs:\n"
+      "    - name: {1}\n"
+      "      replicas: 1\n"
+      "      template:\n"
+      "        spec:\n"
+      "          backoffLimit: 0\n"
+      "          completionMode: Indexed\n"
+      "          completions: {2}\n"
+      "          parallelism: {2}\n"
+      "          template:\n"
+      "            spec:\n"
+      "              restartPolicy: Never\n"
+      "              containers:\n"
+      "                - name: trainer\n"
+      "                  image: your-image:tag\n"
+      "                  command: [bash, -c]\n"
+      "                  args:\n"
+      "                    - |\n",
+      name, kTrainer, size.nodes);
+  text += indented(script, 22);
+  text += fmt::format(
+      "                  resources:\n"
+      "                    limits:\n"
+      "                      nvidia.com/gpu: {}\n"
+      "                  volumeMounts:\n"
+      "                    - name: shared-memory\n"
+      "                      mountPath: /dev/shm\n",
+      size.gpus_per_node);
+  if (has_files) {
+    text += "                    - name: launch\n                      mountPath: /launch\n";
+  }
+  text +=
+      "              volumes:\n"
+      "                - name: shared-memory\n"
+      "                  emptyDir:\n"
+      "                    medium: Memory\n";
+  if (has_files) {
+    text += fmt::format(
+        "                - name: launch\n"
+        "                  configMap:\n"
+        "                    name: {}\n",
+        name);
+  }
+  return text;
+}
+
+// Texts below "key: |", or "- |", by their key.
+std::vector<LaunchFile> block_texts(std::string_view yaml) {
+  std::vector<LaunchFile> blocks;
+  std::size_t above = 0;  // indentation of the open block's key
+  std::size_t own = 0;    // and of its text
+  bool open = false;
+  while (!yaml.empty()) {
+    const std::string_view line = cut_off(yaml, "\n");
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    if (open && (line.empty() || indent > above)) {
+      if (blocks.back().text.empty()) own = indent;
+      blocks.back().text += std::string(line.substr(std::min(own, line.size()))) + "\n";
+      continue;
+    }
+    open = line.ends_with("|");
+    if (!open) continue;
+    above = indent;
+    const std::string_view key = line.substr(indent);
+    blocks.push_back({std::string(key.substr(0, key.find(':'))), ""});
+  }
+  return blocks;
+}
+
+}  // namespace
+
+bool is_version_of(const std::string& stack, std::string_view family) {
+  const std::string name = std::filesystem::path(stack).filename().string();
+  return name.starts_with(family) &&
+         (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
+}
+
+// tpsim's own ranks: NCCL's find each other through Slurm, those on cores through MPI.
+Files reference_job(const PlanFile& file, const LaunchSize& size) {
+  const bool on_cores = is_version_of(file.stack, "reference-cpu");
+  const char* const command = on_cores ? "srun --mpi=pmix --cpu-bind=cores tpsim run plan.json\n"
+                                       : "srun tpsim run plan.json --device cuda\n";
+  return {{kSlurmFile,
+           job_head(file, size, {.tasks = size.gpus_per_node, .gpus = !on_cores}) + command},
+          {kPlanFile, to_json(file)}};
+}
+
+// One task on each node starts its ranks with torchrun, as BLOOM was started.
+Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
+  const std::string start = start_text(own, "\"$SLURM_JOB_ID\"");
+  files.front() = {
+      kSlurmFile, job_head(file, size, {}) + without_shell_line(files.front().text) +
+                      "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+                      "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm "
+                      "--data-path ...\n"
+                      "srun --wait=60 --kill-on-bad-exit=1 " +
+                      start};
+  return files;
+}
+
+Files kubernetes_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
+                     const Files& files) {
+  const std::string name = label_of(file.model.name);
+  const bool has_files = files.size() > 1;
+  std::string script = "set -e\n" + without_shell_line(files.front().text);
+  if (has_files) script += "cp /launch/* .\n";
+  script += fmt::format("MASTER_ADDR={0}-{1}-0-0.{0}\n", name, kTrainer);
+  script += "# Data, tokenizer, optimizer and checkpoints are yours.\n" + start_text(own, name);
+  Files out = {{kJobSetFile, jobset_text(name, size, script, has_files)}};
+  if (!has_files) return out;
+  std::string map =
+      fmt::format("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {}\ndata:\n", name);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    map += fmt::format("  {}: |\n{}", files[i].name, indented(files[i].text, 4));
+  }
+  out.push_back({kConfigMapFile, map});
+  return out;
+}
+
+Result<Files> files_of_kubernetes(const Files& files) {
+  TPSIM_TRY(const LaunchFile jobset, file_named(files, kJobSetFile));
+  Files out;
+  for (LaunchFile& block : block_texts(jobset.text)) {
+    if (block.name.starts_with("-")) {
+      out.push_back({kSlurmFile, std::move(block.text), path_of(jobset)});
+    }
+  }
+  if (out.size() != 1) {
+    return bad_input("holds no one script of a container", path_of(jobset),
+                     "JobSets that tpsim export wrote are read");
+  }
+  const auto map = file_named(files, kConfigMapFile);
+  if (!map.ok()) return out;
+  for (LaunchFile& block : block_texts(map->text)) out.push_back(std::move(block));
+  return out;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,75 @@
+// Configuration files of training programs that have no launch script: torchtitan's TOML,
+// nanotron's YAML, Megatron's and NeMo's YAML of arguments, and what Hugging Face's Trainer is told
+// by accelerate, by its own arguments, by axolotl and by DeepSpeed's JSON; and recipes in Python.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "formats/settings_text.h"
+#include "frameworks/launch/launch_files.h"
+
+namespace tpsim {
+
+enum class ConfigFormat { kTorchTitan, kNanotron, kMegatron, kNemo, kTrainer };
+
+// By the keys that only one of them has.
+std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings);
+
+// Of the format that the file's keys tell. What changes no plan is set aside by name; an unknown
+// setting is an error, and so is one that makes a plan which tpsim cannot express.
+Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
+
+// Of settings that are known already: a command line's, say.
+Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file, const ImportInputs& inputs);
+
+// Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" are "model.x" today.
+std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings);
+
+// Whether settings of Megatron's say which model it is, layer by layer.
+bool states_model(const std::vector<FlatSetting>& settings);
+
+// A recipe of NeMo 2 or Megatron-Bridge, in Python.
+Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
+
+// The pieces of it.
+Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
+                                          const ImportInputs& inputs);
+Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
+                                     const ImportInputs& inputs);
+Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
+                                    const ImportInputs& inputs);
+// Why another optimizer is refused.
+inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
+
+// What a file leaves open and an option of the import says. All of it is asked for at once.
+struct OpenQuestion {
+  std::string what;
+  std::string answer;  // "--gpus N"
+};
+inline constexpr const char* kModelAnswer = "--model NAME or its config.json";
+inline const OpenQuestion kHowManyGpus = {"the file does not say on how many GPUs it runs",
+                                          "--gpus N"};
+class OpenQuestions {
+ public:
+  void ask(OpenQuestion question) { all_.push_back(std::move(question)); }
+  Status status() const;
+
+ private:
+  std::vector<OpenQuestion> all_;
+};
+
+// What is left in `in` is set aside, refused, or unknown.
+struct LeftOver {
+  std::string_view patterns;       // keys, or beginnings of keys that end in '*', between spaces
+  const char* why = nullptr;       // null: no part of a plan
+  std::string_view harmless = {};  // values that it may have all the same
+};
+bool is_harmless(const LeftOver& row, std::string_view value);
+// An error for the first setting that makes another plan, before anything else is asked for.
+Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows);
+Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
+                   std::vector<std::string>& outside);
+
+}  // namespace tpsim

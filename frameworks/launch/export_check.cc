@@ -1,0 +1,171 @@
+#include "frameworks/launch/export_check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/json/json_document.h"
+#include "core/model/model_json.h"
+#include "core/scenario/catalogue.h"
+#include "sim/step/simulate.h"
+
+namespace tpsim {
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+void add_fields(const std::string& key, const JsonValue& value, Fields& out) {
+  if (const auto* object = value.as<JsonValue::Object>()) {
+    for (const JsonMember& member : *object) add_fields(key + "." + member.key, member.value, out);
+  } else if (const auto* text = value.as<std::string>()) {
+    out[key] = *text;
+  } else {
+    out[key] = std::string(trimmed(to_text(value)));
+  }
+}
+
+// The fields of a model by key, without name, source and notes.
+Fields fields_of(const ModelSpec& model) {
+  ModelSpec plain = model;
+  plain.name = plain.source = "";
+  plain.notes.clear();
+  plain.usual = {};
+  Fields fields;
+  const Result<JsonValue> json = parse_json(to_json(plain), "model");
+  if (json.ok()) add_fields("model", *json, fields);
+  return fields;
+}
+
+// The model without the sequence, dropout and expert capacity that a run chooses.
+ModelSpec without_run_choices(ModelSpec model) {
+  model.seq = 1;
+  model.attention_dropout = model.hidden_dropout = 0;
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  return model;
+}
+
+// The model that a later import gets by its name: the catalogue's, with its own sequence, dropout
+// and capacity. A model that the catalogue does not have is taken as the plan holds it.
+ModelSpec model_by_name(const ModelSpec& model) {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok()) return model;
+  Result<ModelSpec> named = catalogue->load_model(model.name);
+  const bool is_same =
+      named.ok() && fields_of(without_run_choices(*named)) == fields_of(without_run_choices(model));
+  return is_same ? *std::move(named) : model;
+}
+
+void compare(const Fields& from, const Fields& to, std::vector<LostSetting>& lost) {
+  Fields all = from;
+  all.insert(to.begin(), to.end());
+  const auto value_in = [](const Fields& fields, const std::string& key) {
+    const auto found = fields.find(key);
+    return found == fields.end() ? std::string("-") : found->second;
+  };
+  for (const auto& [key, unused] : all) {
+    std::string before = value_in(from, key), after = value_in(to, key);
+    if (before != after) lost.push_back({key, std::move(before), std::move(after)});
+  }
+}
+
+void compare(const Plan& from, const Plan& to, std::vector<LostSetting>& lost) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for != nullptr) continue;  // stands behind another's value
+    std::string before = text_of(from, row.setting), after = text_of(to, row.setting);
+    if (before == after) continue;
+    lost.push_back({std::string(row.key), std::move(before), std::move(after)});
+  }
+}
+
+void compare(const StackSpec& from, const StackSpec& to, std::vector<LostSetting>& lost) {
+  for (const PartRow& row : part_rows()) {
+    const std::int64_t before = row.get(from), after = row.get(to);
+    if (before == after) continue;
+    lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after)});
+  }
+}
+
+// The software of the plan that came back: the stack's own parts but for those that the files
+// state.
+StackSpec stack_back(StackSpec stack, const StackSpec& own, const PartValues& exported,
+                     const PartValues& stated) {
+  for (const auto& [part, unused] : exported) row_of(part).set(stack, row_of(part).get(own));
+  return with_parts(std::move(stack), stated);
+}
+
+Result<ImportedPlan> read_back(LaunchStack stack, const PlanFile& file,
+                               const std::vector<LaunchFile>& files) {
+  return import_plan(stack, files, model_by_name(file.model));
+}
+
+std::string change_text(const ExportLoss& loss) {
+  return fmt::format("step {:.4g} -> {:.4g} s ({:+.1f} %), memory {} -> {} GiB ({:+.1f} %)",
+                     loss.step.value(), loss.step_back.value(), loss.step_change() * 100,
+                     gib_text(loss.memory), gib_text(loss.memory_back), loss.memory_change() * 100);
+}
+
+}  // namespace
+
+Status check_loss(LaunchStack stack, const ExportLoss& loss) {
+  constexpr const char* kHint = "--allow-loss writes them all the same";
+  if (!loss.refusal.empty()) {
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("tpsim import refuses the files for {}: {}", name_of(stack), loss.refusal), "",
+        kHint};
+  }
+  const bool is_kept = std::abs(loss.step_change()) <= kToleratedLoss &&
+                       std::abs(loss.memory_change()) <= kToleratedLoss;
+  if (is_kept) return Ok{};
+  return Error{
+      ErrorKind::kDoesNotFit,
+      fmt::format("the files for {} give another plan: {}", name_of(stack), change_text(loss)), "",
+      kHint};
+}
+
+std::string loss_text(const ExportLoss& loss) {
+  if (loss.lost.empty()) return "";
+  std::string text;
+  for (const LostSetting& one : loss.lost) {
+    text += fmt::format("  {}: {} -> {}\n", one.key, one.from, one.to);
+  }
+  return text + "  " + change_text(loss) + "\n";
+}
+
+Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
+                                     const Scenario& scenario, const StackSpec& own) {
+  CheckedExport checked;
+  TPSIM_TRY(checked.files, export_plan(stack, file, host_size(scenario.cluster), own));
+  Scenario exported = scenario;
+  exported.stack = without_limits(std::move(exported.stack));
+  checked.run.plan = file.plan;
+  TPSIM_TRY(checked.run.predicted, simulate(exported, file.plan));
+  ExportLoss& loss = checked.loss;
+  loss.step = checked.run.predicted.step;
+  loss.memory = checked.run.predicted.peak;
+  const Result<ImportedPlan> back = read_back(stack, file, checked.files);
+  if (!back.ok()) {
+    loss.refusal = to_string(back.error());
+    return checked;
+  }
+  Scenario returned = exported;
+  returned.model = back->model;
+  returned.stack = stack_back(exported.stack, own, file.parts, back->parts);
+  compare(file.plan, back->plan, loss.lost);
+  compare(exported.stack, returned.stack, loss.lost);
+  compare(fields_of(file.model), fields_of(back->model), loss.lost);
+  const Result<Prediction> predicted = simulate(returned, back->plan);
+  if (!predicted.ok()) {
+    loss.refusal = to_string(predicted.error());
+    return checked;
+  }
+  loss.step_back = predicted->step;
+  loss.memory_back = predicted->peak;
+  return checked;
+}
+
+}  // namespace tpsim

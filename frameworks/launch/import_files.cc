@@ -1,0 +1,326 @@
+// Launch files read back, whoever wrote them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/scenario/plan_json.h"
+#include "formats/settings_text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Files = std::vector<LaunchFile>;
+
+// Options that went before fused attention was Megatron's default.
+bool speaks_as_of_2021(const LaunchCommand& command) {
+  return has_any_option(command.options,
+                        {"--data-impl", "--checkpoint-activations", "--DDP-impl",
+                         "--activations-checkpoint-method", "--model-parallel-size"});
+}
+
+// Megatron of the first years has one core of layers, and no name for it.
+std::string stack_of_megatron(const LaunchCommand& command) {
+  const bool core = has_any_option(command.options, {"--use-mcore-models", "--spec",
+                                                     "--transformer-impl", "--attention-backend"});
+  return core ? "megatron-core" : "megatron-lm";
+}
+
+// BigScience's fork, without its engine too, calls positions by other words.
+void use_megatrons_positions(std::vector<LaunchOption>& options) {
+  LaunchOption* const kind = find_option(options, "--position-embedding-type");
+  if (kind == nullptr) return;
+  if (kind->value == "absolute") kind->value = "learned_absolute";
+  if (kind->value == "rotary") kind->value = "rope";
+}
+
+// Of positions that nothing turns these say nothing.
+void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
+  const LaunchOption* kind = find_option(command.options, "--position-embedding-type");
+  const bool turns = kind != nullptr && kind->value != "learned_absolute" && kind->value != "none";
+  if (turns) return;
+  for (const char* name : {"--rotary-base", "--rotary-percent"}) {
+    if (!has_option(command.options, name)) continue;
+    drop_option(command.options, name);
+    outside.emplace_back(name);
+  }
+}
+
+// In plans of a model without a vocabulary the least one stands for it.
+ModelSpec with_vocab(const ImportedPlan& result) {
+  ModelSpec model = result.model;
+  if (!result.has_vocab) model.vocab = 1;
+  return model;
+}
+
+// The model of `command`: the named one with what a run chooses, or the one that it describes.
+Status settle_model(LaunchCommand& command, const ImportInputs& inputs, ImportedPlan& result) {
+  if (inputs.model) {
+    result.model = *inputs.model;
+    take_run_choices(command.options, inputs.keeps_seq, result.model);
+  } else {
+    TPSIM_TRY(StatedModel stated, model_of_megatron(command.options));
+    result.model = std::move(stated.model);
+    result.has_vocab = stated.has_vocab;
+    TPSIM_TRY_STATUS(validate(with_vocab(result)));
+  }
+  leave_out_flash_dropout(command.options, result);
+  // A log prints what models lack, too.
+  if (command.is_log && inputs.model) return Ok{};
+  return take_rare_shapes(result.model, command.options);
+}
+
+}  // namespace
+
+Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs) {
+  if (inputs.gpus > 0) return LaunchSize{1, inputs.gpus};
+  if (command.size.nodes > 0) return command.size;
+  if (command.is_whole) return bad_input(command.size_unknown, "", "add --gpus N");
+  return bad_input(
+      command.size_unknown, "",
+      "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE");
+}
+
+void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
+  plan.model.attention_dropout = 0;
+  drop_option(options, "--attention-dropout");
+  options.push_back({"--attention-dropout", "0"});
+  plan.notes.emplace_back(kNoFlashDropout);
+}
+
+void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
+  if (command.blocks_launches) plan.parts[StackPart::kBlockingLaunches] = 1;
+  if (!command.expandable_segments) return;
+  plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
+}
+
+PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read) {
+  PartValues parts = overlap_parts(options, read.plan);
+  parts.merge(context_parts(options, read.plan));
+  parts.merge(dispatch_parts(options, read.model));
+  const bool plain_softmax = has_option(options, "--no-masked-softmax-fusion");
+  if (plain_softmax && read.plan.attention == AttentionKind::kUnfused) {
+    parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
+  }
+  return parts;
+}
+
+Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs) {
+  ImportedPlan result;
+  const bool is_early = speaks_as_of_2021(command);
+  use_todays_names(command);
+  use_megatrons_positions(command.options);
+  result.stack = stack_of_megatron(command);
+  if (is_early && !has_any_option(command.options, {"--use-flash-attn", "--attention-backend",
+                                                    "--transformer-impl"})) {
+    command.options.push_back({"--transformer-impl", "local"});
+  }
+  TPSIM_TRY_STATUS(settle_model(command, inputs, result));
+  const std::vector<LaunchOption> all = command.options;
+  TPSIM_TRY_STATUS(take_moments(command.options, result.parts));
+  if (command.is_log) {
+    TPSIM_TRY_STATUS(refuse_logged(command.options));
+  } else {
+    TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronLm, command.options));
+  }
+  take_unused_rotary(command, result.outside);
+  result.parts.merge(take_parts(command.options));
+  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
+  const ShellOptions shell{size, command.options, command.is_log};
+  std::vector<std::string> left;
+  TPSIM_TRY(result.plan,
+            plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result), &left));
+  if (command.is_whole) result.outside.insert(result.outside.end(), left.begin(), left.end());
+  result.parts.merge(parts_of_megatron(all, result));
+  if (const auto modules = recomputed_modules(all, result.plan)) {
+    result.parts[StackPart::kRecomputeModules] = *modules;
+  }
+  add_environment(command, result);
+  return result;
+}
+
+namespace {
+
+Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const ImportInputs& inputs) {
+  if (!inputs.model) {
+    return bad_input("which model? torchtitan's options name a flavour alone", "",
+                     "add --model NAME or its config.json");
+  }
+  ImportedPlan result;
+  result.stack = "torchtitan";
+  result.model = *inputs.model;
+  take_titan_choices(command.options, inputs.keeps_seq, result.model);
+  result.parts = take_torchtitan_parts(command.options);
+  TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
+  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
+  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model, result.parts));
+  add_environment(command, result);
+  return result;
+}
+
+// "vocab-size" of --set: no variable of a shell has such a name. "null" leaves an option out.
+void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
+  for (const auto& [name, value] : inputs.given) {
+    const bool leaves_out = value == "null";
+    if (name.find('-') == std::string::npos && !leaves_out) continue;
+    const std::string option = name.starts_with("--") ? name : "--" + name;
+    drop_option(command.options, option);
+    if (leaves_out) continue;
+    command.options.push_back({option, value});
+  }
+}
+
+// DeepSpeed's JSON lies beside the script, is named by it, or is written by it.
+Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
+                             const ImportInputs& inputs) {
+  std::string name(kDeepSpeedConfigFile);
+  for (const LaunchOption& option : command.options) {
+    if (option.name == "--deepspeed-config") name = without_marks(option.value);
+  }
+  const auto written = command.files.find(name);
+  if (written != command.files.end()) return LaunchFile{name, written->second};
+  auto beside = file_named(files, name);
+  if (beside.ok() || !inputs.open) return beside;
+  auto text = inputs.open(name);
+  if (text.ok()) return LaunchFile{name, *std::move(text)};
+  return bad_input(fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
+                   "run what writes it first, or put one of that name beside the script");
+}
+
+Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
+                                      const ImportInputs& inputs) {
+  ImportedPlan result;
+  const bool norm_by_name = has_option(command.options, "--layernorm-epsilon");
+  use_todays_names(command);
+  TPSIM_TRY(LaunchFile config, config_of(command, files, inputs));
+  TPSIM_TRY_STATUS(settle_model(command, inputs, result));
+  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
+  const bool is_forked_anew = speaks_megatron_core(command.options);
+  result.stack = is_forked_anew ? "megatron-deepspeed" : "megatron-deepspeed-bloom";
+  if (!is_forked_anew) {
+    for (LaunchOption& option : command.options) {
+      if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
+    }
+    if (inputs.given.contains("vocab-size")) {  // that fork has none: it was said from outside
+      drop_option(command.options, "--vocab-size");
+    }
+  }
+  result.parts = take_deepspeed_parts(command.options);
+  TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronDeepSpeed, command.options));
+  const ShellOptions shell{size, command.options};
+  const ModelSpec model = with_vocab(result);
+  if (is_forked_anew) {
+    TPSIM_TRY(result.plan, plan_of_forked_deepspeed(shell, config, model));
+  } else {
+    TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model));
+  }
+  if (result.plan.attention == AttentionKind::kFlash) {  // has no softmax of its own
+    result.parts.erase(StackPart::kAttentionKernel);
+  }
+  add_environment(command, result);
+  return result;
+}
+
+Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
+                                    const ImportInputs& inputs) {
+  TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs.given));
+  add_given_options(inputs, command);
+  if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
+  if (!inputs.more.empty()) {
+    return bad_input("stands beside a script that takes no configuration",
+                     path_of(inputs.more.front()), "configurations are read beside each other");
+  }
+  if (stack == LaunchStack::kMegatronDeepSpeed) {
+    return import_deepspeed(std::move(command), files, inputs);
+  }
+  if (stack == LaunchStack::kMegatronLm) return import_megatron(std::move(command), inputs);
+  return import_torchtitan_command(std::move(command), inputs);
+}
+
+// Whose arguments a job script holds, by the files beside it, else by its own words.
+LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
+  if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
+  if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
+  if (file_named(files, kNanotronYamlFile).ok()) return LaunchStack::kNanotron;
+  if (file_named(files, kAccelerateYamlFile).ok()) return LaunchStack::kAccelerate;
+  return stack_of_text(job.text);
+}
+
+Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs) {
+  const auto plan_file = file_named(files, "plan.json");
+  if (plan_file.ok()) {
+    TPSIM_TRY(const PlanFile plan, parse_plan(plan_file->text, path_of(*plan_file)));
+    ImportedPlan result;
+    result.model = plan.model;
+    result.plan = plan.plan;
+    result.parts = plan.parts;
+    result.stack = plan.stack;
+    return result;
+  }
+  TPSIM_TRY(const LaunchFile job,
+            file_named(files, launch_file_names(LaunchStack::kSlurm).front()));
+  const LaunchStack own = stack_of_job(job, files);
+  Files as_own = files;
+  for (LaunchFile& file : as_own) {
+    if (file.name != kSlurmFile) continue;
+    file.path = path_of(file);
+    file.name = launch_file_names(own).front();
+  }
+  return located(job, import_plan(own, as_own, inputs));
+}
+
+// Of programs whose plan is in their YAML the script says only what surrounds them.
+ImportedPlan with_environment(LaunchStack stack, const Files& files, const ImportInputs& inputs,
+                              ImportedPlan plan) {
+  const auto script = file_named(files, launch_file_names(stack).front());
+  if (!script.ok()) return plan;
+  const auto command = read_launch_command(*script, inputs.given);
+  if (command.ok()) add_environment(*command, plan);
+  return plan;
+}
+
+}  // namespace
+
+LaunchStack stack_of_text(std::string_view text) {
+  const auto holds = [&](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  };
+  if (has_arguments_block(text)) return LaunchStack::kMegatronLm;
+  if (holds("--deepspeed")) return LaunchStack::kMegatronDeepSpeed;
+  if (holds("--parallelism.") || holds("--training.")) return LaunchStack::kTorchTitan;
+  return LaunchStack::kMegatronLm;
+}
+
+Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
+                                 const ImportInputs& inputs) {
+  if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);
+  if (stack == LaunchStack::kAccelerate) {
+    TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
+    return with_environment(stack, files, inputs, std::move(plan));
+  }
+  if (stack == LaunchStack::kNanotron) {
+    TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
+    TPSIM_TRY(ImportedPlan plan, import_config(yaml, inputs));
+    return with_environment(stack, files, inputs, std::move(plan));
+  }
+  if (stack == LaunchStack::kSlurm) return import_slurm(files, inputs);
+  if (stack == LaunchStack::kKubernetes) {
+    TPSIM_TRY(const Files job, files_of_kubernetes(files));
+    return import_slurm(job, inputs);
+  }
+  TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
+  return located(file, import_command(stack, file, files, inputs));
+}
+
+Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files, const ModelSpec& model) {
+  ImportInputs inputs;
+  inputs.model = model;
+  return import_plan(stack, files, inputs);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,366 @@
+#include "frameworks/launch/launch_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "formats/shell_script.h"
+
+namespace tpsim {
+namespace {
+
+bool is_option(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
+
+// "pretrain_gpt.py", also as the module of python -m and torchrun -m.
+bool is_program(std::string_view word) { return word.ends_with(".py"); }
+
+// Options of the launcher stand before the program, those of the training behind it.
+struct Split {
+  std::vector<std::string> launcher;
+  std::vector<std::string> training;
+  std::string program;
+};
+
+Split split(const std::vector<std::string>& words) {
+  Split parts;
+  bool behind = is_option(words.front());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    // A quoted "--fp8-format hybrid" is meant as two words.
+    const std::string& word = words[i];
+    const std::size_t blank = is_option(word) ? word.find(' ') : std::string::npos;
+    if (behind && blank != std::string::npos) {
+      parts.training.push_back(word.substr(0, blank));
+      parts.training.emplace_back(trimmed(std::string_view(word).substr(blank)));
+      continue;
+    }
+    if (behind) {
+      parts.training.push_back(word);
+      continue;
+    }
+    const bool module = word == "-m" && i + 1 < words.size() &&
+                        !words[i + 1].starts_with("torch.distributed") &&
+                        !words[i + 1].starts_with("accelerate.") && words[i + 1] != "torchrun";
+    if (module || is_program(word)) {
+      parts.program = module ? words[++i] : word;
+      behind = true;
+    } else {
+      parts.launcher.push_back(word);
+    }
+  }
+  return parts;
+}
+
+// "--x=y", "--x y z": all words up to the next option are the value, negative numbers too.
+std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
+  std::vector<LaunchOption> options;
+  for (const std::string& word : words) {
+    if (is_option(word)) {
+      const std::size_t equals = word.find('=');
+      LaunchOption option{word.substr(0, equals), ""};
+      if (equals != std::string::npos) option.value = word.substr(equals + 1);
+      drop_option(options, option.name);
+      options.push_back(std::move(option));
+    } else if (!options.empty() && !word.empty()) {
+      std::string& value = options.back().value;
+      value += (value.empty() ? "" : " ") + word;
+    }
+  }
+  // Quotes inside of a text that is cut at blanks stay in the words; they were meant as quotes.
+  for (LaunchOption& option : options) {
+    std::string& value = option.value;
+    const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
+                        value.back() == value.front();
+    if (quoted) value = value.substr(1, value.size() - 2);
+  }
+  return options;
+}
+
+bool is_config(std::string_view word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+// What accelerate and the program itself are configured by; what is told twice, by the program.
+std::vector<std::string> configs_of(const Split& parts) {
+  std::vector<std::string> configs;
+  for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {
+    const std::string& word = parts.launcher[i];
+    if (word == "--config_file" || word == "--config-file")
+      configs.push_back(parts.launcher[i + 1]);
+  }
+  for (const std::string& word : parts.launcher) {
+    if (word.starts_with("--config_file=")) configs.push_back(word.substr(word.find('=') + 1));
+  }
+  for (std::size_t i = 0; i < parts.training.size(); ++i) {
+    const std::string& word = parts.training[i];
+    const bool leads = i == 0 && is_config(word);
+    const bool is_named = i > 0 && parts.training[i - 1] == "--config" && is_config(word);
+    if (leads || is_named) configs.push_back(word);
+    if (word.starts_with("--config=") && is_config(word)) configs.push_back(word.substr(9));
+  }
+  return configs;
+}
+
+std::size_t option_count(const ShellCommand& command) {
+  return static_cast<std::size_t>(
+      std::count_if(command.words.begin(), command.words.end(), is_option));
+}
+
+bool starts_training(const ShellCommand& command) {
+  if (command.words.empty() || command.words.front() == "echo") return false;
+  if (is_option(command.words.front())) return true;
+  return !split(command.words).program.empty();
+}
+
+// The training command with most options; of equals the first. Null where there is none.
+const ShellCommand* training_command(const ShellScript& script) {
+  const ShellCommand* best = nullptr;
+  for (const ShellCommand& command : script.commands) {
+    if (!starts_training(command)) continue;
+    if (best == nullptr || option_count(command) > option_count(*best)) best = &command;
+  }
+  if (best == nullptr) return best;
+  const bool says = option_count(*best) > 0 || !configs_of(split(best->words)).empty();
+  return says ? best : nullptr;
+}
+
+// A file that another one sources: every array and text of options that no other holds.
+std::vector<std::string> sourced_words(const ShellScript& script) {
+  std::vector<std::string> words;
+  for (const std::string& name : script.variables.unused()) {
+    const std::vector<std::string>& values = *script.variables.find(name);
+    ShellVariables plain;
+    plain.set("x", {});
+    std::vector<std::string> own;
+    for (const std::string& value : values) {
+      if (values.size() > 1 || value.find("--") == std::string::npos) {
+        own.push_back(value);
+        continue;
+      }
+      plain.set("x", {value});
+      for (std::string& field : plain.expanded("$x")) own.push_back(std::move(field));
+    }
+    if (own.empty() || !is_option(own.front())) continue;
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  return words;
+}
+
+// The first of these launcher options or variables that the script has.
+struct Count {
+  std::int64_t value = 0;
+  std::string unknown;
+};
+bool take_count(std::string_view name, std::string_view text, Count& count) {
+  const std::string_view last = trimmed(text.substr(
+      text.find(':') == std::string_view::npos ? 0 : text.rfind(':') + 1));  // elastic "2:4"
+  const auto number = parse_number<std::int64_t>(last);
+  if (number && *number >= 1 && *number <= 1 << 20) {
+    count = {*number, ""};
+    return true;
+  }
+  const auto unset = unset_name(text);
+  if (unset && count.unknown.empty()) {
+    count.unknown = unset->empty()
+                        ? fmt::format("{} is what a program prints", name)
+                        : fmt::format("{} is {}, which the script does not set", name, *unset);
+  }
+  return false;
+}
+
+Count count_of(const std::vector<std::string>& launcher, const ShellScript& script,
+               std::initializer_list<const char*> options,
+               std::initializer_list<const char*> variables,
+               std::initializer_list<const char*> batch) {
+  Count count;
+  for (const char* name : options) {
+    for (std::size_t i = 0; i < launcher.size(); ++i) {
+      const std::string_view word = launcher[i];
+      const bool joined = word.starts_with(std::string(name) + "=");
+      if (!joined && (word != name || i + 1 >= launcher.size())) continue;
+      const std::string_view value =
+          joined ? word.substr(word.find('=') + 1) : std::string_view(launcher[i + 1]);
+      if (take_count(name, value, count)) return count;
+    }
+  }
+  for (const char* name : variables) {
+    const std::vector<std::string>* values = script.variables.find(name);
+    if (values != nullptr && !values->empty() && take_count(name, values->front(), count)) {
+      return count;
+    }
+  }
+  for (const char* name : batch) {
+    const auto found = script.batch.find(name);
+    if (found != script.batch.end() && take_count(name, found->second, count)) return count;
+  }
+  return count;
+}
+
+// "worker-0:0,1,2,3@worker-1": the GPUs that DeepSpeed's launcher is told to take; 0 where a node
+// is taken whole.
+std::int64_t included_gpus(const std::vector<std::string>& launcher) {
+  for (std::size_t i = 0; i + 1 < launcher.size(); ++i) {
+    if (launcher[i] != "--include" && launcher[i] != "-i") continue;
+    std::int64_t gpus = 0;
+    std::string_view rest = launcher[i + 1];
+    while (!rest.empty()) {
+      const std::string_view node = cut_off(rest, "@");
+      const std::size_t colon = node.find(':');
+      if (colon == std::string_view::npos) return 0;
+      gpus += 1 + std::count(node.begin() + static_cast<std::ptrdiff_t>(colon), node.end(), ',');
+    }
+    return gpus;
+  }
+  return 0;
+}
+
+void read_size(const std::vector<std::string>& launcher, const ShellScript& script,
+               LaunchCommand& command) {
+  Count nodes =
+      count_of(launcher, script, {"--nnodes", "--num_nodes", "--num_machines", "--nodes", "-N"},
+               {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES"}, {"nodes", "N"});
+  Count gpus = count_of(launcher, script,
+                        {"--nproc_per_node", "--nproc-per-node", "--num_gpus", "--gpus-per-node",
+                         "--ntasks-per-node"},
+                        {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE",
+                         "NPUS_PER_NODE", "NGPU", "NGPUS"},
+                        {"gpus-per-node", "gres", "ntasks-per-node"});
+  const Count all = count_of(launcher, script, {"--num_processes"}, {"WORLD_SIZE"}, {});
+  if (gpus.value > 0 && nodes.value == 0 && nodes.unknown.empty()) {
+    nodes.value = std::max<std::int64_t>(1, all.value / gpus.value);
+  }
+  if (const std::int64_t included = included_gpus(launcher); included > 0) {
+    command.size = {1, included};
+  } else if (nodes.value > 0 && gpus.value > 0) {
+    command.size = {nodes.value, gpus.value};
+  } else if (all.value > 0) {
+    command.size = {1, all.value};
+  } else {
+    command.size_unknown = !nodes.unknown.empty()  ? nodes.unknown
+                           : !gpus.unknown.empty() ? gpus.unknown
+                                                   : "nothing says how many GPUs it runs on";
+  }
+}
+
+// "  tensor_model_parallel_size ...................... 4", behind any prefix of a launcher.
+std::optional<LaunchOption> argument_of(std::string_view line) {
+  const std::size_t dots = line.find(" ...");
+  if (dots == std::string_view::npos) return std::nullopt;
+  const std::size_t start = line.find_last_of(" \t", dots - (dots > 0 ? 1 : 0));
+  const std::size_t begin = start == std::string_view::npos || start > dots ? 0 : start + 1;
+  const std::string_view name = line.substr(begin, dots - begin);
+  std::size_t end = dots + 1;
+  while (end < line.size() && line[end] == '.') ++end;
+  const bool is_word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
+  if (!is_word || end >= line.size() || line[end] != ' ') return std::nullopt;
+  LaunchOption option{"--" + std::string(name), std::string(trimmed(line.substr(end)))};
+  std::replace(option.name.begin(), option.name.end(), '_', '-');
+  return option;
+}
+
+// Switches that are off, and what has no value, are not given.
+LaunchCommand command_of_log(std::string_view text, std::size_t most) {
+  LaunchCommand command;
+  command.is_log = true;
+  while (!text.empty() && command.options.size() < most) {
+    auto option = argument_of(cut_off(text, "\n"));
+    if (!option || option->value == "None" || option->value == "[]") continue;
+    if (has_option(command.options, option->name)) continue;
+    if (option->name == "--world-size") {
+      const auto gpus = parse_number<std::int64_t>(option->value);
+      command.size = {1, gpus && *gpus > 0 && *gpus <= 1 << 20 ? *gpus : 0};
+      continue;
+    }
+    command.options.push_back(*std::move(option));
+  }
+  if (command.size.gpus_per_node == 0) command.size_unknown = "the log says no world_size";
+  return command;
+}
+
+constexpr std::size_t kMostOptions = 4096;
+
+// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
+std::string called_script(std::string_view text) {
+  std::string last;
+  for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
+    for (std::size_t at = text.find(shell); at != std::string_view::npos;
+         at = text.find(shell, at + 1)) {
+      std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
+      if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
+      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
+      const bool is_script = word.ends_with(".sh") && word.size() <= 200;
+      if (is_script) last = std::string(word);
+    }
+  }
+  return last;
+}
+
+Error too_many(const LaunchFile& file) {
+  return bad_input("holds more options than any program has", path_of(file));
+}
+
+}  // namespace
+
+bool has_arguments_block(std::string_view text) {
+  const std::size_t at = text.find("tensor_model_parallel_size ..");
+  return at != std::string_view::npos;
+}
+
+Result<LaunchCommand> read_launch_command(const LaunchFile& file,
+                                          const std::map<std::string, std::string>& given) {
+  if (has_arguments_block(file.text)) {
+    LaunchCommand command = command_of_log(file.text, kMostOptions);
+    if (command.options.size() >= kMostOptions) return too_many(file);
+    return command;
+  }
+  TPSIM_TRY(ShellScript script, read_shell_script(file.text, path_of(file), given));
+  LaunchCommand command;
+  std::vector<std::string> launcher;
+  if (const ShellCommand* training = training_command(script)) {
+    if (option_count(*training) > kMostOptions) return too_many(file);
+    const Split parts = split(training->words);
+    launcher = parts.launcher;
+    command.program = parts.program;
+    command.configs = configs_of(parts);
+    command.options = options_of(parts.training);
+  } else {
+    const std::vector<std::string> words = sourced_words(script);
+    if (words.size() > 4 * kMostOptions) return too_many(file);
+    command.options = options_of(words);
+  }
+  if (command.options.empty() && command.configs.empty()) {
+    const std::string other = called_script(file.text);
+    if (script.exits) {
+      return bad_input("exits before it starts a training", path_of(file),
+                       "say what it asks for: --set NAME=VALUE, or --set 1=VALUE for its first "
+                       "argument");
+    }
+    return bad_input(
+        "holds no training command and no options", path_of(file),
+        other.empty()
+            ? "a script that calls torchrun, deepspeed, srun or python is read, a file of "
+              "options, and the arguments that Megatron prints in its log"
+            : fmt::format("it starts {}: import that, with --set for what it takes from "
+                          "outside",
+                          other));
+  }
+  read_size(launcher, script, command);
+  const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    const auto* words = script.variables.find(name);
+    if (words == nullptr || words->empty()) continue;
+    constexpr std::string_view kSwitch = "expandable_segments:";
+    const std::size_t at = words->front().find(kSwitch);
+    if (at == std::string::npos) continue;
+    command.expandable_segments = words->front().substr(at + kSwitch.size()).starts_with("True");
+  }
+  command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
+  command.files = std::move(script.files);
+  return command;
+}
+
+}  // namespace tpsim

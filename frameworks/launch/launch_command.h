@@ -1,0 +1,69 @@
+// The training command in what people have: a launch script of any shape, a file of arguments to
+// source, or the block of arguments that Megatron prints at the start of its log.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/software/stack_parts.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+
+struct LaunchCommand {
+  LaunchSize size{0, 0};     // zeros where the text does not say
+  std::string size_unknown;  // why it does not: "NNODES is not set in the script"
+  std::vector<LaunchOption> options;
+  std::map<std::string, std::string> files;  // that the script writes
+  // Configurations that the command names: accelerate's --config_file, the program's own.
+  std::vector<std::string> configs;
+  std::string program;    // "pretrain_gpt.py"; empty where there is none
+  bool is_log = false;    // a log's block, which prints what nobody asked for too
+  bool is_whole = false;  // likewise, but of settings that people wrote: those left are named
+  bool blocks_launches = false;                  // CUDA_LAUNCH_BLOCKING=1
+  std::optional<bool> expandable_segments = {};  // of PYTORCH_CUDA_ALLOC_CONF, where it says so
+};
+
+// Of several training commands the one with most options; an option given twice holds its last
+// value, as it does to the programs. `given` are variables of the environment.
+Result<LaunchCommand> read_launch_command(const LaunchFile& file,
+                                          const std::map<std::string, std::string>& given = {});
+
+// On how many GPUs: as asked, else as the file says.
+Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
+
+// Adds what its environment says of the allocator and of launches, as parts of the plan's software.
+void add_environment(const LaunchCommand& command, ImportedPlan& plan);
+
+// The plan of Megatron-LM's options, whatever text they came from.
+Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);
+
+// Megatron's options as its versions and forks write them, brought to the names of today:
+// "--checkpoint-activations" and "--tensor_model_parallel_size". A log's block becomes the options
+// that led to it.
+void use_todays_names(LaunchCommand& command);
+// Takes out the options that say how the software computes what the plan says: "--no-rope-fusion"
+// is rotary_kernel=torch. A named option that is left out says nothing.
+PartValues take_parts(std::vector<LaunchOption>& options);
+// The same of the dtype of Adam's two moments; an error where they differ.
+Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
+
+// Dropout inside of a fused kernel costs little, and the flash core here has none.
+inline constexpr const char* kNoFlashDropout =
+    "dropout inside of flash attention is predicted as none";
+void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// What options say that are read as the plan and as parts of its software.
+PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);
+
+// Whether the options are those of Hugging Face's Trainer; and its plan, with the configurations
+// that they name.
+bool is_trainer_command(const LaunchCommand& command);
+Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
+                                            const ImportInputs& inputs);
+
+// Whether the text holds such a block.
+bool has_arguments_block(std::string_view text);
+
+}  // namespace tpsim

@@ -1,0 +1,172 @@
+#include "frameworks/launch/launch_files.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Files = std::vector<LaunchFile>;
+
+constexpr const char* kConfigFile = kDeepSpeedConfigFile.data();
+constexpr const char* kYamlFile = kNemoYamlFile.data();
+constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
+
+std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
+
+// Environment variables for PyTorch's allocator and CUDA's launches, as far as the plan asks for
+// them.
+std::string part_lines(const PartValues& parts) {
+  std::string lines;
+  const auto expands = parts.find(StackPart::kExpandableSegments);
+  if (expands != parts.end()) {
+    lines += fmt::format("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:{}\n",
+                         expands->second != 0 ? "True" : "False");
+  }
+  const auto blocks = parts.find(StackPart::kBlockingLaunches);
+  if (blocks != parts.end() && blocks->second != 0) lines += "export CUDA_LAUNCH_BLOCKING=1\n";
+  return lines;
+}
+
+// Megatron's line for the order of kernels; the overlap of experts' all-to-all wants more queues.
+std::string queue_line(const PlanFile& file, const StackSpec& software) {
+  if (has_experts(file.model) && software.parts.ep_overlap) {
+    return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
+  }
+  return ordered_kernels_line(file.plan);
+}
+
+LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
+                      const LaunchOptions& options, const std::string& environment) {
+  return {shell_name(stack), std::string(kShellLine) + environment + part_lines(file.parts) +
+                                 shell_text(size, options)};
+}
+
+Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
+                              const StackSpec& software) {
+  TPSIM_TRY(const LaunchOptions options,
+            megatron_settings(LaunchStack::kMegatronLm, file, software));
+  return Files{
+      shell_file(LaunchStack::kMegatronLm, file, size, options, queue_line(file, software))};
+}
+
+Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const LaunchOptions options, deepspeed_settings(file));
+  return Files{shell_file(LaunchStack::kMegatronDeepSpeed, file, size, options,
+                          ordered_kernels_line(file.plan)),
+               {kConfigFile, deepspeed_json(file)}};
+}
+
+// The YAML says nothing of the number of GPUs: the launcher's file does.
+Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
+  TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
+  LaunchOptions launcher;
+  launcher.add("--config-file", kYamlFile);
+  return Files{shell_file(LaunchStack::kNemo, file, size, launcher, queue_line(file, software)),
+               {kYamlFile, nemo_yaml(options)}};
+}
+
+Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file, size));
+  return Files{shell_file(LaunchStack::kTorchTitan, file, size, options, "")};
+}
+
+Result<Files> export_nanotron(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(std::string yaml, nanotron_yaml(file));
+  LaunchOptions launcher;
+  launcher.add("--config-file", kNanotronYamlFile);
+  return Files{shell_file(LaunchStack::kNanotron, file, size, launcher, kOrderedKernels),
+               {kNanotronYamlFile, std::move(yaml)}};
+}
+
+Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
+  TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
+  return Files{shell_file(LaunchStack::kAccelerate, file, size, accelerate_arguments(file), ""),
+               {kAccelerateYamlFile, std::move(yaml)}};
+}
+
+// The files of a stack's own launcher.
+Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
+                         const StackSpec& software) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return export_megatron(file, size, software);
+    case LaunchStack::kMegatronDeepSpeed: return export_deepspeed(file, size);
+    case LaunchStack::kNemo: return export_nemo(file, size, software);
+    case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
+    case LaunchStack::kNanotron: return export_nanotron(file, size);
+    case LaunchStack::kAccelerate: return export_accelerate(file, size);
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: break;
+  }
+  throw BugError("a job is no launcher");
+}
+
+// Whose arguments a job holds: the launcher that the plan's stack names, else what the catalogue's
+// stacks are versions of.
+std::optional<LaunchStack> own_stack_of(const PlanFile& file, Launcher launcher) {
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
+    const bool is_named = launcher != Launcher::kNone && launcher_of(stack) == launcher;
+    if (is_named || is_version_of(file.stack, name_of(stack))) return stack;
+  }
+  if (is_version_of(file.stack, "megatron-core")) return LaunchStack::kMegatronLm;
+  if (is_version_of(file.stack, "pytorch-fsdp")) return LaunchStack::kAccelerate;
+  return std::nullopt;
+}
+
+Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize& size,
+                         const StackSpec& software) {
+  const bool slurm = job == LaunchStack::kSlurm;
+  if (is_version_of(file.stack, "reference")) {
+    if (slurm) return reference_job(file, size);
+    return cannot_express(job, "tpsim's own ranks", "they meet through Slurm or MPI");
+  }
+  const auto own = own_stack_of(file, software.launcher);
+  if (!own) {
+    return cannot_express(job, fmt::format("the stack '{}'", file.stack),
+                          "it starts megatron-lm, megatron-core, megatron-deepspeed, nemo, "
+                          "torchtitan, nanotron or pytorch-fsdp, and Slurm reference too");
+  }
+  TPSIM_TRY(Files files, export_own(*own, file, size, software));
+  return slurm ? slurm_job(*own, file, size, std::move(files))
+               : kubernetes_job(*own, file, size, files);
+}
+
+}  // namespace
+
+std::vector<std::string> launch_file_names(LaunchStack stack) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm:
+    case LaunchStack::kTorchTitan: return {shell_name(stack)};
+    case LaunchStack::kMegatronDeepSpeed: return {shell_name(stack), kConfigFile};
+    case LaunchStack::kNemo: return {shell_name(stack), kYamlFile};
+    case LaunchStack::kNanotron: return {shell_name(stack), kNanotronYamlFile};
+    case LaunchStack::kAccelerate: return {shell_name(stack), kAccelerateYamlFile};
+    case LaunchStack::kSlurm:
+      return {kSlurmFile, kConfigFile,       "plan.json",
+              kYamlFile,  kNanotronYamlFile, kAccelerateYamlFile};
+    case LaunchStack::kKubernetes: return {kJobSetFile, kConfigMapFile};
+  }
+  throw BugError("a launch stack without files");
+}
+
+Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
+                          const StackSpec& software) {
+  // The allocator is no option of a launcher: what the stack has by itself is written down too.
+  PlanFile whole = file;
+  if (software.parts.expandable_segments)
+    whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
+  TPSIM_TRY_STATUS(validate(file.plan, file.model));
+  const std::int64_t gpus = gpu_count(file.plan);
+  if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
+    return bad_input(fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node));
+  }
+  const LaunchSize size = launch_size(gpus, gpus_per_node);
+  const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
+  const StackSpec stated = with_parts(software, whole.parts);
+  return is_job ? export_job(stack, whole, size, stated) : export_own(stack, whole, size, stated);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,221 @@
+#include "frameworks/launch/launch_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+
+namespace tpsim {
+namespace {
+
+// No degree, batch or size of a layer is larger, and products of three still fit.
+constexpr std::int64_t kLargestCount = 1 << 20;
+
+bool parse_whole(std::string_view text, std::int64_t& out) {
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number || *number < 0 || *number > kLargestCount) return false;
+  out = *number;
+  return true;
+}
+
+// Single quotes protect what a shell would read otherwise.
+std::string quoted(const std::string& value) {
+  const bool plain = value.find_first_of("|*()'\" $") == std::string::npos;
+  return plain ? value : "'" + value + "'";
+}
+
+}  // namespace
+
+std::string leaving_out(std::string_view setting) {
+  setting.remove_prefix(setting.starts_with("--") ? 2 : 0);
+  return fmt::format(
+      "it may change the plan, and nothing here knows it: --set {}=null leaves it out", setting);
+}
+
+const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const LaunchOption& one) { return one.name == name; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name) {
+  return const_cast<LaunchOption*>(find_option(std::as_const(options), name));
+}
+
+bool has_option(const std::vector<LaunchOption>& options, std::string_view name) {
+  return find_option(options, name) != nullptr;
+}
+
+bool has_any_option(const std::vector<LaunchOption>& options,
+                    std::initializer_list<std::string_view> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return has_option(options, name); });
+}
+
+void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
+  std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
+}
+
+bool LaunchOptionReader::has(std::string_view name) const { return has_option(left_, name); }
+
+bool LaunchOptionReader::has_value(std::string_view name, std::string_view value) const {
+  return std::any_of(left_.begin(), left_.end(), [&](const LaunchOption& option) {
+    return option.name == name && option.value == value;
+  });
+}
+
+// A switch may stand before a variable that is empty unless somebody sets it.
+bool LaunchOptionReader::flag(std::string_view name) {
+  const auto value = taken(name);
+  const bool is_bare = !value || value->empty() || value->front() == kUnset;
+  if (!is_bare) fail(fmt::format("{} takes no value, not '{}'", name, *value));
+  return value.has_value();
+}
+
+void LaunchOptionReader::drop(std::string_view name) { taken(name); }
+
+std::optional<std::string> LaunchOptionReader::taken(std::string_view name) {
+  known_.emplace_back(name);
+  const auto found = std::find_if(left_.begin(), left_.end(),
+                                  [&](const LaunchOption& option) { return option.name == name; });
+  if (found == left_.end()) return std::nullopt;
+  std::string value = std::move(found->value);
+  left_.erase(found);
+  return value;
+}
+
+std::optional<std::string> LaunchOptionReader::text(std::string_view name) {
+  auto value = taken(name);
+  if (!value) return value;
+  if (const auto unset = unset_name(*value)) {
+    fail(fmt::format("{} is {}, which the script does not set", name, *unset),
+         fmt::format("say it with --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+  }
+  return value;
+}
+
+std::int64_t LaunchOptionReader::integer(std::string_view name, std::int64_t fallback) {
+  const auto value = text(name);
+  if (!value) return fallback;
+  std::int64_t number = 0;
+  if (!parse_whole(*value, number)) fail(fmt::format("{} is '{}', no whole number", name, *value));
+  return number;
+}
+
+void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
+  const std::int64_t found = integer(name, -1);
+  if (found != wanted) {
+    fail(found < 0 ? fmt::format("{} is missing", name)
+                   : fmt::format("{} is {}; the model has {}", name, found, wanted));
+  }
+}
+
+void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view otherwise) {
+  const auto found = text(wanted.name);
+  const std::string_view value = found ? std::string_view(*found) : otherwise;
+  const auto ours = parse_number<double>(wanted.value);
+  const bool same = value == wanted.value || (ours && ours == parse_number<double>(value));
+  if (same && (found || !otherwise.empty())) return;
+  if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
+  fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value,
+                   found ? "" : " when it is left out", wanted.value));
+}
+
+void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
+                                      const LaunchOptions& wanted) {
+  for (const char* name : switches) {
+    const bool is_wanted = has_option(wanted.all(), name);
+    const bool is_set = flag(name);
+    if (is_set == is_wanted) continue;
+    fail(is_set ? fmt::format("{} does not go with the model", name)
+                : fmt::format("{} is missing: the model has it", name));
+  }
+}
+
+void LaunchOptionReader::fail(std::string message, std::string hint) {
+  if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
+}
+
+std::vector<std::string> LaunchOptionReader::left() const {
+  std::vector<std::string> names;
+  for (const LaunchOption& option : left_) names.push_back(option.name);
+  return names;
+}
+
+Status LaunchOptionReader::error() const { return error_ ? Status(*error_) : Ok{}; }
+
+Status LaunchOptionReader::finish() const {
+  if (left_.empty()) return error_ ? Status(*error_) : Ok{};
+  // A name that nothing knows is likelier the cause of an error than its effect.
+  const std::string& name = left_.front().name;
+  if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
+    return bad_input(fmt::format("{} is given twice", name), "", "give it once");
+  }
+  return bad_input(fmt::format("unknown setting '{}'", name), "",
+                   meant(nearest(name, known_), leaving_out(name)));
+}
+
+LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
+  if (gpus <= gpus_per_node) return {1, gpus};
+  return {gpus / gpus_per_node, gpus_per_node};
+}
+
+bool takes_words(std::string_view option) {
+  return option == kRecomputeModules || option == kGraphScope || option == "--compile.components";
+}
+
+std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
+  std::string text =
+      fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
+  for (const LaunchOption& option : options.all()) {
+    text += "  " + option.name;
+    const bool is_list = takes_words(option.name);  // that need no marks
+    if (!option.value.empty()) text += " " + (is_list ? option.value : quoted(option.value));
+    text += "\n";
+  }
+  return text + ")\n";
+}
+
+std::string without_shell_line(std::string_view text) {
+  if (text.starts_with(kShellLine)) text.remove_prefix(kShellLine.size());
+  return std::string(text);
+}
+
+std::string ordered_kernels_line(const Plan& plan) {
+  return plan.zero < 2 ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" : "";
+}
+
+Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name) {
+  for (const LaunchFile& file : files) {
+    if (file.name == name) return file;
+  }
+  return bad_input(fmt::format("the file {} is missing", name));
+}
+
+Launcher launcher_of(LaunchStack stack) {
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return Launcher::kMegatron;
+    case LaunchStack::kMegatronDeepSpeed: return Launcher::kMegatronDeepSpeed;
+    case LaunchStack::kNemo: return Launcher::kNemo;
+    case LaunchStack::kTorchTitan: return Launcher::kTorchTitan;
+    case LaunchStack::kNanotron: return Launcher::kNanotron;
+    case LaunchStack::kAccelerate: return Launcher::kAccelerate;
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: return Launcher::kNone;
+  }
+  return Launcher::kNone;
+}
+
+Status check_launch_rules(LaunchStack stack, const PlanFile& file) {
+  const LaunchRule* rule = broken_rule(launcher_of(stack), file.model, file.plan);
+  return rule == nullptr ? Status(Ok{}) : cannot_express(stack, rule->what, rule->why);
+}
+
+Error cannot_express(LaunchStack stack, std::string what, std::string why) {
+  return bad_input(fmt::format("{} cannot run {}", name_of(stack), what), "--to", std::move(why));
+}
+
+}  // namespace tpsim

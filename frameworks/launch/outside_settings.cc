@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+// Names, or beginnings of names that end in '*', between spaces.
+
+// Of Megatron-LM and of BigScience's fork: optimizer, schedule, data, files and logging.
+constexpr std::string_view kMegatron =
+    "--abort-on-unmet-fused-kernel-constraints --adam-* --align-* --apply-layernorm-1p "
+    "--apply-query-key-layer-scaling --async-save --attention-softmax-in-fp32 "
+    "--auto-detect-ckpt-format --bert-* --bf16-lm-cross-entropy --bias-dropout-fusion "
+    "--bias-gelu-fusion --bias-swiglu-fusion --calculate-per-token-loss --check-* "
+    "--checkpoint-in-cpu --ckpt-assume-constant-structure --ckpt-convert-* --ckpt-fully-* "
+    "--clip-grad --codecarbon-dir --contigious-checkpointing --create-attention-mask* "
+    "--create-moe-param-group --cross-entropy-fusion-impl --cross-entropy-loss-fusion "
+    "--cuda-graph-warmup-steps --custom-token-counting --cyclic-* --data-args-path "
+    "--data-cache-path --data-efficiency-* --data-impl --data-parallel-random-init --data-path "
+    "--data-sharding --dataset --dataloader-type --ddp-* --DDP-impl --decoupled-* "
+    "--defer-embedding-wgrad-compute --delay-grad-reduce --deterministic-mode --disable-mmap "
+    "--disable-moe-token-dropping --disable-straggler-on-startup --dist-ckpt-* "
+    "--dist-signal-handler --distributed-backend --distributed-timeout-* "
+    "--empty-unused-memory-level --enable-experimental --enable-one-logger --end-of-* "
+    "--end-weight-decay --eod-mask-loss --error-injection-* --extra-vocab-size --eval-* --exit-* "
+    "--fim-* --finetune "
+    "--fp16-lm-cross-entropy --full-validation --gradient-accumulation-fusion --hf-* "
+    "--high-priority-stream-groups --hysteresis --inference-* --init-method-* --initial-loss-scale "
+    "--iteration --kill-switch-path --lazy-mpu-init --legacy-* --load --local-rank --log-* "
+    "--logging-* --loss-scale --loss-scale-window --lr --lr-* --manual-gc* --mask-prob "
+    "--masked-softmax-fusion --master-* --max-padding-length --max-tokens-to-oom --merge-file "
+    "--min-loss-scale --min-lr "
+    "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* "
+    "--moe-input-jitter-eps --moe-loss-coeff --moe-min-capacity --moe-per-layer-logging "
+    "--moe-router-bias-update-rate --moe-router-dtype --moe-router-enable-expert-bias "
+    "--moe-router-group-topk --moe-router-load-balancing-type --moe-router-num-groups "
+    "--moe-router-padding-* --moe-router-pre-softmax --moe-router-score-function "
+    "--moe-router-topk-scaling-factor --moe-shared-expert-gate --moe-use-legacy-grouped-gemm "
+    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --mup* --nccl-* --no-align-* "
+    "--no-check-* "
+    "--no-ckpt-* --no-create-attention-mask-in-dataloader --no-gradient-reduce-div-fusion "
+    "--no-initialization --no-load-* --no-log-* --no-masked-softmax-fusion --no-mmap-bin-files "
+    "--no-persist-layer-norm --no-position-embedding --no-query-key-layer-scaling --no-save-* "
+    "--no-scaled-init --no-use-* --no-weight-decay-* --node-rank --num-ckpt-* "
+    "--num-dataset-builder-threads --num-distributed-ckpt-* --num-workers --nvtx* --one-logger-* "
+    "--optimizer --original-max-position-embeddings --overlap-param-gather-with-optimizer-step "
+    "--override-lr* --override-opt* --padded-vocab-size --patch-tokenizer-type "
+    "--per-split-data-args-path --profile "
+    "--profile-* --qk-clip* --rampup-batch-size --rank --record-memory-history --replication-* "
+    "--rerun-* --reset-attention-mask --reset-iteration --reset-position-ids --rope-* "
+    "--rotary-interleaved --rotary-percent --rotary-scaling-factor "
+    "--rotary-seq-len-interpolation-factor --run-workload-* --s3-* --sample-rate --save "
+    "--save-* --seed --seq-aux --sft* --sharp-* --skip-* --spec --split "
+    "--start-weight-decay --straggler-* --strict-* --suggested-communication-unit-size "
+    "--te-rng-tracker --tensorboard-* --test-data-path --test-mode --test-weighted-split-paths* "
+    "--tiktoken-* --timer-* --timing-log-* --tokenizer-* --tp-comm-bootstrap-backend "
+    "--tp-comm-overlap-* --train-data-path --train-iters --train-mode --train-samples "
+    "--train-sync-interval "
+    "--train-tokens --train-weighted-split-paths* --trust-remote-code --universal-checkpoint "
+    "--use-checkpoint-opt* --use-cpu-initialization --use-dataset-only --use-dist-ckpt "
+    "--use-legacy-models --use-mcore-models --use-mp-args-from-checkpoint-args --use-one-sent-docs "
+    "--use-persistent-ckpt-worker --use-pin-memory --use-pytorch-profiler --use-rope-scaling "
+    "--use-sharp --use-tensorboard --use-tokenizer-* --valid-* --vocab-extra-ids --vocab-file "
+    "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
+    "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";
+
+// The optimizer's part of DeepSpeed's side of the same arguments.
+constexpr std::string_view kDeepSpeed =
+    "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
+    "--deepspeed-mpi";
+
+constexpr std::string_view kNemo =
+    "optimizer.* optim.* scheduler.* dataset.* logger.* log.* resume.* tokenizer* rng.* "
+    "validation.* "
+    "profiling.* trainer.* dir name seed tensor_inspect.* ft.* inprocess_restart.* env_vars.* "
+    "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* model.qk_clip* "
+    "model.moe_router_load_balancing_* model.rotary_* model.rope_* checkpoint.* "
+    "dist.distributed_timeout* "
+    "ddp.average_in_collective ddp.check_for_* ddp.bucket_size rerun_state_machine.* straggler.* "
+    "nvrx_straggler.* model.gradient_as_bucket_view model.ckpt_* model.save_ckpt_format "
+    "model.pipeline_dtype model.params_dtype model.autocast_dtype model.cuda_graph_warmup_steps "
+    "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
+    "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff "
+    "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging "
+    "model.moe_router_padding_* model.moe_hybridep_num_sms model.mtp_loss_scaling_factor "
+    "model.max_position_embeddings model.share_embeddings_and_output_weights "
+    "model.calculate_per_token_loss model.hf_model_id model.ddp model.setup_optimizers "
+    "model.lazy_init model.progress_interval model.replace_progress_bar model.megatron_log_level "
+    "model.use_te_rng_tracker model.parallel_* model.restore_config* model.autocast_enabled "
+    "model.attention_softmax_in_fp32 model.persist_layer_norm model.deallocate_pipeline_outputs "
+    "model.tp_only_amax_red model.batch_p2p_comm model.num_layers_at_* model.should_pad_vocab "
+    "comm_overlap.tp_comm_overlap_* "
+    "comm_overlap.tp_comm_bootstrap_backend comm_overlap.defer_embedding_wgrad_compute "
+    "comm_overlap.wgrad_deferral_limit comm_overlap.overlap_param_gather_with_optimizer_step "
+    "comm_overlap.align_param_gather comm_overlap.batch_p2p_comm comm_overlap.bucket_size";
+
+constexpr std::string_view kTorchTitan =
+    "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "
+    "--debug.* --comm.* --job.* --dataloader.* --dataset.* --training.steps --training.dataset* "
+    "--training.max_norm --training.seed --training.gc_* --model.* --hf_assets_path --dump_folder "
+    "--activation_checkpoint.per_op_* --activation_checkpoint.early_stop --training.deterministic "
+    "--training.debug_* --memory_estimation.* --fault_tolerance.* --experimental.* "
+    "--parallelism.context_parallel_rotate_method --parallelism.enable_compiled_autograd "
+    "--lr_scheduler* --profiler.* --quantize.linear.float8.precompute_*";
+
+constexpr const char* kAllLinear =
+    "tpsim's recipes are those of the blocks' linear layers, all of them and nothing else";
+constexpr LeftOver kRefused[] = {
+    {"--optimizer optimizer.optimizer", kAdamState, "adam"},
+    {"--optimizer.name", kAdamState, "Adam AdamW"},
+    {"--exp-avg-dtype --exp-avg-sq-dtype",
+     "tpsim's plans keep both of AdamW's moments in fp32 or in bf16", "fp32 float32 torch.float32"},
+    {"--main-params-dtype optimizer.main_params_dtype", kAdamState, "fp32 float32 torch.float32"},
+    {"optimizer.main_grads_dtype",
+     "say what gradients add up in by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
+     "fp32 float32 torch.float32"},
+    {"--optimizer.early_step_in_backward", "tpsim's gradients live until the step"},
+    {"--parallelism.expert_*", "tpsim gives torchtitan dense models only", "1"},
+    {"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
+    {"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},
+    {"--fp8-dot-product-attention --fp8-multi-head-attention --first-last-layers-bf16 "
+     "--te-precision-config-file model.fp8_dot_product_attention model.fp8_multi_head_attention "
+     "model.first_last_layers_bf16 --quantize.linear.float8.filter_fqns*",
+     kAllLinear},
+    {"--fp4-param-gather", "tpsim's plans keep weights in 16 or 8 bits"},
+    {"--quantize.linear.float8.enable_fsdp_float8_all_gather",
+     "tpsim's torchtitan gathers weights in their dtype"},
+    {"--cpu-offloading*", "tpsim's plans keep activations on the device"},
+    {"--partition-activations --distribute-saved-activations",
+     "tpsim's plans keep what is recomputed from whole"},
+    {"--use-torch-fsdp2", "tpsim reads Megatron's own FSDP: --use-megatron-fsdp"},
+    {"--num-distributed-optimizer-instances", "tpsim shards over all data-parallel ranks", "1"},
+    {"--hierarchical-context-parallel-sizes", "tpsim's context-parallel groups are flat"},
+    {"--curriculum-learning", "its sequences grow during the run"},
+    {"--fp32-residual-connection", "tpsim's activations have the plan's dtype"},
+    {"--standalone-embedding-stage", "tpsim's embedding lies on the first stage's GPUs"},
+    {"--pipeline-model-parallel-split-rank", "tpsim plans decoders, no encoders"},
+    {"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
+    {"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
+    {"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
+    {"model.moe_layer_freq*", "name the model whose blocks these are: --model its config.json"},
+    {"--moe-extended-tp",
+     "say how experts lie: --expert-tensor-parallel-size and "
+     "--expert-model-parallel-size"},
+    {"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
+    {"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
+};
+
+// "--optimizer muon", as its owner wrote it.
+std::string to_string(const LaunchOption& option) {
+  return option.value.empty() ? option.name : fmt::format("{} {}", option.name, option.value);
+}
+
+}  // namespace
+
+bool is_harmless(const LeftOver& row, std::string_view value) {
+  return !row.harmless.empty() && matches_any(value, row.harmless);
+}
+
+bool is_outside(LaunchStack stack, std::string_view name) {
+  switch (stack) {
+    // What the YAML shares with Megatron has its names by then.
+    case LaunchStack::kNemo:
+      return matches_any(name, kNemo) || (name.starts_with("--") && matches_any(name, kMegatron));
+    case LaunchStack::kTorchTitan:
+      return name != "--model.converters" && matches_any(name, kTorchTitan);
+    case LaunchStack::kMegatronLm: return matches_any(name, kMegatron);
+    case LaunchStack::kMegatronDeepSpeed:
+      return matches_any(name, kMegatron) || matches_any(name, kDeepSpeed);
+    // Their arguments are another stack's, or lie in a configuration.
+    case LaunchStack::kNanotron:
+    case LaunchStack::kAccelerate:
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: return false;
+  }
+  return false;
+}
+
+// Of a log only what is on counts: a switch without a value, a format of fewer bits, and which
+// optimizer it is.
+Status refuse_logged(const std::vector<LaunchOption>& options) {
+  for (const LaunchOption& option : options) {
+    const bool counts = matches_any(
+        option.name,
+        "--fp8 --fp4 --optimizer --exp-avg-dtype --exp-avg-sq-dtype --main-params-dtype");
+    for (const LeftOver& refused : kRefused) {
+      if (!matches_any(option.name, refused.patterns) || (!option.value.empty() && !counts))
+        continue;
+      if (is_harmless(refused, option.value)) continue;
+      if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
+      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
+                       refused.why);
+    }
+  }
+  return Ok{};
+}
+
+Result<std::vector<std::string>> take_outside(LaunchStack stack,
+                                              std::vector<LaunchOption>& options) {
+  std::vector<std::string> names;
+  std::vector<LaunchOption> kept;
+  for (LaunchOption& option : options) {
+    bool harmless = is_outside(stack, option.name);
+    for (const LeftOver& refused : kRefused) {
+      if (!matches_any(option.name, refused.patterns)) continue;
+      harmless = is_harmless(refused, option.value);
+      if (harmless) continue;
+      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
+                       refused.why);
+    }
+    if (harmless) names.push_back(option.name);
+    if (!harmless) kept.push_back(std::move(option));
+  }
+  options = std::move(kept);
+  return names;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,121 @@
+// Experts in Megatron's arguments. Rules: megatron/training/arguments.py and
+// megatron/core/transformer/transformer_config.py.
+#include <fmt/format.h>
+
+#include "core/software/stack_spec.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as experts are predicted
+constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
+constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
+constexpr const char* kDeepEp = "--moe-enable-deepep";  // the older name of that backend
+constexpr const char* kFlex = "flex";                   // the type of all of them
+constexpr const char* kSeq = "alltoall_seq";  // all-to-all of slices of the hidden dimension
+
+// Switches of Megatron and the value of the software's part that each stands for.
+struct ExpertSwitch {
+  const char* option;
+  StackPart part;
+  std::string_view on;
+  std::string_view off = {};  // what leaving it out says; empty: nothing
+};
+constexpr ExpertSwitch kSwitches[] = {
+    {"--moe-permute-fusion", StackPart::kPermute, "fused", "unfused"},
+    {"--moe-router-fusion", StackPart::kRouterKernel, "fused", "torch"},
+    {"--moe-router-force-load-balancing", StackPart::kExpertLoad, "balanced"},
+    {"--overlap-moe-expert-parallel-comm", StackPart::kEpOverlap, "on"},
+    {"--delay-wgrad-compute", StackPart::kDelayWgrad, "on"},
+};
+
+std::int64_t value_of(StackPart part, std::string_view word) {
+  return parse_value(row_of(part), word).value();
+}
+
+}  // namespace
+
+// Tokens beyond an expert's capacity are dropped by position and missing ones padded, so that
+// shapes are those of the plan; without a capacity none is dropped. No auxiliary loss balances the
+// experts.
+void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
+  if (!has_experts(model)) return;
+  out.add("--num-experts", model.experts.count);
+  out.add("--moe-ffn-hidden-size", model.ffn_hidden);
+  out.add("--moe-router-topk", model.experts.per_token);
+  out.add(kGroupedGemm);
+  if (model.experts.per_token == 1) out.add("--moe-router-pre-softmax");
+  out.add("--moe-router-load-balancing-type", "none");
+  if (model.experts.dropless) return;
+  out.add("--moe-expert-capacity-factor", fmt::format("{}", model.experts.capacity_factor));
+  out.add("--moe-pad-expert-input-to-capacity");
+  out.add("--moe-token-drop-policy", "position");
+}
+
+// Rules: megatron/core/transformer/moe/token_dispatcher.py.
+Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out) {
+  if (!has_experts(file.model)) return Ok{};
+  const StackSpec stack = with_parts(software, file.parts);
+  const Dispatcher dispatcher = stack.parts.dispatcher;
+  const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
+  if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
+    return bad_input(
+        fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
+        "there, slots are padded by alltoall alone: --dispatcher alltoall");
+  }
+  const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
+  if (is_seq && dispatcher != Dispatcher::kAllToAll) {
+    return bad_input(
+        fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)), "",
+        "it is a way of alltoall alone: --dispatcher alltoall");
+  }
+  out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
+  if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
+  for (const ExpertSwitch& one : kSwitches) {
+    if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
+  }
+  return Ok{};
+}
+
+void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
+  const std::string type = in.text(kDispatcherType).value_or("allgather");
+  const std::string backend = in.text(kFlexBackend).value_or("deepep");
+  const bool deep = in.flag(kDeepEp);
+  in.flag(kGroupedGemm);
+  for (const ExpertSwitch& one : kSwitches) in.flag(one.option);
+  if (!has_experts(model)) return;
+  const bool exchanges = type == "allgather" || type == "alltoall" || type == kSeq;
+  if (!exchanges && type != kFlex) {
+    in.fail(fmt::format("{} is {}: allgather, alltoall or flex", kDispatcherType, type));
+  }
+  if (backend != "deepep" && backend != "hybridep") {
+    in.fail(fmt::format("{} is {}: deepep or hybridep", kFlexBackend, backend));
+  }
+  if (deep && type != kFlex) in.fail(fmt::format("{} needs {} flex", kDeepEp, kDispatcherType));
+}
+
+PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {
+  PartValues parts;
+  if (!has_experts(model)) return parts;
+  const auto text_of = [&](std::string_view name, std::string_view otherwise) {
+    const LaunchOption* found = find_option(options, name);
+    return found == nullptr ? otherwise : std::string_view(found->value);
+  };
+  std::string_view word = text_of(kDispatcherType, "allgather");
+  const bool is_seq = word == kSeq;
+  if (is_seq) word = "alltoall";
+  if (word == kFlex) word = text_of(kFlexBackend, "deepep");
+  parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
+  for (const ExpertSwitch& one : kSwitches) {
+    const std::string_view said = has_option(options, one.option) ? one.on : one.off;
+    if (!said.empty()) parts[one.part] = value_of(one.part, said);
+  }
+  const std::int64_t unfused = value_of(StackPart::kPermute, "unfused");
+  if (is_seq && parts[StackPart::kPermute] == unfused) {
+    parts[StackPart::kPermute] = value_of(StackPart::kPermute, "unfused_seq");
+  }
+  return parts;
+}
+
+}  // namespace tpsim

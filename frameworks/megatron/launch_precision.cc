@@ -1,0 +1,118 @@
+// Recipes of 8 and 4 bits in the stacks that have them: Megatron's options (its
+// training/arguments.py and docs on low precision), which Megatron-Bridge takes under other names,
+// and torchtitan's converters (docs/float8.md, docs/mxfp8.md).
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+struct Fp8Recipe {
+  Precision precision;
+  const char* recipe;
+  const char* format;  // of forward and backward; hybrid: E4M3 and E5M2
+};
+constexpr std::array kFp8Recipes = {
+    Fp8Recipe{Precision::kFp8, "delayed", "hybrid"},
+    Fp8Recipe{Precision::kFp8Current, "tensorwise", "hybrid"},
+    Fp8Recipe{Precision::kFp8Block, "blockwise", "e4m3"},
+    Fp8Recipe{Precision::kMxFp8, "mxfp8", "e4m3"},
+};
+
+struct Converter {
+  Precision precision;
+  const char* name;
+  const char* option;
+  const char* recipe;
+};
+constexpr std::array kConverters = {
+    Converter{Precision::kFp8Current, "quantize.linear.float8",
+              "--quantize.linear.float8.recipe_name", "tensorwise"},
+    Converter{Precision::kMxFp8, "quantize.linear.mx", "--quantize.linear.mx.recipe_name",
+              "mxfp8_cublas"},
+};
+
+// Its logs print the format under the option's short name, also where there is none.
+std::optional<std::string> format_of(LaunchOptionReader& in, const std::string& name) {
+  const auto option = in.text(name + "-format"), printed = in.text(name);
+  return option || printed.value_or("None") == "None" ? option : printed;
+}
+
+}  // namespace
+
+void add_megatron_recipe(const Plan& plan, LaunchOptions& out) {
+  for (const Fp8Recipe& row : kFp8Recipes) {
+    if (plan.precision != row.precision) continue;
+    out.add("--fp8-format", row.format);
+    out.add("--fp8-recipe", row.recipe);
+  }
+  if (plan.precision == Precision::kNvFp4) {
+    out.add("--fp4-format", "e2m1");
+    out.add("--fp4-recipe", "nvfp4");
+  }
+  if (plan.fp8_param_gather) out.add("--fp8-param-gather");
+}
+
+void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
+  const auto fp8 = format_of(in, "--fp8");
+  const std::string fp8_recipe = in.text("--fp8-recipe").value_or("delayed");
+  const auto fp4 = format_of(in, "--fp4");
+  const std::string fp4_recipe = in.text("--fp4-recipe").value_or("nvfp4");
+  plan.fp8_param_gather = in.flag("--fp8-param-gather");
+  if (fp8 && fp4) return in.fail("--fp8-format and --fp4-format exclude each other");
+  if (fp4) {
+    if (*fp4 != "e2m1" || fp4_recipe != "nvfp4") {
+      in.fail(fmt::format("--fp4-format {} with --fp4-recipe {}; e2m1 goes with nvfp4", *fp4,
+                          fp4_recipe));
+    }
+    plan.precision = Precision::kNvFp4;
+    return;
+  }
+  if (!fp8) return;
+  if (*fp8 != "hybrid" && *fp8 != "e4m3") in.fail(fmt::format("--fp8-format '{}'", *fp8));
+  for (const Fp8Recipe& row : kFp8Recipes) {
+    if (fp8_recipe == row.recipe) plan.precision = row.precision;
+  }
+  if (plan.precision == Precision::kNone) {
+    in.fail(fmt::format("--fp8-recipe '{}' is none of delayed, tensorwise, blockwise and mxfp8",
+                        fp8_recipe));
+  }
+}
+
+Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
+  if (plan.fp8_param_gather) {
+    return cannot_express(LaunchStack::kTorchTitan, "weights kept in 8 bits",
+                          "its float8 all-gather rounds weights that are kept in 16");
+  }
+  if (plan.precision == Precision::kNone) return Ok{};
+  for (const Converter& row : kConverters) {
+    if (plan.precision != row.precision) continue;
+    out.add("--model.converters", row.name);
+    out.add(row.option, row.recipe);
+    return Ok{};
+  }
+  return cannot_express(LaunchStack::kTorchTitan,
+                        fmt::format("precision {}", name_of(plan.precision)),
+                        "its converters are tensorwise float8 (fp8-current) and mxfp8");
+}
+
+void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
+  const auto converter = in.text("--model.converters");
+  for (const Converter& row : kConverters) {
+    const std::string recipe = in.text(row.option).value_or(row.recipe);
+    if (!converter || *converter != row.name) continue;
+    if (recipe != row.recipe) in.fail(fmt::format("{} {}", row.option, recipe));
+    plan.precision = row.precision;
+  }
+  if (converter && plan.precision == Precision::kNone) {
+    in.fail(fmt::format("--model.converters '{}' is none of {} and {}", *converter,
+                        kConverters[0].name, kConverters[1].name));
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,303 @@
+// The model in Megatron's arguments: read where nobody names one, and what of it a run may choose.
+// Rules: megatron/training/arguments.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Options = std::vector<LaunchOption>;
+
+const std::string* value_of(const Options& options, std::string_view name) {
+  const LaunchOption* found = find_option(options, name);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+// The option as a number from 0 on; `fallback` where it is absent or none.
+template <class T>
+T number_of(const Options& options, std::string_view name, T fallback) {
+  const std::string* text = value_of(options, name);
+  const auto value = text == nullptr ? std::nullopt : parse_number<T>(*text);
+  return value && *value >= 0 && *value <= T(1e9) ? *value : fallback;
+}
+
+void read_attention(const Options& options, ModelSpec& model) {
+  AttentionShape& attention = model.attention;
+  attention.heads = number_of<std::int64_t>(options, "--num-attention-heads", 0);
+  const bool grouped = has_option(options, "--group-query-attention");
+  attention.kv_heads =
+      grouped ? number_of<std::int64_t>(options, "--num-query-groups", 1) : attention.heads;
+  const std::int64_t usual = attention.heads > 0 ? model.hidden / attention.heads : 0;
+  model.fused_qkv = attention.kv_heads == attention.heads;
+  attention.head_dim = number_of<std::int64_t>(options, "--kv-channels", usual);
+  const std::string* position = value_of(options, "--position-embedding-type");
+  const std::string kind = position == nullptr ? "learned_absolute" : *position;
+  attention.position = kind == "rope" || kind == "rotary" || kind == "yarn" ? PositionKind::kRotary
+                       : kind == "alibi"                                    ? PositionKind::kAlibi
+                       : kind == "none"                                     ? PositionKind::kNone
+                                        : PositionKind::kLearned;
+  attention.rope_theta = number_of<double>(options, "--rotary-base", 10000.0);
+  attention.rotary.fraction = number_of<double>(options, "--rotary-percent", 1.0);
+  const auto positions = number_of<std::int64_t>(options, "--max-position-embeddings", model.seq);
+  if (attention.position == PositionKind::kLearned && positions != model.seq) {
+    model.ends.positions = positions;
+  }
+}
+
+void read_experts(const Options& options, ModelSpec& model) {
+  model.experts.count = number_of<std::int64_t>(options, "--num-experts", 0);
+  if (model.experts.count == 0) return;
+  model.experts.per_token = number_of<std::int64_t>(options, "--moe-router-topk", 2);
+  model.ffn_hidden = number_of<std::int64_t>(options, "--moe-ffn-hidden-size", model.ffn_hidden);
+}
+
+// Words that the arguments state: as they are, or as padded in a log.
+std::int64_t vocab_in(const Options& options) {
+  const auto padded = number_of<std::int64_t>(options, "--padded-vocab-size", 0);
+  if (padded > 0) return padded;
+  const auto to = number_of<std::int64_t>(options, "--pad-vocab-size-to", 0);
+  if (to > 0) return to;
+  const auto vocab = number_of<std::int64_t>(options, "--vocab-size", 0);
+  if (vocab > 0) return vocab;
+  constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
+  const std::string* tokenizer = value_of(options, "--tokenizer-type");
+  // pretrain_gpt.py has GPT-2's unless told otherwise, and it alone takes merges.
+  if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
+  constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
+  return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
+         : *tokenizer == "Llama2Tokenizer" ? kLlama2Words
+                                           : 0;
+}
+
+// What the file does not state of a model, or takes from outside.
+Error not_stated(const Options& options) {
+  std::string unset, said;
+  for (const std::string_view name :
+       {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"}) {
+    const std::string* text = value_of(options, name);
+    const auto variable = text == nullptr ? std::nullopt : unset_name(*text);
+    if (!variable) continue;
+    unset += fmt::format("{}{} is {}", unset.empty() ? "" : ", ", name, *variable);
+    said += fmt::format("{}{}=N", said.empty() ? "" : ",", variable->substr(1));
+  }
+  if (unset.empty()) {
+    return bad_input("which model? The file does not state its layers, width, heads and sequence",
+                     "", "add --model NAME or its config.json");
+  }
+  return bad_input(fmt::format("which model? {}, which the script does not set", unset), "",
+                   fmt::format("say it with --set {}, or what the script chooses it by: --set "
+                               "1=VALUE for its first argument",
+                               said));
+}
+
+// An option that only some models have, and what it is in a model.
+struct RareNumber {
+  std::string_view option;
+  std::int64_t (*of)(const ModelSpec&);
+};
+constexpr RareNumber kRareNumbers[] = {
+    {"--q-lora-rank", [](const ModelSpec& m) { return m.attention.latent.q_rank; }},
+    {"--kv-lora-rank", [](const ModelSpec& m) { return m.attention.latent.kv_rank; }},
+    {"--qk-head-dim", [](const ModelSpec& m) { return m.attention.latent.nope_dim; }},
+    {"--qk-pos-emb-head-dim", [](const ModelSpec& m) { return m.attention.latent.rope_dim; }},
+    {"--v-head-dim", [](const ModelSpec& m) { return m.attention.latent.value_dim; }},
+    {"--moe-shared-expert-intermediate-size",
+     [](const ModelSpec& m) { return m.experts.shared_ffn; }},
+    {"--mtp-num-layers", [](const ModelSpec& m) { return m.ends.prediction_layers; }},
+};
+struct RareSwitch {
+  std::string_view option;
+  bool (*of)(const ModelSpec&);
+};
+constexpr RareSwitch kRareSwitches[] = {
+    {"--multi-latent-attention", [](const ModelSpec& m) { return m.attention.latent.kv_rank > 0; }},
+    {"--qk-layernorm",
+     [](const ModelSpec& m) {
+       return m.attention.qk_norm != QkNorm::kNone || m.attention.latent.kv_rank > 0;
+     }},
+    {"--add-qkv-bias", [](const ModelSpec& m) { return m.attention.qkv_bias; }},
+    {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
+};
+
+Error other_model(std::string message) {
+  return bad_input(std::move(message), "",
+                   "name the model that the file trains: --model NAME or its config.json");
+}
+
+// "([0]*3+[1]*58)": which layers have experts; empty where all have, or none.
+std::string layers_with_experts(const ModelSpec& model) {
+  if (model.other_blocks.empty() || !has_experts(model)) return "";
+  std::string text;
+  for (std::int64_t layer = 0; layer < model.layers;) {
+    const auto has = [&](std::int64_t i) {
+      return block_of_kind(model, block_kind(model, i)).experts.count > 0;
+    };
+    const bool with = has(layer);
+    std::int64_t count = 1;
+    while (layer + count < model.layers && has(layer + count) == with) ++count;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", with ? 1 : 0, count);
+    layer += count;
+  }
+  return "(" + text + ")";
+}
+
+// Positions before its own that a query sees, and behind it; empty without a window.
+std::string window_of(const ModelSpec& model) {
+  const std::int64_t window = model.attention.window;
+  return window > 0 ? fmt::format("{},0", window - 1) : "";
+}
+
+Status take_window(const ModelSpec& model, Options& options) {
+  const std::string* text = value_of(options, "--window-size");
+  if (text == nullptr) return Ok{};
+  std::string window;
+  for (const char c : *text) {
+    if (c != '(' && c != ')' && c != ' ') window += c;
+  }
+  if (window == "-1,-1") return Ok{};  // none, said
+  if (window != window_of(model)) {
+    return other_model(fmt::format("--window-size is {}; the model has {}", *text,
+                                   model.attention.window > 0 ? window_of(model) : "none"));
+  }
+  drop_option(options, "--window-size");
+  return Ok{};
+}
+
+// Which router it is: Megatron's takes the softmax over the chosen ones, the same as renormalised
+// shares of all, unless told otherwise.
+void add_router(const ExpertShape& experts, LaunchOptions& out) {
+  const RouterShape& router = experts.router;
+  if (router.score == RouterScore::kAll && !router.renormalises && experts.per_token > 1)
+    out.add("--moe-router-pre-softmax");
+  if (router.score == RouterScore::kSigmoid) out.add("--moe-router-score-function", "sigmoid");
+  if (router.correction_bias) out.add("--moe-router-enable-expert-bias");
+  if (router.scaling != 1) {
+    out.add("--moe-router-topk-scaling-factor", fmt::format("{}", router.scaling));
+  }
+  if (router.groups == 1) return;
+  out.add("--moe-router-num-groups", router.groups);
+  out.add("--moe-router-group-topk", router.groups_kept);
+}
+
+// Blocks of several kinds are the model's: "--moe-layer-freq 1" makes all of them the same.
+Status take_layer_kinds(const ModelSpec& model, Options& options) {
+  for (const std::string_view name : {"--moe-layer-freq", "--first-k-dense-replace"}) {
+    const std::string* text = value_of(options, name);
+    if (text == nullptr) continue;
+    const bool same = name == "--moe-layer-freq" ? *text == "1" : *text == "0";
+    if (!same && model.other_blocks.empty()) {
+      return other_model(fmt::format("{} {} makes blocks of two kinds", name, *text));
+    }
+    drop_option(options, name);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::int64_t usual_ffn(const ModelSpec& model) {
+  return is_gated(model.mlp) ? 8 * model.hidden / 3 / 64 * 64 : 4 * model.hidden;
+}
+
+Result<StatedModel> model_of_megatron(const Options& options) {
+  StatedModel stated;
+  ModelSpec& model = stated.model;
+  model.layers = number_of<std::int64_t>(options, "--num-layers", 0);
+  model.hidden = number_of<std::int64_t>(options, "--hidden-size", 0);
+  model.seq = number_of<std::int64_t>(options, "--seq-length", 0);
+  const bool states = model.layers > 0 && model.hidden > 0 && model.seq > 0 &&
+                      number_of<std::int64_t>(options, "--num-attention-heads", 0) > 0;
+  if (!states) return not_stated(options);
+  model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
+                  ? MlpKind::kSwiglu
+              : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
+                                                      : MlpKind::kGelu;
+  model.ffn_hidden = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
+  read_attention(options, model);
+  read_experts(options, model);
+  const std::string* norm = value_of(options, "--normalization");
+  const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
+  model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  model.norm_epsilon = number_of<double>(options, "--norm-epsilon", 1e-5);
+  model.linear_bias = !has_option(options, "--disable-bias-linear");
+  model.attention.qkv_bias = has_option(options, "--add-qkv-bias");
+  model.attention.qk_norm = has_option(options, "--qk-layernorm") ? QkNorm::kHead : QkNorm::kNone;
+  model.tied_embedding = !has_option(options, "--untie-embeddings-and-output-weights");
+  model.embedding_norm = has_option(options, "--embed-layernorm");
+  model.residual_from_after_norm =
+      has_option(options, "--apply-residual-connection-post-layernorm");
+  model.vocab = vocab_in(options);
+  stated.has_vocab = model.vocab > 0;
+  take_run_choices(options, false, model);
+  return stated;
+}
+
+void take_run_choices(const Options& options, bool keeps_seq, ModelSpec& model) {
+  if (!keeps_seq) model.seq = number_of<std::int64_t>(options, "--seq-length", model.seq);
+  model.attention_dropout = number_of<double>(options, "--attention-dropout", 0.1);
+  model.hidden_dropout = number_of<double>(options, "--hidden-dropout", 0.1);
+  if (!has_experts(model)) return;
+  const auto capacity = number_of<double>(options, "--moe-expert-capacity-factor", 0);
+  model.experts.dropless = capacity == 0;
+  model.experts.capacity_factor = capacity == 0 ? 1.0 : capacity;
+}
+
+void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
+  for (const RareSwitch& row : kRareSwitches) {
+    if (row.of(model)) out.add(std::string(row.option));
+  }
+  for (const RareNumber& row : kRareNumbers) {
+    if (row.of(model) > 0) out.add(std::string(row.option), row.of(model));
+  }
+  const std::string window = window_of(model);
+  if (!window.empty()) out.add("--window-size", window);
+  const double turned = model.attention.rotary.fraction;
+  if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
+  if (!has_experts(model)) return;
+  add_router(model.experts, out);
+  if (model.experts.shared_gate) out.add("--moe-shared-expert-gate");
+  const std::string layers = layers_with_experts(model);
+  if (!layers.empty()) out.add("--moe-layer-freq", layers);
+}
+
+bool is_rare_shape(std::string_view option) {
+  const auto named = [&](const auto& row) { return row.option == option; };
+  constexpr std::string_view kOthers =
+      "--rotary-percent --window-size --moe-layer-freq --moe-router-score-function "
+      "--moe-router-num-groups --moe-router-topk-scaling-factor --moe-router-group-topk";
+  return std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), named) ||
+         matches_any(option, kOthers);
+}
+
+Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid) {
+  for (const RareNumber& row : kRareNumbers) {
+    if (!has_option(options, row.option)) continue;
+    const auto value = number_of<std::int64_t>(options, row.option, 0);
+    if (value != row.of(model)) {
+      return other_model(
+          fmt::format("{} is {}; the model has {}", row.option, value, row.of(model)));
+    }
+    drop_option(options, row.option);
+  }
+  for (const RareSwitch& row : kRareSwitches) {
+    const bool set = has_option(options, row.option);
+    const bool has = row.of(model);
+    const bool implied =  // of latents a norm of their own
+        has && (unsaid == Unsaid::kIsTheModels || row.option == "--qk-layernorm");
+    if (set != has && !implied) {
+      return other_model(set ? fmt::format("{} does not go with the model", row.option)
+                             : fmt::format("{} is missing: the model has it", row.option));
+    }
+    drop_option(options, row.option);
+  }
+  TPSIM_TRY_STATUS(take_window(model, options));
+  return take_layer_kinds(model, options);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "core/base/text.h"
+#include "frameworks/launch/launch_command.h"
+
+namespace tpsim {
+namespace {
+
+struct Renamed {
+  std::string_view old;
+  std::string_view today;
+  std::string_view value = {};  // of one that becomes an option with a value
+};
+constexpr Renamed kRenamed[] = {
+    {"--model-parallel-size", "--tensor-model-parallel-size"},
+    {"--batch-size", "--micro-batch-size"},
+    {"--max-absolute-position-embeddings", "--max-position-embeddings"},
+    {"--recompute-activations", "--recompute-granularity", "selective"},
+    {"--checkpoint-activations", "--recompute-granularity", "full"},
+    {"--activations-checkpoint-method", "--recompute-method"},
+    {"--checkpoint-num-layers", "--recompute-num-layers"},
+    {"--activations-checkpoint-num-layers", "--recompute-num-layers"},
+    {"--use-rotary-position-embeddings", "--position-embedding-type", "rope"},
+    {"--rope-theta", "--rotary-base"},
+    {"--layernorm-epsilon", "--norm-epsilon"},
+    {"--num-key-value-heads", "--num-query-groups"},
+    {"--use-custom-fsdp", "--use-megatron-fsdp"},
+    {"--virtual-pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank"},
+    {"--use-flash-attn-v1", "--use-flash-attn"},
+    {"--use-flash-attn-v2", "--use-flash-attn"},
+    {"--use-flash-attn-triton", "--use-flash-attn"},
+    {"--use-flash-attn-builder", "--use-flash-attn"},
+};
+
+// What a log's argument is where it holds this, as the option that made it so.
+struct Logged {
+  std::string_view argument;
+  std::string_view value;
+  std::string_view option;
+};
+constexpr Logged kLogged[] = {
+    {"--add-bias-linear", "False", "--disable-bias-linear"},
+    {"--apply-rope-fusion", "False", "--no-rope-fusion"},
+    {"--async-tensor-model-parallel-allreduce", "False",
+     "--no-async-tensor-model-parallel-allreduce"},
+    {"--bias-dropout-fusion", "False", "--no-bias-dropout-fusion"},
+    {"--bias-gelu-fusion", "False", "--no-bias-gelu-fusion"},
+    {"--bias-swiglu-fusion", "False", "--no-bias-swiglu-fusion"},
+    {"--gradient-accumulation-fusion", "False", "--no-gradient-accumulation-fusion"},
+    {"--masked-softmax-fusion", "False", "--no-masked-softmax-fusion"},
+    {"--overlap-p2p-comm", "False", "--no-overlap-p2p-communication"},
+    {"--scatter-gather-tensors-in-pipeline", "False", "--no-scatter-gather-tensors-in-pipeline"},
+    {"--grad-reduce-in-bf16", "True", "--grad-reduce-in-bf16"},
+};
+
+// Whether an export writes an option: Megatron-Core of 2026 has it, and it changes something.
+using Written = bool (*)(LaunchStack, const PlanFile&);
+bool is_rotary(LaunchStack, const PlanFile& file) {
+  return file.model.attention.position == PositionKind::kRotary;
+}
+// NeMo has one setting for both activations.
+bool is_gelu(LaunchStack stack, const PlanFile& file) {
+  return stack != LaunchStack::kNemo && file.model.mlp == MlpKind::kGelu;
+}
+bool is_activation(LaunchStack stack, const PlanFile& file) {
+  return stack == LaunchStack::kNemo || file.model.mlp == MlpKind::kSwiglu;
+}
+bool is_always(LaunchStack, const PlanFile&) { return true; }
+bool has_sequence_parallel(LaunchStack, const PlanFile& file) {
+  return file.plan.sequence_parallel;
+}
+bool is_interleaved(LaunchStack, const PlanFile& file) { return file.plan.virtual_stages > 1; }
+
+struct PartOption {
+  std::string_view option;
+  StackPart part;
+  std::string_view word;
+  std::string_view value = {};   // that the option has to have; empty: any
+  Written is_written = nullptr;  // null: only read
+};
+constexpr PartOption kParts[] = {
+    {"--no-rope-fusion", StackPart::kRotaryKernel, "torch", {}, is_rotary},
+    {"--no-bias-gelu-fusion", StackPart::kActivationKernel, "torch", {}, is_gelu},
+    {"--no-bias-swiglu-fusion", StackPart::kActivationKernel, "torch", {}, is_activation},
+    {"--no-bias-dropout-fusion", StackPart::kResidualKernel, "torch", {}, is_always},
+    {"--no-gradient-accumulation-fusion",
+     StackPart::kGradientAccumulation,
+     "separate",
+     {},
+     is_always},
+    {"--tp-comm-overlap", StackPart::kTpOverlap, "userbuffers", {}, has_sequence_parallel},
+    {"--no-async-tensor-model-parallel-allreduce", StackPart::kTpOverlap, "none"},
+    {"--no-scatter-gather-tensors-in-pipeline", StackPart::kPipelineSends, "whole"},
+    {"--overlap-p2p-communication", StackPart::kOverlapP2p, "on"},
+    {"--no-overlap-p2p-communication", StackPart::kOverlapP2p, "off", {}, is_interleaved},
+    {"--enable-cuda-graph", StackPart::kCudaGraphs, "full"},
+    {"--external-cuda-graph", StackPart::kCudaGraphs, "full"},
+    {"--cuda-graph-impl", StackPart::kCudaGraphs, "none", "none", is_always},
+    {"--cuda-graph-impl", StackPart::kCudaGraphs, "full", "local", is_always},
+    {"--cuda-graph-impl", StackPart::kCudaGraphs, "full", "transformer_engine"},
+    {"--cuda-graph-impl", StackPart::kCudaGraphs, "full_iteration", "full_iteration"},
+    {"--attention-backend", StackPart::kAttentionKernel, "cudnn", "fused"},
+};
+
+// The scopes of CUDA graphs that the options name; nothing where they name none.
+std::optional<std::int64_t> graphs_in(const std::vector<LaunchOption>& options) {
+  const LaunchOption* const scope = find_option(options, kGraphScope);
+  if (scope == nullptr) return std::nullopt;
+  const Result<std::int64_t> read = parse_value(row_of(StackPart::kCudaGraphs), scope->value);
+  return read.ok() ? std::optional(*read) : std::nullopt;
+}
+
+// Scopes that Megatron-Core refuses together (transformer_config.py).
+bool has_refused_scopes(std::int64_t graphs) {
+  const bool routes = holds(graphs, bit(GraphScope::kMoeRouter));
+  return (holds(graphs, bit(GraphScope::kMoe)) && routes) ||
+         (holds(graphs, bit(GraphScope::kMoePreprocess)) && !routes);
+}
+
+// Graphs of the whole step, and of some modules of a layer, which the table does not hold.
+void add_graphs(const PlanFile& file, LaunchOptions& out) {
+  const auto asked = file.parts.find(StackPart::kCudaGraphs);
+  if (asked == file.parts.end()) return;
+  const std::int64_t graphs = asked->second;
+  const bool whole_step = graphs == kGraphsOfStep;
+  if (!whole_step && (graphs == 0 || graphs == kGraphsOfLayers || has_refused_scopes(graphs))) {
+    return;
+  }
+  out.add("--cuda-graph-impl", std::string(whole_step ? "local" : "transformer_engine"));
+  std::string words = text_of(row_of(StackPart::kCudaGraphs), graphs);
+  std::replace(words.begin(), words.end(), ',', ' ');
+  out.add(kGraphScope, words);
+  if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // asserted there
+}
+
+// Moments in bf16: of the distributed optimizer alone. How Megatron-Bridge's YAML writes a dtype
+// is not known here.
+void add_moments(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
+  const auto asked = file.parts.find(StackPart::kOptimizerDtype);
+  const bool narrow =
+      asked != file.parts.end() && asked->second == static_cast<std::int64_t>(DType::kBFloat16);
+  if (!narrow || file.plan.zero != 1 || stack == LaunchStack::kNemo) return;
+  if (file.plan.offload == Offload::kNone) out.add("--use-precision-aware-optimizer");
+  out.add("--exp-avg-dtype", std::string("bf16"));
+  out.add("--exp-avg-sq-dtype", std::string("bf16"));
+}
+
+void add_attention(const PlanFile& file, LaunchOptions& out) {
+  const auto asked = file.parts.find(StackPart::kAttentionKernel);
+  const auto kernel = static_cast<AttentionKernel>(asked == file.parts.end() ? 0 : asked->second);
+  const bool flash = file.plan.attention == AttentionKind::kFlash;
+  const bool cudnn = flash && kernel == AttentionKernel::kCudnn;
+  out.add("--attention-backend", cudnn ? "fused" : std::string(name_of(file.plan.attention)));
+  if (!flash && kernel == AttentionKernel::kTorch) out.add("--no-masked-softmax-fusion");
+}
+
+// A switch of a log has True or False; one that is off was not given.
+void as_given(std::vector<LaunchOption>& options) {
+  std::vector<LaunchOption> given;
+  for (LaunchOption& option : options) {
+    const auto row = std::find_if(std::begin(kLogged), std::end(kLogged),
+                                  [&](const Logged& one) { return one.argument == option.name; });
+    if (row != std::end(kLogged)) {
+      if (option.value == row->value) given.push_back({std::string(row->option), ""});
+      continue;
+    }
+    if (option.value == "False") continue;
+    if (option.value == "True") option.value.clear();
+    if (option.value.starts_with("['") && option.value.ends_with("']")) {  // ['p2p']
+      option.value = option.value.substr(2, option.value.size() - 4);
+    }
+    if (option.name == "--attention-backend") {  // AttnBackend.flash
+      option.value = option.value.substr(option.value.rfind('.') + 1);
+    }
+    given.push_back(std::move(option));
+  }
+  // The log says the one by the other.
+  const bool has_stages = find_option(given, "--virtual-pipeline-model-parallel-size") != nullptr;
+  const bool has_groups = find_option(given, "--group-query-attention") != nullptr;
+  std::erase_if(given, [&](const LaunchOption& one) {
+    return (has_stages && (one.name == "--num-layers-per-virtual-pipeline-stage" ||
+                           one.name == "--num-virtual-stages-per-pipeline-rank")) ||
+           (!has_groups && one.name == "--num-query-groups");
+  });
+  // How to offload says nothing where nothing is offloaded.
+  if (find_option(given, "--cpu-offloading") == nullptr) {
+    std::erase_if(
+        given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
+  }
+  options = std::move(given);
+}
+
+}  // namespace
+
+void use_todays_names(LaunchCommand& command) {
+  if (command.is_log) as_given(command.options);
+  std::vector<LaunchOption> named;
+  for (LaunchOption& option : command.options) {
+    std::replace(option.name.begin(), option.name.end(), '_', '-');
+    for (const Renamed& row : kRenamed) {
+      if (option.name != row.old) continue;
+      option.name = row.today;
+      if (!row.value.empty()) option.value = row.value;
+      // That fork groups heads by this number alone.
+      if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
+      break;
+    }
+    if (LaunchOption* before = find_option(named, option.name)) {
+      before->value = std::move(option.value);
+    } else {
+      named.push_back(std::move(option));
+    }
+  }
+  command.options = std::move(named);
+  std::vector<LaunchOption>& options = command.options;
+  // As many groups as heads are none.
+  const LaunchOption* heads = find_option(options, "--num-attention-heads");
+  const LaunchOption* groups = find_option(options, "--num-query-groups");
+  if (heads != nullptr && groups != nullptr && heads->value == groups->value) {
+    std::erase_if(options, [](const LaunchOption& one) {
+      return one.name == "--num-query-groups" || one.name == "--group-query-attention";
+    });
+  }
+  // The full recompute of 2021 was of every layer.
+  const LaunchOption* recompute = find_option(options, "--recompute-granularity");
+  if (recompute != nullptr && recompute->value == "full" &&
+      find_option(options, "--recompute-method") == nullptr) {
+    options.push_back({"--recompute-method", "uniform"});
+    if (find_option(options, "--recompute-num-layers") == nullptr) {
+      options.push_back({"--recompute-num-layers", "1"});
+    }
+  }
+}
+
+void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
+  add_attention(file, out);
+  for (const auto& [part, value] : file.parts) {
+    const std::string word = text_of(row_of(part), value);
+    for (const PartOption& row : kParts) {
+      const bool is_it = row.part == part && row.word == word && row.is_written != nullptr;
+      if (!is_it || !row.is_written(stack, file)) continue;
+      out.add(std::string(row.option), std::string(row.value));
+    }
+  }
+  add_graphs(file, out);
+  add_moments(stack, file, out);
+}
+
+Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
+  const auto is_narrow = [&](const char* name) {
+    const LaunchOption* said = find_option(options, name);
+    return said != nullptr && matches_any(said->value, "bf16 bfloat16 torch.bfloat16");
+  };
+  const bool first = is_narrow("--exp-avg-dtype"), second = is_narrow("--exp-avg-sq-dtype");
+  if (!first && !second) return Ok{};
+  if (first != second) {
+    return bad_input("one of --exp-avg-dtype and --exp-avg-sq-dtype is bf16", "",
+                     "tpsim's plans keep both of AdamW's moments in fp32 or in bf16");
+  }
+  drop_option(options, "--exp-avg-dtype");
+  drop_option(options, "--exp-avg-sq-dtype");
+  parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
+  return Ok{};
+}
+
+PartValues take_parts(std::vector<LaunchOption>& options) {
+  PartValues parts;
+  if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
+  const std::optional<std::int64_t> scopes = graphs_in(options);
+  // Of graphs that are not recorded the scope says nothing.
+  const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
+  const bool records = graphs == nullptr || graphs->value != "none";
+  if (!records || scopes) drop_option(options, kGraphScope);
+  for (const PartOption& row : kParts) {
+    LaunchOption* const option = find_option(options, row.option);
+    if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;
+    parts[row.part] = parse_value(row_of(row.part), row.word).value();
+    if (row.option == "--attention-backend") {
+      option->value = "flash";  // the setting says so too
+    } else {
+      options.erase(options.begin() + (option - options.data()));
+    }
+  }
+  if (records && scopes) parts[StackPart::kCudaGraphs] = *scopes;
+  return parts;
+}
+
+}  // namespace tpsim

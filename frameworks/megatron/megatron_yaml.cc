@@ -1,0 +1,244 @@
+// Megatron's arguments as YAML: those of --yaml-cfg, and NeMo's configurations of the years before
+// Megatron-Bridge, which has a section for the trainer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+// NeMo's word for it, and the argument that it stands for; with a value only where it has that one.
+struct YamlName {
+  std::string_view key;
+  std::string_view value;
+  std::string_view argument;
+  std::string_view becomes = {};  // empty: the same value
+};
+constexpr YamlName kYamlNames[] = {
+    {"activations-checkpoint-granularity", "", "recompute-granularity"},
+    {"activations-checkpoint-method", "", "recompute-method"},
+    {"activations-checkpoint-num-layers", "", "recompute-num-layers"},
+    {"encoder-seq-length", "", "seq-length"},
+    {"layernorm-epsilon", "", "norm-epsilon"},
+    {"bias-activation-fusion", "False", "bias-swiglu-fusion"},
+    {"bias-dropout-add-fusion", "False", "bias-dropout-fusion"},
+    {"bias", "False", "disable-bias-linear", "True"},
+    {"share-embeddings-and-output-weights", "False", "untie-embeddings-and-output-weights", "True"},
+    {"normalization", "rmsnorm", "normalization", "RMSNorm"},
+    {"normalization", "layernorm", "normalization", "LayerNorm"},
+    {"normalization", "layernorm1p", "normalization", "LayerNorm"},
+    {"activation", "fast-swiglu", "swiglu", "True"},
+    {"activation", "swiglu", "swiglu", "True"},
+    {"gated-linear-unit", "True", "swiglu", "True"},
+    {"precision", "bf16", "bf16", "True"},
+    {"precision", "bf16-mixed", "bf16", "True"},
+    {"precision", "16", "fp16", "True"},
+    {"num-moe-experts", "", "num-experts"},
+    {"use-flash-attention", "True", "use-flash-attn", "True"},
+    {"transformer-engine", "False", "transformer-impl", "local"},
+    {"transformer-engine", "True", ""},
+    {"fp8-hybrid", "True", "fp8-format", "hybrid"},
+    {"fp8-e4m3", "True", "fp8-format", "e4m3"},
+    {"fp8", "True", ""},
+    {"ub-tp-comm-overlap", "True", "tp-comm-overlap", "True"},
+    {"overlap-grad-sync", "True", "overlap-grad-reduce", "True"},
+    {"overlap-param-sync", "True", "overlap-param-gather", "True"},
+    {"rotary-percentage", "", "rotary-percent"},
+    {"name", "distributed_fused_adam", "use-distributed-optimizer", "True"},
+    {"name", "mcore_distributed_optim", "use-distributed-optimizer", "True"},
+};
+
+std::string argument_name(std::string_view key) {
+  std::string name(key.substr(key.rfind('.') + 1));
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string as_python(const std::string& value) {
+  return value == "true" ? "True" : value == "false" ? "False" : value;
+}
+
+// "MODEL_ARGS: {--tp: 2}": options of the command line as keys, beside its environment.
+constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
+
+// Which of several sections says how the model is trained; the others are named and left out.
+bool is_of_training(std::string_view key) {
+  constexpr std::string_view kOthers[] = {
+      "data.",   "dataset.",   "exp_manager.", "tokenizer.", "checkpoint.",
+      "logger.", "profiling.", "rng.",         "scheduler.", "optim.sched.",
+      "run.",    "hydra.",     "defaults.",    "ENV_VARS.",  "METRICS."};
+  if (key.starts_with("model.")) key.remove_prefix(6);
+  return std::none_of(std::begin(kOthers), std::end(kOthers),
+                      [&](std::string_view other) { return key.starts_with(other); });
+}
+
+void add_option(std::string name, std::string value, LaunchCommand& command) {
+  drop_option(command.options, name);
+  command.options.push_back({std::move(name), std::move(value)});
+}
+
+// What NeMo says of a model and no plan is made of, beside what Megatron says.
+constexpr std::string_view kNoPlan =
+    "apex-transformer-log-level bias-activation-fusion bias-dropout-add-fusion bias-dropout-fusion "
+    "bias-gelu-fusion attention-type batch-p2p-comm dist-ckpt-* do-layer-norm-weight-decay "
+    "ffn-dropout gc-interval get-attention-mask-from-fusion grad-allreduce-chunk-size-mb "
+    "grad-div-ar-fusion gradient-as-bucket-view headscale make-vocab-size-divisible-by mcore-gpt "
+    "megatron-amp-O2 native-amp-* nsys-profile normalize-attention-scores "
+    "num-micro-batches-with-partial-activation-checkpoints "
+    "activations-checkpoint-layers-per-pipeline persist-layer-norm post-process pre-process "
+    "reduce-amax resume-from-checkpoint scale-positional-embedding seq-len-interpolation-factor "
+    "transformer-block-type "
+    "use-scaled-init-method gradient-accumulation-fusion masked-softmax-fusion "
+    "share-embeddings-and-output-weights overlap-p2p-comm rampup-batch-size name precision optim";
+
+bool changes_no_plan(const std::string& option) {
+  if (is_outside(LaunchStack::kMegatronLm, option)) return true;
+  return matches_any(std::string_view(option).substr(2), kNoPlan);
+}
+
+// What is left goes by the file's own names; of the model's section nothing may be unknown.
+Status name_left(const std::map<std::string, std::string>& keys, ImportedPlan& plan) {
+  for (std::string& option : plan.outside) {
+    const auto key = keys.find(option);
+    if (key == keys.end()) continue;
+    const bool is_of_model =
+        key->second.starts_with("model.") && key->second.find('.', 6) == std::string::npos;
+    if (is_of_model && !changes_no_plan(option)) {
+      return bad_input(fmt::format("unknown setting '{}'", key->second), "",
+                       leaving_out(key->second));
+    }
+    option = key->second;
+  }
+  return Ok{};
+}
+
+void add_setting(const FlatSetting& setting, LaunchCommand& command,
+                 std::map<std::string, std::string>& keys) {
+  if (has_nemo_key(setting.key)) {
+    if (auto option = nemo_option(setting.key, setting.value)) {
+      if (option->name == "--num-query-groups") {
+        add_option("--group-query-attention", "True", command);
+      }
+      add_option(option->name, option->value, command);
+    }
+    return;
+  }
+  std::string name = argument_name(setting.key);
+  std::string value = as_python(setting.value);
+  for (const YamlName& row : kYamlNames) {
+    if (name != row.key || (!row.value.empty() && value != row.value)) continue;
+    name = row.argument;
+    if (!row.becomes.empty()) value = row.becomes;
+    break;
+  }
+  if (name.empty()) return;
+  if (name == "num-query-groups") add_option("--group-query-attention", "True", command);
+  keys["--" + name] = setting.key;
+  add_option("--" + name, value, command);
+}
+
+// They say which Python object a section becomes.
+bool is_of_python(std::string_view key) {
+  return key.ends_with(kMadeBy) || key.ends_with("_call_");
+}
+
+// Settings that are on unless a file switches them off.
+bool says_by_false(std::string_view key) {
+  constexpr std::string_view kOn =
+      "bias share-embeddings-and-output-weights add-bias-linear apply-rope-fusion "
+      "bias-dropout-fusion bias-gelu-fusion bias-swiglu-fusion bias-activation-fusion "
+      "bias-dropout-add-fusion gradient-accumulation-fusion masked-softmax-fusion overlap-p2p-comm "
+      "scatter-gather-tensors-in-pipeline transformer-engine async-tensor-model-parallel-allreduce";
+  return has_nemo_key(key) || matches_any(argument_name(key), kOn);
+}
+
+Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
+                                       const ImportInputs& inputs) {
+  LaunchCommand command;
+  command.size_unknown = kHowManyGpus.what;
+  for (const FlatSetting& setting : settings) {
+    const std::string_view key = setting.key;
+    if (key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
+      command.expandable_segments = setting.value == "expandable_segments:True";
+    }
+    if (key == "ENV_VARS.CUDA_LAUNCH_BLOCKING") command.blocks_launches = setting.value == "1";
+    const bool is_argument = key.starts_with(kModelArgs) || key.find('-') < key.find('.');
+    if (!is_argument || setting.value == "false") continue;
+    const bool is_switch = setting.value == "true";
+    const std::string name(key.substr(key.starts_with(kModelArgs) ? kModelArgs.size() : 0));
+    add_option("--" + name, is_switch ? "" : setting.value, command);
+  }
+  return import_megatron(std::move(command), inputs);
+}
+
+}  // namespace
+
+Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
+                                          const ImportInputs& inputs) {
+  const bool are_arguments =
+      std::any_of(settings.begin(), settings.end(),
+                  [](const FlatSetting& one) { return one.key.starts_with(kModelArgs); });
+  if (are_arguments) return import_model_args(settings, inputs);
+  LaunchCommand command;
+  command.is_log = command.is_whole = true;
+  command.size_unknown = kHowManyGpus.what;
+  std::int64_t devices = 0;
+  std::int64_t nodes = 1;
+  std::vector<std::string> others;
+  std::map<std::string, std::string> keys;  // by the option that each became
+  bool is_nemo = false;
+  // What a program wrote of itself says everything, as a log does.
+  const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
+  TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
+            with_precision(with_lists_joined(settings)));
+  for (const FlatSetting& setting : whole_settings) {
+    if (setting.value.empty() || is_of_python(setting.key)) continue;
+    if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
+      command.expandable_segments = setting.value == "expandable_segments:True";
+    }
+    is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
+    if (setting.key == "model.tokenizer.type") {
+      add_option("--tokenizer-type", setting.value, command);
+    }
+    if (!is_of_training(setting.key)) {
+      others.push_back(setting.key);
+      continue;
+    }
+    const auto number = parse_number<std::int64_t>(setting.value);
+    if (setting.key == "trainer.devices" && number) devices = *number;
+    if (setting.key == "trainer.num_nodes" && number) nodes = *number;
+    if (setting.key == "trainer.devices" || setting.key == "trainer.num_nodes") continue;
+    if (setting.value == "false" && !says_by_false(setting.key)) continue;
+    add_setting(setting, command, keys);
+  }
+  // How to recompute says nothing where nothing is recomputed.
+  if (!has_option(command.options, "--recompute-granularity")) {
+    std::erase_if(command.options, [](const LaunchOption& one) {
+      return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
+    });
+  }
+  if (devices > 0 && nodes > 0 && devices <= 1 << 16 && nodes <= 1 << 16) {
+    command.size = {nodes, devices};
+  }
+  ImportInputs whole = inputs;
+  // What has more parts than such a file can describe is the model that it names.
+  const FlatSetting* model = find_setting(settings, "model.hf_model_id");
+  if (!whole.model && model != nullptr && !model->value.empty() && inputs.load) {
+    const auto named = inputs.load(model->value);
+    if (named.ok()) whole.model = *named;
+  }
+  TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), whole));
+  if (is_nemo) plan.stack = "nemo";
+  if (!is_dump) TPSIM_TRY_STATUS(name_left(keys, plan));
+  plan.outside.insert(plan.outside.end(), others.begin(), others.end());
+  return plan;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,395 @@
+// Megatron-LM's arguments as a plan. Rules: megatron/training/arguments.py, validate_args.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/base/text.h"
+#include "core/plan/pipeline_layout.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
+constexpr const char* kOverlapGather = "--overlap-param-gather";
+constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // its default
+
+// They say nothing of the plan: the stack does.
+void check_overlap(LaunchOptionReader& in, const Plan& plan) {
+  const bool reduces = in.flag(kOverlapReduction);
+  const bool gathers = in.flag(kOverlapGather);
+  if (gathers && plan.zero == 0) in.fail("--overlap-param-gather needs a distributed optimizer");
+  if (gathers && !reduces) in.fail("--overlap-param-gather needs --overlap-grad-reduce");
+}
+
+struct Spelling {
+  std::int64_t first = 0;  // blocks of the end stages; 0: not said
+  std::int64_t last = 0;
+  bool embedding_counts = false;
+  bool loss_counts = false;
+};
+
+// Blocks of every pipeline rank; empty where they do not divide.
+std::vector<std::int64_t> blocks_by_rank(const Spelling& said, std::int64_t layers,
+                                         std::int64_t pp) {
+  const std::int64_t middle = pp - (said.first > 0 ? 1 : 0) - (said.last > 0 ? 1 : 0);
+  const std::int64_t rest = layers - said.first - said.last;
+  if (middle < 0 || rest < 0 || (middle == 0 ? rest != 0 : rest % middle != 0)) return {};
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(pp), middle == 0 ? 0 : rest / middle);
+  if (said.first > 0) ranks.front() = said.first;
+  if (said.last > 0) ranks.back() = said.last;
+  return ranks;
+}
+
+std::vector<std::int64_t> cut(const Spelling& said, std::int64_t layers, const Plan& plan) {
+  const std::int64_t chunks = chunk_count(plan);
+  if (said.first > 0 || said.last > 0) {
+    const std::vector<std::int64_t> ranks = blocks_by_rank(said, layers, plan.degrees.pp);
+    std::vector<std::int64_t> cut;
+    for (std::int64_t c = 0; c < chunks && !ranks.empty(); ++c) {
+      const std::int64_t of_rank = ranks[static_cast<std::size_t>(c % plan.degrees.pp)];
+      if (of_rank % plan.virtual_stages != 0) return {};
+      cut.push_back(of_rank / plan.virtual_stages);
+    }
+    return cut;
+  }
+  const std::int64_t counted =
+      layers + (said.embedding_counts ? 1 : 0) + (said.loss_counts ? 1 : 0);
+  if (chunks < 1 || counted % chunks != 0) return {};
+  std::vector<std::int64_t> even(static_cast<std::size_t>(chunks), counted / chunks);
+  even.front() -= said.embedding_counts ? 1 : 0;
+  even.back() -= said.loss_counts ? 1 : 0;
+  return even;
+}
+
+// Chunks of a rank: said as they are, or by the layers of each.
+std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::int64_t pp) {
+  const std::int64_t stages = in.integer("--num-virtual-stages-per-pipeline-rank", 0);
+  const std::int64_t layers = in.integer("--num-layers-per-virtual-pipeline-stage", 0);
+  if (stages > 0 || layers == 0) return std::max<std::int64_t>(1, stages);
+  if (counted % (pp * layers) == 0) return counted / (pp * layers);
+  in.fail(
+      fmt::format("--num-layers-per-virtual-pipeline-stage {} does not divide the layers of {} "
+                  "stages",
+                  layers, pp));
+  return 1;
+}
+
+// Virtual stages, cut and schedule of `plan`, whose pp is known, in every spelling that Megatron
+// has: a layout, layers or stages for each virtual stage, other numbers for the first and last
+// stage, ends that count as a block.
+void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
+  Spelling said;
+  said.first = in.integer("--decoder-first-pipeline-num-layers", 0);
+  said.last = in.integer("--decoder-last-pipeline-num-layers", 0);
+  said.embedding_counts = in.flag("--account-for-embedding-in-pipeline-split");
+  said.loss_counts = in.flag("--account-for-loss-in-pipeline-split");
+  const std::int64_t pp = plan.degrees.pp;
+  const std::int64_t counted =
+      model.layers + (said.embedding_counts ? 1 : 0) + (said.loss_counts ? 1 : 0);
+  plan.virtual_stages = virtual_stages(in, counted, pp);
+  const auto layout = in.text("--pipeline-model-parallel-layout");
+  if (layout) {
+    const auto parsed = parse_pipeline_layout(*layout);
+    if (parsed && parsed->predictions != model.ends.prediction_layers) {
+      return in.fail(
+          fmt::format("the layout '{}' has {} blocks that predict later tokens; the "
+                      "model has {}",
+                      *layout, parsed->predictions, model.ends.prediction_layers));
+    }
+    if (parsed) plan.stage_layers = parsed->blocks;
+    const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
+    const bool fits = chunks > 0 && chunks % pp == 0;
+    if (!fits || (plan.virtual_stages > 1 && plan.virtual_stages != chunks / pp)) {
+      return in.fail(fmt::format("the layout '{}' does not fill {} stages", *layout, pp));
+    }
+    plan.virtual_stages = chunks / pp;
+  } else if (chunk_count(plan) > model.layers + 2) {
+    return in.fail(
+        fmt::format("{} stages are more than the {} layers", chunk_count(plan), model.layers));
+  } else {
+    plan.stage_layers = cut(said, model.layers, plan);
+    if (plan.stage_layers.empty()) {
+      return in.fail(fmt::format("{} layers do not divide by the stages", model.layers));
+    }
+  }
+  plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;
+}
+
+int zero_of(LaunchOptionReader& in) {
+  const bool fsdp = in.flag("--use-megatron-fsdp");
+  const bool distributed = in.flag("--use-distributed-optimizer");
+  const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
+  in.drop("--ckpt-format");  // FSDP has one of its own, which only those who save need
+  if (!fsdp) return distributed ? 1 : 0;
+  if (strategy == "optim_grads") return 2;
+  if (strategy == "optim_grads_params") return 3;
+  in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
+  return 0;
+}
+
+Offload offload_of(LaunchOptionReader& in) {
+  const bool offloads = in.flag("--optimizer-cpu-offload");
+  const bool aware = in.flag("--use-precision-aware-optimizer");
+  const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
+  if ((offloads && !aware) || (offloads && fraction != "1.0" && fraction != "1")) {
+    in.fail(
+        "an offloaded optimizer is read whole: --optimizer-cpu-offload with "
+        "--use-precision-aware-optimizer and a fraction of 1.0");
+  }
+  return offloads ? Offload::kOptimizer : Offload::kNone;
+}
+
+void read_precision(LaunchOptionReader& in, Plan& plan) {
+  const bool bf16 = in.flag("--bf16");
+  const bool fp16 = in.flag("--fp16");
+  const bool wide = in.flag("--accumulate-allreduce-grads-in-fp32");
+  const std::string added = in.text("--main-grads-dtype").value_or("fp32");
+  const bool narrow = in.flag("--grad-reduce-in-bf16") || matches_any(added, "bf16 torch.bfloat16");
+  if (!narrow && !matches_any(added, "fp32 torch.float32")) {
+    in.fail(fmt::format("--main-grads-dtype is {}: fp32 or bf16", added));
+  }
+  if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
+  plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
+  // bf16 adds up in fp32 unless told otherwise, fp16 in fp16.
+  plan.gradient_dtype = bf16 && narrow  ? DType::kBFloat16
+                        : fp16 && !wide ? DType::kFloat16
+                                        : DType::kFloat32;
+}
+
+// "mla_up_proj mlp" as a set of bits; nothing where a word is unknown.
+std::optional<std::int64_t> modules_in(std::string_view words) {
+  constexpr auto& kWords = kEnumNames<RecomputeModule>;
+  std::int64_t set = 0;
+  while (!words.empty()) {
+    const std::string_view word = cut_off(words, " ,");
+    if (word.empty()) continue;
+    const auto known = std::find(kWords.begin(), kWords.end(), word);
+    if (known == kWords.end()) return std::nullopt;
+    set |= bit(static_cast<RecomputeModule>(known - kWords.begin()));
+  }
+  return set;
+}
+
+void read_recompute(LaunchOptionReader& in, Plan& plan) {
+  const std::string granularity = in.text("--recompute-granularity").value_or("none");
+  const std::string method = in.text("--recompute-method").value_or("");
+  const std::int64_t layers = in.integer("--recompute-num-layers", 0);
+  const std::string modules = in.text(kRecomputeModules).value_or("core_attn");
+  if (granularity == "selective" && !modules_in(modules)) {
+    in.fail(fmt::format("--recompute-modules {}: one of them is not known", modules),
+            "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
+  }
+  if (granularity == "none" || granularity == "selective") {
+    if (!method.empty())
+      in.fail(fmt::format("{} recompute takes no --recompute-method", granularity));
+    plan.recompute = granularity == "none" ? Recompute::kNone : Recompute::kSelective;
+    return;
+  }
+  const bool some = method == "block";
+  if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
+    in.fail(
+        "full recompute is read with --recompute-method uniform --recompute-num-layers 1, or "
+        "block and any number");
+  }
+  const auto& chunks = plan.stage_layers;
+  const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
+  plan.recompute = some && !all ? Recompute::kBlocks : Recompute::kFull;
+  if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = layers;
+}
+
+constexpr std::array kModelSwitches = {
+    "--group-query-attention", "--swiglu", "--disable-bias-linear",
+    "--untie-embeddings-and-output-weights", "--apply-residual-connection-post-layernorm"};
+
+bool has_place(LaunchStack stack, std::string_view option) {
+  return stack != LaunchStack::kNemo || nemo_has(option);
+}
+
+// What changes neither time nor memory, or what a tokenizer and a named model say too: taken as the
+// model's where it is left out.
+bool may_be_left_out(std::string_view option) {
+  return matches_any(option, "--vocab-size --rotary-base --norm-epsilon --max-position-embeddings");
+}
+
+// What experts take: read_capacity().
+bool is_of_capacity(std::string_view option) {
+  return matches_any(option,
+                     "--moe-expert-capacity-factor --moe-token-drop-policy "
+                     "--moe-pad-expert-input-to-capacity --moe-router-load-balancing-type");
+}
+
+// What Megatron-LM takes for an option that is left out; empty for one that it wants.
+std::string default_of(std::string_view option, const ModelSpec& model) {
+  if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
+  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--position-embedding-type") return "learned_absolute";
+  if (option == "--normalization") return "LayerNorm";
+  if (option == "--moe-router-topk") return "2";
+  if (option == "--attention-dropout" || option == "--hidden-dropout") return "0.1";
+  return "";
+}
+
+// Slots of an expert are padded, which is what was predicted.
+void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
+  const std::string policy = in.text("--moe-token-drop-policy").value_or("position");
+  const bool pads = in.flag("--moe-pad-expert-input-to-capacity");
+  const bool has_capacity = in.text("--moe-expert-capacity-factor").has_value();
+  if (policy != "position" && policy != "probs") {
+    in.fail(fmt::format("--moe-token-drop-policy is {}: probs or position", policy));
+  }
+  if (has_experts(model) && has_capacity != pads) {
+    in.fail("--moe-expert-capacity-factor and --moe-pad-expert-input-to-capacity go together");
+  }
+}
+
+// Everything that a file says of the model is what the model has. A recipe of NeMo already knows
+// what has no place there.
+void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model) {
+  LaunchOptions wanted;
+  add_megatron_model(model, wanted);
+  const bool rotary = model.attention.position == PositionKind::kRotary;
+  for (const LaunchOption& option : wanted.all()) {
+    const std::string& name = option.name;
+    if (option.value.empty() || !has_place(stack, name)) continue;
+    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // a recipe knows its model
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // held against the model already
+    // Any multiple pads to what the vocabulary is; rotary positions have no table.
+    const bool is_free =
+        name == "--make-vocab-size-divisible-by" ||
+        (name == "--max-position-embeddings" && rotary) ||
+        (name == "--kv-channels" && model.attention.latent.kv_rank > 0) ||
+        (name == "--ffn-hidden-size" && in.has("--moe-ffn-hidden-size")) ||
+        (name == "--moe-ffn-hidden-size" && !in.has(name)) ||
+        (name == "--position-embedding-type" && rotary && in.has_value(name, "yarn"));
+    if (is_free) {
+      in.text(name);
+    } else if (!may_be_left_out(name)) {
+      in.expect(option, default_of(name, model));
+    } else if (in.has(name)) {
+      in.expect(option, "");
+    }
+  }
+  if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
+  read_capacity(in, model);
+}
+
+// "auto" and "fused" run kernels that keep no probabilities; "local" is Megatron's own core.
+AttentionKind attention_of(LaunchOptionReader& in) {
+  const bool flash = in.flag("--use-flash-attn");
+  const bool local = in.text("--transformer-impl").value_or("transformer_engine") == "local";
+  const std::string backend =
+      in.text("--attention-backend").value_or(local && !flash ? "local" : "flash");
+  if (backend == "unfused" || backend == "local") return AttentionKind::kUnfused;
+  if (backend != "flash" && backend != "auto" && backend != "fused") {
+    in.fail("--attention-backend is flash or unfused");
+  }
+  return AttentionKind::kFlash;
+}
+
+void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, ParallelDegrees& degrees) {
+  const std::int64_t experts =
+      std::max<std::int64_t>(1, in.integer("--expert-model-parallel-size", 1));
+  const std::int64_t cut = in.integer("--expert-tensor-parallel-size", degrees.tp);
+  read_megatron_dispatch(in, model);
+  if (!has_experts(model)) return;
+  degrees.ep = experts;
+  degrees.etp = cut == degrees.tp ? 0 : cut;
+}
+
+// One word, or one for every layer; its help and Transformer Engine spell one of them otherwise.
+std::string exchange_of(const std::optional<std::string>& said) {
+  const std::string text = said.value_or(std::string(name_of(kMegatronExchange)));
+  std::vector<std::string> words = words_in(text);
+  for (std::string& word : words) {
+    if (word == "allgather") word = "all_gather";
+  }
+  const bool alike =
+      !words.empty() && std::all_of(words.begin(), words.end(),
+                                    [&](const auto& word) { return word == words.front(); });
+  return alike ? words.front() : text;
+}
+
+void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSize& size,
+                  ParallelDegrees& degrees) {
+  degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
+  degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
+  degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
+  const std::string exchange = exchange_of(in.text(kCpCommType));
+  constexpr std::string_view kRing = name_of(CpCommType::kP2p);
+  constexpr std::string_view kGather = name_of(CpCommType::kAllGather);
+  if (degrees.cp > 1 && exchange != kRing && exchange != kGather) {
+    in.fail(fmt::format("{} is {}; {} and {} are predicted", kCpCommType, exchange, kRing, kGather),
+            "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
+  }
+  read_expert_degrees(in, model, degrees);
+  const std::int64_t world = size.nodes * size.gpus_per_node;
+  const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
+  if (world % replica != 0) {
+    in.fail(fmt::format("{} GPUs do not divide by tensor {} x pipeline {} x context {} = {}", world,
+                        degrees.tp, degrees.pp, degrees.cp, replica),
+            fmt::format("say on how many it runs: --gpus N, a multiple of {}", replica));
+  }
+  degrees.dp = std::max<std::int64_t>(1, world / replica);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
+                                               const Plan& plan) {
+  if (plan.recompute != Recompute::kSelective) return std::nullopt;
+  const LaunchOption* modules = find_option(options, kRecomputeModules);
+  return modules == nullptr ? std::nullopt : modules_in(modules->value);
+}
+
+PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
+  PartValues parts;
+  if (!has_replicas(plan)) return parts;
+  parts[StackPart::kOverlapGradientReduction] = has_option(options, kOverlapReduction) ? 1 : 0;
+  if (plan.zero > 0)
+    parts[StackPart::kOverlapParameterGather] = has_option(options, kOverlapGather) ? 1 : 0;
+  return parts;
+}
+
+PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
+  if (plan.degrees.cp == 1) return {};
+  const LaunchOption* said = find_option(options, kCpCommType);
+  const std::string word = exchange_of(said == nullptr ? std::nullopt : std::optional(said->value));
+  const PartRow& row = row_of(StackPart::kCpCommType);
+  return {{row.part, parse_value(row, word).value()}};
+}
+
+bool runs_flash(const std::vector<LaunchOption>& options) {
+  if (has_option(options, "--deepspeed")) return has_option(options, "--use-flash-attn");
+  LaunchOptionReader in(options);
+  return attention_of(in) == AttentionKind::kFlash;
+}
+
+Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
+                              std::vector<std::string>* left) {
+  LaunchOptionReader in(shell.options);
+  read_model(in, stack, model);
+  Plan plan;
+  read_degrees(in, model, shell.size, plan.degrees);
+  read_megatron_stages(in, model, plan);
+  if (in.flag("--use-tp-pp-dp-mapping")) plan.rank_order = RankOrder::kTpPpDp;
+  plan.sequence_parallel = in.flag("--sequence-parallel") && plan.degrees.tp > 1;
+  plan.micro_batch = in.integer("--micro-batch-size", 1);
+  plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * plan.degrees.dp);
+  plan.zero = zero_of(in);
+  check_overlap(in, plan);
+  plan.offload = offload_of(in);
+  read_precision(in, plan);
+  read_megatron_recipe(in, plan);
+  read_recompute(in, plan);
+  plan.attention = attention_of(in);
+  if (!shell.is_log) TPSIM_TRY_STATUS(in.finish());
+  if (shell.is_log) TPSIM_TRY_STATUS(in.error());
+  if (left != nullptr) *left = in.left();
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,214 @@
+// nanotron's YAML, as its run_train.py reads it, read and written. Rules:
+// src/nanotron/config/config.py, parallelism_config.py, models_config.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+// Patterns are tried in order.
+constexpr LeftOver kNanotronRows[] = {
+    {"optimizer.optimizer_factory.name", kAdamState, "adamW adam"},
+    {"checkpoints.* data_stages.* data.* doremi.* general.* lighteval.* logging.* profiler.* "
+     "tokenizer.* "
+     "s3_upload.* metrics_logging.* optimizer.clip_grad optimizer.learning_rate_scheduler.* "
+     "optimizer.optimizer_factory.* optimizer.adam_* optimizer.torch_adam_is_fused "
+     "optimizer.weight_decay* tokens.limit_* tokens.train_steps "
+     "tokens.val_* model.ddp_bucket_cap_mb model.init_method.* model.model_config.*_token_id "
+     "model.model_config.bos_token_id model.model_config.eos_token_id "
+     "model.model_config.pad_token_id model.model_config.initializer_range "
+     "model.model_config.max_position_embeddings model.model_config.pretraining_tp "
+     "model.model_config.rope_interleaved model.model_config.rope_scaling* "
+     "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
+     "model.model_config.z_loss* parallelism.tp_linear_async_communication"},
+    {"parallelism.moe_layer_recompute", "tpsim recomputes blocks or core attention"},
+    {"parallelism.domino*", "tpsim's tensor-parallel batches are whole"},
+    {"parallelism.context_parallel_size*", "nanotron's context parallelism is a ring"},
+    {"model.model_config.moe_config*", "nanotron's experts are not read: name a --model"},
+};
+
+Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
+  const auto key = [](const char* name) { return fmt::format("model.model_config.{}", name); };
+  const bool llama = in.flag(key("is_llama_config"), false);
+  const bool qwen = in.flag(key("is_qwen2_config"), false);
+  if (!llama && !qwen) {
+    return bad_input("its model_config is neither is_llama_config nor is_qwen2_config",
+                     path_of(file), "nanotron's LLaMA and Qwen are read");
+  }
+  ModelSpec model;
+  model.layers = in.integer(key("num_hidden_layers"), 0);
+  model.hidden = in.integer(key("hidden_size"), 0);
+  model.ffn_hidden = in.integer(key("intermediate_size"), 0);
+  model.vocab = in.integer(key("vocab_size"), 0);
+  model.vocab_multiple =
+      std::max<std::int64_t>(1, in.integer("model.make_vocab_size_divisible_by", 1));
+  model.attention.heads = in.integer(key("num_attention_heads"), 0);
+  model.attention.kv_heads = in.integer(key("num_key_value_heads"), model.attention.heads);
+  const std::int64_t heads = std::max<std::int64_t>(1, model.attention.heads);
+  model.attention.head_dim = in.integer(key("head_dim"), model.hidden / heads);
+  model.attention.position = PositionKind::kRotary;
+  model.attention.qkv_bias = in.flag(key("attention_bias"), qwen);
+  model.attention.window = std::max<std::int64_t>(0, in.integer(key("sliding_window_size"), 0));
+  const auto theta = in.text(key("rope_theta"));
+  model.attention.rope_theta = parse_number<double>(theta.value_or("")).value_or(10000.0);
+  const auto epsilon = in.text(key("rms_norm_eps"));
+  model.norm_epsilon = parse_number<double>(epsilon.value_or("")).value_or(1e-6);
+  model.norm = NormKind::kRmsNorm;
+  model.mlp = MlpKind::kSwiglu;
+  model.linear_bias = false;
+  model.fused_qkv = false;
+  model.tied_embedding = in.flag(key("tie_word_embeddings"), false);
+  model.seq = in.integer("tokens.sequence_length", 0);
+  return model;
+}
+
+Status read_nanotron_layout(FlatReader& in, const ModelSpec& model, Plan& plan) {
+  plan.degrees.tp = std::max<std::int64_t>(1, in.integer("parallelism.tp", 1));
+  plan.degrees.pp = std::max<std::int64_t>(1, in.integer("parallelism.pp", 1));
+  plan.degrees.dp = std::max<std::int64_t>(1, in.integer("parallelism.dp", 1));
+  if (in.integer("parallelism.expert_parallel_size", 1) > 1) {
+    in.fail("parallelism.expert_parallel_size: nanotron's experts are not read");
+  }
+  if (in.integer("parallelism.context_parallel_size", 1) > 1) {
+    in.fail("parallelism.context_parallel_size: nanotron's context parallelism is a ring");
+  }
+  const std::string mode = in.text("parallelism.tp_mode").value_or("ALL_REDUCE");
+  plan.sequence_parallel = mode == "REDUCE_SCATTER" && plan.degrees.tp > 1;
+  if (mode != "REDUCE_SCATTER" && mode != "ALL_REDUCE") {
+    in.fail(fmt::format("parallelism.tp_mode is {}: REDUCE_SCATTER or ALL_REDUCE", mode));
+  }
+  const std::string engine = in.text("parallelism.pp_engine").value_or("1f1b");
+  if (engine != "1f1b" && engine != "afab") in.fail("parallelism.pp_engine is 1f1b or afab");
+  plan.schedule = engine == "afab" ? ScheduleKind::kGpipe : ScheduleKind::kOneFOneB;
+  TPSIM_TRY_STATUS(in.error());
+  if (plan.degrees.pp > model.layers + 2) return Ok{};  // validate() names the rule
+  plan.stage_layers = default_stage_layers(model.layers, plan.degrees.pp);
+  return Ok{};
+}
+
+const char* dtype_word(DType dtype) {
+  switch (dtype) {
+    case DType::kBFloat16: return "bfloat16";
+    case DType::kFloat16: return "float16";
+    default: return "float32";
+  }
+}
+const char* yaml_flag(bool on) { return on ? "true" : "false"; }
+
+std::string model_text(const ModelSpec& model, const Plan& plan) {
+  std::string text = fmt::format("model:\n  dtype: {}\n  make_vocab_size_divisible_by: {}\n",
+                                 dtype_word(plan.dtype), model.vocab_multiple);
+  text += "  model_config:\n    is_llama_config: true\n    hidden_act: silu\n";
+  const auto add = [&](const char* key, const std::string& value) {
+    text += fmt::format("    {}: {}\n", key, value);
+  };
+  add("num_hidden_layers", std::to_string(model.layers));
+  add("hidden_size", std::to_string(model.hidden));
+  add("intermediate_size", std::to_string(model.ffn_hidden));
+  add("num_attention_heads", std::to_string(model.attention.heads));
+  add("num_key_value_heads", std::to_string(model.attention.kv_heads));
+  add("max_position_embeddings", std::to_string(model.seq));
+  add("rms_norm_eps", fmt::format("{}", model.norm_epsilon));
+  add("rope_theta", fmt::format("{}", model.attention.rope_theta));
+  add("tie_word_embeddings", yaml_flag(model.tied_embedding));
+  add("vocab_size", std::to_string(model.vocab));
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+// An error for a file that describes another model than the named one.
+Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFile& file) {
+  const std::pair<const char*, std::int64_t ModelSpec::*> numbers[] = {
+      {"num_hidden_layers", &ModelSpec::layers},
+      {"hidden_size", &ModelSpec::hidden},
+      {"intermediate_size", &ModelSpec::ffn_hidden},
+      {"vocab_size", &ModelSpec::vocab}};
+  for (const auto& [key, number] : numbers) {
+    if (said.*number == named.*number) continue;
+    return bad_input(fmt::format("model.model_config.{} is {}; the model has {}", key, said.*number,
+                                 named.*number),
+                     path_of(file), "name the model of the file with --model, or none");
+  }
+  const bool same_heads = said.attention.heads == named.attention.heads &&
+                          said.attention.kv_heads == named.attention.kv_heads;
+  if (same_heads) return Ok{};
+  return bad_input(
+      fmt::format("has {} heads with {} of keys; the model has {} with {}", said.attention.heads,
+                  said.attention.kv_heads, named.attention.heads, named.attention.kv_heads),
+      path_of(file), "name the model of the file with --model, or none");
+}
+
+}  // namespace
+
+Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
+                                     const ImportInputs& inputs) {
+  ImportedPlan result;
+  result.stack = "nanotron";
+  TPSIM_TRY(result.model, model_of_nanotron(in, file));
+  if (inputs.model) {
+    TPSIM_TRY_STATUS(check_named(result.model, *inputs.model, file));
+    const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
+    result.model = *inputs.model;
+    result.model.seq = seq;
+  }
+  Plan& plan = result.plan;
+  TPSIM_TRY_STATUS(read_nanotron_layout(in, result.model, plan));
+  plan.attention = AttentionKind::kFlash;
+  plan.zero = static_cast<int>(in.integer("optimizer.zero_stage", 0));
+  if (plan.zero > 1) in.fail("optimizer.zero_stage is 0 or 1");
+  plan.micro_batch = in.integer("tokens.micro_batch_size", 1);
+  plan.global_batch =
+      plan.micro_batch * plan.degrees.dp * in.integer("tokens.batch_accumulation_per_replica", 1);
+  plan.recompute =
+      in.flag("parallelism.recompute_layer", false) ? Recompute::kFull : Recompute::kNone;
+  if (!in.flag("parallelism.tp_recompute_allgather", true)) {
+    result.parts[StackPart::kTpRecomputeAllgather] = 0;
+  }
+  const std::string dtype = in.text("model.dtype").value_or("bfloat16");
+  plan.dtype = dtype == "float32"   ? DType::kFloat32
+               : dtype == "float16" ? DType::kFloat16
+                                    : DType::kBFloat16;
+  if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16") {
+    in.fail(fmt::format("model.dtype is {}; tpsim's plans compute in bf16, fp16 or fp32", dtype));
+  }
+  const bool wide = in.flag("optimizer.accumulate_grad_in_fp32", true);
+  plan.gradient_dtype = wide ? DType::kFloat32 : plan.dtype;
+  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside));
+  TPSIM_TRY_STATUS(validate(result.model));
+  TPSIM_TRY_STATUS(validate(plan, result.model));
+  return result;
+}
+
+Result<std::string> nanotron_yaml(const PlanFile& file) {
+  TPSIM_TRY_STATUS(check_launch_rules(LaunchStack::kNanotron, file));
+  const Plan& plan = file.plan;
+  std::string text =
+      "# checkpoints, data_stages, general, logging, tokenizer, tokens.train_steps and the\n"
+      "# optimizer's factory and schedule are yours.\n" +
+      model_text(file.model, plan);
+  text += fmt::format("optimizer:\n  accumulate_grad_in_fp32: {}\n  zero_stage: {}\n",
+                      yaml_flag(plan.gradient_dtype == DType::kFloat32), plan.zero);
+  text += fmt::format("parallelism:\n  dp: {}\n  pp: {}\n  pp_engine: {}\n", plan.degrees.dp,
+                      plan.degrees.pp, plan.schedule == ScheduleKind::kGpipe ? "afab" : "1f1b");
+  text += fmt::format("  recompute_layer: {}\n  tp: {}\n  tp_mode: {}\n",
+                      yaml_flag(plan.recompute == Recompute::kFull), plan.degrees.tp,
+                      plan.sequence_parallel ? "REDUCE_SCATTER" : "ALL_REDUCE");
+  const auto again = file.parts.find(StackPart::kTpRecomputeAllgather);
+  if (again != file.parts.end()) {
+    text += fmt::format("  tp_recompute_allgather: {}\n", yaml_flag(again->second != 0));
+  }
+  return text + fmt::format(
+                    "tokens:\n  batch_accumulation_per_replica: {}\n  micro_batch_size: {}\n"
+                    "  sequence_length: {}\n",
+                    micro_batches(plan), plan.micro_batch, file.model.seq);
+}
+
+}  // namespace tpsim

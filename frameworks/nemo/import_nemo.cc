@@ -1,0 +1,212 @@
+// Megatron-Bridge's YAML, beside a launcher or by itself, and recipes of NeMo 2 and Megatron-Bridge
+// in Python.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launch_settings.h"
+#include "frameworks/nemo/python_recipes.h"
+
+namespace tpsim {
+namespace {
+
+// What a plan needs and only the recipe knows.
+void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
+  constexpr std::string_view kNeeded[] = {
+      "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
+      "model.context_parallel_size", "train.micro_batch_size", "train.global_batch_size"};
+  std::string missing, example;
+  for (const std::string_view key : kNeeded) {
+    if (has_key(settings, key)) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
+    example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
+  }
+  if (missing.empty()) return;
+  open.ask({fmt::format("the recipe that it overrides alone knows its {}", missing),
+            "--set " + example});
+}
+
+// What all of its recipes for training from the start choose, where the file says nothing else.
+void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result) {
+  const auto said = [&](std::initializer_list<std::string_view> keys) {
+    return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
+      return std::find(keys.begin(), keys.end(), one.key) != keys.end();
+    });
+  };
+  std::string taken;
+  const auto take = [&](const char* key, const char* what) {
+    settings.push_back({key, "true", 0});
+    taken += fmt::format("{}{}", taken.empty() ? "" : ", ", what);
+  };
+  if (said({"model.num_layers"})) return;  // a file of everything
+  if (!said({"model.bf16", "model.fp16", "mixed_precision", "mixed_precision.dtype"})) {
+    take("model.bf16", "bf16");
+  }
+  if (!said({"ddp.use_distributed_optimizer", "ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"})) {
+    take("ddp.use_distributed_optimizer", "a distributed optimizer");
+  }
+  const FlatSetting* tensor = find_setting(settings, "model.tensor_model_parallel_size");
+  if (tensor != nullptr && tensor->value != "1" && !said({"model.sequence_parallel"})) {
+    take("model.sequence_parallel", "sequence parallelism");
+  }
+  if (taken.empty()) return;
+  result.notes.push_back(
+      fmt::format("of the recipe {} is taken; what else it chooses, say with "
+                  "--set KEY=VALUE",
+                  taken));
+}
+
+struct NemoRun {
+  LaunchFile file;
+  std::vector<FlatSetting> settings;
+  LaunchCommand command = {};  // of what launches it; options are the settings'
+  bool is_whole = false;       // nothing is left to a recipe that is not here
+};
+
+// A recipe may leave out the blocks that predict later tokens.
+void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
+  const LaunchOption* said = find_option(options, "--mtp-num-layers");
+  if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
+}
+
+// Takes sequence, dropout and the capacity of experts from the file, as far as it states them.
+void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
+                         ModelSpec& model) {
+  ModelSpec chosen = model;
+  take_run_choices(options, keeps_seq, chosen);
+  model.seq = chosen.seq;
+  if (has_option(options, "--attention-dropout")) {
+    model.attention_dropout = chosen.attention_dropout;
+  }
+  if (has_option(options, "--hidden-dropout")) model.hidden_dropout = chosen.hidden_dropout;
+  if (has_option(options, "--moe-expert-capacity-factor")) {
+    model.experts.dropless = chosen.experts.dropless;
+    model.experts.capacity_factor = chosen.experts.capacity_factor;
+  }
+}
+
+// Parts that leaving an option out says too, to Megatron: here, a recipe may have said another.
+void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartValues& parts) {
+  constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
+      {StackPart::kOverlapGradientReduction, "ddp.overlap_grad_reduce"},
+      {StackPart::kOverlapParameterGather, "ddp.overlap_param_gather"},
+      {StackPart::kCpCommType, "model.cp_comm_type"},
+      {StackPart::kDispatcher, "model.moe_token_dispatcher_type"},
+      {StackPart::kPermute, "model.moe_permute_fusion"},
+      {StackPart::kRouterKernel, "model.moe_router_fusion"},
+  };
+  for (const auto& [part, key] : kSaidBy) {
+    if (!has_key(settings, key)) parts.erase(part);
+  }
+}
+
+void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan& result) {
+  const FlatSetting* precision = find_setting(settings, "mixed_precision");
+  if (precision == nullptr || precision->value.find("current") == std::string::npos) return;
+  result.notes.push_back(
+      "the first and the last block, which its precision keeps in 16 bits, are predicted as the "
+      "others");
+}
+
+Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, ImportedPlan result) {
+  LaunchCommand& command = run.command;
+  note_first_and_last(run.settings, result);
+  TPSIM_TRY(run.settings, located(run.file, with_precision(std::move(run.settings))));
+  TPSIM_TRY(command.options, nemo_options(run.settings, path_of(run.file)));
+  take_stated_choices(command.options, inputs.keeps_seq, result.model);
+  leave_out_flash_dropout(command.options, result);
+  take_predictions(command.options, result.model);
+  TPSIM_TRY_STATUS(
+      located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
+  const std::vector<LaunchOption> all = command.options;
+  PartValues parts;
+  TPSIM_TRY_STATUS(located(run.file, take_moments(command.options, parts)));
+  TPSIM_TRY(result.outside, located(run.file, take_outside(LaunchStack::kNemo, command.options)));
+  parts.merge(take_parts(command.options));
+  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
+  TPSIM_TRY(result.plan,
+            located(run.file,
+                    plan_of_megatron(LaunchStack::kNemo, {size, command.options}, result.model)));
+  parts.merge(parts_of_megatron(all, result));
+  if (!run.is_whole) leave_unsaid_to_the_recipe(run.settings, parts);
+  if (const auto modules = recomputed_modules(all, result.plan)) {
+    parts[StackPart::kRecomputeModules] = *modules;
+  }
+  result.parts = std::move(parts);
+  add_environment(command, result);
+  return result;
+}
+
+}  // namespace
+
+// The YAML overrides a recipe, which knows what they leave out.
+Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs) {
+  TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
+  NemoRun run{yaml, {}};
+  const auto launcher = file_named(files, launch_file_names(LaunchStack::kNemo).front());
+  if (launcher.ok()) {
+    TPSIM_TRY(run.command, read_launch_command(*launcher, inputs.given));
+  }
+  TPSIM_TRY(run.settings, flat_yaml(yaml.text, path_of(yaml)));
+  run.settings = with_values(with_todays_sections(std::move(run.settings)), inputs.given);
+  ImportedPlan result;
+  result.stack = "nemo";
+  OpenQuestions open;
+  if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
+  // What export writes is whole; of other files the recipe knows what they leave out.
+  run.is_whole = launcher.ok();
+  if (!run.is_whole) {
+    ask_for_layout(run.settings, open);
+    if (inputs.gpus == 0) open.ask(kHowManyGpus);
+    take_from_recipes(run.settings, result);
+  }
+  TPSIM_TRY_STATUS(located(yaml, open.status()));
+  result.model = *inputs.model;
+  return plan_of_run(std::move(run), inputs, std::move(result));
+}
+
+Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs) {
+  TPSIM_TRY(const PythonRecipe recipe, read_recipe(file, inputs.given));
+  ImportedPlan result;
+  result.stack = "nemo";
+  for (const std::string& name : recipe.passed_elsewhere) {
+    result.notes.push_back(fmt::format("what {}() does to the recipe is not followed", name));
+  }
+  NemoRun run{file, recipe.settings};
+  run.is_whole = recipe.builds_on.empty();
+  run.command.size = {1, recipe.gpus};
+  OpenQuestions open;
+  std::optional<ModelSpec> model = inputs.model;
+  for (const std::string& name : recipe.models) {
+    if (model || !inputs.load) break;
+    auto named = inputs.load(name);
+    if (named.ok()) model = *std::move(named);
+  }
+  if (!model && states_model(run.settings)) {
+    return located(file, import_megatron_yaml(run.settings, inputs));
+  }
+  if (!model) open.ask({"which model? The catalogue has none that it names", kModelAnswer});
+  if (!run.is_whole) {
+    ask_for_layout(run.settings, open);
+    take_from_recipes(run.settings, result);
+  }
+  if (inputs.gpus == 0 && recipe.gpus == 0) open.ask(kHowManyGpus);
+  TPSIM_TRY_STATUS(located(file, open.status()));
+  result.model = *std::move(model);
+  if (recipe.gpus == 0) run.command.size = {};
+  std::erase_if(run.settings, [](const FlatSetting& one) {
+    return one.key == "trainer.num_nodes" || one.key == "trainer.devices";
+  });
+  // Whichever class describes a model with experts says so.
+  constexpr const char* kDispatcher = "model.moe_token_dispatcher_type";
+  if (run.is_whole && has_experts(result.model) && !has_key(run.settings, kDispatcher)) {
+    run.settings.push_back({kDispatcher, "alltoall", 0});
+  }
+  return plan_of_run(std::move(run), inputs, std::move(result));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,315 @@
+// The YAML overrides of Megatron-Bridge, which configures Megatron's core: the same settings under
+// other names. Rules: its training/config.py and its guide to Megatron FSDP.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "formats/settings_text.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+// Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
+// place: the kind of model and what follows from other settings.
+struct NemoKey {
+  std::string option, section, key;
+  const char* when_set = "true";  // what a switch becomes
+};
+
+// By section: the options that it keeps, under their own names or those behind a colon. Its mixed
+// precision sets fp8_param and fp8_param_gather; its guide wants use_megatron_fsdp in both
+// sections.
+struct NemoSection {
+  std::string_view name, options;
+};
+constexpr NemoSection kNemoSections[] = {
+    {"model",
+     "num-layers hidden-size ffn-hidden-size num-attention-heads num-query-groups "
+     "kv-channels seq-length attention-dropout hidden-dropout vocab-size "
+     "make-vocab-size-divisible-by tensor-model-parallel-size pipeline-model-parallel-size "
+     "context-parallel-size cp-comm-type num-experts:num_moe_experts moe-ffn-hidden-size "
+     "moe-router-topk moe-grouped-gemm moe-router-pre-softmax moe-router-load-balancing-type "
+     "moe-token-dispatcher-type moe-flex-dispatcher-backend moe-enable-deepep "
+     "moe-permute-fusion moe-router-fusion moe-router-force-load-balancing "
+     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy "
+     "expert-model-parallel-size expert-tensor-parallel-size "
+     "num-virtual-stages-per-pipeline-rank:virtual_pipeline_model_parallel_size "
+     "pipeline-model-parallel-layout sequence-parallel bf16 fp16 fp8-format:fp8 fp8-recipe "
+     "fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe recompute-granularity "
+     "recompute-method recompute-num-layers recompute-modules attention-backend transformer-impl "
+     "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
+     "decoder-last-pipeline-num-layers:num_layers_in_last_pipeline_stage "
+     "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
+     "multi-latent-attention q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim "
+     "qk-layernorm add-qkv-bias moe-shared-expert-intermediate-size moe-shared-expert-gate "
+     "moe-router-score-function moe-router-num-groups moe-router-group-topk "
+     "moe-router-topk-scaling-factor moe-router-enable-expert-bias "
+     "mtp-num-layers enable-cuda-graph external-cuda-graph "
+     "no-overlap-p2p-communication:overlap_p2p_comm cuda-graph-impl cuda-graph-scope "
+     "no-rope-fusion:apply_rope_fusion "
+     "no-bias-swiglu-fusion:bias_activation_fusion no-bias-dropout-fusion:bias_dropout_fusion "
+     "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
+     "no-masked-softmax-fusion:masked_softmax_fusion"},
+    {"train", "micro-batch-size global-batch-size"},
+    {"optimizer",
+     "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer "
+     "exp-avg-dtype exp-avg-sq-dtype"},
+    {"ddp",
+     "fp8-param-gather use-distributed-optimizer use-megatron-fsdp "
+     "data-parallel-sharding-strategy "
+     "accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
+     "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
+    {"comm_overlap",
+     "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap "
+     "no-overlap-p2p-communication:overlap_p2p_comm"},
+    {"checkpoint", "ckpt-format"},
+    {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
+};
+
+std::vector<NemoKey> all_nemo_keys() {
+  std::vector<NemoKey> keys;
+  for (const NemoSection& section : kNemoSections) {
+    for (const std::string& word : words_in(std::string(section.options))) {
+      const std::size_t colon = word.find(':');
+      NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
+      std::replace(row.key.begin(), row.key.end(), '-', '_');
+      if (colon != std::string::npos) row.key = word.substr(colon + 1);
+      // Of sums in fp32, and of what is on without a word.
+      const bool negates = row.option.starts_with("--no-");
+      if (negates || row.option == "--grad-reduce-in-bf16") row.when_set = "false";
+      keys.push_back(std::move(row));
+    }
+  }
+  return keys;
+}
+const std::vector<NemoKey>& nemo_keys() {
+  static const std::vector<NemoKey> keys = all_nemo_keys();
+  return keys;
+}
+
+std::string joined(std::string_view section, std::string_view key) {
+  return fmt::format("{}.{}", section, key);
+}
+
+Error unknown(std::string_view section, std::string_view key, std::string_view value) {
+  std::vector<std::string> names;
+  for (const NemoKey& row : nemo_keys()) names.push_back(joined(row.section, row.key));
+  const std::string name = joined(section, key);
+  return bad_input(fmt::format("unknown setting {}: {}", name, value), "",
+                   meant(nearest(name, names)));
+}
+
+// Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
+// keeps its name.
+Result<std::optional<LaunchOption>> option_of(std::string_view section, std::string_view key,
+                                              std::string_view value) {
+  const bool is_switch = value == "true" || value == "false";
+  bool is_known = false;
+  for (const NemoKey& row : nemo_keys()) {
+    if (section != row.section || key != row.key) continue;
+    is_known = true;
+    if (is_switch && value != row.when_set) continue;
+    return std::optional(LaunchOption{row.option, is_switch ? "" : std::string(value)});
+  }
+  if (is_known) return std::optional<LaunchOption>();
+  LaunchOption outside{joined(section, key), std::string(value)};
+  std::vector<LaunchOption> alone = {outside};
+  if (const auto names = take_outside(LaunchStack::kNemo, alone); !names.ok()) return names.error();
+  if (alone.empty()) return std::optional(std::move(outside));
+  return unknown(section, key, value);
+}
+
+// FSDP, weights of 8 bits and the overlap of sends have places in two sections.
+void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
+  if (!option) return;
+  const auto is_it = [&](const NemoKey& row) { return row.option == option->name; };
+  const bool in_two = std::count_if(nemo_keys().begin(), nemo_keys().end(), is_it) > 1;
+  if (!in_two || !has_option(options, option->name)) options.push_back(*std::move(option));
+}
+
+}  // namespace
+
+bool nemo_has(std::string_view option) {
+  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
+                     [&](const NemoKey& row) { return option == row.option; });
+}
+
+std::string nemo_yaml(const LaunchOptions& megatron) {
+  std::string text;
+  for (const NemoSection& section : kNemoSections) {
+    std::string lines;
+    for (const LaunchOption& option : megatron.all()) {
+      for (const NemoKey& row : nemo_keys()) {
+        if (option.name != row.option || section.name != row.section) continue;
+        std::string value = option.value.empty() ? row.when_set : option.value;
+        if (takes_words(option.name)) {
+          value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
+        }
+        const bool plain = value.find_first_of("|*") == std::string::npos;
+        lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
+      }
+    }
+    if (!lines.empty()) text += fmt::format("{}:\n{}", section.name, lines);
+  }
+  return text;
+}
+
+namespace {
+
+// Recipes of precision by their names in Megatron-Bridge and NeMo, behind "bf16_" or "fp16_".
+struct PrecisionRecipe {
+  std::string_view name;
+  std::string_view format;  // of 8 or 4 bits; empty: all products have 16
+  std::string_view recipe;
+  bool gathers = false;  // weights in 8 bits
+};
+constexpr PrecisionRecipe kPrecisions[] = {
+    {"mixed", "", ""},
+    {"with_fp8_mixed", "hybrid", "delayed", true},
+    {"with_fp8_delayed_scaling_mixed", "hybrid", "delayed", true},
+    {"with_fp8_current_scaling_mixed", "hybrid", "tensorwise", true},
+    {"with_fp8_subchannel_scaling_mixed", "hybrid", "blockwise"},
+    {"with_mxfp8_mixed", "e4m3", "mxfp8", true},
+    {"with_nvfp4_mixed", "e2m1", "nvfp4"},
+};
+
+Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  const bool is_narrow = name.starts_with("fp16_") || name.starts_with("16_");
+  const std::size_t dash = name.find('_');
+  for (const PrecisionRecipe& row : kPrecisions) {
+    if (!matches_any(name.substr(0, dash), "bf16 fp16 16") || name.substr(dash + 1) != row.name) {
+      continue;
+    }
+    std::vector<FlatSetting> settings = {{is_narrow ? "model.fp16" : "model.bf16", "true"},
+                                         {"ddp.grad_reduce_in_fp32", is_narrow ? "false" : "true"}};
+    if (row.format.empty()) return settings;
+    const std::string bits = row.recipe == "nvfp4" ? "model.fp4" : "model.fp8";
+    settings.push_back({bits, std::string(row.format)});
+    settings.push_back({bits + "_recipe", std::string(row.recipe)});
+    if (row.gathers) settings.push_back({bits + "_param", "true"});
+    return settings;
+  }
+  std::vector<std::string> names;
+  for (const PrecisionRecipe& row : kPrecisions) names.push_back(fmt::format("bf16_{}", row.name));
+  return bad_input(fmt::format("mixed_precision is {}", name), "",
+                   fmt::format("{}, or the same with fp16", fmt::join(names, ", ")));
+}
+
+// Its class has names of its own for what the sections say.
+std::string key_of_precision(const std::string& name) {
+  if (name == "grad_reduce_in_fp32") return "ddp." + name;
+  if (name == "fp8_param_gather") return "model.fp8_param";
+  return "model." + name;
+}
+
+}  // namespace
+
+Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings) {
+  constexpr std::string_view kSection = "mixed_precision";
+  std::vector<FlatSetting> rest, chosen;
+  for (FlatSetting& one : settings) {
+    const bool is_name = one.key == kSection || one.key == "mixed_precision.precision";
+    if (is_name || one.key == "mixed_precision.dtype") {
+      if (one.value.empty() || one.value == "32") continue;
+      const bool is_dtype = one.key.ends_with(".dtype");
+      TPSIM_TRY(const auto named, settings_of_precision(one.value + (is_dtype ? "_mixed" : "")));
+      chosen.insert(chosen.begin(), named.begin(), named.end());
+    } else if (one.key.starts_with("mixed_precision.")) {
+      one.key = key_of_precision(one.key.substr(kSection.size() + 1));
+      if (has_nemo_key(one.key)) chosen.push_back(std::move(one));
+    } else {
+      rest.push_back(std::move(one));
+    }
+  }
+  // What it says last counts, and before what the sections say themselves.
+  for (FlatSetting& one : chosen) {
+    std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
+    rest.push_back(std::move(one));
+  }
+  return rest;
+}
+
+namespace {
+
+// "[[embedding, decoder], [decoder, loss]]" as Megatron's "Et|tL": the element of stage `stage`.
+void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
+                   std::string& layout) {
+  for (; stages < stage; ++stages) layout += '|';
+  if (element == "embedding") layout += 'E';
+  if (element == "decoder") layout += 't';
+  if (element == "mtp") layout += 'm';
+  if (element == "loss") layout += 'L';
+}
+
+}  // namespace
+
+std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
+  constexpr std::string_view kLayout = "model.pipeline_model_parallel_layout";
+  std::vector<FlatSetting> joined;
+  std::size_t stages = 0;
+  for (FlatSetting one : settings) {
+    const std::size_t dot = one.key.rfind('.');
+    const bool is_element = dot != std::string::npos &&
+                            one.key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+    if (is_element) one.key.resize(dot);
+    const std::string_view outer = std::string_view(one.key).substr(0, one.key.rfind('.'));
+    if (is_element && outer == kLayout) {
+      const auto stage = parse_number<std::size_t>(one.key.substr(kLayout.size() + 1)).value_or(0);
+      if (joined.empty() || joined.back().key != kLayout) {
+        joined.push_back({std::string(kLayout), "", one.line});
+        stages = 0;
+      }
+      add_to_layout(stage, one.value, stages, joined.back().value);
+      continue;
+    }
+    if (is_element && !joined.empty() && joined.back().key == one.key) {
+      joined.back().value += " " + one.value;
+      continue;
+    }
+    joined.push_back(std::move(one));
+  }
+  return joined;
+}
+
+std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value) {
+  for (const NemoKey& row : nemo_keys()) {
+    if (name != joined(row.section, row.key)) continue;
+    if (value != "true" && value != "false") return LaunchOption{row.option, std::string(value)};
+    if (value == row.when_set) return LaunchOption{row.option, "True"};
+  }
+  return std::nullopt;
+}
+
+bool has_nemo_key(std::string_view name) {
+  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
+                     [&](const NemoKey& row) { return name == joined(row.section, row.key); });
+}
+
+Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings,
+                                               const std::string& path) {
+  std::vector<LaunchOption> options;
+  for (const FlatSetting& setting : with_lists_joined(settings)) {
+    const std::size_t dot = setting.key.find('.');
+    if (setting.value.empty()) continue;
+    const std::string_view key = setting.key;
+    const LaunchFile place{"", "", place_of(path, setting.line)};
+    if (dot == std::string::npos) {
+      if (setting.line == 0) continue;  // a variable of a script beside it
+      if (is_outside(LaunchStack::kNemo, key)) continue;
+      return located(place, Result<std::vector<LaunchOption>>(unknown("", key, setting.value)));
+    }
+    const bool is_off = setting.value == "false" && !has_nemo_key(key);
+    if (is_off) continue;
+    TPSIM_TRY(auto option,
+              located(place, option_of(key.substr(0, dot), key.substr(dot + 1), setting.value)));
+    add_once(std::move(option), options);
+  }
+  return options;
+}
+
+}  // namespace tpsim

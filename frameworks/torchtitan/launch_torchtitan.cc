@@ -1,0 +1,290 @@
+// torchtitan's command-line options. Rules: torchtitan/config/configs.py as of commit 0014ac2c
+// (2026; later versions count batches in tokens) and tyro, which reads switches as --x and --no-x.
+// The model is a flavour of its registry.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
+
+constexpr const char* kReduceOption = "--training.mixed_precision_reduce";
+constexpr auto kReducedAsComputed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
+constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
+constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
+constexpr const char* kCompile = "--compile.enable";
+constexpr const char* kComponents = "--compile.components";
+constexpr const char* kAsyncTensor = "--parallelism.enable_async_tensor_parallel";
+constexpr const char* kNoLossParallel = "--parallelism.disable_loss_parallel";
+constexpr const char* kNormType = "--model.norm_type";  // of 2024
+
+const char* schedule_text(ScheduleKind schedule) {
+  switch (schedule) {
+    case ScheduleKind::kGpipe: return "GPipe";
+    case ScheduleKind::kOneFOneB: return "1F1B";
+    case ScheduleKind::kInterleaved: return "Interleaved1F1B";
+  }
+  return "?";
+}
+
+void add_pipeline(const PlanFile& file, std::int64_t missing, LaunchOptions& out) {
+  const Plan& plan = file.plan;
+  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
+  out.add("--parallelism.pipeline_parallel_schedule", schedule_text(plan.schedule));
+  out.add("--parallelism.pipeline_parallel_layers_per_stage",
+          (file.model.layers + 2 * missing) / chunk_count(plan));
+  out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
+  out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
+  out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
+}
+
+std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
+  const auto asked = file.parts.find(part);
+  return asked == file.parts.end() ? otherwise : asked->second;
+}
+
+// Ranks of `plan` that a shard group of so many GPUs holds beside its tensor- and context-parallel
+// ones; 0 where it is no whole number of them that divides dp.
+std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
+  const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
+  const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
+  return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
+}
+
+// Degrees of copies and shards: HSDP where the plan shards over a part of its ranks.
+void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptions& out) {
+  const Plan& plan = file.plan;
+  const bool is_sharded = plan.zero >= 2;
+  const std::int64_t group = part_of(file, StackPart::kShardGroup, kShardOverAll);
+  std::int64_t shards = is_sharded ? plan.degrees.dp : 1;
+  if (is_sharded && group != kShardOverAll) {
+    const std::int64_t fewer =
+        shards_in(plan, group == kShardOverNode ? size.gpus_per_node : group);
+    if (fewer > 0) shards = fewer;
+  }
+  out.add("--parallelism.data_parallel_replicate_degree", plan.degrees.dp / shards);
+  out.add("--parallelism.data_parallel_shard_degree", shards);
+  if (is_sharded) {
+    out.add("--parallelism.fsdp_reshard_after_forward", plan.zero == 3 ? "always" : "never");
+  }
+}
+
+// `parts` gets the group of GPUs that share out one copy, where there are several.
+void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& plan,
+                        PartValues& parts) {
+  const std::int64_t world = size.nodes * size.gpus_per_node;
+  const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
+  const std::int64_t others = copies * plan.degrees.tp * plan.degrees.cp * plan.degrees.pp;
+  // -1, its default: all ranks that nothing else takes.
+  const bool is_rest = !in.has("--parallelism.data_parallel_shard_degree") ||
+                       in.has_value("--parallelism.data_parallel_shard_degree", "-1");
+  if (is_rest) in.drop("--parallelism.data_parallel_shard_degree");
+  const std::int64_t shards = is_rest ? std::max<std::int64_t>(1, others > 0 ? world / others : 1)
+                                      : in.integer("--parallelism.data_parallel_shard_degree", 1);
+  std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("default");
+  // With pipelines it keeps the weights, unless told otherwise.
+  if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
+  if (copies > 1 && shards > 1) {
+    const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
+    const bool is_node = size.nodes > 1 && group == size.gpus_per_node;
+    parts[StackPart::kShardGroup] = is_node ? kShardOverNode : group;
+  }
+  if (!reshard.empty() && reshard != "always" && reshard != "never") {
+    in.fail(fmt::format("fsdp_reshard_after_forward is '{}'", reshard));
+  }
+  plan.degrees.dp = copies * shards;
+  plan.zero = reshard.empty() ? 0 : reshard == "always" ? 3 : 2;
+}
+
+void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
+  const std::string schedule = in.text("--parallelism.pipeline_parallel_schedule").value_or("1F1B");
+  plan.schedule = schedule == "GPipe"             ? ScheduleKind::kGpipe
+                  : schedule == "Interleaved1F1B" ? ScheduleKind::kInterleaved
+                                                  : ScheduleKind::kOneFOneB;
+  if (schedule != schedule_text(plan.schedule)) {
+    in.fail(fmt::format("pipeline_parallel_schedule '{}'", schedule));
+  }
+  const std::int64_t first =
+      in.integer("--parallelism.pipeline_parallel_first_stage_less_layers", 1);
+  const std::int64_t last = in.integer("--parallelism.pipeline_parallel_last_stage_less_layers", 1);
+  const std::int64_t counted = model.layers + first + last;
+  const std::int64_t per_stage =
+      in.integer("--parallelism.pipeline_parallel_layers_per_stage", counted);
+  const std::int64_t pp = plan.degrees.pp;
+  if (first > 1 || first != last || per_stage < 1 || counted % per_stage != 0 ||
+      counted / per_stage % pp != 0) {
+    return in.fail("the layers do not fill the pipeline's stages");
+  }
+  plan.virtual_stages = counted / per_stage / pp;
+  plan.stage_layers = even_stage_layers(model.layers, counted / per_stage, first == 1);
+}
+
+// One micro-batch is what a rank runs at once; with a pipeline the local batch holds all of a step.
+void read_batch(LaunchOptionReader& in, Plan& plan) {
+  const std::int64_t local = in.integer("--training.local_batch_size", 1);
+  if (in.has_value("--training.global_batch_size", "-1")) in.drop("--training.global_batch_size");
+  plan.global_batch = in.integer("--training.global_batch_size", local * plan.degrees.dp);
+  if (plan.degrees.pp == 1) {
+    plan.micro_batch = local;
+    return;
+  }
+  plan.micro_batch = in.integer("--parallelism.pipeline_parallel_microbatch_size", 1);
+  if (plan.micro_batch < 1 || local % plan.micro_batch != 0) {
+    return in.fail("local_batch_size is not whole micro-batches");
+  }
+  if (plan.global_batch != local * plan.degrees.dp) {
+    in.fail("a pipeline holds the whole step in local_batch_size");
+  }
+}
+
+// Its selective mode is by op, or of every n-th block: of every block it is full.
+Recompute recompute_of(LaunchOptionReader& in) {
+  const std::string mode = in.text("--activation_checkpoint.mode").value_or("selective");
+  const std::string option = in.text("--activation_checkpoint.selective_ac_option").value_or("op");
+  if (mode == "none") return Recompute::kNone;
+  if (mode == "full" || (mode == "selective" && option == "1")) return Recompute::kFull;
+  if (mode != "selective" || option != "op") {
+    in.fail(fmt::format("activation_checkpoint is {} {}", mode, option),
+            "none, full, and selective by op are read");
+  }
+  return Recompute::kOps;
+}
+
+}  // namespace
+
+namespace {
+
+// Options for the plan's parts, as far as torchtitan has them.
+void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
+  const bool compiles = part_of(file, StackPart::kCompile) != 0;
+  if (compiles) out.add(kCompile);
+  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
+  // Asserted to be compiled, and without tensor parallelism nothing to overlap.
+  if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
+    out.add(kAsyncTensor);
+  }
+  const auto loss = static_cast<LossHead>(part_of(file, StackPart::kLossHead));
+  if (loss == LossHead::kGathered && file.plan.degrees.tp > 1) out.add(kNoLossParallel);
+}
+
+PartValues reduce_parts(const std::vector<LaunchOption>& options) {
+  const LaunchOption* reduced = find_option(options, kReduceOption);
+  if (reduced == nullptr || reduced->value != "bfloat16") return {};
+  return {{StackPart::kReduceDtype, kReducedAsComputed}};
+}
+
+}  // namespace
+
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size) {
+  const Plan& plan = file.plan;
+  TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
+  const std::int64_t missing = missing_at_ends(file.model, plan);
+  const bool pipeline = plan.degrees.pp > 1;
+  LaunchOptions out;
+  out.add("--training.seq_len", file.model.seq);
+  out.add("--training.local_batch_size",
+          pipeline ? plan.micro_batch * micro_batches(plan) : plan.micro_batch);
+  out.add("--training.global_batch_size", plan.global_batch);
+  out.add("--training.mixed_precision_param",
+          plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
+  const auto reduced = file.parts.find(StackPart::kReduceDtype);
+  const bool as_computed = reduced != file.parts.end() && reduced->second == kReducedAsComputed;
+  out.add(kReduceOption, as_computed ? "bfloat16" : "float32");
+  add_data_parallel(file, size, out);
+  out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
+  out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
+  out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
+  if (pipeline) add_pipeline(file, missing, out);
+  const bool by_op = plan.recompute == Recompute::kOps;
+  out.add("--activation_checkpoint.mode",
+          by_op ? "selective" : std::string(name_of(plan.recompute)));
+  if (by_op) out.add("--activation_checkpoint.selective_ac_option", "op");
+  add_titan_parts(file, out);
+  TPSIM_TRY_STATUS(add_torchtitan_recipe(plan, out));
+  return out;
+}
+
+void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
+                        ModelSpec& model) {
+  const LaunchOption* seq = find_option(options, "--training.seq_len");
+  if (seq == nullptr || keeps_seq) return;
+  take_run_choices(
+      {{"--seq-length", seq->value}, {"--attention-dropout", "0"}, {"--hidden-dropout", "0"}},
+      false, model);
+}
+
+PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
+  PartValues parts = reduce_parts(options);
+  const auto set = [&](StackPart part, std::string_view word) {
+    parts[part] = parse_value(row_of(part), word).value();
+  };
+  const LaunchOption* components = find_option(options, kComponents);
+  const bool compiles_model =
+      components == nullptr || matches_any("model", components->value) || components->value.empty();
+  if (compiles_model && has_any_option(options, {kCompile, "--training.compile"})) {
+    set(StackPart::kCompile, "on");
+  }
+  if (has_option(options, kAsyncTensor)) set(StackPart::kTpOverlap, "userbuffers");
+  if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
+  if (const LaunchOption* norm = find_option(options, kNormType)) {
+    set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
+  }
+  std::erase_if(options, [](const LaunchOption& one) {
+    return matches_any(one.name,
+                       "--compile.* --training.compile --model.norm_type "
+                       "--parallelism.enable_async_tensor_parallel "
+                       "--parallelism.disable_loss_parallel");
+  });
+  return parts;
+}
+
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
+                                PartValues& parts) {
+  LaunchOptionReader in(shell.options);
+  Plan plan;
+  plan.attention = AttentionKind::kFlash;
+  in.expect("--training.seq_len", model.seq);
+  plan.degrees.tp = in.integer("--parallelism.tensor_parallel_degree", 1);
+  plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
+  plan.degrees.pp =
+      std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
+  read_data_parallel(in, shell.size, plan, parts);
+  const bool on = in.flag(kSequenceParallel);
+  const bool off = in.flag(kNoSequenceParallel);
+  if (on && off) in.fail("sequence parallelism is switched on and off");
+  plan.sequence_parallel = !off && plan.degrees.tp > 1;
+  const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
+  plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
+  const std::string reduced = in.text(kReduceOption).value_or("float32");
+  if (!matches_any(reduced, "float32 bfloat16")) {
+    in.fail(fmt::format("{} is {}: float32 or bfloat16", kReduceOption, reduced));
+  }
+  read_torchtitan_recipe(in, plan);
+  read_batch(in, plan);
+  if (plan.degrees.pp > 1) {
+    read_pipeline(in, model, plan);
+  } else {
+    plan.stage_layers = {model.layers};
+    for (const char* unused : {"schedule", "microbatch_size", "microbatches", "split_points"}) {
+      in.drop(fmt::format("--parallelism.pipeline_parallel_{}", unused));
+    }
+  }
+  plan.recompute = recompute_of(in);
+  const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
+  if (gpu_count(plan) != world) {
+    in.fail(fmt::format("data {} x tensor {} x pipeline {} x context {} are {} GPUs, not {}",
+                        plan.degrees.dp, plan.degrees.tp, plan.degrees.pp, plan.degrees.cp,
+                        gpu_count(plan), world),
+            "data_parallel_shard_degree = -1 takes what the other degrees leave");
+  }
+  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(validate(plan, model));
+  return plan;
+}
+
+}  // namespace tpsim

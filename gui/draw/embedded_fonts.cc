@@ -1,0 +1,10 @@
+// The font files that CMake made part of the program.
+#include "gui/draw/fonts.h"
+
+namespace tpsim::gui {
+
+extern const std::span<const unsigned char> kInterRegular, kInterSemiBold;
+
+FontFiles embedded_fonts() { return {kInterRegular, kInterSemiBold}; }
+
+}  // namespace tpsim::gui

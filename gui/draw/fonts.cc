@@ -1,0 +1,63 @@
+#include "gui/draw/fonts.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim::gui {
+namespace {
+
+constexpr float kBodySize = 14.5F, kSmallSize = 12.5F, kBigSize = 24.0F;
+
+// Latin, and the few signs that the panels use: dashes, arrows, minus, about, at most, at least.
+constexpr ImWchar kRanges[] = {0x20,   0xFF,   0x2013, 0x2014, 0x2018, 0x201D, 0x2022, 0x2022,
+                               0x2026, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212, 0x2248, 0x2248,
+                               0x2264, 0x2265, 0x25B2, 0x25B2, 0x25BC, 0x25BC, 0};
+
+}  // namespace
+
+ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels) {
+  const FontFiles files = embedded_fonts();
+  const std::span<const unsigned char> file = is_bold ? files.semibold : files.regular;
+  ImFontConfig config;
+  config.FontDataOwnedByAtlas = false;
+  config.OversampleH = 2;
+  config.OversampleV = 1;
+  config.PixelSnapH = false;
+  // The atlas reads the file only, but its interface takes a plain pointer.
+  void* data = const_cast<unsigned char*>(file.data());  // NOLINT
+  return atlas.AddFontFromMemoryTTF(data, static_cast<int>(file.size()), std::round(pixels),
+                                    &config, kRanges);
+}
+
+// Every digit as wide as the widest, in the middle of its cell.
+void align_digits(ImFont& font) {
+  float widest = 0;
+  for (ImFontGlyph& glyph : font.Glyphs) {
+    if (glyph.Codepoint >= '0' && glyph.Codepoint <= '9') widest = std::max(widest, glyph.AdvanceX);
+  }
+  for (ImFontGlyph& glyph : font.Glyphs) {
+    if (glyph.Codepoint < '0' || glyph.Codepoint > '9') continue;
+    const float shift = (widest - glyph.AdvanceX) / 2;
+    glyph.X0 += shift;
+    glyph.X1 += shift;
+    glyph.AdvanceX = widest;
+    font.IndexAdvanceX[static_cast<int>(glyph.Codepoint)] = widest;
+  }
+}
+
+Fonts load_fonts(ImFontAtlas& atlas, float scale) {
+  atlas.Clear();
+  atlas.Flags |= ImFontAtlasFlags_NoPowerOfTwoHeight;
+  Fonts fonts;
+  fonts.body = add_font(atlas, false, kBodySize * scale);
+  fonts.small = add_font(atlas, false, kSmallSize * scale);
+  fonts.bold = add_font(atlas, true, kBodySize * scale);
+  fonts.big = add_font(atlas, true, kBigSize * scale);
+  atlas.Build();
+  for (ImFont* font : {fonts.body, fonts.small, fonts.bold, fonts.big}) align_digits(*font);
+  return fonts;
+}
+
+}  // namespace tpsim::gui

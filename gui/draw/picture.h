@@ -1,0 +1,39 @@
+// A picture in memory, and PNG files.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/base/result.h"
+#include "gui/draw/palette.h"
+
+namespace tpsim::gui {
+
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<Rgba> pixels;  // row by row from the top
+
+  Picture() = default;
+  Picture(int w, int h, Rgba color)
+      : width(w),
+        height(h),
+        pixels(static_cast<std::size_t>(w) * static_cast<std::size_t>(h), color) {}
+  Rgba& at(int x, int y) {
+    return pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+                  static_cast<std::size_t>(x)];
+  }
+  const Rgba& at(int x, int y) const {
+    return pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+                  static_cast<std::size_t>(x)];
+  }
+};
+
+// Written atomically, without transparency.
+Status write_png(const std::filesystem::path& path, const Picture& picture);
+Result<Picture> read_png(const std::filesystem::path& path);
+
+// Share of pixels that differ by more than `tolerance` in some channel; 1 for pictures of unequal
+// size.
+double difference(const Picture& a, const Picture& b, int tolerance);
+
+}  // namespace tpsim::gui

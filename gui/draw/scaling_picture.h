@@ -1,0 +1,22 @@
+// Speed over the number of GPUs as a picture, both axes in octaves, with the line that perfect
+// scaling from the first point would be.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gui/draw/drawing.h"
+
+namespace tpsim::gui {
+
+struct ScalingPoint {
+  std::int64_t gpus = 1;
+  double tokens_per_s = 1;
+};
+
+// One point at least, GPUs ascending.
+Drawing scaling_picture(std::string_view model, std::string_view cluster,
+                        const std::vector<ScalingPoint>& points);
+
+}  // namespace tpsim::gui

@@ -1,0 +1,22 @@
+// Keys by number and by name. The numbers are GLFW's, which are ASCII for letters and digits; every
+// host feeds them to ImGui.
+#pragma once
+
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace tpsim::gui {
+
+struct KeyChord {
+  int key = 0;
+  bool ctrl = false, shift = false;
+};
+
+// "w", "Ctrl+F", "Enter", "F1", "Left"
+Result<KeyChord> parse_key(std::string_view name);
+
+// Tells ImGui which numbers stand for the keys that it uses itself.
+void map_keys();
+
+}  // namespace tpsim::gui

@@ -1,0 +1,185 @@
+// The settings of plan A as sliders and switches, where the stages are cut, and the bandwidths of
+// the cluster. Everything is predicted anew in the next frame.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/numbers.h"
+#include "gui/panels/panels.h"
+#include "gui/views/knobs.h"
+
+namespace tpsim::gui {
+namespace {
+
+constexpr std::array kBandwidthFactors = {0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0};
+
+void heading(Ui& ui, const char* text) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  put_text(ui, ui.fonts.bold, {at.x, at.y + ui.px(5)}, ui.colors.text, text);
+  ImGui::SetCursorScreenPos({at.x, at.y + ui.px(27)});
+}
+
+void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
+
+// What the software has of a setting's legal values.
+std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting knob) {
+  const Scenario& scenario = *ui.views.scenario;
+  std::vector<std::int64_t> values = values_of(plan, knob, scenario.model, ui.state.choice.gpus);
+  std::erase_if(values, [&](std::int64_t value) {
+    return !scenario.stack.choices.has({knob, value}) && value != setting_of(plan, knob).value;
+  });
+  return values;
+}
+
+// Words and few numbers stand side by side, others on a slider.
+bool is_segmented(const SettingRow& row) {
+  constexpr std::int64_t kMostSegments = 4;
+  return !row.words.empty() || row.most - row.least < kMostSegments;
+}
+
+void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
+  const std::vector<std::int64_t> values = choices_of(ui, plan, row.setting);
+  if (values.size() < 2) return;
+  std::vector<std::string> texts;
+  for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
+  const auto found = std::find(values.begin(), values.end(), row.get(plan));
+  int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
+  const char* label = row.title.data();  // both are literals
+  const char* help = row.meaning.data();
+  const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts}, chosen)
+                                         : slider_row(ui, {label, help, texts}, chosen);
+  if (!changed) return;
+  const Plan next = turned(plan, row.setting, values[static_cast<std::size_t>(chosen)],
+                           ui.views.scenario->model, ui.state.choice.gpus);
+  const bool is_zero = row.setting == Setting::kZero;
+  choose(ui, is_zero ? next : with_runnable_zero(next, *ui.views.scenario));
+}
+
+// The model's blocks as a strip; dragging a boundary moves blocks to the neighbour.
+void draw_cut(Ui& ui, const Plan& plan) {
+  const std::vector<std::int64_t>& layers = plan.stage_layers;
+  if (layers.size() < 2) return;
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  put_text(ui, ui.fonts.body, at, ui.colors.dim, "blocks by stage");
+  put_text(ui, ui.fonts.small, {at.x + width, at.y + ui.px(1)}, ui.colors.dim,
+           fitted(ui.fonts.small, layers_text(layers), width * 0.52F), Align::kRight);
+  const float top = at.y + ui.px(21), bottom = top + ui.px(24);
+  std::int64_t total = 0;
+  for (const std::int64_t blocks : layers) total += blocks;
+  const float each = width / static_cast<float>(std::max<std::int64_t>(1, total));
+  float x = at.x;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const float right = x + each * static_cast<float>(layers[i]);
+    fill(ui, {{x, top}, {std::max(x + 1, right - 1.5F), bottom}},
+         mix(ui.colors.panel, ui.colors.accent, i % 2 == 0 ? 0.55 : 0.38), ui.px(2));
+    const std::string text = std::to_string(layers[i]);
+    if (text_size(ui.fonts.small, text).x < right - x - 3) {
+      put_text(ui, ui.fonts.small, {(x + right) / 2, top + ui.px(5)}, ui.colors.text, text,
+               Align::kCenter);
+    }
+    x = right;
+    if (i + 1 == layers.size()) break;
+    const float grip = std::min(ui.px(6), each * 0.8F);
+    ImGui::SetCursorScreenPos({x - grip, top});
+    ImGui::PushID(static_cast<int>(i));
+    ImGui::InvisibleButton("boundary", {2 * grip, bottom - top});
+    note_item(ui, fmt::format("boundary {}", i));
+    if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
+      ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+      line(ui, {x - 1, top - ui.px(2)}, {x - 1, bottom + ui.px(2)}, ui.colors.text, ui.px(2));
+    }
+    hover_help(ui,
+               "Drag to move blocks between two neighbours. First and last stage also hold the "
+               "word embeddings and the head: give them fewer.");
+    if (ImGui::IsItemActive()) {
+      const auto moved = std::lround((ImGui::GetMousePos().x - x) / each);
+      if (moved != 0) choose(ui, with_boundary_moved(plan, i, moved));
+    }
+    ImGui::PopID();
+  }
+  ImGui::SetCursorScreenPos({at.x, bottom + ui.px(6)});
+}
+
+void bandwidth_row(Ui& ui, const char* label, const char* help, BytesPerSecond now,
+                   double& factor) {
+  const double whole = now.value() / factor;
+  std::vector<std::string> texts;
+  for (const double option : kBandwidthFactors) {
+    texts.push_back(option == 1.0 ? fmt::format("{:.4g} GB/s", whole / kGB)
+                                  : fmt::format("{:.4g} GB/s ×{:g}", whole * option / kGB, option));
+  }
+  const auto nearest = std::min_element(
+      kBandwidthFactors.begin(), kBandwidthFactors.end(),
+      [&](double a, double b) { return std::abs(a - factor) < std::abs(b - factor); });
+  int stop = static_cast<int>(nearest - kBandwidthFactors.begin());
+  if (slider_row(ui, {label, help, texts}, stop)) {
+    factor = kBandwidthFactors[static_cast<std::size_t>(stop)];
+  }
+}
+
+void draw_bandwidths(Ui& ui) {
+  const ClusterSpec& cluster = ui.views.scenario->cluster;
+  Choice& choice = ui.state.choice;
+  bandwidth_row(ui, "inside a node",
+                "Bandwidth of one GPU inside its node, one direction. What if it were another?",
+                cluster.intra_node.bandwidth, choice.intra_node);
+  bandwidth_row(ui, "between nodes",
+                "What leaves a node over all its network cards, one direction. What if it were "
+                "another?",
+                static_cast<double>(cluster.nics_per_node) * cluster.inter_node.bandwidth,
+                choice.inter_node);
+}
+
+void draw_sources(Ui& ui, Rect body) {
+  const Scenario& scenario = *ui.views.scenario;
+  const float letter = ui.fonts.small->FontSize + ui.px(3);
+  ImVec2 at{body.min.x,
+            std::max(ImGui::GetCursorScreenPos().y + ui.px(4), body.max.y - 3 * letter)};
+  if (at.y + 3 * letter > body.max.y + ui.px(4)) return;
+  const auto say = [&](const std::string& text) {
+    put_text(ui, ui.fonts.small, at, ui.colors.dim, fitted(ui.fonts.small, text, body.width()));
+    at.y += letter;
+  };
+  say(fmt::format("profile {} ({})", scenario.profile.name, name_of(scenario.profile.provenance)));
+  say(fmt::format("software {}{}", scenario.stack.name,
+                  ui.views.unstated.software ? " (assumed)" : ""));
+  if (!ui.views.a || ui.views.a->error) return;
+  const Sources& s = ui.views.a->predicted.sources;
+  say(fmt::format("prices: {:.0f} % measured, {:.0f} % between, {:.0f} % model",
+                  100 * s.exact_entries, 100 * s.interpolated_entries, 100 * s.model));
+}
+
+}  // namespace
+
+void draw_knobs(Ui& ui, Rect rect) {
+  const std::string note = !ui.state.plan ? "the fastest found" : "your choice";
+  card(ui, "Plan", rect, ui.views.a ? note : "", [&](Rect body) {
+    if (!ui.views.scenario || !ui.views.a) {
+      return empty_state(ui, body, "No plan yet", "Choose a model, a cluster and GPUs above.");
+    }
+    ImGui::SetCursorScreenPos(body.min);
+    ImGui::BeginChild("knobs", {body.width(), body.height()}, false, ImGuiWindowFlags_NoBackground);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), ui.px(4)));
+    const Plan plan = ui.views.a->plan;
+    for (const SettingRow& row : setting_rows()) {
+      if (has_knob(row)) draw_knob(ui, plan, row);
+    }
+    draw_cut(ui, plan);
+    ImGui::BeginDisabled(!ui.state.plan);
+    if (button(ui, "Back to the fastest",
+               "Forget the changes and follow the best plan of the search.")) {
+      ui.state.plan.reset();
+    }
+    ImGui::EndDisabled();
+    heading(ui, "What if the network were");
+    draw_bandwidths(ui);
+    draw_sources(ui, body);
+    ImGui::PopStyleVar();
+    ImGui::EndChild();
+  });
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,132 @@
+// What the buttons of the top bar open: export, files, help.
+
+#include <array>
+
+#include "frameworks/launch/launch_files.h"
+#include "gui/panels/panels.h"
+
+namespace tpsim::gui {
+namespace {
+
+void text_field(Ui& ui, const char* label, std::string& value, float width) {
+  std::array<char, 512> text{};
+  value.copy(text.data(), text.size() - 1);
+  ImGui::SetNextItemWidth(width);
+  ImGui::PushID(label);
+  if (ImGui::InputText("##text", text.data(), text.size())) value = text.data();
+  ImGui::PopID();
+  note_item(ui, label);
+}
+
+void ask(Ui& ui, Request request) {
+  ui.requests.push_back(request);
+  ImGui::CloseCurrentPopup();
+}
+
+void draw_export(Ui& ui) {
+  ImGui::TextUnformatted("Write plan A as launch files for");
+  for (int i = 0; i < kLaunchStackCount; ++i) {
+    const std::string name(name_of(static_cast<LaunchStack>(i)));
+    ImGui::RadioButton(name.c_str(), &ui.state.export_stack, i);
+    note_item(ui, name);
+  }
+  ImGui::TextUnformatted("into the folder");
+  text_field(ui, "export folder", ui.state.export_folder, ui.px(240));
+  if (button(ui, "Write files", "What the stack cannot express is refused, with the reason.")) {
+    ask(ui, Request::kExport);
+  }
+}
+
+void draw_files(Ui& ui) {
+  ImGui::TextUnformatted("File");
+  text_field(ui, "file name", ui.state.view_file, ui.px(280));
+  if (button(ui, "Save view",
+             "The choice, both plans, the zoom and the colours: to go on later.")) {
+    ask(ui, Request::kSaveView);
+  }
+  ImGui::SameLine();
+  if (button(ui, "Save plan", "Plan A as every tpsim command reads it."))
+    ask(ui, Request::kSavePlan);
+  ImGui::SameLine();
+  if (button(ui, "Open", "A saved view, or a plan of tpsim plan --save.")) {
+    ask(ui, Request::kOpenFile);
+  }
+}
+
+struct KeyHelp {
+  const char* keys;
+  const char* meaning;
+};
+constexpr std::array<KeyHelp, 14> kKeys = {{
+    {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
+    {"right drag, A, D", "pan"},
+    {"left drag", "measure a time"},
+    {"middle drag", "zoom to what the drag covers"},
+    {"double click", "zoom to an op"},
+    {"0", "the whole step"},
+    {"C", "the critical path"},
+    {"Ctrl+F", "find in the timeline; Enter goes to the first"},
+    {"N", "the next that was found"},
+    {"Tab, arrows", "go from control to control; Space presses, Enter edits"},
+    {"Ctrl++, Ctrl+−", "everything larger, smaller"},
+    {"= before a time", "ties with the fastest plan: the 90 % intervals overlap"},
+    {"A, B", "blue: the plan looked at; orange: the plan pinned to compare"},
+    {"F1", "this help"},
+}};
+
+void draw_help(Ui& ui) {
+  if (!ui.state.shows_help) return;
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyleColorVec4(ImGuiCol_PopupBg));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(20), ui.px(16)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1.0F);
+  ImGui::Begin("help", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_AlwaysAutoResize |
+                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PushFont(ui.fonts.bold);
+  ImGui::TextUnformatted("Keys and mouse");
+  ImGui::PopFont();
+  ImGui::Spacing();
+  if (ImGui::BeginTable("keys", 2, ImGuiTableFlags_SizingFixedFit)) {
+    for (const KeyHelp& key : kKeys) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      ImGui::PushFont(ui.fonts.bold);
+      ImGui::TextUnformatted(key.keys);
+      ImGui::PopFont();
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(key.meaning);
+    }
+    ImGui::EndTable();
+  }
+  if (button(ui, "Close help", "")) ui.state.shows_help = false;
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor();
+}
+
+// Below the button that opens it.
+template <class Body>
+void popup(Ui& ui, const char* name, const char* opener, Body body) {
+  if (const auto found = ui.items.find(opener); found != ui.items.end()) {
+    const Rect& rect = found->second;
+    ImGui::SetNextWindowPos({rect.max.x, rect.max.y + ui.px(4)}, ImGuiCond_Always, {1, 0});
+  }
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(14), ui.px(12)));
+  if (ImGui::BeginPopup(name)) {
+    body(ui);
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+void draw_popups(Ui& ui) {
+  popup(ui, "export", "Export", draw_export);
+  popup(ui, "files", "Save", draw_files);
+  draw_help(ui);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,208 @@
+// Step time against memory, one point for each plan that fits, with the Pareto front.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/numbers.h"
+#include "gui/panels/panels.h"
+#include "gui/panels/plot.h"
+#include "gui/views/plan_table.h"
+
+namespace tpsim::gui {
+namespace {
+
+// Slower plans than this many times the best are nobody's choice; they would press the others into
+// a corner.
+constexpr double kSlowest = 3.0;
+
+struct Cloud {
+  std::vector<std::size_t> points;  // indices into the plans found
+  std::size_t hidden = 0;           // slower than what is shown
+};
+
+Cloud cloud_of(const std::vector<PlannedRun>& plans) {
+  Cloud cloud;
+  const Seconds most = kSlowest * plans.front().predicted.step;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].predicted.step <= most) {
+      cloud.points.push_back(i);
+    } else {
+      ++cloud.hidden;
+    }
+  }
+  return cloud;
+}
+
+Plot axes_of(const Ui& ui, Rect rect, const std::vector<PlannedRun>& plans, const Cloud& cloud) {
+  double slowest = plans.front().predicted.step.value();
+  double largest = 0, smallest = gib(plans.front().predicted.capacity);
+  for (const std::size_t i : cloud.points) {
+    slowest = std::max(slowest, plans[i].predicted.step.value());
+    largest = std::max(largest, gib(plans[i].predicted.peak));
+    smallest = std::min(smallest, gib(plans[i].predicted.peak));
+  }
+  largest = std::max(largest, gib(plans.front().predicted.capacity));
+  if (const PlanView* a = ui.views.a.get(); a != nullptr && !a->error) {
+    largest = std::max(largest, gib(a->predicted.peak));
+    slowest = std::max(slowest, std::min(a->predicted.step.value(),
+                                         2 * kSlowest * plans.front().predicted.step.value()));
+  }
+  const double fastest = plans.front().predicted.step.value();
+  const double air = 0.06 * (slowest - fastest) + 0.02 * fastest;
+  const AxisScale x{std::max(0.0, smallest - 0.05 * (largest - smallest) - 0.5), largest * 1.03,
+                    false};
+  const AxisScale y{std::max(0.0, fastest - air), slowest + air, false};
+  return draw_axes(ui, rect, x, y, {"peak memory, GiB", "step time, s"});
+}
+
+void draw_front(const Ui& ui, const Plot& plot) {
+  const Findings& found = ui.views.found;
+  const PlannedRun* before = nullptr;
+  for (const std::size_t i : found.pareto_front) {
+    const PlannedRun& run = found.plans[i];
+    const ImVec2 at = plot.at(gib(run.predicted.peak), run.predicted.step.value());
+    if (before != nullptr) {
+      const ImVec2 from = plot.at(gib(before->predicted.peak), before->predicted.step.value());
+      line(ui, from, {at.x, from.y}, ui.colors.accent, ui.px(1.5F));
+      line(ui, {at.x, from.y}, at, ui.colors.accent, ui.px(1.5F));
+    }
+    before = &run;
+  }
+  if (before != nullptr) {
+    const float y = plot.y_at(before->predicted.step.value());
+    line(ui, {plot.x_at(gib(before->predicted.peak)), y}, {plot.area.max.x, y}, ui.colors.accent,
+         ui.px(1.5F));
+  }
+}
+
+void draw_capacity(const Ui& ui, const Plot& plot) {
+  const Bytes capacity = ui.views.found.plans.front().predicted.capacity;
+  const float x = plot.x_at(gib(capacity));
+  dashed_line(ui, {x, plot.area.min.y}, {x, plot.area.max.y}, ui.colors.bad);
+  const std::string text = fmt::format("capacity {} GiB", gib_text(capacity));
+  const ImVec2 at{x - ui.px(5), plot.area.min.y + ui.px(1)};
+  fill(ui,
+       {{at.x - text_size(ui.fonts.small, text).x - ui.px(3), at.y},
+        {at.x + ui.px(2), at.y + ui.fonts.small->FontSize + ui.px(2)}},
+       with_alpha(ui.colors.panel, 0.85));
+  put_text(ui, ui.fonts.small, at, ui.colors.bad, text, Align::kRight);
+}
+
+// A ring for a plan that is looked at; it may lie outside what the search found.
+// A's name stands right of it, B's left, so that neighbours can be told apart.
+void draw_ring(const Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
+  if (view == nullptr || view->error) return;
+  ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
+  at.x = std::clamp(at.x, plot.area.min.x, plot.area.max.x);
+  at.y = std::clamp(at.y, plot.area.min.y, plot.area.max.y);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddCircleFilled(at, ui.px(5), ui.ink(color));
+  list->AddCircle(at, ui.px(8), ui.ink(color), 0, ui.px(1.8F));
+  const bool is_left = *name == 'B';
+  put_text(ui, ui.fonts.bold, {at.x + ui.px(is_left ? -11 : 11), at.y - ui.px(17)}, color, name,
+           is_left ? Align::kRight : Align::kLeft);
+}
+
+std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans,
+                          const Cloud& cloud, ImVec2 mouse, float reach) {
+  std::size_t best = plans.size();
+  float least = reach * reach;
+  for (const std::size_t i : cloud.points) {
+    const ImVec2 at = plot.at(gib(plans[i].predicted.peak), plans[i].predicted.step.value());
+    const float distance =
+        (at.x - mouse.x) * (at.x - mouse.x) + (at.y - mouse.y) * (at.y - mouse.y);
+    if (distance >= least) continue;
+    least = distance;
+    best = i;
+  }
+  return best;
+}
+
+void describe(const Ui& ui, const PlannedRun& run) {
+  const Prediction& p = run.predicted;
+  const std::string extras = extras_text(run.plan);
+  // With unstated inputs the interval here is too narrow: only the selected plan's is widened.
+  const std::string interval =
+      ui.views.unstated == Unstated{}
+          ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))
+          : "";
+  tooltip(ui,
+          fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{}{}\n"
+                      "{} GiB, p(OOM) {}\nClick to look at this plan.",
+                      degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
+                      text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ", extras,
+                      time_text(p.step), interval, gib_text(p.peak), chance_text(p.p_oom))
+              .c_str());
+}
+
+void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {
+  const std::vector<PlannedRun>& plans = ui.views.found.plans;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const Prediction& best = plans.front().predicted;
+  for (const std::size_t i : cloud.points) {
+    const Prediction& p = plans[i].predicted;
+    const Rgba color = ties_with(p, best) ? ui.colors.dim : ui.colors.faint;
+    list->AddCircleFilled(plot.at(gib(p.peak), p.step.value()), ui.px(2.4F),
+                          ui.ink(with_alpha(color, 0.7)), 8);
+  }
+  draw_front(ui, plot);
+  for (const std::size_t i : ui.views.found.pareto_front) {
+    const Prediction& p = plans[i].predicted;
+    list->AddCircleFilled(plot.at(gib(p.peak), p.step.value()), ui.px(3.6F),
+                          ui.ink(ui.colors.accent), 12);
+  }
+}
+
+// The band in which the interval tells no plan from the best.
+void draw_tie_band(const Ui& ui, const Plot& plot) {
+  const Prediction& best = ui.views.found.plans.front().predicted;
+  const float top = std::max(plot.area.min.y, plot.y_at(best.step_high.value()));
+  const float bottom = std::min(plot.area.max.y, plot.y_at(best.step.value()));
+  fill(ui, {{plot.area.min.x, top}, {plot.area.max.x, bottom}}, with_alpha(ui.colors.accent, 0.10));
+  const char* text = "ties with the fastest";
+  if (bottom - top < ui.px(16)) return;
+  put_text(ui, ui.fonts.small, {plot.area.min.x + ui.px(5), top + ui.px(2)},
+           mix(ui.colors.dim, ui.colors.accent, 0.6), text);
+}
+
+void interact(Ui& ui, const Plot& plot, const Cloud& cloud) {
+  ImGui::SetCursorScreenPos(plot.area.min);
+  const bool clicked = ImGui::InvisibleButton("points", {plot.area.width(), plot.area.height()});
+  if (!ImGui::IsItemHovered()) return;
+  const std::vector<PlannedRun>& plans = ui.views.found.plans;
+  const std::size_t i = nearest_point(plot, plans, cloud, ImGui::GetMousePos(), ui.px(14));
+  if (i == plans.size()) return;
+  const Prediction& p = plans[i].predicted;
+  ImGui::GetWindowDrawList()->AddCircle(plot.at(gib(p.peak), p.step.value()), ui.px(6),
+                                        ui.ink(ui.colors.text), 0, ui.px(1.5F));
+  describe(ui, plans[i]);
+  if (clicked) ui.state.plan = plans[i].plan;
+}
+
+}  // namespace
+
+void draw_scatter(Ui& ui, Rect rect) {
+  const Findings& found = ui.views.found;
+  const Cloud cloud = found.plans.empty() ? Cloud() : cloud_of(found.plans);
+  const std::string note =
+      cloud.hidden == 0
+          ? "front: nothing is both faster and smaller"
+          : fmt::format("{} plans slower than {}x the best not shown", cloud.hidden, kSlowest);
+  card(ui, "Time and memory", rect, found.plans.empty() ? "" : note, [&](Rect body) {
+    if (found.plans.empty()) {
+      return empty_state(ui, body, "No plan to show", "The plan table says why.");
+    }
+    const Plot plot = axes_of(ui, body, found.plans, cloud);
+    draw_tie_band(ui, plot);
+    ImGui::PushClipRect(plot.area.min, {plot.area.max.x + 1, plot.area.max.y + 1}, true);
+    draw_points(ui, plot, cloud);
+    ImGui::PopClipRect();
+    draw_capacity(ui, plot);
+    draw_ring(ui, plot, ui.views.b.get(), ui.colors.other, "B");
+    draw_ring(ui, plot, ui.views.a.get(), ui.colors.accent, ui.views.b ? "A" : "");
+    interact(ui, plot, cloud);
+    if (ui.views.is_stale) fill(ui, body, with_alpha(ui.colors.panel, 0.55));
+  });
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,396 @@
+// The step in time, stage by stage. Keys and mouse as in Tracy: W and S or the wheel zoom, A and D
+// or a right drag pan, a left drag measures, a middle drag zooms to what it covers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/numbers.h"
+#include "gui/draw/axis.h"
+#include "gui/panels/panels.h"
+#include "gui/views/timeline_search.h"
+
+namespace tpsim::gui {
+namespace {
+
+constexpr double kWheelFactor = 0.8;  // of the window for a notch; Ctrl finer, Shift coarser
+constexpr double kKeySpeed = 1.6;     // windows a second
+
+// One plan's lanes on the screen.
+struct Track {
+  const PlanView* view;
+  Rect area;
+  TimelineWindow window;
+  float stage_height = 0;
+
+  float lane_top(std::size_t lane) const {
+    const std::size_t stage = lane / 2;  // a lane of compute and one of transfers each
+    const float top = area.min.y + stage_height * static_cast<float>(stage);
+    return lane % 2 == 0 ? top : top + compute_height();
+  }
+  float lane_height(std::size_t lane) const {
+    return lane % 2 == 0 ? compute_height() : stage_height - gap() - compute_height();
+  }
+  float gap() const { return stage_height > 7 ? 2.0F : stage_height > 4 ? 1.0F : 0.0F; }
+  float compute_height() const {
+    const float usable = stage_height - gap();
+    return usable > 8 ? std::round(usable * 0.78F) : usable;
+  }
+};
+
+TimelineWindow window_of(const TimelineState& state, double step, float width) {
+  TimelineWindow window{state.begin, state.end > 0 ? state.end : step, width};
+  if (window.end <= window.begin) window = {0, step, width};
+  return window;
+}
+
+void keep(TimelineState& state, const TimelineWindow& window, double step) {
+  const bool is_whole = window.begin <= 0 && window.end >= step * (1 - 1e-12);
+  state.begin = is_whole ? 0 : window.begin;
+  state.end = is_whole ? 0 : window.end;
+}
+
+void draw_time_axis(const Ui& ui, Rect rect, const TimelineWindow& window, float bottom) {
+  const AxisScale scale{window.begin, window.end, false};
+  const auto marks = ticks(scale, std::max(2, static_cast<int>(rect.width() / ui.px(90))));
+  const double step = marks.size() > 1 ? marks[1].value - marks[0].value : window.end;
+  for (const Tick& tick : marks) {
+    const float x = std::round(rect.min.x + static_cast<float>(window.x_of(tick.value))) + 0.5F;
+    line(ui, {x, rect.max.y}, {x, bottom}, ui.colors.grid);
+    const std::string text = time_tick(tick.value, step, marks.back().value);
+    const float half = text_size(ui.fonts.small, text).x / 2;
+    const float at = std::clamp(x, rect.min.x + half, rect.max.x - half);
+    put_text(ui, ui.fonts.small, {at, rect.min.y}, ui.colors.dim, text, Align::kCenter);
+  }
+}
+
+void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect>& rects) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const TimelineRect& rect : rects) {
+    const float top = track.lane_top(rect.lane);
+    const float left = track.area.min.x + rect.left;
+    // A hair between neighbours keeps equal colours apart.
+    const float right =
+        track.area.min.x + (rect.right - rect.left > 3 ? rect.right - 1 : rect.right);
+    list->AddRectFilled({left, top}, {right, top + track.lane_height(rect.lane)},
+                        ui.ink(rect.color));
+  }
+}
+
+// Micro-batch numbers where they fit.
+void draw_names(const Ui& ui, const Track& track, const std::vector<TimelineRect>& rects) {
+  const float letter = ui.fonts.small->FontSize;
+  if (track.compute_height() < letter) return;
+  for (const TimelineRect& rect : rects) {
+    if (rect.span == kManySpans || rect.lane % 2 == 1 || rect.right - rect.left < ui.px(16))
+      continue;
+    const TimelineSpan& span = track.view->timeline.spans[rect.span];
+    const bool has_number = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
+    const std::string text =
+        has_number ? std::to_string(span.micro_batch) : std::string(name_of(span.kind));
+    if (text_size(ui.fonts.small, text).x > rect.right - rect.left - 4) continue;
+    const float top = track.lane_top(rect.lane) + (track.compute_height() - letter) / 2 - 1;
+    put_text(ui, ui.fonts.small, {track.area.min.x + (rect.left + rect.right) / 2, top},
+             readable_on(rect.color), text, Align::kCenter);
+  }
+}
+
+void draw_stage_names(const Ui& ui, const Track& track, float left) {
+  const float letter = ui.fonts.small->FontSize;
+  const auto every = static_cast<std::int64_t>(std::ceil((letter - 1) / track.stage_height));
+  for (std::int64_t s = 0; s < track.view->index.stages(); s += every) {
+    const float top = track.lane_top(static_cast<std::size_t>(2 * s));
+    const float y = top + (std::max(track.compute_height(), letter) - letter) / 2 - 1;
+    put_text(
+        ui, ui.fonts.small, {left, y}, ui.colors.dim,
+        every == 1 && track.stage_height > letter ? fmt::format("stage {}", s) : std::to_string(s));
+  }
+}
+
+SpanMask mask_of(const Ui& ui, const PlanView& view) {
+  const TimelineState& state = ui.state.timeline;
+  if (!state.search.empty()) return matching_spans(view.timeline, state.search);
+  SpanMask mask;
+  if (!state.shows_critical_path) return mask;
+  mask.assign(view.timeline.spans.size(), false);
+  for (const std::uint32_t span : view.critical_path) mask[span] = true;
+  return mask;
+}
+
+std::string work_text(const PlanView& view, const TimelineSpan& span) {
+  const auto stage = static_cast<std::size_t>(span.stage);
+  const auto local = static_cast<std::size_t>(span.chunk / view.plan.degrees.pp);
+  if (stage >= view.costs.stages.size() || local >= view.costs.stages[stage].chunks.size())
+    return "";
+  const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
+  const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
+  std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
+  if (chunk.is_first) text += " and the embedding";
+  if (chunk.is_last) text += " and the head";
+  for (const StepTerm term : kWorkTerms) {
+    const Seconds time = phase.work[term];
+    if (time.value() > 0) text += fmt::format("\n{}  {}", time_text(time), plain(name_of(term)));
+  }
+  return text;
+}
+
+std::string description(const PlanView& view, std::uint32_t index) {
+  const TimelineSpan& span = view.timeline.spans[index];
+  const bool has_number = span.kind <= SpanKind::kTransfer;
+  std::string text(name_of(span.kind));
+  text.front() = static_cast<char>(std::toupper(text.front()));
+  if (has_number) text += fmt::format(" of micro-batch {}", span.micro_batch);
+  text += fmt::format(", stage {}", span.stage);
+  if (view.plan.virtual_stages > 1 && has_number) text += fmt::format(", chunk {}", span.chunk);
+  text += fmt::format("\n{}, from {} to {}", time_text(to_seconds(span.end - span.begin)),
+                      time_text(to_seconds(span.begin)), time_text(to_seconds(span.end)));
+  const bool works = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
+  if (works) text += work_text(view, span);
+  const std::vector<std::uint32_t>& path = view.critical_path;
+  const bool is_critical = std::find(path.begin(), path.end(), index) != path.end();
+  if (is_critical) text += "\n\nOn the critical path: a shorter one makes the step shorter.";
+  return text;
+}
+
+void hover(Ui& ui, const Track& track) {
+  const ImVec2 mouse = ImGui::GetMousePos();
+  if (!track.area.holds(mouse)) return;
+  const double seconds = track.window.seconds_at(mouse.x - track.area.min.x);
+  const float y = mouse.y - track.area.min.y;
+  const auto stage = static_cast<std::size_t>(y / track.stage_height);
+  const float within = y - static_cast<float>(stage) * track.stage_height;
+  const std::size_t lane = 2 * stage + (within > track.compute_height() ? 1 : 0);
+  const std::uint32_t span = span_at(track.view->timeline, track.view->index, lane, seconds);
+  if (span == kManySpans) return;
+  const TimelineSpan& found = track.view->timeline.spans[span];
+  const float left =
+      track.area.min.x + static_cast<float>(track.window.x_of(to_seconds(found.begin).value()));
+  const float right =
+      track.area.min.x + static_cast<float>(track.window.x_of(to_seconds(found.end).value()));
+  const float top = track.lane_top(lane);
+  outline(ui,
+          {{std::max(left, track.area.min.x), top},
+           {std::min(std::max(right, left + 2), track.area.max.x), top + track.lane_height(lane)}},
+          ui.colors.text, 0, ui.px(1.5F));
+  ui.state.timeline.hovered = description(*track.view, span);
+  tooltip(ui, ui.state.timeline.hovered.c_str());
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+    const double begin = to_seconds(found.begin).value(), end = to_seconds(found.end).value();
+    const double air = 0.5 * (end - begin);
+    keep(ui.state.timeline, panned({begin - air, end + air, 1}, 0, track.view->end),
+         track.view->end);
+  }
+}
+
+// Zooms to the next span that the search finds, with its neighbours.
+void jump_to_match(Ui& ui) {
+  TimelineState& state = ui.state.timeline;
+  const PlanView& view = *ui.views.a;
+  if (state.search.empty()) return;
+  const SpanMask mask = matching_spans(view.timeline, state.search);
+  const std::uint32_t match = next_span(view.timeline, mask, state.found_at);
+  if (match == kManySpans) return;
+  const double begin = to_seconds(view.timeline.spans[match].begin).value();
+  const double end = to_seconds(view.timeline.spans[match].end).value();
+  const double air = 4 * std::max(end - begin, 1e-6);
+  keep(state, panned({begin - air, end + air, 1}, 0, view.end), view.end);
+  state.found_at = begin;
+}
+
+void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
+  if (ImGui::GetIO().WantTextInput) return;
+  const double seconds = ImGui::GetIO().DeltaTime;
+  const double span = window.end - window.begin;
+  const auto is_down = [](int key) { return ImGui::IsKeyDown(key); };
+  if (is_down('W')) window = zoomed(window, std::pow(0.25, seconds * kKeySpeed), about, step);
+  if (is_down('S')) window = zoomed(window, std::pow(4.0, seconds * kKeySpeed), about, step);
+  if (is_down('A')) window = panned(window, -span * seconds * kKeySpeed, step);
+  if (is_down('D')) window = panned(window, span * seconds * kKeySpeed, step);
+  if (ImGui::IsKeyPressed('0', false)) window = {0, step, window.width};
+  if (ImGui::IsKeyPressed('N', false)) {
+    jump_to_match(ui);
+    window = window_of(ui.state.timeline, step, static_cast<float>(window.width));
+  }
+  if (ImGui::IsKeyPressed('C', false) && !ImGui::GetIO().KeyCtrl) {
+    ui.state.timeline.shows_critical_path = !ui.state.timeline.shows_critical_path;
+  }
+}
+
+void use_mouse(Ui& ui, Rect area, TimelineWindow& window, double step) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const double about = window.seconds_at(io.MousePos.x - area.min.x);
+  TimelineState& state = ui.state.timeline;
+  if (io.MouseWheel != 0) {
+    const double power = io.MouseWheel * (io.KeyCtrl ? 0.25 : io.KeyShift ? 3.0 : 1.0);
+    window = zoomed(window, std::pow(kWheelFactor, power), about, step);
+  }
+  if (ImGui::IsMouseDragging(ImGuiMouseButton_Right, 0)) {
+    window = panned(window, -io.MouseDelta.x / area.width() * (window.end - window.begin), step);
+  }
+  for (const ImGuiMouseButton held : {ImGuiMouseButton_Left, ImGuiMouseButton_Middle}) {
+    if (ImGui::IsMouseClicked(held)) state.ruler_begin = state.ruler_end = about;
+    if (ImGui::IsMouseDragging(held, 3)) state.ruler_end = std::clamp(about, 0.0, step);
+  }
+  if (ImGui::IsMouseReleased(ImGuiMouseButton_Middle)) {
+    const auto [from, to] = std::minmax(state.ruler_begin, state.ruler_end);
+    if (to - from > 1e-3 * (window.end - window.begin)) window = {from, to, window.width};
+    state.ruler_begin = state.ruler_end = 0;
+  }
+}
+
+void draw_ruler(const Ui& ui, Rect area, const TimelineWindow& window) {
+  const auto [from, to] = std::minmax(ui.state.timeline.ruler_begin, ui.state.timeline.ruler_end);
+  if (to <= from) return;
+  const float left =
+      std::clamp(area.min.x + static_cast<float>(window.x_of(from)), area.min.x, area.max.x);
+  const float right =
+      std::clamp(area.min.x + static_cast<float>(window.x_of(to)), area.min.x, area.max.x);
+  fill(ui, {{left, area.min.y}, {right, area.max.y}}, with_alpha(ui.colors.accent, 0.16));
+  line(ui, {left, area.min.y}, {left, area.max.y}, ui.colors.accent);
+  line(ui, {right, area.min.y}, {right, area.max.y}, ui.colors.accent);
+  const std::string text = time_text(Seconds(to - from));
+  const float width = text_size(ui.fonts.bold, text).x + ui.px(12);
+  const ImVec2 at{(left + right) / 2, area.min.y + ui.px(4)};
+  fill(ui, {{at.x - width / 2, at.y}, {at.x + width / 2, at.y + ui.px(20)}}, ui.colors.accent,
+       ui.px(4));
+  put_text(ui, ui.fonts.bold, {at.x, at.y + ui.px(2)}, ui.colors.on_accent, text, Align::kCenter);
+}
+
+void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float left) {
+  std::vector<TimelineRect> rects;
+  const TimelineColors colors{ui.colors.span, ui.colors.panel};
+  lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, *track.view),
+                   colors, rects);
+  draw_rects(ui, track, rects);
+  draw_names(ui, track, rects);
+  draw_stage_names(ui, track, left);
+  if (*name == '\0') return;
+  fill(ui, {{left - ui.px(8), track.area.min.y}, {left - ui.px(5), track.area.max.y}}, mark);
+  const ImVec2 corner{track.area.max.x - ui.px(20), track.area.min.y};
+  fill(ui, {corner, {track.area.max.x, corner.y + ui.px(18)}}, mark, ui.px(3));
+  put_text(ui, ui.fonts.bold, {corner.x + ui.px(10), corner.y + ui.px(1)}, ui.colors.on_accent,
+           name, Align::kCenter);
+}
+
+// How many spans the search finds; what it means that there are none.
+std::string matches_text(const Ui& ui) {
+  if (ui.state.timeline.search.empty()) return "";
+  const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
+  const auto count = std::count(mask.begin(), mask.end(), true);
+  return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
+}
+
+// Buttons and the search field, right of the title; the legend between them and the note.
+void draw_tools(Ui& ui, Rect rect) {
+  TimelineState& state = ui.state.timeline;
+  const float y = rect.min.y - ui.px(27);
+  const float field = ui.px(150);
+  ImGui::PushFont(ui.fonts.small);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(3)));
+  float x = rect.max.x - field;
+  ImGui::SetCursorScreenPos({x, y});
+  ImGui::SetNextItemWidth(field);
+  std::array<char, 64> text{};
+  state.search.copy(text.data(), text.size() - 1);
+  if (ImGui::GetIO().KeyCtrl && ImGui::IsKeyPressed('F', false)) ImGui::SetKeyboardFocusHere();
+  if (ImGui::InputTextWithHint("##find", "find: backward 12", text.data(), text.size())) {
+    state.search = text.data();
+    state.found_at = -1;
+  }
+  const int enter = ImGui::GetKeyIndex(ImGuiKey_Enter);
+  if (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(enter)) jump_to_match(ui);
+  note_item(ui, "find in timeline");
+  hover_help(ui,
+             "Words that all must hold: a kind (forward, backward, transfer, optimizer), a "
+             "micro-batch (12), a stage (stage 3). Ctrl+F comes here, Enter and then N go from one "
+             "to the next.");
+  x -= text_size(ui.fonts.small, "Whole step").x + ui.px(24);
+  ImGui::SetCursorScreenPos({x, y});
+  if (button(ui, "Whole step", "Zoom out to the whole step (0).")) state.begin = state.end = 0;
+  x -= text_size(ui.fonts.small, "Critical path").x + ui.px(24);
+  ImGui::SetCursorScreenPos({x, y});
+  if (button(ui, "Critical path",
+             "Show only the chain of work that makes the step as long as it is (C).",
+             state.shows_critical_path)) {
+    state.shows_critical_path = !state.shows_critical_path;
+    state.begin = state.end = 0;
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  const std::string matches = matches_text(ui);
+  x -= ui.px(12);
+  x -= put_text(ui, ui.fonts.small, {x, rect.min.y - ui.px(23)}, ui.colors.text, matches,
+                Align::kRight);
+  ImVec2 at{rect.min.x + ui.px(82), rect.min.y - ui.px(23)};
+  for (int kind = 0; kind + 1 < kSpanKindCount; ++kind) {
+    const auto name = name_of(static_cast<SpanKind>(kind));
+    if (at.x + text_size(ui.fonts.small, name).x > x - ui.px(28)) break;
+    at.x = legend_entry(ui, at, ui.colors.span[static_cast<std::size_t>(kind)], name);
+  }
+}
+
+void draw_tracks(Ui& ui, Rect body) {
+  const PlanView& a = *ui.views.a;
+  const bool has_b = ui.views.b && !ui.views.b->error;
+  const double step = std::max(a.end, has_b ? ui.views.b->end : 0.0);
+  const float names = ui.px(has_b ? 62 : 54);
+  const float axis = ui.fonts.small->FontSize + ui.px(4);
+  const Rect area{{body.min.x + names, body.min.y + axis}, body.max};
+  TimelineWindow window = window_of(ui.state.timeline, step, area.width());
+
+  ImGui::SetCursorScreenPos(area.min);
+  ImGui::InvisibleButton("lanes", {area.width(), area.height()},
+                         ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
+                             ImGuiButtonFlags_MouseButtonMiddle);
+  note_item(ui, "timeline");
+  ui.state.timeline.hovered.clear();
+  const bool is_hovered = ImGui::IsItemHovered();
+  const double middle = (window.begin + window.end) / 2;
+  const double mouse = window.seconds_at(ImGui::GetMousePos().x - area.min.x);
+  use_keys(ui, window, step, is_hovered ? mouse : middle);
+  if (is_hovered || ImGui::IsItemActive()) use_mouse(ui, area, window, step);
+  keep(ui.state.timeline, window, step);
+
+  draw_time_axis(ui, {{area.min.x, body.min.y}, {area.max.x, area.min.y - ui.px(1)}}, window,
+                 area.max.y);
+  ImGui::PushClipRect({body.min.x - ui.px(10), body.min.y}, body.max, true);
+  const float between = has_b ? ui.px(10) : 0;
+  const float height = (area.height() - between) / (has_b ? 2 : 1);
+  std::vector<Track> tracks;
+  for (int i = 0; i < (has_b ? 2 : 1); ++i) {
+    Track track{i == 0 ? &a : ui.views.b.get(), area, window, 0};
+    track.area.min.y += static_cast<float>(i) * (height + between);
+    track.area.max.y = track.area.min.y + height;
+    track.stage_height =
+        std::min(height / static_cast<float>(track.view->index.stages()), ui.px(44));
+    note_area(ui, i == 0 ? "timeline A" : "timeline B", track.area);
+    tracks.push_back(track);
+  }
+  const float left = body.min.x + ui.px(has_b ? 8 : 0);
+  draw_track(ui, tracks[0], ui.colors.accent, has_b ? "A" : "", left);
+  if (has_b) draw_track(ui, tracks[1], ui.colors.other, "B", left);
+  draw_ruler(ui, area, window);
+  if (is_hovered && !ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
+    const float x = ImGui::GetMousePos().x;
+    line(ui, {x, area.min.y}, {x, area.max.y}, with_alpha(ui.colors.text, 0.35));
+    for (const Track& track : tracks) hover(ui, track);
+  }
+  ImGui::PopClipRect();
+}
+
+}  // namespace
+
+void draw_timeline(Ui& ui, Rect rect) {
+  card(ui, "Timeline", rect, "", [&](Rect body) {
+    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
+    if (ui.views.a->error) {
+      return empty_state(ui, body, "This plan cannot run: " + ui.views.a->error->message,
+                         ui.views.a->error->hint);
+    }
+    draw_tools(ui, body);
+    draw_tracks(ui, body);
+  });
+}
+
+}  // namespace tpsim::gui

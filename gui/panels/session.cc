@@ -1,0 +1,143 @@
+#include "gui/panels/session.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/panels/actions.h"
+#include "gui/panels/panels.h"
+
+namespace tpsim::gui {
+namespace {
+
+void draw_panels(Ui& ui, Rect screen) {
+  const float gap = ui.px(8);
+  const Rect all{{screen.min.x + gap, screen.min.y + gap},
+                 {screen.max.x - gap, screen.max.y - gap}};
+  const float bar = ImGui::GetFrameHeight();
+  draw_top_bar(ui, {all.min, {all.max.x, all.min.y + bar}});
+  const float headline_top = all.min.y + bar + gap;
+  const bool assumes = ui.views.unstated != Unstated{};  // a line says what
+  const float body_top = headline_top + ui.px(assumes ? 90 : 72) + gap;
+  draw_headline(ui, {{all.min.x, headline_top}, {all.max.x, body_top - gap}});
+
+  const float sidebar = ui.px(286);
+  draw_knobs(ui, {{all.min.x, body_top}, {all.min.x + sidebar, all.max.y}});
+  const float left = all.min.x + sidebar + gap;
+  const float width = all.max.x - left, height = all.max.y - body_top;
+  const float row = std::floor((height - 2 * gap) * 0.335F);
+  const float middle = body_top + row + gap;
+  const float bottom = middle + row + gap;
+  const float split = left + std::floor(width * 0.585F);
+  draw_plans(ui, {{left, body_top}, {split, body_top + row}});
+  draw_scatter(ui, {{split + gap, body_top}, {all.max.x, body_top + row}});
+  const float second = left + std::floor(width * 0.44F);
+  draw_memory(ui, {{left, middle}, {second, middle + row}});
+  draw_details(ui, {{second + gap, middle}, {all.max.x, middle + row}});
+  draw_timeline(ui, {{left, bottom}, all.max});
+}
+
+// What was done last, at the foot of the window until the next thing is done.
+void draw_notice(Ui& ui, Rect screen) {
+  if (ui.state.notice.empty()) return;
+  ImGui::SetNextWindowPos({screen.center().x, screen.max.y - ui.px(20)}, ImGuiCond_Always,
+                          {0.5F, 1});
+  const Rgba color = ui.state.notice_is_error ? ui.colors.bad : ui.colors.accent;
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.ink(color));
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(ui.colors.on_accent));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(14), ui.px(8)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(6));
+  ImGui::Begin("notice", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_AlwaysAutoResize |
+                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+  ImGui::PushTextWrapPos(ui.px(700));
+  ImGui::TextUnformatted(ui.state.notice.c_str());
+  ImGui::PopTextWrapPos();
+  if (ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+    ui.state.notice.clear();
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor(2);
+}
+
+void use_keys(Ui& ui) {
+  const ImGuiIO& io = ImGui::GetIO();
+  constexpr int kF1 = 290;  // as GLFW numbers keys; all hosts do
+  if (ImGui::IsKeyPressed(kF1, false)) ui.state.shows_help = !ui.state.shows_help;
+  if (!io.KeyCtrl) return;
+  const double scale = ui.state.scale > 0 ? ui.state.scale : ui.scale;
+  if (ImGui::IsKeyPressed('=', false)) ui.state.scale = std::min(3.0, scale + 0.125);
+  if (ImGui::IsKeyPressed('-', false)) ui.state.scale = std::max(0.75, scale - 0.125);
+}
+
+// The scale that suits a window when the user chose none: larger windows are mostly shown more.
+float fitting_scale(float width, float height) {
+  const float room = std::min(width / 1280, height / 800);
+  const float scale = 1 + 0.5F * (room - 1);
+  return std::clamp(std::round(scale * 8) / 8, 0.75F, 2.0F);
+}
+
+// Between ImGui::NewFrame() and ImGui::Render(). May change the state and ask things of the host.
+void draw_frame(Ui& ui) {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const Rect screen{{0, 0}, size};
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::Begin("tpsim", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleVar();
+  use_keys(ui);
+  draw_panels(ui, screen);
+  ImGui::End();
+  draw_notice(ui, screen);
+}
+
+}  // namespace
+
+Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
+    : computer_(std::move(catalogue), host), state_(std::move(state)), perform_(perform) {
+  ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // what must be remembered is in AppState
+  io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+}
+
+Session::~Session() { ImGui::DestroyContext(); }
+
+void Session::adapt_style(float width, float height) {
+  const float scale = state_.scale > 0
+                          ? static_cast<float>(state_.scale)
+                          : density_ * fitting_scale(width / density_, height / density_);
+  if (scale != scale_) {
+    fonts_ = load_fonts(*ImGui::GetIO().Fonts, scale);
+    ++atlas_revision_;
+  } else if (styled_theme_ == state_.theme) {
+    return;
+  }
+  scale_ = scale;
+  styled_theme_ = state_.theme;
+  apply_style(state_.theme, scale);
+}
+
+void Session::frame(float width, float height, float seconds) {
+  adapt_style(width, height);
+  views_ = &computer_.views(state_);
+  ImGuiIO& io = ImGui::GetIO();
+  io.DisplaySize = {width, height};
+  io.DeltaTime = seconds;
+  ImGui::NewFrame();
+  items_.clear();
+  std::vector<Request> requests;
+  Ui ui{state_, *views_, colors(), fonts_, scale_, items_, requests};
+  draw_frame(ui);
+  ImGui::Render();
+  for (const Request request : requests) perform_(request, computer_, state_);
+}
+
+}  // namespace tpsim::gui

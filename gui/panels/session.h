@@ -1,0 +1,56 @@
+// The program without a window: the state, what follows from it, and frames. Hosts feed it input
+// through ImGui's IO, call frame(), and draw what ImGui::GetDrawData() holds.
+#pragma once
+
+#include <functional>
+
+#include "core/scenario/catalogue.h"
+#include "gui/panels/ui.h"
+#include "gui/views/app_state.h"
+#include "gui/views/search_job.h"
+#include "gui/views/views.h"
+
+namespace tpsim::gui {
+
+// How requests are done: gui/panels/actions.h, unless the host has ways of its own.
+using Perform = std::function<void(Request, const ViewComputer&, AppState&)>;
+
+class Session {
+ public:
+  Session(Catalogue catalogue, SearchHost& host, AppState state);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Lays out one frame of a window of this size in pixels, `seconds` after the one before.
+  void frame(float width, float height, float seconds);
+
+  // Pixels that a point of the screen takes: everything is drawn as much larger.
+  void set_density(float density) { density_ = density; }
+  void set_perform(Perform perform) { perform_ = std::move(perform); }
+
+  AppState& state() { return state_; }
+  const Views& views() const { return *views_; }
+  const Items& items() const { return items_; }
+  const Palette& colors() const { return palette_of(state_.theme); }
+  // Grows when the font atlas was made anew: its texture must be uploaded again.
+  int atlas_revision() const { return atlas_revision_; }
+  bool needs_frames() const {
+    return views_ == nullptr || views_->is_searching || views_->is_pricing;
+  }
+
+ private:
+  void adapt_style(float width, float height);
+
+  ViewComputer computer_;
+  AppState state_;
+  Perform perform_;
+  const Views* views_ = nullptr;
+  Items items_;
+  Fonts fonts_;
+  float scale_ = 0, density_ = 1;
+  Theme styled_theme_ = Theme::kLight;
+  int atlas_revision_ = 0;
+};
+
+}  // namespace tpsim::gui

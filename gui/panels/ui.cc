@@ -1,0 +1,256 @@
+#include "gui/panels/ui.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tpsim::gui {
+namespace {
+
+constexpr float kLabelShare = 0.44F;  // of a row in the sidebar
+
+ImVec4 vec(Rgba color) {
+  return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
+}
+
+// Draws the label of a row and leaves the cursor where the control begins.
+float begin_row(Ui& ui, const char* label, const char* help) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetFrameHeight();
+  const float text_y = at.y + (height - ui.fonts.body->FontSize) / 2;
+  put_text(ui, ui.fonts.body, {at.x, text_y}, ui.colors.dim, label);
+  const Rect area{at, {at.x + width * kLabelShare, at.y + height}};
+  if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) tooltip(ui, help);
+  const float control = std::round(width * kLabelShare);
+  ImGui::SetCursorScreenPos({at.x + control, at.y});
+  return width - control;
+}
+
+}  // namespace
+
+ImVec2 text_size(ImFont* font, std::string_view text) {
+  return font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, text.data(), text.data() + text.size());
+}
+
+float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_view text,
+               Align align) {
+  const float width = text_size(font, text).x;
+  if (align == Align::kCenter) at.x -= width / 2;
+  if (align == Align::kRight) at.x -= width;
+  const ImVec2 snapped{std::round(at.x), std::round(at.y)};
+  ImGui::GetWindowDrawList()->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
+                                      text.data() + text.size());
+  return width;
+}
+
+std::string fitted(ImFont* font, std::string_view text, float width) {
+  if (text_size(font, text).x <= width) return std::string(text);
+  std::string shortened(text);
+  while (!shortened.empty()) {
+    // A letter of UTF-8 goes as a whole.
+    while (!shortened.empty() && (static_cast<unsigned char>(shortened.back()) & 0xC0) == 0x80) {
+      shortened.pop_back();
+    }
+    if (!shortened.empty()) shortened.pop_back();
+    if (text_size(font, shortened + "…").x <= width) break;
+  }
+  return shortened + "…";
+}
+
+void fill(const Ui& ui, Rect rect, Rgba color, float rounding) {
+  ImGui::GetWindowDrawList()->AddRectFilled(rect.min, rect.max, ui.ink(color), rounding);
+}
+
+void outline(const Ui& ui, Rect rect, Rgba color, float rounding, float thickness) {
+  ImGui::GetWindowDrawList()->AddRect(rect.min, rect.max, ui.ink(color), rounding, 0, thickness);
+}
+
+void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness) {
+  ImGui::GetWindowDrawList()->AddLine(from, to, ui.ink(color), thickness);
+}
+
+void card(Ui& ui, const char* title, Rect rect, const std::string& note,
+          const std::function<void(Rect)>& body) {
+  ImGui::SetCursorScreenPos(rect.min);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::BeginChild(title, {rect.width(), rect.height()}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  fill(ui, rect, ui.colors.panel, ui.px(6));
+  const float pad = ui.px(12);
+  const float title_y = rect.min.y + ui.px(9);
+  const float width =
+      put_text(ui, ui.fonts.bold, {rect.min.x + pad, title_y}, ui.colors.text, title);
+  const float room = rect.width() - width - 3 * pad;
+  if (!note.empty() && room > ui.px(40)) {
+    put_text(ui, ui.fonts.small, {rect.max.x - pad, title_y + ui.px(1.5F)}, ui.colors.dim,
+             fitted(ui.fonts.small, note, room), Align::kRight);
+  }
+  note_area(ui, title, rect);
+  body({{rect.min.x + pad, rect.min.y + ui.px(33)}, {rect.max.x - pad, rect.max.y - ui.px(9)}});
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+void note_item(Ui& ui, std::string_view label) {
+  note_area(ui, label, {ImGui::GetItemRectMin(), ImGui::GetItemRectMax()});
+}
+
+void note_area(Ui& ui, std::string_view label, Rect rect) {
+  ui.items.insert_or_assign(std::string(label), rect);
+}
+
+std::string plain(std::string_view key) {
+  std::string words(key);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+void tooltip(const Ui& ui, const char* text) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(10), ui.px(8)));
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(ui.px(320));
+  ImGui::TextUnformatted(text);
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+  ImGui::PopStyleVar();
+}
+
+void hover_help(const Ui& ui, const char* text) {
+  if (text != nullptr && *text != '\0' && ImGui::IsItemHovered()) tooltip(ui, text);
+}
+
+bool button(Ui& ui, const char* label, const char* help, bool is_on) {
+  if (is_on) {
+    ImGui::PushStyleColor(ImGuiCol_Button, vec(ui.colors.accent));
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(ui.colors.on_accent));
+  }
+  const bool pressed = ImGui::Button(label);
+  if (is_on) ImGui::PopStyleColor(3);
+  note_item(ui, label);
+  hover_help(ui, help);
+  return pressed;
+}
+
+bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
+  const float width = begin_row(ui, row.label, row.help);
+  const int most = static_cast<int>(row.texts.size()) - 1;
+  ImGui::SetNextItemWidth(width);
+  ImGui::PushID(row.label);
+  int next = std::clamp(stop, 0, std::max(0, most));
+  const char* shown = row.texts.empty() ? "–" : row.texts[static_cast<std::size_t>(next)].c_str();
+  // With one legal value there is nothing to turn.
+  ImGui::BeginDisabled(most < 1);
+  ImGui::PushFont(ui.fonts.bold);
+  // A lone % would be read as a format.
+  std::string format;
+  for (const char* c = shown; *c != '\0'; ++c) format += *c == '%' ? "%%" : std::string(1, *c);
+  const bool moved = ImGui::SliderInt("##slider", &next, 0, std::max(0, most), format.c_str(),
+                                      ImGuiSliderFlags_NoInput);
+  ImGui::PopFont();
+  ImGui::EndDisabled();
+  note_item(ui, row.label);
+  hover_help(ui, row.help);
+  ImGui::PopID();
+  if (!moved || next == stop || next > most) return false;
+  stop = next;
+  return true;
+}
+
+bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
+  const float width = begin_row(ui, row.label, row.help);
+  const auto count = static_cast<float>(row.texts.size());
+  const float each = std::floor(width / count);
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  fill(ui, {start, {start.x + width, start.y + ImGui::GetFrameHeight()}}, ui.colors.raised,
+       ui.px(4));
+  bool changed = false;
+  ImGui::PushID(row.label);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, ImGui::GetStyle().FramePadding.y));
+  for (int i = 0; i < static_cast<int>(row.texts.size()); ++i) {
+    const bool is_on = i == chosen;
+    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i), start.y});
+    ImGui::PushStyleColor(ImGuiCol_Button,
+                          vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
+    if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
+    ImGui::PushStyleColor(ImGuiCol_Text, vec(is_on ? ui.colors.on_accent : ui.colors.text));
+    const std::string& text = row.texts[static_cast<std::size_t>(i)];
+    ImGui::PushID(i);
+    if (ImGui::Button(fitted(ImGui::GetFont(), text, each).c_str(), {each, 0}) && !is_on) {
+      chosen = i;
+      changed = true;
+    }
+    ImGui::PopID();
+    ImGui::PopStyleColor(is_on ? 3 : 2);
+    note_item(ui, std::string(row.label) + "=" + text);
+    hover_help(ui, row.help);
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  return changed;
+}
+
+void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy) {
+  const float width = std::min(rect.width() - ui.px(24), ui.px(460));
+  const auto wrapped_height = [&](ImFont* font, const std::string& text) {
+    return font
+        ->CalcTextSizeA(font->FontSize, FLT_MAX, width, text.data(), text.data() + text.size())
+        .y;
+  };
+  const float gap = ui.px(6);
+  const float height =
+      wrapped_height(ui.fonts.bold, what) + gap + wrapped_height(ui.fonts.body, remedy);
+  ImVec2 at{std::round(rect.center().x - width / 2), std::round(rect.center().y - height / 2)};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddText(ui.fonts.bold, ui.fonts.bold->FontSize, at, ui.ink(ui.colors.text), what.data(),
+                what.data() + what.size(), width);
+  at.y += wrapped_height(ui.fonts.bold, what) + gap;
+  list->AddText(ui.fonts.body, ui.fonts.body->FontSize, at, ui.ink(ui.colors.dim), remedy.data(),
+                remedy.data() + remedy.size(), width);
+}
+
+float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name) {
+  const float side = ui.px(9);
+  const float top = at.y + (ui.fonts.small->FontSize - side) / 2 + ui.px(0.5F);
+  fill(ui, {{at.x, top}, {at.x + side, top + side}}, color, ui.px(2));
+  const float text_x = at.x + side + ui.px(5);
+  return text_x + put_text(ui, ui.fonts.small, {text_x, at.y}, ui.colors.dim, name) + ui.px(12);
+}
+
+void apply_style(Theme theme, float scale) {
+  const Palette& p = palette_of(theme);
+  ImGuiStyle style;
+  style.WindowRounding = style.ChildRounding = 0;
+  style.FrameRounding = style.GrabRounding = style.PopupRounding = 4;
+  style.FramePadding = {8, 4};
+  style.ItemSpacing = {8, 6};
+  style.CellPadding = {6, 2};
+  style.ScrollbarSize = 11;
+  style.GrabMinSize = 14;
+  style.WindowBorderSize = 0;
+  style.PopupBorderSize = 1;
+  style.ScaleAllSizes(scale);
+  const auto set = [&](ImGuiCol which, Rgba color) { style.Colors[which] = vec(color); };
+  set(ImGuiCol_Text, p.text), set(ImGuiCol_TextDisabled, p.faint);
+  set(ImGuiCol_WindowBg, p.window), set(ImGuiCol_ChildBg, with_alpha(p.panel, 0));
+  set(ImGuiCol_PopupBg, p.panel), set(ImGuiCol_Border, p.line);
+  set(ImGuiCol_FrameBg, p.raised), set(ImGuiCol_FrameBgHovered, mix(p.raised, p.line, 0.5));
+  set(ImGuiCol_FrameBgActive, mix(p.raised, p.line, 0.8));
+  set(ImGuiCol_SliderGrab, mix(p.raised, p.accent, 0.45));
+  set(ImGuiCol_SliderGrabActive, mix(p.raised, p.accent, 0.6));
+  set(ImGuiCol_Button, p.raised), set(ImGuiCol_ButtonHovered, mix(p.raised, p.line, 0.6));
+  set(ImGuiCol_ButtonActive, p.line), set(ImGuiCol_CheckMark, p.accent);
+  set(ImGuiCol_Header, mix(p.panel, p.accent, 0.18));
+  set(ImGuiCol_HeaderHovered, p.raised), set(ImGuiCol_HeaderActive, p.line);
+  set(ImGuiCol_Separator, p.line), set(ImGuiCol_NavHighlight, p.accent);
+  set(ImGuiCol_TableHeaderBg, p.panel), set(ImGuiCol_TableBorderLight, p.grid);
+  set(ImGuiCol_TableBorderStrong, p.line), set(ImGuiCol_TableRowBg, with_alpha(p.panel, 0));
+  set(ImGuiCol_TableRowBgAlt, with_alpha(p.panel, 0));
+  set(ImGuiCol_ScrollbarBg, with_alpha(p.panel, 0)), set(ImGuiCol_ScrollbarGrab, p.line);
+  set(ImGuiCol_ScrollbarGrabHovered, p.faint), set(ImGuiCol_ScrollbarGrabActive, p.faint);
+  set(ImGuiCol_TextSelectedBg, mix(p.panel, p.accent, 0.35));
+  set(ImGuiCol_ModalWindowDimBg, Rgba{0, 0, 0, 90});
+  ImGui::GetStyle() = style;
+}
+
+}  // namespace tpsim::gui

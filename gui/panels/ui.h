@@ -1,0 +1,104 @@
+// What every panel draws with: the state it may change, the views it shows, colours, fonts, and the
+// small pieces that panels are made of.
+//
+// Every widget with a label is noted in `Items` with its place on the screen, so that scripts and
+// tests find it by name.
+#pragma once
+
+#include <imgui.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/draw/fonts.h"
+#include "gui/draw/palette.h"
+#include "gui/views/app_state.h"
+#include "gui/views/views.h"
+
+namespace tpsim::gui {
+
+struct Rect {
+  ImVec2 min, max;
+  float width() const { return max.x - min.x; }
+  float height() const { return max.y - min.y; }
+  ImVec2 center() const { return {(min.x + max.x) / 2, (min.y + max.y) / 2}; }
+  bool holds(ImVec2 p) const { return p.x >= min.x && p.x < max.x && p.y >= min.y && p.y < max.y; }
+};
+
+using Items = std::map<std::string, Rect, std::less<>>;
+
+// What only the host can do; done after the frame, in order.
+enum class Request : std::uint8_t { kSaveView, kOpenFile, kExport, kCopyCommand, kSavePlan };
+
+struct Ui {
+  AppState& state;
+  const Views& views;
+  const Palette& colors;
+  const Fonts& fonts;
+  float scale = 1;
+  Items& items;
+  std::vector<Request>& requests;
+
+  float px(float length) const { return length * scale; }
+  ImU32 ink(Rgba color) const { return IM_COL32(color.r, color.g, color.b, color.a); }
+};
+
+enum class Align : std::uint8_t { kLeft, kCenter, kRight };
+
+// Text with `at` as its upper left, upper middle or upper right corner. Returns its width.
+float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_view text,
+               Align align = Align::kLeft);
+ImVec2 text_size(ImFont* font, std::string_view text);
+// The text, shortened with "…" until it fits.
+std::string fitted(ImFont* font, std::string_view text, float width);
+
+void fill(const Ui& ui, Rect rect, Rgba color, float rounding = 0);
+void outline(const Ui& ui, Rect rect, Rgba color, float rounding = 0, float thickness = 1);
+void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness = 1);
+
+// A card with a title; `body` draws in the rectangle below it. The note stands right of the title.
+void card(Ui& ui, const char* title, Rect rect, const std::string& note,
+          const std::function<void(Rect)>& body);
+
+// Remembers the last item's place under a label.
+void note_item(Ui& ui, std::string_view label);
+void note_area(Ui& ui, std::string_view label, Rect rect);
+// What the thing under the pointer means, in a box beside it.
+// "expert imbalance" of a key such as expert_imbalance.
+std::string plain(std::string_view key);
+
+void tooltip(const Ui& ui, const char* text);
+void hover_help(const Ui& ui, const char* text);  // of the last item
+
+bool button(Ui& ui, const char* label, const char* help, bool is_on = false);
+
+// A row "label  [---o----]" over a list of values; true when the value changed.
+struct SliderRow {
+  const char* label;
+  const char* help;
+  std::span<const std::string> texts;  // one for each stop
+};
+bool slider_row(Ui& ui, const SliderRow& row, int& stop);
+
+// A row "label  [a|b|c]"; true when the choice changed.
+struct SegmentRow {
+  const char* label;
+  const char* help;
+  std::span<const std::string> texts;
+};
+bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
+
+// Writes a message in the middle of a card that has nothing to show: what is so, and what to do.
+void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
+
+// A coloured square and its name; returns where the next one goes.
+float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);
+
+void apply_style(Theme theme, float scale);
+
+}  // namespace tpsim::gui

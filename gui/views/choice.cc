@@ -1,0 +1,65 @@
+#include "gui/views/choice.h"
+
+#include "core/machine/node_rate.h"
+#include "costs/machine_cluster.h"
+#include "plans/search/usual_batch.h"
+
+namespace tpsim::gui {
+namespace {
+
+// The network as turned is one that `--node-gbps` can state; nothing leaves a single node.
+Result<double> node_gbps_of(const Catalogue& catalogue, const Choice& choice) {
+  if (choice.inter_node == 1 || choice.cluster == kThisMachine) return choice.node_gbps;
+  TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(choice.cluster));
+  if (cluster.nodes == 1) return choice.node_gbps;
+  return choice.inter_node * (choice.node_gbps > 0 ? choice.node_gbps : node_rate_of(cluster));
+}
+
+}  // namespace
+
+Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choice) {
+  ModelSpec model;
+  if (choice.opened_model) {
+    model = *choice.opened_model;
+  } else {
+    TPSIM_TRY(model, catalogue.load_model(choice.model));
+  }
+  LoadedChoice loaded;
+  ScenarioNames& names = loaded.names;
+  names = {model.name, choice.cluster, choice.profile, choice.stack, choice.parts};
+  TPSIM_TRY(names.node_gbps, node_gbps_of(catalogue, choice));
+  TPSIM_TRY(loaded.scenario, load_scenario(catalogue, std::move(model), names));
+  const ClusterSpec& cluster = loaded.scenario.cluster;
+  if (names.profile.empty()) names.profile = cluster.profile;
+  if (names.stack.empty()) names.stack = cluster.stack;
+  loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
+                     choice.cluster_is_assumed && names.node_gbps == 0};
+  loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
+  // The window plans with the stack's own parts: it shows one software at a time.
+  loaded.scenario.stack.choices.parts.clear();
+  return loaded;
+}
+
+void choose_model(const std::string& name, Choice& choice) {
+  choice.model = name;
+  choice.opened_model.reset();
+  choice.around.reset();
+  choice.global_batch = 0;
+}
+
+void choose_cluster(const std::string& name, Choice& choice) {
+  choice.cluster = name;
+  choice.cluster_is_assumed = false;
+  choice.profile.clear();
+  choice.stack.clear();
+  choice.stack_is_assumed = false;
+  choice.parts.clear();
+  choice.node_gbps = 0;
+  choice.intra_node = choice.inter_node = 1;
+}
+
+std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model) {
+  return choice.global_batch > 0 ? choice.global_batch : searched_global_batch(model, choice.gpus);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,69 @@
+#include <cmath>
+
+#include "core/json/json_document.h"
+#include "gui/views/views.h"
+
+namespace tpsim::gui {
+namespace {
+
+std::optional<double> number_at(const JsonValue& row, std::string_view key) {
+  const JsonValue* value = row.find(key);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* real = value->as<double>()) return *real;
+  if (const auto* whole = value->as<std::int64_t>()) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+std::optional<MeasuredRow> row_of(const JsonValue& row) {
+  const auto measured = number_at(row, "measured_step_s");
+  const auto predicted = number_at(row, "predicted_step_s");
+  if (!measured || !predicted || *measured <= 0 || *predicted <= 0) return std::nullopt;
+  MeasuredRow result;
+  if (const JsonValue* id = row.find("id"); id != nullptr && id->as<std::string>() != nullptr) {
+    result.id = *id->as<std::string>();
+  }
+  result.measured = *measured;
+  result.predicted = *predicted;
+  result.low = number_at(row, "low_s").value_or(*predicted);
+  result.high = number_at(row, "high_s").value_or(*predicted);
+  return result;
+}
+
+void summarize(MeasuredRuns& runs) {
+  for (const MeasuredRow& row : runs.rows) {
+    runs.mean_error += std::abs(row.predicted / row.measured - 1);
+    if (row.low <= row.measured && row.measured <= row.high) ++runs.inside;
+  }
+  if (!runs.rows.empty()) runs.mean_error /= static_cast<double>(runs.rows.size());
+}
+
+Result<MeasuredRuns> runs_of(const std::string& file) {
+  TPSIM_TRY(const JsonValue root, read_json_file(file));
+  const JsonValue* rows = root.find("rows");
+  if (rows == nullptr || rows->as<JsonValue::Array>() == nullptr) {
+    return bad_input("holds no rows of measured runs", file,
+                     "tpsim validate --runs runs.csv --json > report.json writes such a file");
+  }
+  MeasuredRuns runs;
+  for (const JsonValue& row : *rows->as<JsonValue::Array>()) {
+    if (const auto read = row_of(row)) runs.rows.push_back(*read);
+  }
+  if (runs.rows.empty()) {
+    return bad_input("no row has both a measured and a predicted step", file,
+                     "the table of runs needs a column of times");
+  }
+  summarize(runs);
+  return runs;
+}
+
+}  // namespace
+
+MeasuredRuns read_measured_runs(const std::string& file) {
+  Result<MeasuredRuns> runs = runs_of(file);
+  if (runs.ok()) return std::move(runs).value();
+  MeasuredRuns none;
+  none.error = runs.error();
+  return none;
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,52 @@
+#include "gui/views/plan_command.h"
+
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "core/plan/plan_settings.h"
+
+namespace tpsim::gui {
+namespace {
+
+// The argument of `tpsim simulate` that names the model: a catalogue name, else the plan file.
+Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
+                                const AppState& state) {
+  if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
+  if (computer.is_in_catalogue(file.model)) return "--model " + shell_quoted(file.model.name);
+  if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
+  return bad_input("no file holds this model", file.model.name,
+                   "save the plan: tpsim simulate plan.json predicts it");
+}
+
+}  // namespace
+
+Error no_plan() { return bad_input("there is no plan", "", "choose one first"); }
+
+std::string command_of(const PlanFile& file, const std::string& model, bool states_stack) {
+  std::string text = fmt::format("tpsim simulate {} --cluster {} --profile {}", model,
+                                 shell_quoted(file.cluster), shell_quoted(file.profile));
+  if (states_stack) text += " --stack " + shell_quoted(file.stack);
+  if (file.node_gbps > 0) text += fmt::format(" --node-gbps {}", file.node_gbps);
+  text +=
+      fmt::format(" --seq {} --attention-dropout {}", file.model.seq, file.model.attention_dropout);
+  // Also what is as usual: `model` may be a plan file that says otherwise.
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for != nullptr) continue;
+    text += fmt::format(" {} {}", option_of(row.setting), text_of(file.plan, row.setting));
+  }
+  for (const auto& [part, value] : file.parts) {
+    if (part == StackPart::kExpertLoad && value == kCountedLoad)
+      continue;  // the model's own counts
+    text += fmt::format(" {} {}", option_of(part), text_of(row_of(part), value));
+  }
+  return text;
+}
+
+Result<std::string> shown_command(const ViewComputer& computer, const AppState& state) {
+  const auto file = computer.plan_file();
+  if (!file) return no_plan();
+  TPSIM_TRY(const std::string model, model_words(computer, *file, state));
+  return command_of(*file, model, !file->stack_assumed);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,136 @@
+#include "gui/views/plan_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+
+#include "core/base/text.h"
+#include "core/plan/plan_settings.h"
+#include "sim/step/order.h"
+
+namespace tpsim::gui {
+namespace {
+
+// What a filter can compare beside the settings that are numbers.
+constexpr std::array<std::string_view, 5> kFigures = {"step", "gib", "oom", "tflops", "gb"};
+
+const SettingRow* number_called(std::string_view name) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind == SettingKind::kNumber && row.tag == name) return &row;
+  }
+  return nullptr;
+}
+
+// The value that a word means: "no-sp", "offload"; else that of the first setting that has the
+// word.
+std::optional<SettingValue> value_called(std::string_view name) {
+  for (const auto text : {&SettingWord::tag, &SettingWord::word}) {
+    for (const SettingRow& row : setting_rows()) {
+      for (const SettingWord& word : row.words) {
+        if (word.*text == name) return SettingValue{row.setting, word.value};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// "mb<=2" in its parts.
+struct Comparison {
+  std::string name;
+  std::string op;
+  double value = 0;
+};
+
+std::optional<Comparison> comparison_of(const std::string& word) {
+  const std::size_t at = word.find_first_of("<>=");
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const bool is_long = at + 1 < word.size() && word[at + 1] == '=';
+  Comparison result{word.substr(0, at), word.substr(at, is_long ? 2 : 1), 0};
+  const std::string number = word.substr(at + result.op.size());
+  char* end = nullptr;
+  result.value = std::strtod(number.c_str(), &end);
+  const bool is_number = !number.empty() && *end == '\0';
+  const bool is_known = number_called(result.name) != nullptr ||
+                        std::find(kFigures.begin(), kFigures.end(), result.name) != kFigures.end();
+  return is_number && is_known ? std::optional(result) : std::nullopt;
+}
+
+double figure_of(const PlannedRun& run, std::string_view name) {
+  if (const SettingRow* row = number_called(name)) return static_cast<double>(row->get(run.plan));
+  if (name == "step") return run.predicted.step.value();
+  if (name == "oom") return 100 * run.predicted.p_oom;
+  if (name == "tflops") return run.predicted.hardware_tflops_per_gpu;
+  return run.predicted.peak.value() / (name == "gb" ? kGB : kGiB);
+}
+
+bool holds(const PlannedRun& run, const Comparison& c) {
+  const double figure = figure_of(run, c.name);
+  if (c.op == "<") return figure < c.value;
+  if (c.op == "<=") return figure <= c.value;
+  if (c.op == ">") return figure > c.value;
+  if (c.op == ">=") return figure >= c.value;
+  return figure == c.value;
+}
+
+// Words that mean nothing filter nothing: one is typed letter by letter.
+bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
+  return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+    if (const auto comparison = comparison_of(word)) return holds(run, *comparison);
+    const std::optional<SettingValue> value = value_called(word);
+    return !value || setting_of(run.plan, value->setting) == *value;
+  });
+}
+
+double key_of(const PlannedRun& run, TableColumnId column) {
+  switch (column) {
+    case TableColumnId::kTp: return figure_of(run, "tp");
+    case TableColumnId::kPp: return figure_of(run, "pp");
+    case TableColumnId::kDp: return figure_of(run, "dp");
+    case TableColumnId::kZero: return figure_of(run, "zero");
+    case TableColumnId::kMicroBatch: return figure_of(run, "mb");
+    case TableColumnId::kRecompute: return static_cast<double>(run.plan.recompute);
+    case TableColumnId::kExtras: return static_cast<double>(extras_text(run.plan).size());
+    case TableColumnId::kStep: return figure_of(run, "step");
+    case TableColumnId::kTflops: return figure_of(run, "tflops");
+    case TableColumnId::kMemory: return figure_of(run, "gib");
+    case TableColumnId::kOom: return run.predicted.p_oom;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
+                                     const TableState& table) {
+  const std::vector<std::string> words = words_in(table.filter);
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (passes(plans[i], words)) shown.push_back(i);
+  }
+  std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+    const double left = key_of(plans[a], table.sorted_by);
+    const double right = key_of(plans[b], table.sorted_by);
+    return table.ascending ? left < right : left > right;
+  });
+  return shown;
+}
+
+std::string unknown_filter_word(const std::string& filter) {
+  for (const std::string& word : words_in(filter)) {
+    if (!comparison_of(word) && !value_called(word)) return word;
+  }
+  return "";
+}
+
+bool ties_with(const Prediction& plan, const Prediction& best) {
+  return is_tie(best.step, plan.step);
+}
+
+std::string degrees_text(const Plan& plan) {
+  return fmt::format("tp {} · pp {} · dp {}", plan.degrees.tp, plan.degrees.pp, plan.degrees.dp);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,223 @@
+#include "gui/views/views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/model/model_json.h"
+#include "gui/views/critical_path.h"
+#include "gui/views/differences.h"
+#include "sim/step/predict.h"
+#include "sim/step/step.h"
+
+namespace tpsim::gui {
+namespace {
+
+std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
+  auto view = std::make_shared<PlanView>();
+  view->plan = plan;
+  if (const Status status = check_plan(pricer.scenario(), plan); !status.ok()) {
+    view->error = status.error();
+    return view;
+  }
+  Result<Prediction> predicted = predict(pricer, plan);
+  if (!predicted.ok()) {
+    view->error = predicted.error();
+    return view;
+  }
+  view->predicted = *std::move(predicted);
+  view->costs = plan_costs(pricer, plan);
+  step_cost(pricer, plan, view->costs, &view->timeline);
+  view->index = index_of(view->timeline);
+  view->critical_path = critical_path(view->timeline);
+  view->end = std::max(1e-9, to_seconds(view->timeline.end).value());
+  return view;
+}
+
+// Plan A: the chosen one, else the best, else the one that misses by least.
+std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) {
+  if (state.plan) return state.plan;
+  if (!found.plans.empty()) return found.plans.front().plan;
+  if (found.nearest_miss) return found.nearest_miss->plan;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
+    : catalogue_(std::move(catalogue)), host_(host) {
+  if (auto models = model_index(catalogue_); models.ok()) views_.models = std::move(models).value();
+  views_.clusters = catalogue_.list(CatalogueKind::kClusters);
+}
+
+ViewComputer::~ViewComputer() = default;
+
+const Views& ViewComputer::views(const AppState& state) {
+  if (!loaded_ || *loaded_ != state.choice) load_choice(state.choice);
+  if (std::optional<Findings> news = host_.news(); news && news->choice == state.choice) {
+    views_.found = std::move(*news);
+    views_.is_stale = false;
+  }
+  views_.is_searching = host_.is_busy();
+  read_measured(state.measured_file);
+  look_at(state);
+  return views_;
+}
+
+void ViewComputer::load_choice(const Choice& choice) {
+  loaded_ = choice;
+  pricer_.reset();
+  open_ = OpenInputs();
+  views_.error.reset();
+  if (const Status loaded = load(choice); !loaded.ok()) {
+    views_.error = loaded.error();
+    views_.scenario.reset();
+    views_.found = Findings();
+    a_.reset();
+    b_.reset();
+    return;
+  }
+  pricer_ = std::make_unique<LayerPricer>(*views_.scenario);
+  views_.is_stale = true;
+  host_.begin(SearchJob(choice, views_.scenario, host_.piece_size()));
+}
+
+Status ViewComputer::load(const Choice& choice) {
+  TPSIM_TRY(LoadedChoice loaded, gui::load_choice(catalogue_, choice));
+  TPSIM_TRY(open_, OpenInputs::in(catalogue_, loaded.scenario, loaded.names, loaded.unstated));
+  views_.scenario = std::make_shared<const Scenario>(std::move(loaded.scenario));
+  views_.names = std::move(loaded.names);
+  views_.unstated = loaded.unstated;
+  views_.global_batch = global_batch_of(choice, views_.scenario->model);
+  return Ok{};
+}
+
+// While a new search has no answer yet, a plan that nobody chose stays the earlier search's.
+void ViewComputer::look_at(const AppState& state) {
+  if (pricer_) {
+    const std::optional<Plan> focus = plan_in_focus(state, views_.found);
+    if (!focus) {
+      a_.reset();
+    } else if (state.plan || !views_.is_stale) {
+      a_ = view_of(*focus, a_);
+    }
+    b_ = state.pinned ? view_of(*state.pinned, b_) : nullptr;
+  }
+  views_.is_pricing = price_next(a_.get()) || price_next(b_.get());
+  views_.a = a_;
+  views_.b = b_;
+}
+
+// One piece of work a frame; false where none is left.
+bool ViewComputer::price_next(PlanView* view) {
+  const bool is_current = view != nullptr && view->scenario == views_.scenario && !view->error;
+  if (!is_current || view->has_interval) return false;
+  if (open_.price_next(view->plan, view->open_steps)) return true;
+  view->assumed = open_.widen(view->predicted, view->open_steps);
+  view->has_interval = true;
+  return false;
+}
+
+std::shared_ptr<PlanView> ViewComputer::view_of(const Plan& plan,
+                                                const std::shared_ptr<PlanView>& before) {
+  const bool is_known = before && before->plan == plan && before->scenario == views_.scenario;
+  if (is_known) return before;
+  std::shared_ptr<PlanView> view = compute_plan(*pricer_, plan);
+  view->scenario = views_.scenario;
+  return view;
+}
+
+void ViewComputer::read_measured(const std::string& file) {
+  if (file == measured_file_) return;
+  measured_file_ = file;
+  views_.measured =
+      file.empty() ? nullptr : std::make_shared<const MeasuredRuns>(read_measured_runs(file));
+}
+
+std::optional<PlanFile> ViewComputer::plan_file() const {
+  if (!views_.scenario || !views_.a) return std::nullopt;
+  const ScenarioNames& names = views_.names;
+  return PlanFile{views_.scenario->model,
+                  names.cluster,
+                  names.profile,
+                  names.stack,
+                  names.parts,
+                  views_.a->plan,
+                  names.node_gbps,
+                  views_.unstated.software,
+                  views_.unstated.network};
+}
+
+bool ViewComputer::is_in_catalogue(const ModelSpec& model) const {
+  Result<ModelSpec> own = catalogue_.load_model(model.name);
+  if (!own.ok()) return false;
+  own->seq = model.seq;
+  own->attention_dropout = model.attention_dropout;
+  return to_json(*own) == to_json(model);
+}
+
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
+  const Plan& plan = view.plan;
+  const auto add = [&](const char* name, std::string value) {
+    all.emplace_back(of + "." + name, std::move(value));
+  };
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for == nullptr) add(row.key.data(), text_of(plan, row.setting));
+  }
+  add("runs", view.error ? "no" : "yes");
+  add("error", view.error ? view.error->message : "");
+  if (view.error) return;
+  add("step_s", fmt::format("{:.4g}", view.predicted.step.value()));
+  add("step_low_s", fmt::format("{:.4g}", view.predicted.step_low.value()));
+  add("step_high_s", fmt::format("{:.4g}", view.predicted.step_high.value()));
+  add("memory_gib", fmt::format("{:.4g}", view.predicted.peak.value() / kGiB));
+  add("p_oom", fmt::format("{:.3f}", view.predicted.p_oom));
+  add("spans", std::to_string(view.timeline.spans.size()));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views) {
+  Facts all;
+  const auto add = [&](const char* name, std::string value) {
+    all.emplace_back(name, std::move(value));
+  };
+  add("model", views.scenario ? views.scenario->model.name : "");
+  add("cluster", state.choice.cluster);
+  add("gpus", std::to_string(state.choice.gpus));
+  add("global_batch", std::to_string(views.global_batch));
+  add("software", views.names.stack + (views.unstated.software ? ", assumed" : ""));
+  add("node_gbps", fmt::format("{:.6g}", views.names.node_gbps));
+  add("intra_node", fmt::format("{:.2f}", state.choice.intra_node));
+  add("inter_node", fmt::format("{:.2f}", state.choice.inter_node));
+  add("theme", state.theme == Theme::kLight ? "light" : "dark");
+  add("error", views.error ? "yes" : "no");
+  add("searching", views.is_searching ? "yes" : "no");
+  add("plans", std::to_string(views.found.plans.size()));
+  add("considered", std::to_string(views.found.considered));
+  add("front", std::to_string(views.found.pareto_front.size()));
+  add("chosen", state.plan ? "yes" : "no");
+  add("pinned", state.pinned ? "yes" : "no");
+  add("filter", state.table.filter);
+  add("timeline.begin", fmt::format("{:.4g}", state.timeline.begin));
+  add("timeline.end", fmt::format("{:.4g}", state.timeline.end));
+  add("timeline.hovered", state.timeline.hovered);
+  add("timeline.critical", state.timeline.shows_critical_path ? "yes" : "no");
+  add("measured", views.measured ? std::to_string(views.measured->rows.size()) : "0");
+  add("notice", state.notice);
+  if (views.a) add_plan_facts(all, "plan", *views.a);
+  if (views.b) add_plan_facts(all, "other", *views.b);
+  if (views.a && views.b && !views.a->error && !views.b->error) {
+    const auto terms = largest_differences(views.a->predicted, views.b->predicted);
+    add("difference.term", terms.empty() ? "" : terms.front().name);
+    add("difference.s",
+        fmt::format("{:.4g}", (views.b->predicted.step - views.a->predicted.step).value()));
+  }
+  return all;
+}
+
+}  // namespace tpsim::gui

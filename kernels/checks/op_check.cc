@@ -1,0 +1,105 @@
+#include "kernels/checks/op_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/half_floats.h"
+#include "kernels/slow/slow_device.h"
+
+namespace tpsim {
+
+std::vector<double> downloaded(Device& device, const Tensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
+  device.download(tensor, bytes);
+  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
+  decode(bytes.data(), tensor.dtype(), values);
+  return values;
+}
+
+namespace {
+
+// Half a unit in the last place of each rounded element, with room for a few roundings on the way.
+double rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return 1.5e-6;
+    case DType::kBFloat16: return 8e-3;
+    case DType::kFloat16: return 1e-3;
+    case DType::kInt32:
+    case DType::kUInt8: return 0;
+    default: break;
+  }
+  TPSIM_CHECK(false, "no device computes in " + std::string(name_of(dtype)));
+}
+
+// Rounding errors of a product's sums grow like a random walk.
+double growth_of(const OpKey& key) {
+  if (key.kind != OpKind::kMatmul) return 1;
+  return std::max(1.0, std::sqrt(static_cast<double>(key.dims[3])) / 32);
+}
+
+// A score of size a is held to a x 2^-24 in fp32, and so is the logarithm of its probability.
+// ALiBi's reach the number of keys.
+double score_rounding(const OpKey& key) {
+  const bool softmax = is_softmax(key.kind);
+  if ((!softmax && !is_flash(key.kind)) || key.variant != 1) return 0;
+  const std::int64_t keys = softmax ? key.dims[2] : std::max(key.dims[1], key.dims[5]);
+  return std::ldexp(static_cast<double>(keys), -24);
+}
+
+// Sums of numbers of either sign may come out near zero, and cannot be held to their own size. The
+// operands are of size 1, and so their sum is of this size.
+double size_of_sums(const OpKey& key) {
+  return key.kind == OpKind::kColumnSum ? std::sqrt(static_cast<double>(key.dims[0])) : 0;
+}
+
+// Relative to the results, or to results of size `least` each when they are smaller.
+double error_of(const std::vector<double>& actual, const std::vector<double>& expected,
+                double least) {
+  double difference2 = 0, difference_max = 0;
+  double expected2 = least * least * static_cast<double>(expected.size()), expected_max = least;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] == expected[i]) continue;  // infinities too
+    const double d = actual[i] - expected[i];
+    if (!std::isfinite(d)) return INFINITY;
+    difference2 += d * d;
+    difference_max = std::max(difference_max, std::fabs(d));
+  }
+  if (difference_max == 0) return 0;
+  double sum2 = 0;
+  for (const double x : expected) {
+    if (!std::isfinite(x)) continue;
+    sum2 += x * x;
+    expected_max = std::max(expected_max, std::fabs(x));
+  }
+  expected2 = std::max(expected2, sum2);
+  return std::max(std::sqrt(difference2 / expected2), difference_max / expected_max);
+}
+
+}  // namespace
+
+std::vector<ResultError> errors_against_slow(Device& device, const OpKey& key, std::uint64_t seed,
+                                             const OpChange& change) {
+  SlowDevice slow;
+  Op actual = make_op(device, key, seed);
+  Op expected = make_op(slow, key, seed);
+  if (change) {
+    change(actual);
+    change(expected);
+  }
+  device.run(actual);
+  slow.run(expected);
+
+  const std::vector<OpResult> actual_results = results_of(actual);
+  const std::vector<OpResult> expected_results = results_of(expected);
+  std::vector<ResultError> errors;
+  for (std::size_t i = 0; i < actual_results.size(); ++i) {
+    const Tensor& tensor = actual_results[i].tensor;
+    errors.push_back({actual_results[i].name,
+                      error_of(downloaded(device, tensor),
+                               downloaded(slow, expected_results[i].tensor), size_of_sums(key)),
+                      rounding_of(tensor.dtype()) * growth_of(key) + score_rounding(key)});
+  }
+  return errors;
+}
+
+}  // namespace tpsim

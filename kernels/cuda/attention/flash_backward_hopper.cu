@@ -1,0 +1,254 @@
+// Flash attention backward with Hopper's warpgroups: blocks of keys as in flash_turns.cuh, of 128
+// keys, in five products like flash_backward.cu. Each of two warpgroups has probabilities
+// [key][query] of 64 keys and the tile's 64 queries, which stay in registers as the left operands
+// of dk and dv; slopes also pass through shared memory, where both warpgroups read them for their
+// half of the columns of dq. For sm_90a alone, and heads of 128 columns.
+#include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/attention/flash_turns.cuh"
+#include "kernels/cuda/attention/hopper_tiles.cuh"
+#include "kernels/cuda/attention/warpgroups.h"
+#include "kernels/cuda/runtime/cuda_check.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kThreads = kTwoWarpgroups, kWarps = kThreads / 32;
+constexpr int kD = 128, kChunks = kD / kChunk;
+constexpr int kKeys = 128, kQueries = kTileQueries;
+constexpr int kRows = 64;     // of a warpgroup, keys
+constexpr int kColumns = 64;  // of dq, a warpgroup's
+constexpr int kTurns = 2;     // pairs of tiles of queries
+constexpr unsigned kKeyPanel = kKeys * kPanelRowBytes, kQueryPanel = kQueries * kPanelRowBytes;
+constexpr int kBytes = (2 * kKeys + 2 * kTurns * kQueries) * kD * 2 + kKeys * kQueries * 2 +
+                       kTurns * 2 * kQueries * 4 + kPanelAlignment;
+
+struct Tiles {
+  uint4* shared;
+  __device__ uint4* keys() const { return shared; }
+  __device__ uint4* values() const { return shared + kKeys * kChunks; }
+  __device__ uint4* met(int which, int turn) const {
+    return shared + (2 * kKeys + (2 * turn + which) * kQueries) * kChunks;
+  }
+  __device__ uint4* slopes() const { return met(0, kTurns); }  // [key][query], one panel
+  // log_sum of the queries, and o . d_o behind.
+  __device__ float* numbers(int turn) const {
+    return reinterpret_cast<float*>(slopes() + kKeys * kQueries / kChunk) + turn * 2 * kQueries;
+  }
+};
+
+template <class T>
+class Backward : public KeyBlock<T, kKeys> {
+  using Base = KeyBlock<T, kKeys>;
+  using Base::a_, Base::item_;
+  using Base::first_query, Base::head_of;
+
+ public:
+  __device__ Backward(const FlashBackwardArgs<T>& a, const DqSums& w, Item& item, uint4* shared)
+      : Base(a, w, item), tiles_{shared} {}
+
+  __device__ void fetch_keys() const {
+    const FlashSizes& s = a_.sizes;
+    fetch_panels<T, kD, kKeys>(tiles_.keys(), a_.k.at(item_.sample, item_.kv_head), a_.k.position,
+                               item_.first_key, s.keys, s.head_dim);
+    fetch_panels<T, kD, kKeys>(tiles_.values(), a_.v.at(item_.sample, item_.kv_head), a_.v.position,
+                               item_.first_key, s.keys, s.head_dim);
+  }
+
+  __device__ void fetch(int step) const {
+    const FlashSizes& s = a_.sizes;
+    const int head = head_of(step), first = first_query(step), turn = step % kTurns;
+    fetch_panels<T, kD, kQueries>(tiles_.met(0, turn), a_.q.at(item_.sample, head), a_.q.position,
+                                  first, s.seq, s.head_dim);
+    fetch_panels<T, kD, kQueries>(tiles_.met(1, turn), a_.d_o.at(item_.sample, head),
+                                  a_.d_o.position, first, s.seq, s.head_dim);
+    this->fetch_numbers(step, tiles_.numbers(turn));
+    commit_copies();
+  }
+
+  // All of one tile of queries; the block's threads meet once in between.
+  __device__ void meet(int step) {
+    thread_ = thread_now();
+    const uint4 *const q = tiles_.met(0, step % kTurns), *const d_o = tiles_.met(1, step % kTurns);
+    float probs[1][kQueries / 8][4], slopes[1][kQueries / 8][4];
+    begin_products();
+    start_pairs(probs[0], tiles_.keys(), q);
+    start_pairs(slopes[0], tiles_.values(), d_o);
+    wait_for_products<1>();
+    take_sums(probs[0]);
+    take_probs(step, probs[0]);
+    wait_for_products<0>();
+    take_sums(slopes[0]);
+    take_slopes(step, probs[0], slopes[0]);
+    put(slopes[0]);
+    unsigned left[2][kQueries / 16][1][4];
+#pragma unroll
+    for (int k = 0; k < kQueries / 16; ++k) {
+      take_as_left<T, 1, kQueries>(probs, k, left[0][k]);
+      take_as_left<T, 1, kQueries>(slopes, k, left[1][k]);
+    }
+    begin_products();
+    start_sums(dv_, left[0], d_o);
+    start_sums(dk_, left[1], q);
+    show_to_products();
+    __syncthreads();  // everyone's slopes are here
+    thread_ = thread_now();
+    float dq[kColumns / 8][4];
+    begin_products();
+    start_dq(dq);
+    wait_for_products<0>();
+    take_sums(dk_[0]);
+    take_sums(dv_[0]);
+    take_sums(dq);
+    this->template add_in_turn<kWarps>(step, thread_, dq, [&] { store_dq(step, dq); });
+  }
+
+  __device__ void store() const {
+    const FlashSizes& s = a_.sizes;
+    const float one[2] = {1, 1}, scale[2] = {s.scale, s.scale};
+    const int first = item_.first_key + key_row();
+    store_result<T, kD>(dk_[0], scale, a_.dk.at(item_.sample, item_.kv_head), a_.dk.position, first,
+                        s.keys_and_values());
+    store_result<T, kD>(dv_[0], one, a_.dv.at(item_.sample, item_.kv_head), a_.dv.position, first,
+                        s.keys_and_values());
+  }
+
+ private:
+  using Scores = float[kQueries / 8][4];  // [key][query]
+
+  __device__ int lane() const { return thread_ % 32; }
+  __device__ int group() const { return thread_ / 128; }
+  // The warp's first key.
+  __device__ int key_row() const { return thread_ / 32 * 16; }
+
+  // Starts pairs = the warpgroup's rows of `kept` times the transpose of a tile of queries.
+  __device__ void start_pairs(Scores& pairs, const uint4* kept, const uint4* met) const {
+    const std::uint64_t a = matrix_descriptor(
+        shared_address(kept) + static_cast<unsigned>(group() * kRows * kPanelRowBytes), 16);
+    const std::uint64_t b = matrix_descriptor(shared_address(met), 16);
+#pragma unroll
+    for (int k = 0; k < kD / 16; ++k) {
+      multiply_rows(pairs, moved(a, step_along_rows(k, kKeys)),
+                    moved(b, step_along_rows(k, kQueries)), k > 0, T{});
+    }
+    commit_products();
+  }
+
+  // Starts sums += pairs times a tile of queries.
+  __device__ void start_sums(float (&sums)[1][kD / 8][4],
+                             const unsigned (&pairs)[kQueries / 16][1][4], const uint4* met) const {
+    const std::uint64_t b = matrix_descriptor(shared_address(met), kQueryPanel);
+#pragma unroll
+    for (int k = 0; k < kQueries / 16; ++k) {
+      multiply_depth(sums[0], pairs[k][0], moved(b, k * 16 * kPanelRowBytes), T{});
+    }
+    commit_products();
+  }
+
+  // Starts dq = the slopes' transpose times the warpgroup's columns of the keys.
+  __device__ void start_dq(float (&dq)[kColumns / 8][4]) const {
+    const std::uint64_t a = matrix_descriptor(shared_address(tiles_.slopes()), kKeyPanel);
+    const std::uint64_t b = matrix_descriptor(
+        shared_address(tiles_.keys()) + static_cast<unsigned>(group()) * kKeyPanel, kKeyPanel);
+#pragma unroll
+    for (int k = 0; k < kKeys / 16; ++k) {
+      const unsigned further = static_cast<unsigned>(k) * 16 * kPanelRowBytes;
+      multiply_columns(dq, moved(a, further), moved(b, further), k > 0, T{});
+    }
+    commit_products();
+  }
+
+  // Scores become probabilities.
+  __device__ void take_probs(int step, Scores& probs) const {
+    const FlashSizes& s = a_.sizes;
+    const float* const log_sums = tiles_.numbers(step % kTurns);
+    const float slope2 = (a_.slopes != nullptr ? a_.slopes[head_of(step)] : 0.0F) * kLog2E;
+    const float scale2 = s.scale * kLog2E;
+    const int first = first_query(step);
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int at = n * 8 + result_col(lane(), i);
+        const int key = item_.first_key + key_row() + result_row(lane(), i);
+        const bool seen = key <= first + at + s.earlier() && first + at < s.seq;
+        const float score2 = scale2 * probs[n][i] + slope2 * static_cast<float>(key);
+        probs[n][i] = seen ? exp2_fast(score2 - log_sums[at] * kLog2E) : 0.0F;
+      }
+    }
+  }
+
+  // Gradients of probabilities become those of the scaled scores.
+  __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
+    const float* const alongs = tiles_.numbers(step % kTurns) + kQueries;
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        slopes[n][i] = probs[n][i] * (slopes[n][i] - alongs[n * 8 + result_col(lane(), i)]);
+      }
+    }
+  }
+
+  __device__ void put(const Scores& own) const {
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = key_row() + result_row(lane(), 2 * half);
+        auto* const to = reinterpret_cast<unsigned*>(tiles_.slopes() + panelled(row, n, kKeys));
+        to[lane() % 4] = packed(own[n][2 * half], own[n][2 * half + 1], T{});
+      }
+    }
+  }
+
+  __device__ void store_dq(int step, const float (&dq)[kColumns / 8][4]) const {
+    const FlashSizes& s = a_.sizes;
+    const float scale[2] = {s.scale, s.scale};
+    const int column = group() * kColumns;
+    store_result<T, kColumns>(dq, scale, a_.dq.at(item_.sample, head_of(step)) + column,
+                              a_.dq.position, first_query(step) + key_row() % kRows,
+                              {s.seq, s.head_dim - column});
+  }
+
+  Tiles tiles_;
+  int thread_ = thread_now();
+  float dk_[1][kD / 8][4] = {}, dv_[1][kD / 8][4] = {};
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1)
+    flash_backward_hopper_kernel(const FlashBackwardArgs<T> a, const DqSums w) {
+  extern __shared__ __align__(1024) uint4 shared[];
+  __shared__ Item item;
+  Backward<T> work(a, w, item, aligned_tiles(shared));
+  work.fetch_keys();
+  work.fetch(0);
+  for (int step = 0; step < work.steps(); ++step) {
+    meet_tiles();
+    if (step + 1 < work.steps()) work.fetch(step + 1);
+    work.meet(step);
+  }
+  work.store();
+}
+
+template <class T>
+void launch(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
+            const CudaState& state) {
+  const DqSums sums = dq_sums(op, memory, scratch, kKeys);
+  const auto kernel = flash_backward_hopper_kernel<T>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+             "shared memory of flash attention");
+  kernel<<<static_cast<unsigned>(sums.heads_of_keys * sums.key_blocks), kThreads, kBytes,
+           state.stream>>>(backward_args<T>(op, reinterpret_cast<float*>(scratch)), sums);
+}
+
+}  // namespace
+
+void flash_backward_by_warpgroups(const FlashBackward& op, const FlashMemory& memory,
+                                  std::byte* scratch, const CudaState& state) {
+  with_half_type(op.q.tensor.dtype(), [&](auto type) {
+    launch<typename decltype(type)::type>(op, memory, scratch, state);
+  });
+}
+
+}  // namespace tpsim

@@ -1,0 +1,40 @@
+// Which of the two flash attentions serves an op.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "core/base/check.h"
+#include "kernels/ops.h"
+
+namespace tpsim {
+
+inline constexpr std::int64_t kLongestTileRow = 128;  // head_dim of the tensor cores' kernels
+inline constexpr std::int64_t kGridYLimit = 65535;    // also of z
+
+// Windows, chunks and caps of scores are computed without tensor cores.
+template <class Flash>
+bool is_plainly_causal(const Flash& op) {
+  TPSIM_CHECK(!op.sinks.defined() && value_width(op.dims) == op.dims.head_dim,
+              "attention without sinks, of values as wide as keys");
+  const Visibility& visibility = op.visibility;
+  return op.cap == 0 && (!visibility.is_limited() || visibility.reach() >= key_count(op.dims));
+}
+
+// Whether all vectors are 16-bit numbers that begin at 16-byte boundaries and fit a tile's row.
+inline bool suits_tensor_cores(const AttentionDims& dims,
+                               std::initializer_list<const Heads*> operands) {
+  bool suits = dims.head_dim <= kLongestTileRow && dims.head_dim % 8 == 0 &&
+               dims.heads <= kGridYLimit && dims.batch <= kGridYLimit;
+  for (const Heads* x : operands) {
+    suits = suits && size_of(x->tensor.dtype()) == 2 &&
+            reinterpret_cast<std::uintptr_t>(x->tensor.raw()) % 16 == 0;
+    for (const std::int64_t step :
+         {x->offset, x->position_stride, x->sample_stride, x->head_stride}) {
+      suits = suits && step % 8 == 0;
+    }
+  }
+  return suits;
+}
+
+}  // namespace tpsim

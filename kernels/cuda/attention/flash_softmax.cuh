@@ -1,0 +1,99 @@
+// Softmax of tiles of scores with a running maximum and sum per query, for the kernels of flash
+// attention's forward. Lanes hold scores as results of mma.m16n8k16.
+#pragma once
+
+#include "kernels/cuda/attention/flash.cuh"
+
+namespace tpsim {
+
+// Of one query, in the lanes that hold its scores.
+struct Running {
+  float max = -INFINITY;  // of scores in powers of two
+  float sum = 0;          // of this lane's share
+};
+
+// Scores of one tile become 2^(score - max); shrink: what the outputs so far are to be multiplied
+// by, for the new maximum. The warp's first query sees keys up to `last_seen`.
+template <int kM, int kKeys>
+__device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&shrink)[kM][2],
+                                    Running (&running)[kM][2], int last_seen, int first_key,
+                                    float scale2, float slope2) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int last = last_seen + m * 16 + result_row(lane, 2 * half);
+      Running& r = running[m][half];
+      float max = r.max;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          const int key = first_key + n * 8 + result_col(lane, i);
+          float& x = scores[m][n][i];
+          x = key <= last ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
+          max = fmaxf(max, x);
+        }
+      }
+      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 1));
+      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 2));
+      shrink[m][half] = exp2_fast(r.max - max);
+      r.max = max;
+      r.sum *= shrink[m][half];
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          scores[m][n][i] = exp2_fast(scores[m][n][i] - max);
+          r.sum += scores[m][n][i];
+        }
+      }
+    }
+  }
+}
+
+// The outputs so far, scaled down to the new maximum where one has moved.
+template <int D, int kM>
+__device__ inline void shrink_sums(float (&out)[kM][D / 8][4], const float (&shrink)[kM][2]) {
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (!__any_sync(0xffffffffU, shrink[m][half] != 1.0F)) continue;
+#pragma unroll
+      for (int d = 0; d < D / 8; ++d) {
+        out[m][d][2 * half] *= shrink[m][half];
+        out[m][d][2 * half + 1] *= shrink[m][half];
+      }
+    }
+  }
+}
+
+// Outputs over their sums, and log_sum, of kM x 16 queries from `first_row` on.
+template <class T, int D, int kM>
+__device__ inline void store_rows(const FlashForwardArgs<T>& a, const float (&out)[kM][D / 8][4],
+                                  const Running (&running)[kM][2], int sample, int head,
+                                  int first_row) {
+  const FlashSizes& s = a.sizes;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = running[m][half].sum;
+      sum += __shfl_xor_sync(0xffffffffU, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffU, sum, 2);
+      inverse[half] = 1.0F / sum;
+      const int query = first_row + m * 16 + result_row(lane, 2 * half);
+      if (lane % 4 == 0 && query < s.seq) {
+        a.log_sum[s.row(sample, head) + query] = (running[m][half].max + log2f(sum)) * kLn2;
+      }
+    }
+    store_result<T, D>(out[m], inverse, a.o.at(sample, head), a.o.position, first_row + m * 16,
+                       s.queries());
+  }
+}
+
+}  // namespace tpsim

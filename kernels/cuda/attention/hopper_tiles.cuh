@@ -1,0 +1,46 @@
+// Tiles of heads in shared memory as wgmma reads them, for blocks of two warpgroups.
+#pragma once
+
+#include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/runtime/descriptors.h"
+#include "kernels/cuda/tiles/ptx_hopper.cuh"
+
+namespace tpsim {
+
+inline constexpr int kTwoWarpgroups = 256;  // threads
+
+// Dynamic shared memory from the first address on that tiles may have; kPanelAlignment bytes more
+// than the tiles are asked for.
+__device__ inline uint4* aligned_tiles(uint4* shared) {
+  const unsigned beyond = shared_address(shared) % kPanelAlignment;
+  return shared + (beyond > 0 ? (kPanelAlignment - beyond) / 16 : 0);
+}
+
+// As fetch_tile() of flash.cuh, to panels.
+template <class T, int D, int kTileRows>
+__device__ inline void fetch_panels(uint4* tile, const T* head, std::int64_t position_stride,
+                                    int first, int rows, int head_dim) {
+  constexpr int kChunks = D / kChunk, kStep = kTwoWarpgroups / kChunks;
+  static_assert(kTileRows % kStep == 0 && kStep % 8 == 0, "rows that lie alike");
+  const int row = static_cast<int>(threadIdx.x) / kChunks;
+  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+  const bool exists = chunk * kChunk < head_dim;
+  const T* from = head + (first + row) * position_stride + chunk * kChunk;
+  uint4* const to = tile + panelled(row, chunk, kTileRows);
+#pragma unroll
+  for (int i = 0; i < kTileRows / kStep; ++i) {
+    const bool present = exists && first + row + i * kStep < rows;
+    copy_async(to + i * kStep * (kPanelRowBytes / 16), present ? from : head, present);
+    from += kStep * position_stride;
+  }
+}
+
+// The tiles that were asked for are here, for products too, and the block has used all earlier
+// ones.
+__device__ inline void meet_tiles() {
+  wait_for_copies<0>();
+  show_to_products();
+  __syncthreads();
+}
+
+}  // namespace tpsim

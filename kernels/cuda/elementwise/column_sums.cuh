@@ -1,0 +1,19 @@
+// The second half of sums over rows: partial sums of pieces of the rows become one sum per column.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/runtime/cuda_state.h"
+#include "kernels/cuda/tiles/packs.cuh"
+
+namespace tpsim {
+
+// into[c] += sum over p of partial[p][c], in double and in order of p within each of a few strands,
+// so that the result depends on the sizes alone. `stride` elements between pieces.
+struct PartialSums {
+  const float* partial = nullptr;
+  std::int64_t pieces = 0, stride = 0, cols = 0;
+};
+void add_partial_sums(const PartialSums& sums, const AnyFloats& into, const CudaState& state);
+
+}  // namespace tpsim

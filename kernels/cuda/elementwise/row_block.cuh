@@ -1,0 +1,41 @@
+// Kernels that give a block of threads to each row and keep the row in registers between passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/elementwise/block_sums.cuh"
+#include "kernels/cuda/tiles/packs.cuh"
+
+namespace tpsim {
+
+inline constexpr int kRowThreads = 512;  // at most; leaves 128 registers to each
+
+// Threads for `items` of a row, each taking up to `each` of them: whole warps.
+inline int row_threads(std::int64_t items, std::int64_t each) {
+  const std::int64_t threads = (items + each - 1) / each;
+  return static_cast<int>(
+      std::clamp<std::int64_t>((threads + kWarp - 1) / kWarp * kWarp, kWarp, kRowThreads));
+}
+
+// The most elements of a row that this many packs per thread hold.
+constexpr std::int64_t row_capacity(int packs, int threads = kRowThreads) {
+  return std::int64_t{threads} * packs * kPack;
+}
+
+// First element of this thread's p-th pack of a row. Neighbours hold neighbouring packs.
+__device__ inline std::int64_t pack_begin(int p) {
+  return (std::int64_t{p} * blockDim.x + threadIdx.x) * kPack;
+}
+
+// exp, as exactly as T can tell.
+template <class T>
+__device__ inline float exp_for(float x) {
+  if constexpr (sizeof(T) == 4) {
+    return expf(x);
+  } else {
+    return __expf(x);
+  }
+}
+
+}  // namespace tpsim

@@ -1,0 +1,247 @@
+#include "kernels/cuda/linear/matmul_8_bits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/check.h"
+#include "kernels/cuda/runtime/cuda_check.h"
+
+namespace tpsim {
+namespace {
+
+// Where cuBLASLt has the products of a recipe: its table of scaling modes.
+struct RecipeRow {
+  Precision recipe;
+  int first, beyond;  // compute capabilities
+  const char* where;
+  ScalesOf scales, weights;  // of activations and gradients; of weights
+  std::int64_t depth;        // what is summed over is filled up to a multiple of it
+  std::int64_t rows;         // and so are rows of the first operand
+};
+constexpr int kAny = 1000;
+// A vector of 32 that is not whole has no scale of its own to be seen in the layout; of 128-element
+// scales cuBLASLt wants the result's sides to be multiples of 4.
+constexpr auto kRecipes = std::to_array<RecipeRow>({
+    {Precision::kFp8, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
+    {Precision::kFp8Current, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
+    {Precision::kFp8Block, 90, 91, "are those of 9.0 alone", ScalesOf::kVector128,
+     ScalesOf::kTile128, 16, 4},
+    {Precision::kMxFp8, 100, kAny, "begin at 10.0", ScalesOf::kVector32, ScalesOf::kVector32, 32,
+     1},
+});
+// Which recipe stands in best for one that a GPU lacks.
+constexpr std::array kNearest = {Precision::kFp8Block, Precision::kMxFp8, Precision::kFp8Current};
+
+const RecipeRow* row_of(Precision recipe) {
+  const auto* const row = std::find_if(kRecipes.begin(), kRecipes.end(),
+                                       [&](const RecipeRow& r) { return r.recipe == recipe; });
+  return row == kRecipes.end() ? nullptr : row;
+}
+
+bool runs_on(const RecipeRow& row, const NarrowGpu& gpu) {
+  const std::size_t least = std::max(least_version(row.scales), least_version(row.weights));
+  return row.first <= gpu.capability && gpu.capability < row.beyond && gpu.library_version >= least;
+}
+
+std::string nearest_on(const NarrowGpu& gpu) {
+  for (const Precision recipe : kNearest) {
+    if (runs_on(*row_of(recipe), gpu)) {
+      return fmt::format("; the nearest that it has is {}", name_of(recipe));
+    }
+  }
+  return "";
+}
+
+// 13.0.2 of 130002.
+std::string version_text(std::size_t version) {
+  return fmt::format("{}.{}", version / 10000, version / 100 % 100);
+}
+
+// What such a product keeps in scratch memory, each on 256 bytes.
+struct NarrowScratch {
+  std::byte* next;
+
+  void* take(std::int64_t bytes) {
+    void* const here = next;
+    next += multiple_of(256, bytes);
+    return here;
+  }
+};
+
+constexpr std::int64_t bytes_of_floats(std::int64_t count) {
+  return count * static_cast<std::int64_t>(sizeof(float));
+}
+
+// op(a) and op(b) transposed, in 8 bits; cuBLASLt wants what is added up side by side (sm_89 and
+// sm_90 have no other layout).
+struct NarrowOperands {
+  NarrowMatrix a, b;
+  int* own_amax = nullptr;  // of a and of b
+  float* sums = nullptr;    // where cuBLASLt does not write c itself
+  std::byte* end = nullptr;
+};
+
+struct OperandScales {
+  ScalesOf a, b;
+};
+
+// Columns that cuBLASLt has no 8-bit products for are added from a result of its own, and rows.
+bool writes_itself(const Matrix& c, const RecipeRow& recipe) {
+  const std::int64_t size = size_of(c.tensor.dtype());
+  const auto* const begin = static_cast<const std::byte*>(c.tensor.raw()) + c.offset * size;
+  return c.cols % kNarrowMultiple == 0 && c.row_stride * size % kNarrowMultiple == 0 &&
+         c.rows % recipe.rows == 0 &&
+         reinterpret_cast<std::uintptr_t>(begin) % kNarrowMultiple == 0;
+}
+
+NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, const RecipeRow& recipe,
+                           const OperandScales& scales) {
+  NarrowOperands x;
+  const std::int64_t depth = multiple_of(recipe.depth, op.a.transposed ? op.a.rows : op.a.cols);
+  const std::int64_t rows = multiple_of(recipe.rows, op.c.rows);
+  const std::int64_t cols = multiple_of(kNarrowMultiple, op.c.cols);
+  x.own_amax = static_cast<int*>(scratch.take(2 * sizeof(int)));
+  const auto take = [&](std::int64_t of, ScalesOf shared) {
+    void* const at = scratch.take(scale_bytes(shared, of, depth));
+    return NarrowMatrix{static_cast<std::uint8_t*>(scratch.take(of * depth)), of, depth, at};
+  };
+  x.a = take(rows, scales.a);
+  x.b = take(cols, scales.b);
+  if (!writes_itself(op.c, recipe)) {
+    x.sums = static_cast<float*>(scratch.take(bytes_of_floats(rows * cols)));
+  }
+  x.end = scratch.next;
+  return x;
+}
+
+// `sums_over_rows`: of the matrix as it lies.
+Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scales,
+                       const NarrowMatrix& to) {
+  Narrowing narrowing{.from = matrix, .scales = scales, .as_stored = {}, .turned = {}};
+  (sums_over_rows ? narrowing.turned : narrowing.as_stored) = to;
+  return narrowing;
+}
+
+// `own`: where the unit goes that is found here.
+TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
+                         int* own_amax) {
+  if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_amax};
+  TPSIM_CHECK(of_steps.defined(), "a product without the scale of its operand");
+  auto* const known = of_steps.data<float>();
+  if (!rounding.finds_scales) return {known, known + 1, nullptr};
+  return {static_cast<float*>(own), known + 1, own_amax};
+}
+
+// Where the turned copy of a product's first operand is kept for the next product.
+NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state) {
+  const std::int64_t rows = multiple_of(recipe.rows, a.cols);
+  const std::int64_t depth = multiple_of(recipe.depth, a.rows);
+  const std::int64_t bytes_of_scales = multiple_of(256, scale_bytes(recipe.scales, rows, depth));
+  auto* const at =
+      static_cast<std::byte*>(state.kept_scratch.bytes(bytes_of_scales + rows * depth));
+  return {reinterpret_cast<std::uint8_t*>(at + bytes_of_scales), rows, depth, at};
+}
+
+// The first operand, unless the product before has rounded it.
+void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaState& state) {
+  const OperandRounding& rounding = op.rounding;
+  KeptOperand& kept = state.kept;
+  if (rounding.takes_kept_a && kept.is_of(op.a)) {
+    x.a = kept.turned;
+    kept = {};
+    return;
+  }
+  Narrowing a = narrowing_of(op.a, op.a.transposed, recipe.scales, x.a);
+  const bool by_tensor = recipe.scales == ScalesOf::kTensor;
+  a.is_e5m2 = by_tensor && rounding.a_is_gradient;
+  kept = {};
+  if (rounding.keeps_a) {
+    a.turned = kept_in(op.a, recipe, state);
+    kept = {KeptOperand::address_of(op.a), op.a.rows, op.a.cols, op.a.row_stride, a.turned};
+  }
+  if (by_tensor) {
+    void* const own = rounding.keeps_a ? a.turned.scales : x.a.scales;
+    a.of_tensor = tensor_scale(rounding, rounding.a_scale, own, x.own_amax);
+    x.a.scales = kept.turned.scales = a.of_tensor.unit;
+  }
+  narrow(a, state);
+}
+
+void round_b(const Matmul& op, ScalesOf scales, NarrowOperands& x, const CudaState& state) {
+  Narrowing b = narrowing_of(op.b, !op.b.transposed, scales, x.b);
+  if (scales == ScalesOf::kTensor) {
+    b.of_tensor = tensor_scale(op.rounding, op.rounding.b_scale, x.b.scales, x.own_amax + 1);
+    x.b.scales = b.of_tensor.unit;
+  }
+  narrow(b, state);
+}
+
+// Whose scales are the tensors' own.
+bool finds_scales(const OperandRounding& rounding) {
+  return rounding.recipe == Precision::kFp8Current ||
+         (rounding.recipe == Precision::kFp8 && rounding.finds_scales);
+}
+
+}  // namespace
+
+std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
+  if (recipe == Precision::kNone) return "";
+  const RecipeRow* const row = row_of(recipe);
+  if (row == nullptr) return "it is predicted only" + nearest_on(gpu);
+  if (runs_on(*row, gpu)) return "";
+  const bool has_units = row->first <= gpu.capability && gpu.capability < row->beyond;
+  if (!has_units) {
+    return fmt::format("{} has compute capability {}.{}, and products of {} bits by {} {}{}",
+                       gpu.name, gpu.capability / 10, gpu.capability % 10, 8, name_of(recipe),
+                       row->where, nearest_on(gpu));
+  }
+  const std::size_t least = std::max(least_version(row->scales), least_version(row->weights));
+  const bool is_built = least < std::size_t{1000000};
+  return fmt::format("cuBLASLt here is {}, {}{}", version_text(gpu.library_version),
+                     is_built ? "and has such products from " + version_text(least) + " on"
+                              : "and this build's headers know no such products",
+                     nearest_on(gpu));
+}
+
+void multiply_in_8_bits(const Matmul& op, CudaState& state) {
+  const RecipeRow* const recipe = row_of(op.rounding.recipe);
+  TPSIM_CHECK(recipe != nullptr, "a recipe that CUDA does not run");
+  TPSIM_CHECK(op.outer * op.inner == 1 && op.alpha == 1.0F, "one product in 8 bits at a time");
+  const OperandScales scales{recipe->scales,
+                             op.rounding.b_is_weight ? recipe->weights : recipe->scales};
+  std::byte* workspace = static_cast<std::byte*>(state.scratch.bytes(kMatmulWorkspace));
+  const std::int64_t bytes =
+      operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales).end - workspace;
+  workspace = static_cast<std::byte*>(state.scratch.bytes(bytes));
+  NarrowOperands x = operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales);
+  if (finds_scales(op.rounding)) {
+    check_cuda(cudaMemsetAsync(x.own_amax, 0, 2 * sizeof(int), state.stream),
+               "clearing greatest magnitudes");
+  }
+  round_a(op, *recipe, x, state);
+  round_b(op, scales.b, x, state);
+
+  const bool writes_c = x.sums == nullptr;
+  MatmulKey key;
+  key.dtype = DType::kFloat8;
+  key.a_is_e5m2 = scales.a == ScalesOf::kTensor && op.rounding.a_is_gradient;
+  key.scales = {scales.a, scales.b};
+  key.output = writes_c ? op.c.tensor.dtype() : DType::kFloat32;
+  key.transpose_b = true;
+  key.accumulates = writes_c && op.beta != 0.0F;
+  key.sizes = {1, x.a.rows, x.b.rows, x.a.depth};
+  key.row_strides = {x.a.depth, x.b.depth, writes_c ? op.c.row_stride : x.b.rows};
+  void* const c = writes_c ? static_cast<std::byte*>(op.c.tensor.raw()) +
+                                 op.c.offset * size_of(op.c.tensor.dtype())
+                           : static_cast<void*>(x.sums);
+  key.alignment = alignment_of(c);
+  MatmulCall call{key, x.a.data, x.b.data, c, 1.0F, writes_c ? op.beta : 0.0F};
+  call.scale_a = x.a.scales;
+  call.scale_b = x.b.scales;
+  state.matmuls.run(call, workspace, state.stream);
+  if (!writes_c) add_sums(x.sums, x.b.rows, op.beta, op.c, state);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,309 @@
+#include "kernels/cuda/runtime/cuda_device.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "kernels/cuda/attention/warpgroups.h"
+#include "kernels/cuda/linear/cublas_lt.h"
+#include "kernels/cuda/linear/matmul_8_bits.h"
+#include "kernels/cuda/runtime/cuda_check.h"
+#include "kernels/cuda/runtime/cuda_ops.h"
+#include "kernels/cuda/runtime/delay.h"
+#include "kernels/cuda/runtime/gpu_facts.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
+
+// Off until tools/gpu_check.sh has measured it: TPSIM_HOPPER_ATTENTION=1 asks for it.
+Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
+  constexpr const char* kVariable = "TPSIM_HOPPER_ATTENTION";
+  const char* const asked = std::getenv(kVariable);
+  const std::string_view wish = asked == nullptr ? "" : asked;
+  if (wish.empty() || wish == "0") return false;
+  if (wish != "1") {
+    return bad_input(fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish), kVariable,
+                     "give 1 for attention by warpgroups, 0 for attention by warps");
+  }
+  if (!has_warpgroup_kernels()) {
+    return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kVariable,
+                 "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or leave the variable out"};
+  }
+  if (gpu.major == 9 && gpu.minor == 0) return true;
+  return Error{
+      ErrorKind::kMissing,
+      fmt::format("{} has compute capability {}.{}, and attention by warpgroups is for 9.0 "
+                  "alone (H100, H200)",
+                  gpu.name, gpu.major, gpu.minor),
+      kVariable, "leave the variable out"};
+}
+
+Result<GpuLimits> limits_of(int index) {
+  cudaDeviceProp gpu{};
+  check_cuda(cudaGetDeviceProperties(&gpu, index), "cudaGetDeviceProperties");
+  if (gpu.major < kOldestMajor) {
+    return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
+                              gpu.major, gpu.minor));
+  }
+  TPSIM_TRY(const bool warpgroups, uses_warpgroups(gpu));
+  return GpuLimits{gpu.multiProcessorCount, static_cast<std::int64_t>(gpu.sharedMemPerBlockOptin),
+                   10 * gpu.major + gpu.minor, warpgroups};
+}
+
+// Where this process's GPU is: CUDA tells it no more once that is broken.
+std::string& place() {
+  static std::string text;
+  return text;
+}
+
+std::string place_of(int index) {
+  std::array<char, 64> host{}, bus{};
+  static_cast<void>(gethostname(host.data(), host.size() - 1));
+  static_cast<void>(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index));
+  return fmt::format(", GPU {} of {}", bus.data(), host.data());
+}
+
+// Newer than this are those of CUDA's next major version (its release notes, table 3).
+int least_driver() { return CUDART_VERSION >= 13000 ? 580 : 525; }
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// The driver tells its version even where it is too old.
+std::string why_no_driver() {
+  int offered = 0;
+  if (cudaDriverGetVersion(&offered) != cudaSuccess || offered == 0) {
+    return "the NVIDIA driver is not here";
+  }
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  return fmt::format(
+      "the NVIDIA driver offers CUDA {}, this build needs {}.0: driver {} or newer, or the package "
+      "cuda-compat-{}-0, or a build with the driver's CUDA",
+      version_text(offered), kMajor, least_driver(), kMajor);
+}
+
+// Which algorithms are fast, and how they are written down, depends on both.
+std::string chooser(const MatmulPlans& matmuls) {
+  return fmt::format("cuBLASLt {} on {}", matmuls.library_version(), gpu_facts().name);
+}
+
+}  // namespace
+
+PinnedRing::~PinnedRing() {
+  for (const cudaEvent_t event : done_) static_cast<void>(cudaEventDestroy(event));
+  if (memory_ != nullptr) static_cast<void>(cudaFreeHost(memory_));
+}
+
+void PinnedRing::upload(std::span<const std::byte> from, void* to, cudaStream_t stream) {
+  if (memory_ == nullptr) {
+    void* memory = nullptr;
+    check_cuda(cudaMallocHost(&memory, kPlaces * kPlaceBytes), "cudaMallocHost");
+    memory_ = static_cast<std::byte*>(memory);
+  }
+  if (next_ == done_.size()) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    done_.push_back(event);
+  } else {
+    check_cuda(cudaEventSynchronize(done_[next_]), "an upload");
+  }
+  std::byte* const place = memory_ + next_ * kPlaceBytes;
+  std::memcpy(place, from.data(), from.size());
+  check_cuda(cudaMemcpyAsync(to, place, from.size(), cudaMemcpyHostToDevice, stream), "upload");
+  check_cuda(cudaEventRecord(done_[next_], stream), "cudaEventRecord");
+  next_ = (next_ + 1) % kPlaces;
+}
+
+void fail_cuda(cudaError_t error, const char* what) {
+  throw CudaFailure(fmt::format("{}: {} ({}{})", what, cudaGetErrorString(error),
+                                cudaGetErrorName(error), place()));
+}
+
+Error no_gpu(const std::string& why) {
+  return {ErrorKind::kMissing, "no GPU: " + why, "--device cuda", "use --device cpu"};
+}
+
+GpuCount visible_gpus() {
+  // Streams that share a hardware queue may wait for each other's work. Read at CUDA's first call.
+  static_cast<void>(setenv(kQueuesVariable, std::to_string(kMostQueues).c_str(), 0));
+  GpuCount count;
+  const cudaError_t error = cudaGetDeviceCount(&count.gpus);
+  if (error == cudaSuccess && count.gpus > 0) return count;
+  static_cast<void>(cudaGetLastError());
+  if (error == cudaErrorInsufficientDriver) return {0, why_no_driver()};
+  return {0, error == cudaSuccess ? "the driver sees none" : cudaGetErrorString(error)};
+}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
+  const GpuCount count = visible_gpus();
+  if (count.gpus == 0) return no_gpu(count.why_none);
+  if (index >= count.gpus) {
+    return no_gpu(fmt::format("number {} of {} (counted from 0) was asked for", index, count.gpus));
+  }
+  if (!cublas_lt().ok()) return cublas_lt().error();
+  TPSIM_TRY(const GpuLimits limits, limits_of(index));
+  check_cuda(cudaSetDevice(index), "cudaSetDevice");
+  place() = place_of(index);
+  if (const cudaError_t error = can_start_kernels(); error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    const GpuFacts gpu = gpu_facts();
+    return no_gpu(
+        fmt::format("{} has compute capability {}.{}, for which this build has no kernels ({}); "
+                    "tpsim --version says for which it has, CMAKE_CUDA_ARCHITECTURES sets them",
+                    gpu.name, gpu.capability_major, gpu.capability_minor, cudaGetErrorName(error)));
+  }
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  auto state = std::make_unique<CudaState>(stream, limits, MatmulPlans(*cublas_lt()));
+  return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
+}
+
+std::string CudaDevice::refusal_reason(Precision recipe) const {
+  return tpsim::refusal_reason(
+      recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
+}
+
+// No checks: this also runs while unwinding from a device that broke.
+CudaDevice::~CudaDevice() {
+  static_cast<void>(cudaStreamSynchronize(stream()));
+  for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
+  const cudaStream_t work = stream();
+  state_.reset();
+  static_cast<void>(cudaStreamDestroy(work));
+}
+
+void CudaDevice::upload(std::span<const std::byte> from, const Tensor& to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(from.size()) == to.bytes(), "upload fills the tensor");
+  if (from.size() <= PinnedRing::kPlaceBytes) return uploads_.upload(from, to.raw(), stream());
+  check_cuda(cudaMemcpyAsync(to.raw(), from.data(), from.size(), cudaMemcpyHostToDevice, stream()),
+             "upload");
+  synchronize();
+}
+
+void CudaDevice::download(const Tensor& from, std::span<std::byte> to) {
+  TPSIM_CHECK(static_cast<std::int64_t>(to.size()) == from.bytes(), "download takes the tensor");
+  check_cuda(cudaMemcpyAsync(to.data(), from.raw(), to.size(), cudaMemcpyDeviceToHost, stream()),
+             "download");
+  synchronize();
+}
+
+void CudaDevice::synchronize() { check_cuda(cudaStreamSynchronize(stream()), "the GPU's work"); }
+
+DeviceMark CudaDevice::mark() {
+  if (marks_ == events_.size()) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreate(&event), "cudaEventCreate");
+    events_.push_back(event);
+  }
+  check_cuda(cudaEventRecord(events_[marks_], stream()), "cudaEventRecord");
+  return {static_cast<std::int64_t>(marks_++)};
+}
+
+double CudaDevice::seconds_between(DeviceMark earlier, DeviceMark later) {
+  const auto event = [&](DeviceMark mark) {
+    TPSIM_CHECK(mark.value >= 0 && mark.value < static_cast<std::int64_t>(marks_),
+                "a mark since the last forget_marks()");
+    return events_[static_cast<std::size_t>(mark.value)];
+  };
+  check_cuda(cudaEventSynchronize(event(later)), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, event(earlier), event(later)),
+             "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+Status CudaDevice::start_recording() {
+  records_ = true;
+  return Ok{};
+}
+
+void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tensor> inputs,
+                        int variant) {
+  if (!records_) return work();
+  auto& [plan, record] = repeated_[variant];
+  RecordKey key{{}, memory_changes()};
+  for (const Tensor& input : inputs) key.inputs.push_back(input.raw());
+  switch (plan.next(key)) {
+    case RepeatPlan::Action::kIssue: return work();
+    case RepeatPlan::Action::kRecord:
+      record.record(stream(), work);
+      if (memory_changes() != key.memory_changes) return work();  // recorded anew next time
+      break;
+    case RepeatPlan::Action::kReplay: break;
+  }
+  record.start(stream());
+}
+
+std::int64_t CudaDevice::memory_changes() const {
+  return state_->memory.releases() + state_->scratch.moves() + state_->kept_scratch.moves();
+}
+
+bool CudaDevice::delay(double seconds) {
+  delay_stream(seconds, stream());
+  return true;
+}
+
+AlgorithmChoices CudaDevice::algorithms() const {
+  AlgorithmChoices all{chooser(state_->matmuls), {}};
+  for (const MatmulChoice& choice : state_->matmuls.choices()) {
+    all.choices.push_back(to_text(choice));
+  }
+  return all;
+}
+
+// A text that cannot be read is of no more use than one of another library.
+void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
+  if (earlier.chosen_by != chooser(state_->matmuls)) return;
+  std::vector<MatmulChoice> choices;
+  for (const std::string& text : earlier.choices) {
+    if (const auto choice = parse_matmul_choice(text); choice.ok()) choices.push_back(*choice);
+  }
+  state_->matmuls.use(choices);
+}
+
+void CudaDevice::execute(const Op& op) {
+  std::visit([&](const auto& any) { compute(any, *state_); }, op);
+  check_cuda(cudaGetLastError(), "launching an op");
+}
+
+void* CudaDevice::acquire(std::int64_t bytes) {
+  void* data = state_->memory.acquire(bytes);
+  if (data == nullptr) {
+    const DriverMemory driver = driver_memory();
+    throw OutOfDeviceMemory(fmt::format(
+        "the GPU has no memory left for a tensor of {} bytes; tensors hold {} of the {} "
+        "that are reserved, and {} of its {} are in use",
+        bytes, allocated_bytes(), state_->memory.reserved_bytes(), driver.used, driver.total));
+  }
+  return data;
+}
+
+void CudaDevice::give_back(void* data, std::int64_t) { state_->memory.give_back(data); }
+
+void CudaScratch::release() {
+  if (data_ != nullptr) memory_.give_back(data_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+void* CudaScratch::bytes(std::int64_t count) {
+  if (count <= size_) return data_;
+  release();
+  data_ = memory_.acquire(count);
+  if (data_ == nullptr) {
+    throw OutOfDeviceMemory(
+        fmt::format("the GPU has no memory left for {} bytes of working memory", count));
+  }
+  size_ = count;
+  ++moves_;
+  return data_;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,16 @@
+// CUDA's implementation of each op; CudaDevice::execute() visits an op with these.
+//
+// They issue work to the state's stream and return. Operands may alias where kernels/ops.h says so,
+// element for element.
+#pragma once
+
+#include "kernels/cuda/runtime/cuda_state.h"
+#include "kernels/ops.h"
+
+namespace tpsim {
+
+#define TPSIM_CUDA_OP(AnyOp) void compute(const AnyOp& op, CudaState& state);
+TPSIM_FOR_EACH_OP(TPSIM_CUDA_OP)
+#undef TPSIM_CUDA_OP
+
+}  // namespace tpsim

@@ -1,0 +1,73 @@
+// What the CUDA ops share: the stream they are issued to, facts of the GPU, and working memory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "kernels/block_cache.h"
+#include "kernels/cuda/linear/matmul_plans.h"
+#include "kernels/cuda/linear/narrow_matrix.h"
+#include "kernels/cuda/runtime/cuda_memory.h"
+
+namespace tpsim {
+
+// What launches ask of a GPU.
+struct GpuLimits {
+  int multiprocessors = 1;
+  std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
+  int capability = 80;                    // compute capability, 90 for 9.0
+  bool uses_warpgroups = false;           // in attention: asked for, and Hopper
+};
+
+// Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so
+// that one buffer serves all of them.
+class CudaScratch {
+ public:
+  explicit CudaScratch(BlockCache& memory) : memory_(memory) {}
+  ~CudaScratch() { release(); }
+  CudaScratch(const CudaScratch&) = delete;
+  CudaScratch& operator=(const CudaScratch&) = delete;
+
+  // How often the memory has moved.
+  std::int64_t moves() const { return moves_; }
+  // Uninitialised, until the next call. Throws OutOfDeviceMemory.
+  void* bytes(std::int64_t count);
+  template <class T>
+  T* array(std::int64_t count) {
+    return static_cast<T*>(bytes(count * static_cast<std::int64_t>(sizeof(T))));
+  }
+
+ private:
+  void release();
+
+  BlockCache& memory_;
+  void* data_ = nullptr;
+  std::int64_t size_ = 0;
+  std::int64_t moves_ = 0;
+};
+
+// Cosine and sine, [position][pair], for the first `positions`.
+struct RotaryTable {
+  float* data = nullptr;
+  std::int64_t positions = 0;
+};
+
+struct CudaState {
+  CudaState(cudaStream_t work_stream, GpuLimits gpu_limits, MatmulPlans matmul_plans)
+      : stream(work_stream), limits(gpu_limits), matmuls(std::move(matmul_plans)) {}
+
+  cudaStream_t stream;
+  GpuLimits limits;
+  CudaSegments segments;
+  BlockCache memory{segments};
+  CudaScratch scratch{memory};
+  CudaScratch kept_scratch{memory};  // of `kept`
+  KeptOperand kept;
+  MatmulPlans matmuls;
+  std::map<std::pair<float, std::int64_t>, RotaryTable> rotary_tables;  // by theta and head_dim
+};
+
+}  // namespace tpsim

@@ -1,0 +1,33 @@
+// A kernel that passes time.
+#include <algorithm>
+
+#include "kernels/cuda/runtime/delay.h"
+#include "kernels/cuda/tiles/ptx.cuh"
+
+namespace tpsim {
+namespace {
+
+// The number of rounds is bounded too, should the clock stand still.
+__global__ void __launch_bounds__(1) delay_kernel(std::uint64_t nanoseconds) {
+  constexpr unsigned kNap = 500;
+  const std::uint64_t begin = now_in_ns();
+  for (std::uint64_t nap = 0; nap < nanoseconds / 50; ++nap) {
+    if (now_in_ns() - begin >= nanoseconds) return;
+    __nanosleep(kNap);
+  }
+}
+
+}  // namespace
+
+cudaError_t can_start_kernels() {
+  cudaFuncAttributes attributes{};
+  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(delay_kernel));
+}
+
+void delay_stream(double seconds, cudaStream_t stream) {
+  constexpr double kMost = 10;
+  const auto nanoseconds = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kMost) * 1e9);
+  if (nanoseconds > 0) delay_kernel<<<1, 1, 0, stream>>>(nanoseconds);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,325 @@
+// The host in a browser: HTML5 events in, WebGL 2 out. One thread: a search goes on in pieces
+// between frames. Frames are drawn only while there is input, news or a search.
+#include <GLES3/gl3.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <emscripten.h>
+#include <emscripten/html5.h>
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/json/json_document.h"
+#include "gui/panels/actions.h"
+#include "gui/panels/keys.h"
+#include "gui/panels/session.h"
+
+namespace tpsim::gui {
+namespace {
+
+constexpr const char* kCanvas = "#canvas";
+// In the page's own file system (page/page.html fills it).
+constexpr const char* kCatalogue = "/tpsim";
+constexpr const char* kPlan = "/tpsim/plan.json";
+constexpr const char* kMeasured = "/tpsim/measured.json";
+constexpr int kFramesAfterInput = 4;  // until hover, layout and search have settled
+
+void download(const std::filesystem::path& path) {
+  EM_ASM({ give(UTF8ToString($0)); }, path.c_str());
+}
+
+// What a program of its own writes and reads, a page downloads and asks for.
+void perform_in_page(Request request, const ViewComputer& computer, AppState& state) {
+  if (request == Request::kOpenFile) {
+    EM_ASM({ chooseFile(); });
+    return;
+  }
+  std::error_code code;
+  if (request == Request::kExport) std::filesystem::remove_all(state.export_folder, code);
+  perform(request, computer, state);
+  if (state.notice_is_error || request == Request::kCopyCommand) return;
+  if (request != Request::kExport) return download(state.view_file);
+  for (const auto& entry : std::filesystem::directory_iterator(state.export_folder, code)) {
+    download(entry.path());
+  }
+}
+
+// Opens a file of the page's file system; outside of it, the file has its name alone.
+Status open_in_page(const std::filesystem::path& path, AppState& state) {
+  TPSIM_TRY_STATUS(open_file(path, state));
+  if (!state.opened_file.empty()) state.opened_file = path.filename().string();
+  return Ok{};
+}
+
+const char* css_cursor() {
+  switch (ImGui::GetMouseCursor()) {
+    case ImGuiMouseCursor_TextInput: return "text";
+    case ImGuiMouseCursor_ResizeEW: return "ew-resize";
+    case ImGuiMouseCursor_Hand: return "pointer";
+    default: return "default";
+  }
+}
+
+// Keys and buttons as frames see them: what was pressed and let go between two frames is seen as
+// pressed by one of them.
+class Presses {
+ public:
+  void set(bool& state, bool is_down) {
+    if (is_down) {
+      state = true;
+      unseen_.push_back(&state);
+    } else if (std::find(unseen_.begin(), unseen_.end(), &state) != unseen_.end()) {
+      let_go_.push_back(&state);
+    } else {
+      state = false;
+    }
+  }
+  // After a frame; whether the next one sees something else.
+  bool settle() {
+    const bool changes = !let_go_.empty();
+    for (bool* const state : let_go_) *state = false;
+    let_go_.clear();
+    unseen_.clear();
+    return changes;
+  }
+
+ private:
+  std::vector<bool*> unseen_, let_go_;
+};
+
+class Page {
+ public:
+  explicit Page(AppState state) : session_(Catalogue(kCatalogue), search_, std::move(state)) {
+    map_keys();
+    session_.set_perform(perform_in_page);
+    ImGui_ImplOpenGL3_Init("#version 300 es");
+    ImGuiIO& io = ImGui::GetIO();
+    io.MousePos = {-1, -1};
+    io.SetClipboardTextFn = [](void*, const char* text) {
+      EM_ASM({ navigator.clipboard&& navigator.clipboard.writeText(UTF8ToString($0)); }, text);
+    };
+  }
+
+  void touch() { frames_left_ = kFramesAfterInput; }
+  Presses& presses() { return presses_; }
+  void open(const char* path) {
+    AppState& state = session_.state();
+    const Status opened = open_in_page(path, state);
+    state.notice = opened.ok() ? std::string("Opened ") + (path + 1) : to_string(opened.error());
+    state.notice_is_error = !opened.ok();
+    touch();
+  }
+
+  void frame() {
+    if (frames_left_ == 0 && !session_.needs_frames()) return;
+    if (frames_left_ > 0) --frames_left_;
+    const auto [columns, rows] = fitted_canvas();
+    const double now = emscripten_get_now() / 1000;
+    const double seconds = std::clamp(now - last_, 1e-4, 0.1);
+    last_ = now;
+    session_.set_density(static_cast<float>(emscripten_get_device_pixel_ratio()));
+    session_.frame(static_cast<float>(columns), static_cast<float>(rows),
+                   static_cast<float>(seconds));
+    if (presses_.settle()) touch();
+    upload_atlas();
+    const Rgba c = session_.colors().window;
+    glViewport(0, 0, columns, rows);
+    glClearColor(static_cast<float>(c.r) / 255, static_cast<float>(c.g) / 255,
+                 static_cast<float>(c.b) / 255, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    EM_ASM({ document.getElementById('canvas').style.cursor = UTF8ToString($0); }, css_cursor());
+    ++frames_drawn_;
+  }
+
+  const char* facts_json() {
+    JsonValue object = json_object({{"frames", frames_drawn_}});
+    for (const auto& [name, value] : facts(session_.state(), session_.views())) {
+      object.set(name, value);
+    }
+    for (const auto& [name, rect] : session_.items()) {
+      object.set("at:" + name, fmt::format("{:.1f} {:.1f} {:.1f} {:.1f}", rect.min.x, rect.min.y,
+                                           rect.max.x, rect.max.y));
+    }
+    facts_ = to_text(object);
+    return facts_.c_str();
+  }
+
+ private:
+  // The canvas with as many pixels as it covers on the screen.
+  static std::array<int, 2> fitted_canvas() {
+    const double ratio = emscripten_get_device_pixel_ratio();
+    double width = 0, height = 0;
+    emscripten_get_element_css_size(kCanvas, &width, &height);
+    const std::array<int, 2> size = {static_cast<int>(width * ratio),
+                                     static_cast<int>(height * ratio)};
+    std::array<int, 2> before{};
+    emscripten_get_canvas_element_size(kCanvas, &before[0], &before[1]);
+    if (size != before) emscripten_set_canvas_element_size(kCanvas, size[0], size[1]);
+    return size;
+  }
+
+  void upload_atlas() {
+    if (uploaded_ == session_.atlas_revision()) return;
+    uploaded_ = session_.atlas_revision();
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_NewFrame();
+    if (ImGui::GetIO().Fonts->TexID == nullptr) ImGui_ImplOpenGL3_CreateFontsTexture();
+  }
+
+  FrameSearchHost search_{PieceSize::kShort};  // a browser waits for each frame
+  Session session_;
+  Presses presses_;
+  std::string facts_;
+  double last_ = 0;
+  int frames_left_ = kFramesAfterInput;
+  int frames_drawn_ = 0;
+  int uploaded_ = 0;
+};
+
+// Callbacks of C know no object but the one they are given; exported functions have none at all.
+std::unique_ptr<Page>& page() {
+  static std::unique_ptr<Page> the_page;
+  return the_page;
+}
+
+EM_BOOL on_mouse(int type, const EmscriptenMouseEvent* event, void*) {
+  ImGuiIO& io = ImGui::GetIO();
+  const auto ratio = static_cast<float>(emscripten_get_device_pixel_ratio());
+  io.MousePos = {static_cast<float>(event->clientX) * ratio,
+                 static_cast<float>(event->clientY) * ratio};
+  constexpr int kImGuiButton[] = {0, 2,
+                                  1};  // the browser counts the middle button before the right
+  if (event->button <= 2 && type != EMSCRIPTEN_EVENT_MOUSEMOVE) {
+    page()->presses().set(io.MouseDown[kImGuiButton[event->button]],
+                          type == EMSCRIPTEN_EVENT_MOUSEDOWN);
+  }
+  page()->touch();
+  return type == EMSCRIPTEN_EVENT_MOUSEDOWN ? EM_FALSE : EM_TRUE;
+}
+
+EM_BOOL on_wheel(int, const EmscriptenWheelEvent* event, void*) {
+  const double notch = event->deltaMode == DOM_DELTA_PIXEL  ? 0.01
+                       : event->deltaMode == DOM_DELTA_LINE ? 1.0 / 3
+                                                            : 1.0;
+  ImGui::GetIO().MouseWheel -= static_cast<float>(event->deltaY * notch);
+  page()->touch();
+  return EM_TRUE;
+}
+
+// A single character names its key; the others have the names of keys.cc.
+int key_of(const EmscriptenKeyboardEvent* event) {
+  std::string name = event->key;
+  if (name.starts_with("Arrow")) name.erase(0, 5);
+  if (name == " ") name = "Space";
+  const Result<KeyChord> chord = parse_key(name);
+  return chord.ok() ? chord->key : 0;
+}
+
+EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.KeyCtrl = event->ctrlKey || event->metaKey;
+  io.KeyShift = event->shiftKey;
+  io.KeyAlt = event->altKey;
+  const bool is_down = type == EMSCRIPTEN_EVENT_KEYDOWN;
+  const int key = key_of(event);
+  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown)) page()->presses().set(io.KeysDown[key], is_down);
+  const std::string text = event->key;
+  const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
+  if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
+  page()->touch();
+  // The browser keeps what is its own: F5, Ctrl+C, Ctrl+V and the like.
+  const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
+  return is_ours ? EM_TRUE : EM_FALSE;
+}
+
+// Keys let go of elsewhere are never heard of.
+EM_BOOL on_blur(int, const EmscriptenFocusEvent*, void*) {
+  ImGuiIO& io = ImGui::GetIO();
+  std::fill(std::begin(io.KeysDown), std::end(io.KeysDown), false);
+  std::fill(std::begin(io.MouseDown), std::end(io.MouseDown), false);
+  io.KeyCtrl = io.KeyShift = io.KeyAlt = false;
+  page()->touch();
+  return EM_TRUE;
+}
+
+EM_BOOL on_resize(int, const EmscriptenUiEvent*, void*) {
+  page()->touch();
+  return EM_TRUE;
+}
+
+bool make_context() {
+  EmscriptenWebGLContextAttributes attributes;
+  emscripten_webgl_init_context_attributes(&attributes);
+  attributes.majorVersion = 2;
+  attributes.alpha = EM_FALSE;
+  attributes.antialias = EM_FALSE;
+  attributes.preserveDrawingBuffer = EM_TRUE;  // so that a picture can be taken at any time
+  const auto context = emscripten_webgl_create_context(kCanvas, &attributes);
+  return context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
+}
+
+void listen() {
+  const char* const window = EMSCRIPTEN_EVENT_TARGET_WINDOW;
+  emscripten_set_mousemove_callback(window, nullptr, EM_FALSE, on_mouse);
+  emscripten_set_mousedown_callback(kCanvas, nullptr, EM_FALSE, on_mouse);
+  emscripten_set_mouseup_callback(window, nullptr, EM_FALSE, on_mouse);
+  emscripten_set_wheel_callback(kCanvas, nullptr, EM_FALSE, on_wheel);
+  emscripten_set_keydown_callback(window, nullptr, EM_FALSE, on_key);
+  emscripten_set_keyup_callback(window, nullptr, EM_FALSE, on_key);
+  emscripten_set_blur_callback(window, nullptr, EM_FALSE, on_blur);
+  emscripten_set_resize_callback(window, nullptr, EM_FALSE, on_resize);
+}
+
+AppState first_state() {
+  AppState state;
+  const bool is_dark = EM_ASM_INT({ return matchMedia('(prefers-color-scheme: dark)').matches; });
+  state.theme = is_dark ? Theme::kDark : Theme::kLight;
+  std::error_code code;
+  if (std::filesystem::exists(kMeasured, code)) {
+    state.measured_file = kMeasured;
+    state.detail = DetailTab::kMeasured;
+  }
+  if (!std::filesystem::exists(kPlan, code)) return state;
+  const Status opened = open_in_page(kPlan, state);
+  if (!opened.ok()) {
+    state.notice = to_string(opened.error());
+    state.notice_is_error = true;
+  }
+  EM_ASM({ document.title = UTF8ToString($0); },
+         fmt::format("tpsim: {} on {} GPUs", state.choice.model, state.choice.gpus).c_str());
+  return state;
+}
+
+}  // namespace
+}  // namespace tpsim::gui
+
+extern "C" {
+
+const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::gui::page()->facts_json() : "{}"; }
+
+void tpsim_open(const char* path) { tpsim::gui::page()->open(path); }
+
+void tpsim_paste(const char* text) {
+  ImGui::GetIO().AddInputCharactersUTF8(text);
+  tpsim::gui::page()->touch();
+}
+}
+
+int main() {
+  using namespace tpsim::gui;
+  if (!make_context()) {
+    EM_ASM({ say('This browser offers no WebGL 2, which the page draws with.'); });
+    return 0;
+  }
+  page() = std::make_unique<Page>(first_state());
+  listen();
+  EM_ASM({ say(String()); });
+  emscripten_set_main_loop([] { page()->frame(); }, 0, 0);
+  return 0;
+}

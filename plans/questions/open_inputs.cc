@@ -1,0 +1,229 @@
+#include "plans/questions/open_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/normal.h"
+#include "plans/search/family_walk.h"
+#include "plans/search/parallel_for.h"
+#include "sim/step/predict.h"
+#include "sim/step/simulate.h"
+
+namespace tpsim {
+
+struct OpenInputs::Other {
+  OpenInput input{};
+  Scenario scenario;
+  std::unique_ptr<LayerPricer> pricer = {};  // once a plan was asked of it
+};
+
+struct OpenInputs::State {
+  ClusterSpec cluster;
+  std::string stack_taken, cluster_taken;
+  std::vector<Other> others;
+};
+
+namespace {
+
+// The plan, and the same run by the names of other settings: a launcher that knows one of them runs
+// it. Without replicas ZeRO 0 and 1 are one, and so are rank orders that move no group.
+std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
+  std::vector<Plan> all = {plan};
+  if (plan.zero <= 1 && plan.degrees.dp * plan.degrees.cp == 1) {
+    all.push_back(plan);
+    all.back().zero = 1 - plan.zero;
+  }
+  if (rank_order_matters(plan, node_size(cluster, gpu_count(plan)))) return all;
+  for (std::size_t i = 0, n = all.size(); i < n; ++i) {
+    Plan other = all[i];
+    other.rank_order =
+        plan.rank_order == RankOrder::kTpDpPp ? RankOrder::kTpPpDp : RankOrder::kTpDpPp;
+    all.push_back(other);
+  }
+  return all;
+}
+
+// Squares of logarithms of the others' steps over the taken one's.
+struct Squares {
+  std::int64_t others = 0;
+  double slower = 0, faster = 0;
+
+  void add(Seconds step, Seconds taken) {
+    const double away = std::log(step / taken);
+    (away > 0 ? slower : faster) += away * away;
+    ++others;
+  }
+  // The assumed entry counts as one more.
+  double spread(double squares) const {
+    return std::sqrt(squares / static_cast<double>(others + 1));
+  }
+};
+
+double half_width(double own, double squares) {
+  return std::exp(std::sqrt(own * own + kHalfOf90 * kHalfOf90 * squares)) - 1;
+}
+
+// `own`: half of the interval of the step's logarithm, as far as everything is stated.
+void fill_half_widths(Assumed& assumed, double own) {
+  double all = 0;
+  for (const OpenChoice& one : assumed.open) all += one.slower * one.slower;
+  for (OpenChoice& one : assumed.open) {
+    one.half_width_if_stated = half_width(own, all - one.slower * one.slower);
+  }
+  assumed.half_width_all_stated = half_width(own, 0);
+  assumed.half_width_all_open = half_width(own, all);
+  std::stable_sort(assumed.open.begin(), assumed.open.end(),
+                   [](const OpenChoice& a, const OpenChoice& b) { return a.slower > b.slower; });
+}
+
+void widen_by(const Assumed& assumed, Prediction& prediction) {
+  double slower = 0, faster = 0;
+  for (const OpenChoice& one : assumed.open) {
+    slower += one.slower * one.slower;
+    faster += one.faster * one.faster;
+  }
+  widen_interval(prediction, std::sqrt(faster), std::sqrt(slower));
+}
+
+Result<std::vector<Scenario>> other_software(const Catalogue& catalogue, const Scenario& scenario,
+                                             const ScenarioNames& names) {
+  std::vector<Scenario> found;
+  for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
+    TPSIM_TRY(StackSpec stack, catalogue.load_stack(name));
+    // A stack without aliases stands for this program or for the rows of one table.
+    if (name == names.stack || stack.aliases.empty()) continue;
+    Scenario other = scenario;
+    other.stack = completed_stack(std::move(stack), names.parts, scenario);
+    found.push_back(std::move(other));
+  }
+  return found;
+}
+
+Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const Scenario& scenario,
+                                             const ScenarioNames& names) {
+  std::vector<Scenario> found;
+  const ClusterSpec& taken = scenario.cluster;
+  for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
+    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
+    if (name == names.cluster || cluster.profile != taken.profile) continue;
+    if (cluster.nodes == 1 || cluster.gpus_per_node != taken.gpus_per_node) continue;
+    Scenario other = scenario;
+    other.cluster.inter_node = cluster.inter_node;
+    other.cluster.nics_per_node = cluster.nics_per_node;
+    found.push_back(std::move(other));
+  }
+  return found;
+}
+
+}  // namespace
+
+OpenInputs::OpenInputs() : state_(std::make_unique<State>()) {}
+OpenInputs::~OpenInputs() = default;
+OpenInputs::OpenInputs(OpenInputs&&) noexcept = default;
+OpenInputs& OpenInputs::operator=(OpenInputs&&) noexcept = default;
+
+Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& scenario,
+                                  const ScenarioNames& names, const Unstated& unstated) {
+  OpenInputs inputs;
+  State& state = *inputs.state_;
+  state.cluster = scenario.cluster;
+  state.stack_taken = scenario.stack.name;
+  state.cluster_taken = "of " + scenario.cluster.name;
+  const auto add = [&](OpenInput input, std::vector<Scenario> scenarios) {
+    for (Scenario& one : scenarios) state.others.push_back({input, std::move(one)});
+  };
+  if (unstated.software) {
+    TPSIM_TRY(std::vector<Scenario> found, other_software(catalogue, scenario, names));
+    add(OpenInput::kSoftware, std::move(found));
+  }
+  if (unstated.network && names.node_gbps == 0) {
+    TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names));
+    add(OpenInput::kNetwork, std::move(found));
+  }
+  return inputs;
+}
+
+std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const {
+  const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
+  if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
+  for (const Plan& spelling : spellings_of(state_->cluster, plan)) {
+    if (!check_plan(other.scenario, spelling).ok()) continue;
+    if (!other.pricer) other.pricer = std::make_unique<LayerPricer>(other.scenario);
+    const Result<Prediction> predicted = predict(*other.pricer, spelling);
+    if (predicted.ok()) return predicted->step;
+  }
+  return std::nullopt;
+}
+
+bool OpenInputs::price_next(const Plan& plan, OpenSteps& steps) {
+  if (steps.size() == state_->others.size()) return false;
+  steps.push_back(step_on(state_->others[steps.size()], plan));
+  return true;
+}
+
+Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const {
+  Assumed assumed;
+  for (const OpenInput input : all_of<OpenInput>()) {
+    Squares squares;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (state_->others[i].input == input && steps[i]) squares.add(*steps[i], prediction.step);
+    }
+    if (squares.others == 0) continue;
+    assumed.open.push_back(
+        {input, input == OpenInput::kSoftware ? state_->stack_taken : state_->cluster_taken,
+         squares.others, squares.spread(squares.slower), squares.spread(squares.faster), 0});
+  }
+  if (assumed.open.empty()) return assumed;
+  fill_half_widths(assumed, std::log(prediction.step_high / prediction.step));
+  widen_by(assumed, prediction);
+  return assumed;
+}
+
+Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
+  std::vector<OpenSteps> by_other(state_->others.size());
+  const auto price = [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    for (const PlannedRun& run : runs) {
+      by_other[i].push_back(step_on(state_->others[i], run.plan));
+    }
+  };
+  parallel_for(std::ssize(by_other), threads, [&] { return IndexWork(price); });
+  std::optional<Assumed> first;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    OpenSteps steps;
+    for (const OpenSteps& of_other : by_other) steps.push_back(of_other[run]);
+    Assumed assumed = widen(runs[run].predicted, steps);
+    if (!first) first = std::move(assumed);
+  }
+  return first.value_or(Assumed{});
+}
+
+namespace {
+
+Result<PlannedRun> widened(const Catalogue& catalogue, const Scenario& scenario,
+                           const ScenarioNames& names, const Unstated& unstated, const Plan& plan) {
+  PlannedRun run{plan, {}};
+  TPSIM_TRY(run.predicted, simulate(scenario, plan));
+  TPSIM_TRY(OpenInputs inputs, OpenInputs::in(catalogue, scenario, names, unstated));
+  inputs.widen(run);
+  return run;
+}
+
+}  // namespace
+
+Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
+                            const Plan& plan) {
+  TPSIM_TRY(const Scenario scenario, load_scenario(catalogue, names));
+  ScenarioNames taken = names;
+  if (taken.stack.empty()) taken.stack = scenario.cluster.stack;
+  return widened(catalogue, scenario, taken, {names.stack.empty(), false}, plan);
+}
+
+Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file) {
+  TPSIM_TRY(const Scenario scenario, scenario_of(catalogue, file));
+  const Unstated unstated{file.stack_assumed, file.network_assumed};
+  return widened(catalogue, scenario, names_of(file), unstated, file.plan);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,134 @@
+#include "plans/questions/why_illegal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/software/launch_rules.h"
+#include "plans/search/allowed_values.h"
+#include "plans/search/enumerate.h"
+
+namespace tpsim {
+namespace {
+
+// In the order in which combinations are held against them (plans/search/enumerate.cc); what stands
+// for no obstacle, but for a plan that would only repeat another, is none of these.
+constexpr std::array<std::string_view, 6> kByDegrees = {
+    "heads or widths do not divide by tp", "the sequence does not divide by 2 x cp",
+    "the sequence does not divide by tp",  "fewer layers than stages",
+    "global batch does not divide by dp",  "tensors too large to count"};
+constexpr std::string_view kWholeSequences = "recurrences go through whole sequences";
+constexpr std::string_view kInterleaving = "interleaving needs micro-batches in multiples of pp";
+constexpr std::array<std::string_view, 4> kRepeats = {
+    "another rank order moves no group to other nodes", "ZeRO without data parallelism",
+    "flash attention keeps no probabilities to recompute",
+    "sequence parallelism without tensor parallelism"};
+constexpr std::string_view kStages = "the stack cannot cut these stages";
+
+// How far a combination came that has this reason against it.
+int depth_of(const StackSpec& stack, const std::string& reason) {
+  const auto among = [&](const auto& all) {
+    return std::find(all.begin(), all.end(), reason) != all.end();
+  };
+  if (among(kRepeats)) return -1;
+  const auto by_degrees = std::find(kByDegrees.begin(), kByDegrees.end(), reason);
+  if (by_degrees != kByDegrees.end()) return static_cast<int>(by_degrees - kByDegrees.begin());
+  if (reason == kWholeSequences) return 1;  // as what else speaks against cp
+  constexpr int kPastDegrees = static_cast<int>(kByDegrees.size());
+  if (reason == kInterleaving) return kPastDegrees;
+  if (reason == kStages) return kPastDegrees + 2;
+  const std::vector<const LaunchRule*> rules = rules_of(stack.launcher, RuleScope::kPlan);
+  const bool is_rule = std::any_of(rules.begin(), rules.end(), [&](const LaunchRule* rule) {
+    return reason == refusal_of(*rule);
+  });
+  if (is_rule) return kPastDegrees + 4;
+  const bool is_late = reason == tpsim::refusal_reason(Setting::kZero) ||
+                       reason == tpsim::refusal_reason(Setting::kRankOrder) ||
+                       reason == "the stack refuses ZeRO 2 and 3 with pipelines";
+  return kPastDegrees + (is_late ? 3 : 1);
+}
+
+// What dp would be in layouts of the space whose tp divides the model.
+std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
+  std::set<std::int64_t, std::greater<>> all;
+  for (const std::int64_t tp : divisors(space.gpus)) {
+    const bool fits = divides_by_tp(scenario.model, tp);
+    if (!fits || !is_allowed(scenario, space, {Setting::kTp, tp})) continue;
+    for (const std::int64_t pp : divisors(space.gpus / tp)) {
+      if (is_allowed(scenario, space, {Setting::kPp, pp})) all.insert(space.gpus / tp / pp);
+    }
+  }
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::int64_t dp : all) {
+    if (++shown > kShown) return text + " ...";
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", dp);
+  }
+  return text;
+}
+
+std::string values_text(const Scenario& scenario, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  const auto text = [&](std::int64_t value) { return text_of({row.setting, value}); };
+  return fmt::format("{} has {} {}", scenario.stack.name, option_of(setting),
+                     joined_text(scenario.stack.choices.only[setting], ", ", text));
+}
+
+// The numbers behind a reason; empty where it has none.
+std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
+                       const std::string& reason) {
+  const ModelSpec& model = scenario.model;
+  if (reason == kByDegrees[0]) {
+    return fmt::format("{} heads, {} of keys, widths {} and {}", model.attention.heads,
+                       model.attention.kv_heads, count_text(model.hidden),
+                       count_text(model.ffn_hidden));
+  }
+  if (reason == kByDegrees[1] || reason == kByDegrees[2]) {
+    return fmt::format("{} tokens", count_text(model.seq));
+  }
+  if (reason == kByDegrees[3]) return fmt::format("{} layers", model.layers);
+  if (reason == kByDegrees[4]) {
+    return fmt::format("{} sequences; dp would be {}", count_text(space.global_batch),
+                       degrees_text(scenario, space));
+  }
+  if (reason == kInterleaving) {
+    return fmt::format("{} sequences in a step", count_text(space.global_batch));
+  }
+  for (const RuleScope scope : {RuleScope::kModel, RuleScope::kPlan}) {
+    for (const LaunchRule* rule : rules_of(scenario.stack.launcher, scope)) {
+      if (reason == refusal_of(*rule)) {
+        return fmt::format("{} is the stack; {}", scenario.stack.name, rule->why);
+      }
+    }
+  }
+  for (const SettingRow& row : setting_rows()) {
+    if (row.kind != SettingKind::kList && reason == tpsim::refusal_reason(row.setting)) {
+      return values_text(scenario, row.setting);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
+                            const SearchResult& found) {
+  const auto further = [&](const auto& a, const auto& b) {
+    return std::pair(depth_of(scenario.stack, a.first), a.second) <
+           std::pair(depth_of(scenario.stack, b.first), b.second);
+  };
+  const auto last = std::max_element(found.pruned.begin(), found.pruned.end(), further);
+  if (last == found.pruned.end()) return "";
+  const std::string numbers = numbers_of(scenario, space, last->first);
+  return numbers.empty() ? last->first : fmt::format("{} ({})", last->first, numbers);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,102 @@
+#include "plans/search/allowed_values.h"
+
+#include <numeric>
+
+#include "plans/search/enumerate.h"
+
+namespace tpsim {
+namespace {
+
+// Below this a rank has too little to do between gathers to be worth trying: published recipes keep
+// 4096 positions (LLaMA 3.1 at 8192 with cp = 2, NVIDIA/dgxc-benchmarking) to 8192 (at 131072 with
+// cp = 16, Grattafiori et al. 2024, table 4).
+constexpr std::int64_t kLeastPositions = 4096;
+
+}  // namespace
+
+bool is_around(const SearchSpace& space, const SettingValue& value) {
+  return space.around && setting_of(*space.around, value.setting) == value;
+}
+
+bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value) {
+  const bool asked = space.asked[value.setting].empty() || space.asked.holds(value);
+  return asked && !contains(space.excluded, value) && scenario.stack.choices.has(value);
+}
+
+std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting) {
+  const SettingRow& row = row_of(setting);
+  const auto without_excluded = [&](std::vector<std::int64_t> values) {
+    std::erase_if(values, [&](std::int64_t value) {
+      return contains(space.excluded, SettingValue{setting, value});
+    });
+    return values;
+  };
+  if (!space.asked[setting].empty()) return without_excluded(space.asked[setting]);
+  std::vector<std::int64_t> tried = {row.tried.begin(), row.tried.end()};
+  if (space.around) {
+    const std::int64_t own = row.get(*space.around);
+    if (!contains(tried, own)) tried.push_back(own);
+  }
+  tried = without_excluded(std::move(tried));
+  if (!tried.empty()) return tried;
+  std::vector<std::int64_t> all;
+  for (const SettingWord& word : row.words) all.push_back(word.value);
+  return without_excluded(std::move(all));
+}
+
+std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
+                                          std::int64_t ranks) {
+  std::vector<std::int64_t> degrees = divisors(ranks);
+  const bool recurs = has_recurrences(scenario.model);  // through whole sequences
+  std::erase_if(degrees, [&](std::int64_t cp) {
+    const bool short_parts = cp > 1 && (recurs || scenario.model.seq < cp * kLeastPositions);
+    const bool is_free = space.asked[Setting::kCp].empty() && !is_around(space, {Setting::kCp, cp});
+    return (is_free && short_parts) || !is_allowed(scenario, space, {Setting::kCp, cp});
+  });
+  return degrees;
+}
+
+std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
+                                                std::int64_t tp) {
+  std::vector<std::int64_t> degrees = space.asked[Setting::kEtp];
+  if (degrees.empty()) {
+    degrees = {0, 1};
+    const std::int64_t own = space.around ? space.around->degrees.etp : 0;
+    if (own > 1) degrees.push_back(own);
+  }
+  const auto is_tried = [&](std::int64_t etp) {
+    return is_allowed(scenario, space, {Setting::kEtp, etp});
+  };
+  const bool both = contains(degrees, std::int64_t{0}) && is_tried(0);
+  std::erase_if(degrees, [&](std::int64_t etp) {
+    const bool is_same = both && etp == tp;  // another spelling of 0
+    return is_same || !is_tried(etp) || (etp > 0 && !has_experts(scenario.model));
+  });
+  return degrees;
+}
+
+std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
+                                         std::int64_t ranks) {
+  const ModelSpec& model = scenario.model;
+  std::vector<std::int64_t> degrees = {1};
+  if (has_experts(model)) degrees = divisors(std::gcd(ranks, model.experts.count));
+  std::erase_if(degrees, [&](std::int64_t ep) {
+    return !is_allowed(scenario, space, {Setting::kEp, ep});
+  });
+  return degrees;
+}
+
+std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
+  const std::int64_t per_node = node_size(cluster, space.gpus);
+  const bool varies = space.objective == Objective::kCost || space.objective == Objective::kEnergy;
+  if (!varies || space.gpus <= per_node) return {space.gpus};
+  std::vector<std::int64_t> counts;
+  for (std::int64_t gpus = per_node; gpus <= space.gpus; gpus += per_node) counts.push_back(gpus);
+  return counts;
+}
+
+std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
+  return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,255 @@
+#include "plans/search/family_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "sim/step/predict.h"
+
+namespace tpsim {
+namespace {
+
+// Of ZeRO stages and rank orders there are far fewer than 32 combinations.
+std::uint32_t bit(std::size_t arrangement) { return std::uint32_t{1} << arrangement; }
+bool is_set(std::uint32_t arrangements, std::size_t i) { return (arrangements & bit(i)) != 0; }
+std::uint32_t slot_bit(const Arrangement& one) {
+  return bit(2 * static_cast<std::size_t>(one.zero) + static_cast<std::size_t>(one.rank_order));
+}
+constexpr std::uint32_t kAllArrangements = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+double score_of(Objective objective, const Candidate& candidate, double step) {
+  const auto gpus = static_cast<double>(gpu_count(candidate.plan));
+  switch (objective) {
+    case Objective::kTime: return step;
+    case Objective::kMemory: return candidate.peak;
+    case Objective::kCost: return gpus * step;
+    case Objective::kEnergy:
+      return gpus * (kWaitingDraw * step + (1 - kWaitingDraw) * candidate.busy);
+  }
+  return 0;
+}
+
+FamilySearch::Found FamilySearch::visit(std::int64_t family, Walk walk) {
+  found_ = {};
+  floors_.clear();
+  place_ = family << 40;
+  found_.count =
+      plans_.visit_groups(family, [this, walk](const PlanGroup& group) { (this->*walk)(group); });
+  pricer_.drop_traces();
+  return std::move(found_);
+}
+
+FamilySearch::Found FamilySearch::run(std::int64_t family, std::int64_t most) {
+  most_ = static_cast<std::size_t>(most);
+  goal_ = std::numeric_limits<double>::max();
+  return visit(family, &FamilySearch::consider_group);
+}
+
+FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal,
+                                               const SlowGroups* slow) {
+  goal_ = goal;
+  slow_ = slow;
+  return visit(family, &FamilySearch::bound);
+}
+
+FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
+  most_ = std::numeric_limits<std::size_t>::max();
+  goal_ = goal;
+  found_ = {};
+  place_ = group.place;
+  const PlanGroup plans = plans_.group(group.key);
+  std::uint32_t left = 0;
+  for (std::size_t i = 0; i < plans.arrangements.size(); ++i) {
+    if (!is_set(group.arrangements, i)) continue;
+    const Plan plan = arranged(plans.settings, plans.arrangements[i]);
+    if (bound_of(plan, *plans.floors) <= goal) {
+      left |= bit(i);
+    } else {
+      found_.not_as_good += plans.plans;
+    }
+  }
+  consider_plans(plans, left);
+  return std::move(found_);
+}
+
+// Counts those that another search knows to be too slow.
+std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
+  if (slow_ == nullptr) return kAllArrangements;
+  const auto known = slow_->find(group.key);
+  if (known == slow_->end()) return kAllArrangements;
+  std::uint32_t left = 0;
+  for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if ((known->second & slot_bit(group.arrangements[i])) == 0) {
+      left |= bit(i);
+    } else {
+      found_.not_as_good += group.plans;
+    }
+  }
+  return left;
+}
+
+// Counts those that cannot.
+std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrangements) {
+  std::uint32_t left = 0;
+  for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if (!is_set(arrangements, i)) continue;
+    const Plan plan = arranged(group.settings, group.arrangements[i]);
+    // What is held for good needs no trace of a layer.
+    const bool fits = group_bounds_.least_held(plan, *group.floors) <= limit_ &&
+                      !is_below_floor(plan) &&
+                      group_bounds_.least_peak(plan, *group.floors) <= limit_;
+    if (fits) {
+      left |= bit(i);
+    } else {
+      found_.over_memory += group.plans;
+    }
+  }
+  return left;
+}
+
+double FamilySearch::bound_of(const Plan& plan, const CutFloors& cuts) {
+  const GroupBounds::Times least = group_bounds_.least_times(plan, cuts);
+  Candidate one;
+  one.plan = plan;
+  one.busy = least.busy.value();
+  return score_of(objective_, one, least.step.value());
+}
+
+void FamilySearch::bound(const PlanGroup& group) {
+  BoundedGroup bounded{.bound = std::numeric_limits<double>::max(),
+                       .place = place_,
+                       .arrangements = may_fit(group, fast_enough(group)),
+                       .key = group.key};
+  for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if (!is_set(bounded.arrangements, i)) continue;
+    const Plan plan = arranged(group.settings, group.arrangements[i]);
+    const double bound = bound_of(plan, *group.floors);
+    if (bound > goal_) {
+      bounded.arrangements &= ~bit(i);
+      found_.not_as_good += group.plans;
+      continue;
+    }
+    bounded.bound = std::min(bounded.bound, bound);
+    bounded.slots |= slot_bit(group.arrangements[i]);
+    bounded.plans += group.plans;
+  }
+  if (bounded.plans > 0) found_.groups.push_back(bounded);
+  place_ += static_cast<std::int64_t>(group.cuts.size() * group.arrangements.size());
+}
+
+void FamilySearch::consider_group(const PlanGroup& group) {
+  consider_plans(group, may_fit(group, kAllArrangements));
+}
+
+// Every plan has a place, though it be ruled out.
+void FamilySearch::consider_plans(const PlanGroup& group, std::uint32_t arrangements) {
+  const std::int64_t first = place_;
+  const std::size_t all = group.arrangements.size();
+  for (std::size_t i = 0; i < group.cuts.size(); ++i) {
+    const StageCut& cut = group.cuts[i];
+    if (plans_.plans_of(group.settings, cut) == 0) continue;
+    zero_over_memory_ = -1;
+    for (std::size_t k = 0; k < all; ++k) {
+      place_ = first + static_cast<std::int64_t>(i * all + k);
+      if (is_set(arrangements, k)) consider(arranged(group.settings, group.arrangements[k]), cut);
+    }
+  }
+  place_ = first + static_cast<std::int64_t>(group.cuts.size() * all);
+}
+
+void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
+  if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
+    found_.over_host += plans_.plans_of(plan, cut);
+    return;
+  }
+  if (plan.recompute == Recompute::kBlocks) return consider_counts(plan, cut);
+  // Where ranks lie changes no memory, but for shards over a node's ranks: what did not fit in one
+  // order fits in none.
+  const bool moves_shards = pricer_.scenario().stack.parts.shard_group == kShardOverNode;
+  if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_ && !moves_shards) {
+    ++found_.over_memory;
+    return;
+  }
+  if (cannot_reach_goal(plan, cut)) {
+    ++found_.not_as_good;
+  } else if (!add_if_it_fits(plan, cut)) {
+    zero_over_memory_ = plan.zero;
+  }
+}
+
+bool FamilySearch::cannot_reach_goal(const Plan& plan, const StageCut& cut) {
+  if (goal_ == std::numeric_limits<double>::max()) return false;
+  const PlanBounds::Value least = bounds_.times(plan, cut);
+  Candidate one;
+  one.plan.degrees = plan.degrees;
+  one.busy = least.busy.value();
+  return score_of(objective_, one, least.step.value()) > goal_;
+}
+
+bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
+  const PlanBounds::Value value = bounds_.evaluate(plan, cut, limit_);
+  if (value.peak > limit_) {
+    ++found_.over_memory;
+    return false;
+  }
+  // The bound is no shorter than what one stage does; every chunk's tasks one after another are no
+  // more than all stages'.
+  const double stages = 2.0 * static_cast<double>(cut.layers.size()) + 1;
+  if (!is_countable(pricer_.scenario().stack, stages * value.step)) {
+    ++found_.too_long;
+    return true;
+  }
+  Candidate candidate{0,   value.step.value(), value.peak.value(), value.busy.value(), place_, plan,
+                      &cut};
+  candidate.bound = score_of(objective_, candidate, candidate.step);
+  if (found_.candidates.size() <= most_) found_.candidates.push_back(candidate);
+  return true;
+}
+
+bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
+  const bool overlaps = pricer_.scenario().stack.training.overlap_gradient_reduction;
+  return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
+}
+
+// All numbers of recomputed blocks of a plan. They share a place.
+void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
+  const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
+  const auto all = static_cast<std::int64_t>(counts.size());
+  const bool wants_fewest = fewest_is_fastest(plan);
+  // `plan` as it is recomputes none.
+  if (fewest_is_fastest(plan) && cannot_reach_goal(plan, cut)) {
+    found_.not_as_good += all;
+    return;
+  }
+  if (wants_fewest && plans_.has_without_recompute() && bounds_.fits(plan, cut, limit_)) {
+    found_.more_recompute += all;
+    return;
+  }
+  const std::int64_t least = bounds_.least_recomputed_blocks(plan, cut, limit_);
+  auto i = std::lower_bound(counts.begin(), counts.end(), least) - counts.begin();
+  found_.over_memory += i;
+  for (; i < all; ++i) {
+    plan.recompute_blocks = counts[static_cast<std::size_t>(i)];
+    if (cannot_reach_goal(plan, cut)) {
+      found_.not_as_good += wants_fewest ? all - i : 1;
+      if (wants_fewest) return;
+    } else if (add_if_it_fits(plan, cut) && wants_fewest) {
+      break;
+    }
+  }
+  if (i < all) found_.more_recompute += all - i - 1;
+}
+
+// Whether no plan of this layout, arrangement and micro-batch, and so of no larger one, can fit.
+bool FamilySearch::is_below_floor(const Plan& plan) {
+  MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario())];
+  if (plan.micro_batch != floor.micro_batch) {
+    floor.is_over_limit = floor.is_over_limit || group_bounds_.least_of_block(plan) > limit_;
+    floor.micro_batch = plan.micro_batch;
+  }
+  return floor.is_over_limit;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,76 @@
+#include "plans/search/open_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostCombinations = 64;
+
+Result<std::vector<PartValues>> combinations(const PartLists& lists) {
+  std::vector<PartValues> all = {{}};
+  for (const auto& [part, values] : lists) {
+    if (all.size() * values.size() > kMostCombinations) {
+      return bad_input(fmt::format("parts have more than {} combinations", kMostCombinations),
+                       std::string(option_of(part)), "leave fewer of them open");
+    }
+    std::vector<PartValues> longer;
+    for (const PartValues& one : all) {
+      for (const std::int64_t value : values) {
+        longer.push_back(one);
+        longer.back()[part] = value;
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+// A front has no scores: its first plan has the shortest step.
+double first_score(const SearchResult& found) {
+  if (found.plans.empty()) return std::numeric_limits<double>::max();
+  return found.scores.empty() ? found.plans.front().predicted.step.value() : found.scores.front();
+}
+
+}  // namespace
+
+Scenario with_found_parts(Scenario scenario, const SearchResult& found) {
+  if (found.tried.empty()) return scenario;
+  scenario.stack = with_parts(std::move(scenario.stack), found.tried.front().parts);
+  return scenario;
+}
+
+Result<SearchResult> over_open_parts(const Scenario& scenario,
+                                     const std::function<void(double)>& progress,
+                                     const SearchOfScenario& search) {
+  if (scenario.stack.choices.parts.empty()) return search(scenario, progress);
+  TPSIM_TRY(const std::vector<PartValues> all, combinations(scenario.stack.choices.parts));
+  struct Scored {
+    double score = 0;
+    TriedParts tried;
+  };
+  std::vector<Scored> tried;
+  SearchResult best;
+  for (const PartValues& parts : all) {
+    const auto done = static_cast<double>(tried.size());
+    const auto show = [&](double share) {
+      if (progress) progress((done + share) / static_cast<double>(all.size()));
+    };
+    Scenario one = scenario;
+    one.stack = with_parts(std::move(one.stack), parts);
+    TPSIM_TRY(SearchResult found, search(one, show));
+    Scored scored{first_score(found), {parts, std::nullopt}};
+    if (!found.plans.empty()) scored.tried.step = found.plans.front().predicted.step;
+    if (tried.empty() || scored.score < first_score(best)) best = std::move(found);
+    tried.push_back(std::move(scored));
+  }
+  std::stable_sort(tried.begin(), tried.end(),
+                   [](const Scored& a, const Scored& b) { return a.score < b.score; });
+  for (Scored& one : tried) best.tried.push_back(std::move(one.tried));
+  return best;
+}
+
+}  // namespace tpsim

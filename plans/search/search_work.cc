@@ -1,0 +1,124 @@
+#include "plans/search/search_work.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "plans/search/allowed_values.h"
+#include "plans/search/enumerate.h"
+
+namespace tpsim {
+namespace {
+
+// One pp's ways of cutting the model: of all virtual stages together, and without them.
+struct Cuts {
+  double of_all = 0, of_one = 0;
+  double most = 1;            // virtual stages
+  double chunks = 0;          // entries of all cuts' lists
+  double chunks_squared = 0;  // of a stage, summed over all cuts
+};
+
+class WorkCount {
+ public:
+  WorkCount(const Scenario& scenario, const SearchSpace& space)
+      : scenario_(scenario), space_(space) {}
+
+  SearchWork count(int top) {
+    for (const std::int64_t gpus : gpu_counts_of(scenario_.cluster, space_)) {
+      for (const std::int64_t tp : divisors(gpus)) {
+        if (is_asked(Setting::kTp, tp) && divides_by_tp(scenario_.model, tp)) add(gpus, tp);
+      }
+    }
+    double chunks = 0;
+    for (const auto& [pp, cuts] : cuts_) chunks += cuts.chunks;
+    // Measured, 2026: 0.3 us for a plan of few chunks, growing with the square of a stage's chunks.
+    constexpr Seconds kPlan(0.3e-6);
+    constexpr double kManyChunks = 350;
+    // Each entry of a cut is a number of blocks, and its kind in two lists.
+    constexpr Bytes kEntry(8 + 4 + 4);
+    SearchWork work;
+    work.plans = plans_;
+    work.estimate.time = (plans_ + weighted_ / (kManyChunks * kManyChunks)) * kPlan;
+    work.estimate.memory = chunks * kEntry;
+    const WorkEstimate simulated = work_of_tasks(most_tasks_);
+    constexpr double kAsGood = 50;  // plans that could be among the best, and are not
+    work.estimate.time += (kAsGood + top) * simulated.time;
+    work.estimate.memory += simulated.memory;
+    return work;
+  }
+
+ private:
+  bool is_asked(Setting setting, std::int64_t value) const {
+    return is_allowed(scenario_, space_, {setting, value});
+  }
+
+  void add(std::int64_t gpus, std::int64_t tp) {
+    for (const std::int64_t pp : divisors(gpus / tp)) {
+      if (pp > scenario_.model.layers + 2 || !is_asked(Setting::kPp, pp)) continue;
+      const Cuts& cuts = cuts_of(pp);
+      for (const std::int64_t cp : context_degrees(scenario_, space_, gpus / tp / pp)) {
+        const std::int64_t dp = gpus / tp / pp / cp;
+        if (space_.global_batch % dp != 0 || !is_asked(Setting::kDp, dp)) continue;
+        const auto experts =
+            static_cast<double>(expert_degrees(scenario_, space_, dp).size()) * variants();
+        for (const std::int64_t micro_batches : divisors(space_.global_batch / dp)) {
+          const bool interleaves = micro_batches % pp == 0;
+          plans_ += experts * (interleaves ? cuts.of_all : cuts.of_one);
+          weighted_ += interleaves ? experts * cuts.chunks_squared : 0;
+          const double chunks = static_cast<double>(pp) * (interleaves ? cuts.most : 1);
+          most_tasks_ = std::max(most_tasks_, 2 * static_cast<double>(micro_batches) * chunks);
+        }
+      }
+    }
+  }
+
+  // Settings that multiply the plans of every layout.
+  double variants() {
+    if (variants_ > 0) return variants_;
+    variants_ = 1;
+    for (const SettingRow& row : setting_rows()) {
+      // Of schedules, one or two suit a number of virtual stages.
+      if (row.tried.empty() || row.setting == Setting::kSchedule) continue;
+      variants_ *= static_cast<double>(tried_values(space_, row.setting).size());
+    }
+    return variants_;
+  }
+
+  const Cuts& cuts_of(std::int64_t pp) {
+    const auto known = cuts_.find(pp);
+    if (known != cuts_.end()) return known->second;
+    const auto ends = static_cast<double>(space_.uneven_ends + 1);
+    const double ways = pp == 1 ? 2 : 2 + ends * ends;
+    const std::int64_t most = most_virtual_stages(scenario_.model, pp);
+    Cuts& cuts = cuts_[pp];
+    cuts.of_one = ways;
+    const auto add = [&](double count, double sum, double squares) {
+      cuts.of_all += ways * count;
+      cuts.chunks += ways * static_cast<double>(pp) * sum;
+      cuts.chunks_squared += ways * squares;
+      cuts.most = std::max(cuts.most, sum / count);
+    };
+    const std::vector<std::int64_t>& asked = space_.asked[Setting::kVirtualStages];
+    for (const std::int64_t v : asked) {
+      const auto n = static_cast<double>(v);
+      if (v <= most) add(1, n, n * n);
+    }
+    const auto n = static_cast<double>(most);
+    if (asked.empty()) add(n, n * (n + 1) / 2, n * (n + 1) * (2 * n + 1) / 6);
+    if (asked.empty()) cuts.most = n;
+    return cuts;
+  }
+
+  const Scenario& scenario_;
+  const SearchSpace& space_;
+  std::map<std::int64_t, Cuts> cuts_;  // by pp
+  double plans_ = 0, weighted_ = 0, variants_ = 0, most_tasks_ = 0;
+};
+
+}  // namespace
+
+SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) {
+  return WorkCount(scenario, space).count(top);
+}
+
+}  // namespace tpsim

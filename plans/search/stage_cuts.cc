@@ -1,0 +1,65 @@
+#include "plans/search/stage_cuts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plan/plan.h"
+
+namespace tpsim {
+namespace {
+
+// The ends of the model with `first` and `last` blocks, the others evenly between them.
+std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
+                                        std::int64_t first, std::int64_t last) {
+  const std::int64_t between = layers - first - last;
+  if (first < 0 || last < 0 || between < 0 || (stages == 2 && between != 0)) return {};
+  std::vector<std::int64_t> cut = {first};
+  if (stages > 2) {
+    const std::vector<std::int64_t> middle = even_stage_layers(between, stages - 2, false);
+    cut.insert(cut.end(), middle.begin(), middle.end());
+  }
+  cut.push_back(last);
+  return cut;
+}
+
+std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::int64_t stages,
+                                                     std::int64_t most) {
+  std::vector<std::vector<std::int64_t>> cuts;
+  const std::int64_t share = layers / stages;
+  for (std::int64_t first = share; first >= share - most; --first) {
+    // Two ends and nothing between: what one lacks the other has.
+    if (stages == 2) {
+      cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
+      cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
+      continue;
+    }
+    for (std::int64_t last = share; last >= share - most; --last) {
+      cuts.push_back(cut_with_ends(layers, stages, first, last));
+    }
+  }
+  return cuts;
+}
+
+}  // namespace
+
+std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range) {
+  const std::int64_t layers = model.layers;
+  const std::int64_t chunks = range.stages * range.virtual_stages;
+  std::vector<std::vector<std::int64_t>> all = {even_stage_layers(layers, chunks, true),
+                                                even_stage_layers(layers, chunks, false)};
+  if (range.stages > 1) {
+    for (auto& uneven : uneven_layers(layers, chunks, range.uneven_ends)) {
+      all.push_back(std::move(uneven));
+    }
+  }
+  std::vector<StageCut> cuts;
+  for (std::vector<std::int64_t>& one : all) {
+    // Both ways of cutting often agree, and an uneven cut may be an even one.
+    const bool repeats = std::any_of(cuts.begin(), cuts.end(),
+                                     [&](const StageCut& cut) { return cut.layers == one; });
+    if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), range.stages, model));
+  }
+  return cuts;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,210 @@
+#include "reference_model/layers/attention.h"
+
+#include "kernels/recurrence_records.h"
+#include "reference_model/layers/linear.h"
+#include "reference_model/layers/norm.h"
+#include "reference_model/layers/weight_names.h"
+#include "reference_model/parallel/mappings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr Label kQkv{ModelPart::kAttentionLinear, "attention.qkv"};
+constexpr Label kQkvBias{ModelPart::kAttentionLinear, "attention.qkv_bias"};
+constexpr Label kOutput{ModelPart::kAttentionLinear, "attention.output"};
+constexpr Label kGateLinear{ModelPart::kAttentionLinear, "attention.gate"};
+constexpr Label kInputReduced{ModelPart::kColumnParallelBackward, "attention.backward"};
+constexpr Label kOutputGate{ModelPart::kActivation, "attention.gate"};
+// In checkpoints a part of the queries' projection.
+constexpr const char* kGateWeight = "self_attn.q_proj.gate";
+
+AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
+                                    const std::string& block) {
+  const WeightNames names = names_of(model);
+  return {find_parameter(unit, block + names.q_norm + ".weight"),
+          find_parameter(unit, block + names.k_norm + ".weight"),
+          find_parameter(unit, block + names.sinks)};
+}
+
+struct Projection {
+  std::string name;
+  std::int64_t rows;  // global
+};
+
+// Names and widths of the q, k, v matrices.
+std::vector<Projection> projections_of(const ModelSpec& model) {
+  const std::int64_t q = query_width(model), kv = kv_width(model);
+  const WeightNames names = names_of(model);
+  if (model.fused_qkv) return {{names.projections[0], q + 2 * kv}};
+  return {{names.projections[0], q}, {names.projections[1], kv}, {names.projections[2], kv}};
+}
+
+// Norms of q and k: a gain for every head's entries, or for all heads' of this rank.
+void specify_head_norms(SpecList& specs) {
+  const AttentionShape& attention = specs.model().attention;
+  if (attention.qk_norm == QkNorm::kNone || attention.qk_norm == QkNorm::kPlain) return;
+  const WeightNames names = names_of(specs.model());
+  const bool shared = attention.qk_norm == QkNorm::kHead;
+  for (const auto& [name, heads] :
+       {std::pair{names.q_norm, attention.heads}, {names.k_norm, attention.kv_heads}}) {
+    specs.gain(name + ".weight", (shared ? 1 : heads) * attention.head_dim,
+               shared ? Sharding::kPartial : Sharding::kRows);
+  }
+}
+
+}  // namespace
+
+void ParallelAttention::specify(SpecList& specs) {
+  const ModelSpec& model = specs.model();
+  const WeightNames names = names_of(model);
+  if (model.attention.latent.kv_rank > 0) {
+    LatentAttention::specify(specs);
+  } else {
+    for (const auto& [name, rows] : projections_of(model)) {
+      specs.linear(name, {rows, model.hidden}, Sharding::kRows, has_qkv_bias(model));
+    }
+  }
+  specify_head_norms(specs);
+  if (model.attention.output_gate) {
+    specs.matrix(kGateWeight, query_width(model), model.hidden, Sharding::kRows);
+  }
+  if (model.attention.score.sinks) {
+    specs.vector(names.sinks, model.attention.heads, InitialValue::kZeros, Sharding::kRows);
+  }
+  specs.linear(names.output, {model.hidden, attention_width(model)}, Sharding::kColumns,
+               has_output_bias(model));
+}
+
+ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& unit,
+                                     const std::string& block)
+    : context_(context),
+      core_(context, core_weights(context.model, unit, block)),
+      gate_(find_parameter(unit, block + kGateWeight)),
+      output_(get_parameter(unit, block + names_of(context.model).output + ".weight")),
+      output_bias_(find_parameter(unit, block + names_of(context.model).output + ".bias")) {
+  if (context.model.attention.latent.kv_rank > 0) {
+    latent_.emplace(context, unit, block);
+    return;
+  }
+  // Three matrices under linear_bias alone count biases without adding them: see check_trainable().
+  const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
+  for (const auto& [name, rows] : projections_of(context.model)) {
+    projections_.push_back(&get_parameter(unit, block + name + ".weight"));
+    projection_biases_.push_back(adds_biases ? find_parameter(unit, block + name + ".bias")
+                                             : nullptr);
+  }
+}
+
+Tensor ParallelAttention::forward(const Tensor& x, AttentionSaved& saved) const {
+  if (latent_) {
+    saved.x = x;
+    saved.core.qkv = latent_->forward(x, saved.latent, core_);
+  } else {
+    const Tensor inside =
+        enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
+    saved.x = kept_input(context_, x, inside);
+    saved.core.qkv = project_qkv(inside);
+    if (gate_ != nullptr) saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
+    core_.prepare(saved.core);
+  }
+  core_.forward(saved.core);
+  return linear_forward(context_, gated_output(saved), output_, kOutput);
+}
+
+Tensor ParallelAttention::gated_output(AttentionSaved& saved) const {
+  const Tensor& context = saved.core.context;
+  if (gate_ == nullptr) return context;
+  saved.gated = allocate_activation(context_, context.shape(), kOutputGate.text);
+  context_.device.note(gate_record(OpKind::kGateForward, context.rows(), context.cols(), false,
+                                   context.dtype(), kOutputGate));
+  return saved.gated;
+}
+
+// From the gradient of what the output projection multiplied to that of the core's result; the
+// gate's takes the gate's place.
+Tensor ParallelAttention::gate_backward(Tensor dgated) const {
+  if (gate_ == nullptr) return dgated;
+  Tensor dcontext = allocate_activation(context_, dgated.shape(), kOutputGate.text);
+  context_.device.note(gate_record(OpKind::kGateBackward, dgated.rows(), dgated.cols(), false,
+                                   dgated.dtype(), kOutputGate));
+  return dcontext;
+}
+
+void ParallelAttention::add_gate_gradient(const Tensor& x, const Tensor& dx,
+                                          const Tensor& dgate) const {
+  if (gate_ == nullptr) return;
+  linear_input_gradient(context_, matrix_of(dgate), *gate_, matrix_of(dx), 1, kGateLinear);
+  linear_weight_gradient(context_, matrix_of(dgate), matrix_of(x), *gate_, kGateLinear);
+}
+
+// Separate matrices write adjacent columns of one output.
+Tensor ParallelAttention::project_qkv(const Tensor& x) const {
+  const Shape rows{x.shape()[0], x.shape()[1], qkv_width(core_.layout())};
+  Tensor qkv = allocate_activation(context_, rows, kQkv.text);
+  side_by_side_forward(context_, x, projections_, qkv, kQkv);
+  add_biases(qkv);
+  return qkv;
+}
+
+// The biases of q, k, v lie one behind the other where one op is to add them.
+void ParallelAttention::add_biases(const Tensor& qkv) const {
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < projections_.size(); ++i) {
+    const Parameter* bias = projection_biases_[i];
+    const std::int64_t width = projections_[i]->weight.rows();
+    if (bias != nullptr && width == qkv.cols()) {
+      context_.device.run(BiasResidual{qkv, bias->weight, Tensor(), qkv, kQkvBias});
+    } else if (bias != nullptr) {
+      context_.device.run(ColumnBias{columns_of(qkv, column, width), bias->weight, kQkvBias});
+    }
+    column += width;
+  }
+}
+
+void ParallelAttention::bias_gradients(const Tensor& dqkv) const {
+  std::int64_t column = 0;
+  for (std::size_t i = 0; i < projections_.size(); ++i) {
+    Parameter* bias = projection_biases_[i];
+    const std::int64_t width = projections_[i]->weight.rows();
+    if (bias != nullptr && width == dqkv.cols()) {
+      bias_gradient(context_, dqkv, bias, kQkvBias.text);
+    } else if (bias != nullptr) {
+      context_.device.run(ColumnBiasGradient{columns_of(dqkv, column, width),
+                                             gradient_of(context_.device, bias), kQkvBias});
+    }
+    column += width;
+  }
+}
+
+Tensor ParallelAttention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
+  const Tensor& multiplied = gate_ != nullptr ? saved.gated : saved.core.context;
+  Tensor dcontext = linear_backward(context_, dy, multiplied, output_, kOutput);
+  saved.gated = Tensor();
+  dcontext = gate_backward(std::move(dcontext));
+  Tensor dqkv = core_.backward(dcontext, saved.core);
+  dcontext = Tensor();
+  saved.core.qkv = saved.core.context = Tensor();
+  return dqkv;
+}
+
+Tensor ParallelAttention::backward(const Tensor& dy, AttentionSaved saved) const {
+  Tensor dqkv = core_backward(dy, saved);
+  if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
+  core_.prepare_backward(dqkv, saved.core);
+  Tensor x =
+      regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
+  if (overlaps_input_gradient_reduction(context_) && gate_ == nullptr) {
+    Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
+    return leave_overlapped(context_, std::move(dx), kInputReduced, [&] {
+      side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
+      bias_gradients(dqkv);
+    });
+  }
+  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
+  add_gate_gradient(x, dx, saved.gate);
+  bias_gradients(dqkv);
+  dqkv = x = Tensor();
+  return leave_tensor_parallel(context_, std::move(dx), kInputReduced);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,405 @@
+#include "reference_model/layers/experts.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "reference_model/layers/expert_balance.h"
+#include "reference_model/layers/linear.h"
+#include "reference_model/layers/mlp.h"
+#include "reference_model/layers/norm.h"
+
+namespace tpsim {
+namespace {
+
+constexpr Label kRouter{ModelPart::kRouter, "experts.router"};
+constexpr Label kRoute{ModelPart::kRouter, "experts.route"};
+constexpr Label kUp{ModelPart::kExperts, "experts.up"};
+constexpr Label kDown{ModelPart::kExperts, "experts.down"};
+constexpr Label kSwiglu{ModelPart::kExpertActivation, "experts.swiglu"};
+constexpr Label kGelu{ModelPart::kExpertActivation, "experts.gelu"};
+constexpr Label kDispatch{ModelPart::kPermute, "experts.dispatch"};
+constexpr Label kCombine{ModelPart::kPermute, "experts.combine"};
+constexpr Label kReorder{ModelPart::kPermute, "experts.reorder"};
+constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
+constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
+constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
+constexpr Label kLatent{ModelPart::kLatentExperts, "experts.latent"};
+// Of allocations.
+constexpr const char* kArrived = "experts.arrived";
+constexpr const char* kActive = "experts.active";
+constexpr const char* kSlopes = "experts.dup";
+
+// Columns of the rows of one expert, of [experts, N, width].
+Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
+                      std::int64_t count) {
+  const Shape& s = rows.shape();
+  return {.tensor = rows,
+          .rows = s[1],
+          .cols = count,
+          .row_stride = s[2],
+          .offset = static_cast<std::int64_t>(expert) * s[1] * s[2] + column};
+}
+
+// Without a limit every expert has room for all tokens, so that none is lost; a device that
+// computes nothing counts on balanced experts.
+std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
+  const ExpertShape& experts = context.model.experts;
+  const bool room_for_all = experts.dropless && context.device.computes();
+  return room_for_all ? tokens : expert_capacity(experts, tokens);
+}
+
+}  // namespace
+
+bool is_dispatched_tokens(std::string_view allocation) {
+  constexpr std::array<std::string_view, 8> kAll = {kArrived,     kActive,          kSlopes,
+                                                    kUp.text,     kDown.text,       kReorder.text,
+                                                    kGather.text, kReduceSlots.text};
+  return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
+}
+
+Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
+                 ParameterUnit& expert_unit, const std::string& block)
+    : context_(context),
+      layer_(block),
+      sizes_(local_sizes(context)),
+      capacity_(slots_of_expert(context, sizes_.seq_share * sizes_.batch)),
+      width_(expert_width(context.model)),
+      router_(get_parameter(block_unit, block + names_of(context.model).router + ".weight")),
+      latent_down_(find_parameter(block_unit, block + latent_name(true))),
+      latent_up_(find_parameter(block_unit, block + latent_name(false))),
+      unit_(expert_unit),
+      router_bias_(find_parameter(block_unit, block + names_of(context.model).router + ".bias")) {
+  const ModelSpec& model = context.model;
+  const WeightNames names = names_of(model);
+  const auto of_expert = [&](std::int64_t i, const std::string& name) -> const Parameter& {
+    return get_parameter(unit_,
+                         block + expert_name(names, first_expert(context) + i, name) + ".weight");
+  };
+  for (const std::string& name : names.expert_up) {
+    const Parameter& p = of_expert(0, name);
+    const bool joins = !up_.empty() && up_.back().offset + up_.back().rows * width_ == p.offset;
+    if (joins) {
+      up_.back().rows += sizes_.ffn;
+    } else {
+      up_.push_back({p.offset, sizes_.ffn, width_, &p});
+    }
+  }
+  const Parameter& down = of_expert(0, names.expert_down);
+  down_ = {down.offset, width_, sizes_.ffn, &down};
+  if (sizes_.experts > 1) {
+    const std::string& first = names.expert_up.front();
+    stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
+  }
+  if (model.experts.router.correction_bias) {
+    correction_ =
+        store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
+  }
+  if (!model.experts.bias) return;
+  std::unordered_map<std::string_view, Parameter*> called;  // of many, each asked for once
+  for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
+  const auto biases = [&](const std::string& name, std::int64_t column) {
+    Biases all{{}, column};
+    for (std::int64_t i = 0; i < sizes_.experts; ++i) {
+      all.of_experts.push_back(
+          called.at(block + expert_name(names, first_expert(context) + i, name) + ".bias"));
+    }
+    return all;
+  };
+  for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
+    up_biases_.push_back(biases(names.expert_up[i], static_cast<std::int64_t>(i) * sizes_.ffn));
+  }
+  down_biases_.push_back(biases(names.expert_down, 0));
+}
+
+// Rows [experts here, N, width]. What every rank of an expert holds is added by one of them, as
+// their results are summed.
+void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {
+  if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) return;
+  for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
+    const Tensor& bias = biases.of_experts[i]->weight;
+    context_.device.run(
+        ColumnBias{rows_of_expert(rows, i, biases.column, bias.elements()), bias, kBias});
+  }
+}
+
+// Where one rank alone has added a bias, the others' gradients are zero.
+void Experts::bias_gradients(const Tensor& drows, const Biases& biases,
+                             bool first_rank_alone) const {
+  for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
+    Parameter& bias = *biases.of_experts[i];
+    zero_if_fresh(context_.device, bias);
+    if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) continue;
+    context_.device.run(ColumnBiasGradient{
+        rows_of_expert(drows, i, biases.column, bias.gradient.elements()), bias.gradient, kBias});
+  }
+}
+
+Matrix Experts::columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
+  const Shape& s = x.shape();
+  return {.tensor = x,
+          .rows = s[1],
+          .cols = count,
+          .row_stride = s[2],
+          .offset = first,
+          .outer_stride = s[1] * s[2]};
+}
+
+Matrix Experts::stacked(const Tensor& flat, const Stack& stack) const {
+  return {.tensor = flat,
+          .rows = stack.rows,
+          .cols = stack.cols,
+          .row_stride = stack.cols,
+          .offset = stack.offset,
+          .outer_stride = stride_};
+}
+
+void Experts::multiply(Matmul product, const Stack& stack) const {
+  product.outer = sizes_.experts;
+  context_.device.run(with_recipe(context_, std::move(product), stack.first->scales));
+}
+
+Tensor Experts::project(const Tensor& x, const Parameter* by) const {
+  return by == nullptr ? x : linear_forward(context_, x, *by, kLatent);
+}
+
+Tensor Experts::project_backward(Tensor dy, const Tensor& x, Parameter* by) const {
+  if (by == nullptr) return dy;
+  linear_weight_gradient(context_, matrix_of(dy), matrix_of(x), *by, kLatent);
+  return linear_input_gradient(context_, dy, *by, kLatent);
+}
+
+Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
+  saved.x = x;
+  route(saved);
+  Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, width_},
+                                     kDispatch.text);
+  const std::int64_t per_token = context_.model.experts.per_token;
+  const bool scales_input = context_.model.experts.router.scales_input;
+  context_.device.run(PermuteTokens{project(x, latent_down_),
+                                    scales_input ? saved.weights : Tensor(), saved.choices, slots,
+                                    per_token, kDispatch});
+  saved.input = to_experts(std::move(slots));
+
+  const std::int64_t count = saved.input.shape()[1];
+  const std::int64_t width = (gated() ? 2 : 1) * sizes_.ffn;
+  saved.up = allocate_activation(context_, {sizes_.experts, count, width}, kUp.text);
+  std::int64_t column = 0;
+  for (const Stack& part : up_) {
+    Matrix weights = stacked(unit_.weights, part);
+    weights.transposed = true;
+    multiply({.a = columns_of(saved.input, 0, width_),
+              .b = weights,
+              .c = columns_of(saved.up, column, part.rows),
+              .label = kUp},
+             part);
+    column += part.rows;
+  }
+  for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
+  saved.active = allocate_activation(context_, {sizes_.experts, count, sizes_.ffn}, kActive);
+  activate(context_, saved.up, Tensor(), saved.active, gated() ? kSwiglu : kGelu);
+  Tensor down = allocate_activation(context_, saved.input.shape(), kDown.text);
+  Matrix weights = stacked(unit_.weights, down_);
+  weights.transposed = true;
+  multiply({.a = columns_of(saved.active, 0, sizes_.ffn),
+            .b = weights,
+            .c = columns_of(down, 0, width_),
+            .label = kDown},
+           down_);
+  for (const Biases& biases : down_biases_) add_biases(down, biases, true);
+  saved.output = from_experts(std::move(down));
+
+  Tensor y = allocate_activation(context_, {x.shape()[0], x.shape()[1], width_}, kCombine.text);
+  context_.device.run(UnpermuteTokens{saved.output, scales_input ? Tensor() : saved.weights,
+                                      saved.slots, y, kCombine});
+  if (latent_up_ != nullptr) saved.combined = y;
+  return project(y, latent_up_);
+}
+
+void Experts::route(ExpertsSaved& saved) const {
+  Device& device = context_.device;
+  const ExpertShape& experts = context_.model.experts;
+  const std::int64_t tokens = saved.x.rows();
+  const auto allocate = [&](Shape shape, DType dtype) {
+    return device.allocate(shape, dtype, MemoryCategory::kActivations, kRoute.text);
+  };
+  saved.logits = allocate({tokens, experts.count}, DType::kFloat32);
+  device.run(Matmul{.a = matrix_of(saved.x),
+                    .b = matrix_of(router_.weight, true),
+                    .c = matrix_of(saved.logits),
+                    .label = kRouter});
+  if (router_bias_ != nullptr) {
+    device.run(ColumnBias{matrix_of(saved.logits), router_bias_->weight, kRouter});
+  }
+  const Shape choices{tokens, experts.per_token};
+  saved.weights = allocate(choices, DType::kFloat32);
+  saved.chosen = allocate(choices, DType::kInt32);
+  saved.slots = allocate(choices, DType::kInt32);
+  saved.choices = allocate({experts.count, capacity_}, DType::kInt32);
+  device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
+                          experts.router, correction_, kRoute});
+}
+
+Tensor Experts::to_experts(Tensor slots) const {
+  const std::int64_t etp = expert_tensor_ranks(context_.plan);
+  if (context_.plan.degrees.ep > 1) {
+    const Tensor sent = std::move(slots);
+    slots = allocate_activation(context_, sent.shape(), kArrived);
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
+  }
+  if (etp > 1) {
+    const Tensor part = std::move(slots);
+    const Shape& s = part.shape();
+    slots = allocate_activation(context_, {etp * s[0], s[1], s[2]}, kGather.text);
+    context_.groups.expert_tensor.all_gather(part, slots, kGather);
+  }
+  return reordered(slots, true);
+}
+
+Tensor Experts::from_experts(Tensor slots) const {
+  const std::int64_t etp = expert_tensor_ranks(context_.plan);
+  slots = reordered(slots, false);
+  if (etp > 1) {
+    const Tensor whole = std::move(slots);
+    const Shape& s = whole.shape();
+    slots = allocate_activation(context_, {s[0] / etp, s[1], s[2]}, kReduceSlots.text);
+    context_.groups.expert_tensor.reduce_scatter(whole, slots, kReduceSlots);
+  }
+  if (context_.plan.degrees.ep > 1) {
+    const Tensor sent = std::move(slots);
+    slots = allocate_activation(context_, sent.shape(), "experts.returned");
+    context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.from_experts"});
+  }
+  return slots;
+}
+
+// What arrives lies as [rank, expert here, slot]; an expert multiplies the slots of all ranks.
+Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
+  const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
+  const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, width_}
+                                : Shape{ranks * sizes_.experts, capacity_, width_};
+  if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);
+  Tensor ordered = allocate_activation(context_, shape, kReorder.text);
+  const std::int64_t part = capacity_ * width_;
+  const auto places = [&](const Tensor& tensor, std::int64_t expert_stride,
+                          std::int64_t rank_stride) {
+    return Matrix{.tensor = tensor,
+                  .rows = capacity_,
+                  .cols = width_,
+                  .row_stride = width_,
+                  .outer_stride = expert_stride,
+                  .inner_stride = rank_stride};
+  };
+  const Matrix by_rank = places(by_expert ? slots : ordered, part, sizes_.experts * part);
+  const Matrix together = places(by_expert ? ordered : slots, ranks * part, part);
+  context_.device.run(CopyMatrices{.from = by_expert ? by_rank : together,
+                                   .to = by_expert ? together : by_rank,
+                                   .outer = sizes_.experts,
+                                   .inner = ranks,
+                                   .label = kReorder});
+  return ordered;
+}
+
+Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
+  for (const Biases& biases : down_biases_) bias_gradients(ddown, biases, true);
+  for (const Biases& biases : up_biases_) {
+    for (Parameter* bias : biases.of_experts) zero_if_fresh(context_.device, *bias);
+  }
+  float beta = 1;
+  for (Parameter& p : unit_.parameters()) {
+    beta = std::min(beta, accumulation_beta(p));  // all matrices are fresh, or none
+  }
+  const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
+                                   const Label& label) {
+    dy.transposed = true;
+    multiply(
+        {.a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label},
+        stack);
+  };
+  Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
+  multiply({.a = columns_of(ddown, 0, width_),
+            .b = stacked(unit_.weights, down_),
+            .c = columns_of(dactive, 0, sizes_.ffn),
+            .label = kDown},
+           down_);
+  weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
+                  kDown);
+  saved.active = ddown = Tensor();
+  const Tensor dup = allocate_activation(context_, saved.up.shape(), kSlopes);
+  activate_backward(context_, dactive, saved.up, Tensor(), dup, gated() ? kSwiglu : kGelu);
+  for (const Biases& biases : up_biases_) bias_gradients(dup, biases, false);
+  dactive = saved.up = Tensor();
+
+  Tensor dinput = allocate_activation(context_, saved.input.shape(), kUp.text);
+  std::int64_t column = 0;
+  for (const Stack& part : up_) {
+    const Matrix slopes = columns_of(dup, column, part.rows);
+    multiply({.a = slopes,
+              .b = stacked(unit_.weights, part),
+              .c = columns_of(dinput, 0, width_),
+              .beta = column == 0 ? 0.0F : 1.0F,
+              .label = kUp},
+             part);
+    weight_gradient(slopes, columns_of(saved.input, 0, width_), part, kUp);
+    column += part.rows;
+  }
+  return dinput;
+}
+
+void Experts::balance(const ExpertsSaved& saved, const Tensor& dlogits) const {
+  const double coefficient = context_.balance.auxiliary_loss;
+  if (coefficient > 0) {
+    // The mean over the micro-batches of all replicas.
+    const auto parts = static_cast<double>(micro_batches(context_.plan) * context_.plan.degrees.dp);
+    add_auxiliary_gradient(context_, saved.logits, saved.chosen, coefficient / parts, dlogits);
+  }
+  if (context_.loads != nullptr) {
+    context_.loads->count(context_.device, layer_, saved.chosen, context_.model.experts.count);
+  }
+}
+
+Tensor Experts::backward(const Tensor& dz, ExpertsSaved saved) const {
+  Device& device = context_.device;
+  const std::int64_t per_token = context_.model.experts.per_token;
+  const Tensor dweights = device.allocate(saved.weights.shape(), DType::kFloat32,
+                                          MemoryCategory::kActivations, kCombine.text);
+  const bool scales_input = context_.model.experts.router.scales_input;
+  const Tensor dy = project_backward(dz, saved.combined, latent_up_);
+  saved.combined = Tensor();
+  if (!scales_input) {
+    device.run(RouteWeightGradient{dy, saved.output, saved.slots, dweights, kCombine});
+  }
+  Tensor slots = allocate_activation(context_, saved.output.shape(), kCombine.text);
+  saved.output = Tensor();
+  device.run(PermuteTokens{dy, scales_input ? Tensor() : saved.weights, saved.choices, slots,
+                           per_token, kCombine});
+  Tensor dinput = experts_backward(to_experts(std::move(slots)), saved);
+  saved.input = Tensor();
+  slots = from_experts(std::move(dinput));
+  Tensor dx = allocate_activation(context_, dy.shape(), kDispatch.text);
+  device.run(
+      UnpermuteTokens{slots, scales_input ? saved.weights : Tensor(), saved.slots, dx, kDispatch});
+  if (scales_input) {
+    device.run(RouteWeightGradient{saved.x, slots, saved.slots, dweights, kDispatch});
+  }
+  slots = Tensor();
+  dx = project_backward(std::move(dx), saved.x, latent_down_);
+
+  const Tensor dlogits = allocate_activation(context_, saved.logits.shape(), kRoute.text);
+  device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits,
+                           context_.model.experts.router, kRoute});
+  balance(saved, dlogits);
+  if (router_bias_ != nullptr) {
+    device.run(ColumnBiasGradient{matrix_of(dlogits), gradient_of(device, router_bias_), kRouter});
+  }
+  device.run(Matmul{.a = matrix_of(dlogits),
+                    .b = matrix_of(router_.weight),
+                    .c = matrix_of(dx),
+                    .beta = 1.0F,
+                    .label = kRouter});
+  linear_weight_gradient(context_, matrix_of(dlogits), matrix_of(saved.x), router_, kRouter);
+  return dx;
+}
+
+}  // namespace tpsim

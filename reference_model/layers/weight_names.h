@@ -1,0 +1,34 @@
+// What a family's checkpoints call a model's weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/model/model_spec.h"
+
+namespace tpsim {
+
+// Names within a block follow its prefix ("model.layers.3."); matrices and norms end in ".weight"
+// and ".bias". Empty where the model has no such part.
+struct WeightNames {
+  std::string blocks;  // before the layer's number
+  std::string words, head, final_norm, embedding_norm, positions;
+  std::vector<std::string> projections;  // q, k, v or one fused matrix
+  std::string output, q_norm, k_norm, sinks;
+  // Norms before and after the branches.
+  std::string attention_norm, after_attention_norm, mlp_norm, after_mlp_norm;
+  std::vector<std::string> up;  // one matrix, or gate and up
+  std::string down;
+  std::string router;                  // a name without ".weight"
+  std::string experts;                 // before an expert's number
+  std::vector<std::string> expert_up;  // after it
+  std::string expert_down;
+  std::vector<std::string> shared_up;
+  std::string shared_down;
+};
+WeightNames names_of(const ModelSpec& model);
+
+// "model.layers.3."
+std::string block_prefix(const ModelSpec& model, std::int64_t layer);
+
+}  // namespace tpsim

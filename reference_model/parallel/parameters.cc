@@ -1,0 +1,370 @@
+#include "reference_model/parallel/parameters.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "core/base/text.h"
+
+namespace tpsim {
+namespace {
+
+constexpr Label kInitializeUnit{ModelPart::kInitialization, "initialize"};
+constexpr Label kGatherZero3{ModelPart::kParameterGather, "zero3.gather_weights"};
+constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
+constexpr Label kWidenGradients{ModelPart::kGradientAccumulation, "widen_gradients"};
+constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
+constexpr Label kClearGradients{ModelPart::kZeroGrad, "clear_gradients"};
+constexpr Label kAccumulateGradients{ModelPart::kGradientAccumulation, "accumulate_gradients"};
+
+constexpr std::int64_t kAlignment = 64;  // elements: 128 bytes in bf16
+
+std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+bool is_whole(const ParameterSpec& spec) {
+  return spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
+}
+
+// The same name draws the same numbers on every rank and in every build.
+constexpr std::uint64_t kNameHashStart = 1469598103934665603ULL;
+
+}  // namespace
+
+ParameterSpec& SpecList::matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
+                                Sharding sharding) {
+  const Shape shape{sharding == Sharding::kRows ? rows / ranks_ : rows,
+                    sharding == Sharding::kColumns ? cols / ranks_ : cols};
+  specs_.push_back({.name = prefix_ + name,
+                    .shape = shape,
+                    .sharding = sharding,
+                    .deviation = model().initializer_range,
+                    .global_rows = rows});
+  return specs_.back();
+}
+
+void SpecList::vector(const std::string& name, std::int64_t rows, InitialValue initial,
+                      Sharding sharding) {
+  specs_.push_back({.name = prefix_ + name,
+                    .shape = {sharding == Sharding::kRows ? rows / ranks_ : rows},
+                    .sharding = sharding,
+                    .initial = initial,
+                    .global_rows = rows});
+}
+
+void SpecList::gain(const std::string& name, std::int64_t rows, Sharding sharding) {
+  vector(name, rows, model().norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes, sharding);
+}
+
+void SpecList::linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
+                      Sharding sharding, bool has_bias) {
+  const auto [rows, cols] = extents;
+  matrix(name + ".weight", rows, cols, sharding);
+  if (!has_bias) return;
+  vector(name + ".bias", rows, InitialValue::kZeros,
+         sharding == Sharding::kRows ? sharding : Sharding::kReplicated);
+}
+
+float accumulation_beta(Parameter& p) {
+  const float beta = p.gradient_is_fresh ? 0.0F : 1.0F;
+  p.gradient_is_fresh = false;
+  return beta;
+}
+
+void zero_if_fresh(Device& device, Parameter& p) {
+  if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, kZeroGradient});
+  p.gradient_is_fresh = false;
+}
+
+Tensor gradient_of(Device& device, Parameter* p) {
+  if (p == nullptr) return {};
+  zero_if_fresh(device, *p);
+  return p->gradient;
+}
+
+ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
+  ParameterUnit& unit = units_.emplace_back();
+  unit.role_ = role;
+  const Communicator& sharers = tensor_group(unit);
+  const auto is_replicated = [&](const ParameterSpec& spec) {
+    return is_whole(spec) && sharers.size() > 1;
+  };
+  // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
+  std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
+    const auto order = [&](const ParameterSpec& s) {
+      const bool replicated = is_replicated(s);
+      return std::tuple(replicated, replicated && s.sharding == Sharding::kPartial,
+                        s.shape.rank() < 2);
+    };
+    return order(a) < order(b);
+  });
+  std::int64_t end = 0;
+  unit.replicated_begin_ = unit.partial_begin_ = -1;
+  for (ParameterSpec& spec : specs) {
+    const bool replicated = is_replicated(spec);
+    if (replicated && unit.replicated_begin_ < 0) unit.replicated_begin_ = end;
+    const bool partial = replicated && spec.sharding == Sharding::kPartial;
+    if (partial && unit.partial_begin_ < 0) unit.partial_begin_ = end;
+    const std::int64_t begin = end;
+    end = round_up(begin + spec.shape.elements(), kAlignment);
+    const Segment segment{begin, end, spec.shape.rank() >= 2,
+                          !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)};
+    if (!unit.segments_.empty() && unit.segments_.back().decay == segment.decay &&
+        unit.segments_.back().counts_in_norm == segment.counts_in_norm) {
+      unit.segments_.back().end = segment.end;
+    } else {
+      unit.segments_.push_back(segment);
+    }
+    unit.parameters_.push_back({std::move(spec), begin, {}, {}, false});
+  }
+  unit.size_ = round_up(end, kAlignment * data_group(unit).size());
+  unit.segments_.back().end = unit.size_;
+  if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
+  if (unit.partial_begin_ < 0) unit.partial_begin_ = unit.size_;
+  return unit;
+}
+
+Tensor ParameterStore::add_buffer(const std::string& name, std::int64_t elements) {
+  Tensor values =
+      context_.device.allocate({elements}, DType::kFloat32, MemoryCategory::kWorkspace, "buffer");
+  context_.device.run(Fill{values, 0.0F, kInitializeUnit});
+  buffers_.push_back({name, values});
+  return values;
+}
+
+Communicator& ParameterStore::data_group(const ParameterUnit& unit) const {
+  return unit.holds_experts() ? context_.groups.expert_data : context_.groups.data;
+}
+
+Communicator& ParameterStore::tensor_group(const ParameterUnit& unit) const {
+  return unit.holds_experts() ? context_.groups.expert_tensor : context_.groups.tensor;
+}
+
+int ParameterStore::zero_stage(const ParameterUnit& unit) const {
+  return data_group(unit).size() == 1 ? 0 : context_.plan.zero;
+}
+
+bool ParameterStore::keeps_shares(const ParameterUnit& unit) const {
+  return zero_stage(unit) >= 2 && !holds_whole_gradients(context_.plan, context_.options);
+}
+
+DType ParameterStore::whole_dtype(const ParameterUnit& unit) const {
+  return zero_stage(unit) >= 2 ? whole_gradient_dtype(context_.plan, context_.options)
+                               : context_.plan.gradient_dtype;
+}
+
+bool ParameterStore::has_own_share(const ParameterUnit& unit) const {
+  return keeps_shares(unit) || whole_dtype(unit) != context_.plan.gradient_dtype;
+}
+
+std::int64_t ParameterStore::share_size(const ParameterUnit& unit) const {
+  return zero_stage(unit) == 0 ? unit.size() : unit.size() / data_group(unit).size();
+}
+
+std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
+  return zero_stage(unit) == 0 ? 0 : data_group(unit).rank() * share_size(unit);
+}
+
+void ParameterStore::materialize(std::uint64_t seed) {
+  Device& device = context_.device;
+  for (ParameterUnit& unit : units_) {
+    unit.weights =
+        device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
+    device.run(Fill{unit.weights, 0.0F, kInitializeUnit});
+    bind_weights(unit);
+    for (Parameter& parameter : unit.parameters()) initialize(unit, parameter, seed);
+    unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
+    if (zero_stage(unit) == 3) {
+      Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
+                                     MemoryCategory::kWeights, "weight_share");
+      device.run(Copy{unit.weight_share, share, kInitializeUnit});
+      unit.weight_share = share;
+      release_weights(unit);
+    }
+    if (!keeps_shares(unit)) {
+      unit.gradients = device.allocate({unit.size()}, whole_dtype(unit), MemoryCategory::kGradients,
+                                       "gradients");
+    }
+    unit.gradient_share = has_own_share(unit)
+                              ? device.allocate({share_size(unit)}, context_.plan.gradient_dtype,
+                                                MemoryCategory::kGradients, "gradient_share")
+                              : unit.gradients.slice(share_begin(unit), share_size(unit));
+  }
+}
+
+void ParameterStore::bind_weights(ParameterUnit& unit) {
+  for (Parameter& p : unit.parameters()) {
+    p.weight = unit.weights.defined() ? unit.weights.slice(p.offset, p.spec.shape) : Tensor();
+  }
+}
+
+void ParameterStore::bind_gradients(ParameterUnit& unit, const Tensor& buffer) {
+  unit.gradient_buffer = buffer;
+  for (Parameter& p : unit.parameters()) {
+    p.gradient = buffer.defined() ? buffer.slice(p.offset, p.spec.shape) : Tensor();
+  }
+}
+
+void ParameterStore::initialize(const ParameterUnit& unit, Parameter& parameter,
+                                std::uint64_t seed) {
+  const ParameterSpec& spec = parameter.spec;
+  const Communicator& sharers = tensor_group(unit);
+  if (spec.initial == InitialValue::kZeros) return;
+  Device& device = context_.device;
+  if (spec.initial == InitialValue::kOnes) {
+    device.run(Fill{parameter.weight, 1.0F, kInitializeUnit});
+    return;
+  }
+  const std::int64_t rows = spec.shape[0], cols = spec.shape.cols();
+  const bool by_rows = spec.sharding == Sharding::kRows;
+  const bool by_cols = spec.sharding == Sharding::kColumns;
+  const std::int64_t row_begin = by_rows ? sharers.rank() * rows : 0;
+  // Rows beyond the real vocabulary are padding and stay zero.
+  const std::int64_t real = std::clamp<std::int64_t>(spec.global_rows - row_begin, 0, rows);
+  if (real == 0) return;
+  device.run(InitNormal{.x = parameter.weight.slice(0, Shape{real, cols}),
+                        .seed = seed,
+                        .tensor_id = fnv1a(spec.name, kNameHashStart),
+                        .row_begin = row_begin,
+                        .col_begin = by_cols ? sharers.rank() * cols : 0,
+                        .global_cols = by_cols ? cols * sharers.size() : cols,
+                        .deviation = static_cast<float>(spec.deviation),
+                        .label = kInitializeUnit});
+}
+
+void ParameterStore::gather_weights(ParameterUnit& unit) {
+  if (zero_stage(unit) != 3) return;
+  unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
+                                          MemoryCategory::kWeights, "gathered_weights");
+  data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherZero3);
+  bind_weights(unit);
+}
+
+void ParameterStore::release_weights(ParameterUnit& unit) {
+  if (zero_stage(unit) != 3) return;
+  unit.weights = Tensor();
+  bind_weights(unit);
+}
+
+void ParameterStore::begin_forward(ParameterUnit& unit) { gather_weights(unit); }
+void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
+
+void ParameterStore::begin_backward(ParameterUnit& unit) {
+  gather_weights(unit);
+  const bool separate = !context_.options.fused_gradient_accumulation;
+  if (!keeps_shares(unit) && !separate) {
+    bind_gradients(unit, unit.gradients);
+    return;
+  }
+  const bool again = unit.pending_gradients_.defined();  // a table that embedding and head share
+  if (!again) {
+    const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
+    unit.pending_gradients_ = context_.device.allocate(
+        {unit.size()}, dtype, MemoryCategory::kGradients, "unit_gradients");
+    clear_gaps(unit, unit.pending_gradients_);
+    for (Parameter& p : unit.parameters()) p.gradient_is_fresh = true;
+  }
+  bind_gradients(unit, unit.pending_gradients_);
+}
+
+// Alignment leaves gaps between tensors; the optimizer reads across them.
+void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
+  const auto& parameters = unit.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::int64_t end = parameters[i].offset + parameters[i].spec.shape.elements();
+    const std::int64_t next = i + 1 < parameters.size() ? parameters[i + 1].offset : unit.size();
+    if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, kClearGap});
+  }
+}
+
+void ParameterStore::end_backward(ParameterUnit& unit) {
+  for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
+  if (unit.pending_gradients_.defined()) {
+    // FSDP adds a unit's gradients up as its backward ends, whatever the dtype.
+    const bool at_once = zero_stage(unit) >= 2 || whole_dtype(unit) == context_.plan.dtype;
+    if (keeps_shares(unit)) {
+      const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
+      reduce_sequence_partials(unit, whole);
+      reduce_into_share(unit, as_reduced(whole));
+    } else if (at_once) {
+      accumulate_pending(unit);
+    }
+  } else {
+    gradients_complete(unit);
+  }
+  bind_gradients(unit, Tensor());
+  release_weights(unit);
+}
+
+Tensor ParameterStore::as_reduced(const Tensor& whole) {
+  const DType wide = context_.plan.gradient_dtype;
+  const bool is_so = context_.options.reduce_dtype == ReduceDtype::kAsComputed;
+  if (is_so || whole.dtype() == wide) return whole;
+  Tensor copy = context_.device.allocate({whole.elements()}, wide, MemoryCategory::kGradients,
+                                         "reduced_gradients");
+  context_.device.run(Cast{whole, copy, kWidenGradients});
+  return copy;
+}
+
+void ParameterStore::accumulate_pending() {
+  for (ParameterUnit& unit : units_) accumulate_pending(unit);
+}
+
+void ParameterStore::accumulate_pending(ParameterUnit& unit) {
+  if (!unit.pending_gradients_.defined()) return;
+  Device& device = context_.device;
+  for (const Parameter& p : unit.parameters()) {
+    Tensor part = unit.pending_gradients_.slice(p.offset, p.spec.shape);
+    if (part.dtype() != unit.gradients.dtype()) {
+      const Tensor wide = device.allocate(p.spec.shape, unit.gradients.dtype(),
+                                          MemoryCategory::kWorkspace, "widened_gradient");
+      device.run(Cast{part, wide, kAccumulateGradients});
+      part = wide;
+    }
+    device.run(Add{part, unit.gradients.slice(p.offset, p.spec.shape), kAccumulateGradients});
+  }
+  unit.pending_gradients_ = Tensor();
+  gradients_complete(unit);
+}
+
+void ParameterStore::clear_gradients() {
+  const bool overwrites = overwrites_gradients(context_.options);
+  set_fresh(overwrites);
+  for (ParameterUnit& unit : units_) {
+    unit.is_reduced_ = false;
+    if (overwrites) {
+      clear_all_but_products(unit);
+    } else {
+      const Tensor& kept = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
+      context_.device.run(Fill{kept, 0.0F, kClearGradients});
+    }
+  }
+}
+
+// Vectors, tables that are looked up, and the gaps between: what lies side by side at once. Shares
+// of ZeRO 2 and 3 are copied whole.
+void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
+  if (!unit.gradients.defined()) return;
+  std::int64_t begin = 0;
+  const auto clear_until = [&](std::int64_t end) {
+    if (end == begin) return;
+    context_.device.run(Fill{unit.gradients.slice(begin, end - begin), 0.0F, kClearGradients});
+  };
+  for (const Parameter& p : unit.parameters()) {
+    if (!p.is_multiplied()) continue;
+    clear_until(p.offset);
+    begin = p.offset + p.spec.shape.elements();
+  }
+  clear_until(unit.size());
+}
+
+void ParameterStore::set_fresh(bool fresh) {
+  for (ParameterUnit& unit : units_) {
+    // A share beside whole gradients is written once, by the step's reduction of these.
+    unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());
+    for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
+  }
+}
+
+}  // namespace tpsim

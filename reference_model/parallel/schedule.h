@@ -1,0 +1,113 @@
+// Pipeline schedules: which micro-batch of which chunk, forward or backward, in which order, on
+// every stage. The executor runs this order, the simulator times it, and memory is counted along
+// it.
+//
+//   gpipe        all forwards, then all backwards (Huang et al. 2019)
+//   1f1b         p - 1 - stage warm-up forwards, then one forward, one backward (PipeDream-flush,
+//                Narayanan et al. 2021)
+//   interleaved  1f1b over `virtual_stages` chunks per stage in groups of p micro-batches (section
+//                2.2 of the same paper); warm-up 2(p - 1 - stage) + (v - 1)p
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan/plan.h"
+
+namespace tpsim {
+
+enum class TaskKind : std::uint8_t { kForward, kBackward };
+inline constexpr std::size_t kTaskKindCount = static_cast<std::size_t>(TaskKind::kBackward) + 1;
+
+struct PipelineTask {
+  TaskKind kind{};
+  std::int32_t chunk = 0;  // local: the global chunk is chunk * pp + stage
+  std::int32_t micro_batch = 0;
+  friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
+};
+
+struct PipelineShape {
+  ScheduleKind schedule = ScheduleKind::kOneFOneB;
+  std::int64_t stages = 1;
+  std::int64_t virtual_stages = 1;
+  std::int64_t micro_batches = 1;
+};
+PipelineShape pipeline_shape(const Plan& plan);
+
+// Most micro-batches that are between forward and backward on a stage at once, those of each of its
+// chunks counted; for 1f1b min(m, p - stage).
+std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage);
+
+// Whether every forward is followed by its own backward: one stage of one chunk, one micro-batch in
+// flight.
+bool alternates(const PipelineShape& shape);
+
+// The tasks of one stage, one after the other in the order in which it runs them. Cheap: additions
+// and well-predicted branches alone, as the event simulation spends a few nanoseconds on a task.
+class ScheduleCursor {
+ public:
+  ScheduleCursor(const PipelineShape& shape, std::int64_t stage);
+
+  bool done() const { return forwards_left_ == 0 && in_flight_ == 0; }
+  // The next task of a stage that is not done.
+  PipelineTask current() const {
+    switch (kind_) {
+      case TaskKind::kForward: return forwards_.task(TaskKind::kForward);
+      case TaskKind::kBackward: break;
+    }
+    return backwards_.task(TaskKind::kBackward);
+  }
+  void advance() {
+    switch (kind_) {
+      case TaskKind::kForward:
+        forwards_.advance();
+        --forwards_left_;
+        ++in_flight_;
+        break;
+      case TaskKind::kBackward:
+        backwards_.advance();
+        --in_flight_;
+        break;
+    }
+    kind_ = next_kind();
+  }
+
+ private:
+  // All tasks of one kind in their order: groups of p micro-batches visit the chunks in turn.
+  class Walk {
+   public:
+    Walk(TaskKind kind, const PipelineShape& shape);
+
+    PipelineTask task(TaskKind kind) const { return {kind, chunk_, group_ + in_group_}; }
+    void advance() {
+      if (++in_group_ < stages_) return;
+      in_group_ = 0;
+      if (chunk_ != last_chunk_) {
+        chunk_ += step_;
+      } else {
+        chunk_ = first_chunk_;
+        group_ += stages_;
+      }
+    }
+
+   private:
+    std::int32_t stages_;
+    std::int32_t first_chunk_ = 0, last_chunk_ = 0, step_ = 0;
+    std::int32_t chunk_ = 0;
+    std::int32_t group_ = 0, in_group_ = 0;  // their sum is the micro-batch
+  };
+
+  // Forward until as many micro-batches are in flight as the schedule keeps there, then backward
+  // and forward in turn, and backward once no forward is left.
+  TaskKind next_kind() const {
+    return forwards_left_ > 0 && in_flight_ < most_in_flight_ ? TaskKind::kForward
+                                                              : TaskKind::kBackward;
+  }
+
+  Walk forwards_, backwards_;
+  std::int32_t most_in_flight_;
+  std::int32_t forwards_left_;
+  std::int32_t in_flight_ = 0;
+  TaskKind kind_ = TaskKind::kForward;  // of the current task
+};
+
+}  // namespace tpsim

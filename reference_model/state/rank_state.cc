@@ -1,0 +1,361 @@
+#include "reference_model/state/rank_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/base/files.h"
+#include "core/base/half_floats.h"
+#include "core/plan/rank_layout.h"
+#include "ranks/world.h"
+#include "reference_model/state/stored_weights.h"
+
+namespace tpsim {
+namespace {
+
+std::vector<float> download(Device& device, const Tensor& x) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
+  device.download(x, bytes);
+  std::vector<float> values(static_cast<std::size_t>(x.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (x.dtype() == DType::kFloat32) {
+      std::memcpy(&values[i], bytes.data() + 4 * i, 4);
+      continue;
+    }
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + 2 * i, 2);
+    values[i] = x.dtype() == DType::kBFloat16 ? from_bfloat16(half) : from_float16(half);
+  }
+  return values;
+}
+
+void upload(Device& device, std::span<const float> values, const Tensor& x) {
+  if (x.dtype() == DType::kFloat32) {
+    device.upload(std::as_bytes(values), x);
+    return;
+  }
+  std::vector<std::uint16_t> halves(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    halves[i] = x.dtype() == DType::kBFloat16 ? to_bfloat16(values[i]) : to_float16(values[i]);
+  }
+  device.upload(std::as_bytes(std::span<const std::uint16_t>(halves)), x);
+}
+
+// Where a local parameter lies in its global tensor, without padding rows.
+BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const ParameterSpec& spec) {
+  const Communicator& sharers = model.store().tensor_group(unit);
+  const std::int64_t tp = sharers.size(), at = sharers.rank();
+  BlockPlace place;
+  place.rows = spec.shape[0];
+  place.cols = spec.shape.rank() > 1 ? spec.shape[1] : 1;
+  place.global_rows = spec.global_rows;
+  place.global_cols = spec.sharding == Sharding::kColumns ? place.cols * tp : place.cols;
+  if (spec.sharding == Sharding::kRows) {
+    place.row_begin = at * place.rows;
+    place.rows = std::clamp<std::int64_t>(spec.global_rows - place.row_begin, 0, place.rows);
+  }
+  if (spec.sharding == Sharding::kColumns) place.col_begin = at * place.cols;
+  return place;
+}
+
+// The whole flat unit from this rank's share of it.
+std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, const Tensor& share) {
+  const RankContext& context = model.context();
+  if (share.elements() == unit.size()) return download(context.device, share);
+  Tensor whole = context.device.allocate({unit.size()}, share.dtype(), MemoryCategory::kWorkspace,
+                                         "gathered_state");
+  model.store().data_group(unit).all_gather(share, whole,
+                                            {ModelPart::kCoordination, "state.gather"});
+  return download(context.device, whole);
+}
+
+Tensor share_of(ParameterUnit& unit, OptimizerState& state, StateKind kind) {
+  switch (kind) {
+    case StateKind::kMaster: return state.master;
+    case StateKind::kMomentum: return state.momentum;
+    case StateKind::kVariance: return state.variance;
+    case StateKind::kGradients: return unit.gradient_share;
+  }
+  return {};
+}
+
+const char* prefix_of(StateKind kind) {
+  switch (kind) {
+    case StateKind::kMaster: return "master/";
+    case StateKind::kMomentum: return "momentum/";
+    case StateKind::kVariance: return "variance/";
+    case StateKind::kGradients: return "";
+  }
+  return "";
+}
+
+// Is this rank the one that gives a parameter to files?
+bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
+  if (unit.repeats_first_stage() || model.store().data_group(unit).rank() != 0) return false;
+  const bool is_cut = p.spec.sharding == Sharding::kRows || p.spec.sharding == Sharding::kColumns;
+  return is_cut || model.store().tensor_group(unit).rank() == 0;
+}
+
+// Reads every parameter's block under prefix + name and sets this rank's share of it.
+Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
+                  const BlockReader& reader, const std::string& prefix,
+                  std::vector<float>* whole_values) {
+  std::vector<float> whole(static_cast<std::size_t>(unit.size()), 0.0F);
+  for (const Parameter& p : unit.parameters()) {
+    const BlockPlace place = place_of(model, unit, p.spec);
+    if (place.rows == 0) continue;
+    TPSIM_TRY(const std::vector<float> values,
+              prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
+                             : reader.read(prefix + p.spec.name, place));
+    std::copy(values.begin(), values.end(), whole.begin() + p.offset);
+  }
+  const auto begin = static_cast<std::size_t>(model.store().share_begin(unit));
+  upload(model.context().device,
+         std::span<const float>(whole).subspan(begin, static_cast<std::size_t>(share.elements())),
+         share);
+  if (whole_values != nullptr) *whole_values = std::move(whole);
+  return Ok{};
+}
+
+// Weights (rounded to their dtype) and master weights of one unit.
+Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state,
+                    const BlockReader& reader, const std::string& prefix) {
+  std::vector<float> whole;
+  TPSIM_TRY_STATUS(read_share(model, unit, state.master, reader, prefix, &whole));
+  Device& device = model.context().device;
+  if (unit.weights.defined()) {
+    upload(device, whole, unit.weights);
+    return Ok{};
+  }
+  const auto begin = static_cast<std::size_t>(model.store().share_begin(unit));
+  upload(device,
+         std::span<const float>(whole).subspan(
+             begin, static_cast<std::size_t>(unit.weight_share.elements())),
+         unit.weight_share);
+  return Ok{};
+}
+
+// The lowest rank that failed, or -1. Every rank calls this, so it is a barrier too.
+std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
+  const RankContext& context = model.context();
+  const std::int64_t ranks = gpu_count(context.plan);
+  const std::int64_t mine = succeeded ? 0 : ranks - global_rank(context.plan, context.at);
+  const auto found = static_cast<std::int64_t>(greatest_over_world(
+      context, static_cast<float>(mine), {ModelPart::kCoordination, "agreement"}));
+  return found == 0 ? -1 : ranks - found;
+}
+
+// One failure is everybody's; the first rank that failed reports it.
+Status outcome_of_all(RankModel& model, const Status& mine, std::int64_t failed_rank) {
+  if (failed_rank < 0) return Ok{};
+  if (failed_rank == global_rank(model.context().plan, model.context().at)) return mine.error();
+  throw CommunicatorAborted(fmt::format("rank {} failed", failed_rank));
+}
+
+bool is_first(const RankModel& model) {
+  return global_rank(model.context().plan, model.context().at) == 0;
+}
+
+std::string file_name_of(std::int64_t rank) { return fmt::format("rank-{:05}.safetensors", rank); }
+
+std::filesystem::path file_of_rank(const std::filesystem::path& folder,
+                                   const RankContext& context) {
+  return folder / file_name_of(global_rank(context.plan, context.at));
+}
+
+// One of the ranks that hold the same weights, or the same experts, writes for all.
+bool writes(const RankContext& context) {
+  return context.groups.data.rank() == 0 || context.groups.expert_data.rank() == 0;
+}
+
+Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
+                       const std::filesystem::path& folder) {
+  if (!writes(model.context())) return Ok{};
+  return write_blocks(file_of_rank(folder, model.context()), blocks);
+}
+
+// The files that all ranks wrote into the folder, known on every rank.
+Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesystem::path& folder) {
+  const RankContext& context = model.context();
+  const std::int64_t ranks = gpu_count(context.plan), me = global_rank(context.plan, context.at);
+  StateFile mine;
+  const Status described = [&]() -> Status {
+    if (!writes(context)) return Ok{};
+    TPSIM_TRY(mine, describe_state_file(file_of_rank(folder, context)));
+    return Ok{};
+  }();
+  const std::int64_t failed = first_failed_rank(model, described.ok());
+  TPSIM_TRY_STATUS(outcome_of_all(model, described, failed));
+  const std::array<std::uint64_t, 2> numbers = {static_cast<std::uint64_t>(mine.bytes),
+                                                mine.checksum};
+  Tensor all =
+      context.device.allocate({ranks, 4}, DType::kInt32, MemoryCategory::kWorkspace, "state_files");
+  const Tensor part = all.slice(me * 4, 4);
+  context.device.upload(std::as_bytes(std::span(numbers)), part);
+  context.groups.world.all_gather(part, all, {ModelPart::kCoordination, "state_files"});
+  std::vector<std::uint64_t> gathered(static_cast<std::size_t>(ranks) * 2);
+  context.device.download(all, std::as_writable_bytes(std::span(gathered)));
+  std::vector<StateFile> files;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const auto bytes = static_cast<std::int64_t>(gathered[static_cast<std::size_t>(rank) * 2]);
+    if (bytes == 0) continue;
+    files.push_back({file_name_of(rank), bytes, gathered[static_cast<std::size_t>(rank) * 2 + 1]});
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
+  std::vector<TensorBlock> blocks;
+  std::size_t i = 0;
+  for (ParameterUnit& unit : model.store().units()) {
+    OptimizerState& state = model.optimizer().states()[i++];
+    const std::vector<float> flat = gather_unit(model, unit, share_of(unit, state, kind));
+    for (const Parameter& p : unit.parameters()) {
+      const BlockPlace place = place_of(model, unit, p.spec);
+      if (!gives(model, unit, p) || place.rows == 0) continue;
+      const auto first = flat.begin() + p.offset;
+      blocks.push_back({prefix_of(kind) + p.spec.name,
+                        p.is_matrix(),
+                        place,
+                        {first, first + place.rows * place.cols}});
+    }
+  }
+  return blocks;
+}
+
+namespace {
+
+// Under prefix + name.
+Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& reader,
+                   const std::string& prefix) {
+  const std::int64_t count = buffer.values.elements();
+  TPSIM_TRY(const std::vector<float> values,
+            reader.read(prefix + buffer.name, {.global_rows = count, .rows = count}));
+  upload(model.context().device, values, buffer.values);
+  return Ok{};
+}
+
+// Every rank of a stage has them all; the first one gives them to files.
+void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
+  const RankContext& context = model.context();
+  if (context.groups.data.rank() != 0 || context.groups.tensor.rank() != 0) return;
+  for (const Buffer& buffer : model.store().buffers()) {
+    const std::int64_t count = buffer.values.elements();
+    blocks.push_back({prefix_of(StateKind::kMaster) + buffer.name,
+                      false,
+                      {.global_rows = count, .rows = count},
+                      download(context.device, buffer.values)});
+  }
+}
+
+}  // namespace
+
+Status load_weights(RankModel& model, const BlockReader& reader) {
+  for (const Buffer& buffer : model.store().buffers()) {
+    TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, ""));
+  }
+  std::size_t i = 0;
+  for (ParameterUnit& unit : model.store().units()) {
+    TPSIM_TRY_STATUS(read_weights(model, unit, model.optimizer().states()[i++], reader, ""));
+  }
+  return Ok{};
+}
+
+Status agree(RankModel& model, const Status& mine) {
+  return outcome_of_all(model, mine, first_failed_rank(model, mine.ok()));
+}
+
+Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder,
+                  const RunFacts& run) {
+  TPSIM_TRY_STATUS(agree(model, is_first(model) ? begin_state(folder, step) : Status(Ok{})));
+  std::vector<TensorBlock> all;
+  for (const StateKind kind : {StateKind::kMaster, StateKind::kMomentum, StateKind::kVariance}) {
+    for (TensorBlock& block : gather_blocks(model, kind)) all.push_back(std::move(block));
+  }
+  add_buffers(model, all);
+  const std::filesystem::path unfinished = unfinished_state(folder, step);
+  Status written = write_rank_file(model, all, unfinished);
+  std::int64_t failed = first_failed_rank(model, written.ok());
+  if (failed < 0) {
+    TPSIM_TRY(const std::vector<StateFile> files, gather_files(model, unfinished));
+    if (is_first(model)) written = complete_state(folder, step, files, run);
+    failed = first_failed_rank(model, written.ok());
+  }
+  if (failed >= 0) {
+    if (is_first(model)) discard_unfinished_states(folder);
+    first_failed_rank(model, true);  // nobody leaves, and ends the job, before that is done
+  }
+  return outcome_of_all(model, written, failed);
+}
+
+Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
+  TPSIM_TRY(const BlockReader reader, BlockReader::open(step_folder));
+  const std::string weights = prefix_of(StateKind::kMaster);
+  for (const Buffer& buffer : model.store().buffers()) {
+    if (!reader.has(weights + buffer.name)) continue;  // states of before lack them
+    TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, weights));
+  }
+  std::size_t i = 0;
+  for (ParameterUnit& unit : model.store().units()) {
+    OptimizerState& state = model.optimizer().states()[i++];
+    TPSIM_TRY_STATUS(read_weights(model, unit, state, reader, prefix_of(StateKind::kMaster)));
+    TPSIM_TRY_STATUS(
+        read_share(model, unit, state.momentum, reader, prefix_of(StateKind::kMomentum), nullptr));
+    TPSIM_TRY_STATUS(
+        read_share(model, unit, state.variance, reader, prefix_of(StateKind::kVariance), nullptr));
+  }
+  return Ok{};
+}
+
+Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder) {
+  const RankContext& context = model.context();
+  Result<SavedState> found = SavedState{};
+  if (is_first(model)) found = newest_whole_state(folder);
+  const Status status = found.ok() ? Status(Ok{}) : Status(found.error());
+  TPSIM_TRY_STATUS(agree(model, status));
+  std::array<std::int64_t, 1> step = {found->step};
+  const Tensor shared =
+      context.device.allocate({2}, DType::kInt32, MemoryCategory::kWorkspace, "saved_step");
+  context.device.upload(std::as_bytes(std::span(step)), shared);
+  context.groups.world.broadcast(shared, 0, {ModelPart::kCoordination, "saved_step"});
+  context.device.download(shared, std::as_writable_bytes(std::span(step)));
+  SavedState state = *found;
+  state.step = step[0];
+  if (state.step > 0) state.path = saved_state(folder, state.step);
+  return state;
+}
+
+Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
+                    const std::filesystem::path& path) {
+  const std::filesystem::path parts = path.string() + ".parts";
+  std::error_code ignored;
+  const auto clear = [&]() -> Status {
+    std::filesystem::remove_all(parts, ignored);
+    std::error_code failed;
+    std::filesystem::create_directories(parts, failed);
+    if (!failed) return Ok{};
+    return bad_input("cannot create the folder: " + failed.message(), parts.string());
+  };
+  TPSIM_TRY_STATUS(agree(model, is_first(model) ? clear() : Status(Ok{})));
+  const Status mine = write_rank_file(model, blocks, parts);
+  const std::int64_t failed = first_failed_rank(model, mine.ok());
+  const auto merge = [&]() -> Status {
+    TPSIM_TRY(const BlockReader reader, BlockReader::open(parts));
+    std::vector<NamedFloats> tensors;
+    for (const std::string& name : reader.names()) {
+      TPSIM_TRY(NamedFloats tensor, reader.read_whole(name));
+      tensors.push_back(std::move(tensor));
+    }
+    return write_safetensors(path, as_stored(model.context().model, std::move(tensors)), {});
+  };
+  const Status merged = is_first(model) && failed < 0 ? merge() : Status(Ok{});
+  if (is_first(model)) std::filesystem::remove_all(parts, ignored);
+  const Status whole = agree(model, merged);
+  return failed < 0 ? whole : outcome_of_all(model, mine, failed);
+}
+
+}  // namespace tpsim

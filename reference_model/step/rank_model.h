@@ -1,0 +1,108 @@
+// Everything one rank holds: its chunks, its weights, its optimizer; and one training step.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "reference_model/layers/block.h"
+#include "reference_model/layers/embedding.h"
+#include "reference_model/layers/head.h"
+#include "reference_model/parallel/schedule.h"
+#include "reference_model/step/optimizer.h"
+
+namespace tpsim {
+
+// Token ids of one micro-batch, [seq, batch] int32; undefined where a chunk needs none.
+struct MicroBatch {
+  Tensor tokens;
+  Tensor labels;
+};
+
+// The part of the model that one pipeline rank runs as a unit: some blocks, with the embedding
+// before them on the first chunk and the head after them on the last.
+class ModelChunk {
+ public:
+  // `chunk` counts over the whole model; `shared_table` holds the word embeddings of an earlier
+  // chunk of this rank, for a tied head beside its embedding.
+  ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
+             ParameterUnit* shared_table);
+
+  bool is_first() const { return embedding_ != nullptr; }
+  bool is_last() const { return head_ != nullptr; }
+  ParameterUnit* word_embeddings() const { return word_embeddings_; }
+
+  // The output activation, or on the last chunk the loss per token. `x` is undefined on the first
+  // chunk. What backward needs is kept under the micro-batch's number.
+  Tensor forward(std::int64_t micro_batch, const Tensor& x, const MicroBatch& data);
+  // Gradient of the chunk's input (undefined on the first chunk). `dy` is undefined on the last
+  // chunk, whose loss is `loss_scale` times the sum over its tokens.
+  Tensor backward(std::int64_t micro_batch, Tensor dy, float loss_scale);
+
+ private:
+  struct Saved {
+    EmbeddingSaved embedding;
+    std::vector<BlockSaved> blocks;
+    HeadSaved head;
+  };
+
+  ParameterStore& store_;
+  std::deque<RankContext> contexts_;  // by kind of block: the model as if all its blocks were such
+  ParameterUnit* word_embeddings_ = nullptr;
+  std::unique_ptr<VocabParallelEmbedding> embedding_;
+  std::vector<Block> blocks_;
+  std::unique_ptr<Head> head_;
+  std::map<std::int64_t, Saved> saved_;
+};
+
+struct StepResult {
+  double loss = 0;       // mean over all tokens of the step; on every rank
+  double grad_norm = 0;  // before clipping; 0 where clipping is switched off
+};
+
+class RankModel {
+ public:
+  RankModel(const RankContext& context, OptimizerSettings settings);
+  RankModel(const RankModel&) = delete;
+  RankModel& operator=(const RankModel&) = delete;
+
+  // Allocates and initialises weights and optimizer state.
+  void materialize(std::uint64_t seed);
+
+  // This data-parallel rank's `micro_batch`-th micro-batch: seq + 1 tokens for each sample, sample
+  // by sample. Read by the first rank of each tensor group and broadcast inside it.
+  using DataSource = std::function<std::vector<std::int32_t>(std::int64_t micro_batch)>;
+
+  // Forward and backward of all micro-batches in the plan's schedule; gradients accumulate.
+  void run_pipeline(const DataSource& data);
+  void reduce_gradients() { optimizer_.reduce_gradients(); }
+  StepResult update(std::int64_t step);
+
+  StepResult train_step(std::int64_t step, const DataSource& data);
+
+  ParameterStore& store() { return store_; }
+  Optimizer& optimizer() { return optimizer_; }
+  const RankContext& context() const { return context_; }
+
+ private:
+  void run_whole(const PipelineTask& forward, const PipelineTask& backward, const DataSource& data);
+  // `loaded` gives the micro-batch's tokens and labels once the input has arrived.
+  void run_forward(const PipelineTask& task, const std::function<MicroBatch()>& loaded);
+  void run_backward(const PipelineTask& task);
+  MicroBatch load(const PipelineTask& task, const DataSource& data);
+  ModelChunk& chunk_of(const PipelineTask& task) const;
+  void add_loss(const Tensor& loss);
+  float loss_scale() const;
+  int neighbour(std::int64_t distance) const;
+
+  RankContext context_;
+  ParameterStore store_;
+  Optimizer optimizer_;
+  std::vector<std::unique_ptr<ModelChunk>> chunks_;
+  std::vector<std::int64_t> backwards_left_;  // of each chunk, in this step
+  Tensor loss_sum_;                           // [1] fp32, over this rank's tokens
+};
+
+}  // namespace tpsim

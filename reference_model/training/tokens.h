@@ -1,0 +1,51 @@
+// Training tokens: from a safetensors file or made up.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/plan/plan.h"
+
+namespace tpsim {
+
+class TokenSource {
+ public:
+  // A file with an integer tensor `tokens` [steps, batch, seq + 1]. Steps beyond the last start
+  // over.
+  static Result<TokenSource> open(const std::filesystem::path& path);
+  // Uniformly distributed words, drawn by (seed, step, sample): the same in every layout.
+  static TokenSource synthetic(std::int64_t seq, std::int64_t vocab, std::uint64_t seed);
+
+  std::int64_t seq() const { return seq_; }
+  // Samples in a step; 0 where any number can be made.
+  std::int64_t batch() const { return batch_; }
+  // Largest token id; -1 for a synthetic source.
+  std::int64_t largest() const;
+  // What tells it from other sources: that it is made up, or the checksum of its tokens.
+  std::string description() const;
+  // seq + 1 tokens.
+  std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;
+
+ private:
+  std::int64_t seq_ = 0;
+  std::int64_t batch_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t vocab_ = 0;
+  std::uint64_t seed_ = 0;
+  std::vector<std::int64_t> tokens_;
+};
+
+// Which samples of a step: data-parallel ranks take consecutive shares of the global batch.
+struct MicroBatchPlace {
+  std::int64_t step = 0;  // from 0
+  std::int64_t micro_batch = 0;
+  std::int64_t dp = 0;  // the rank's
+};
+// seq + 1 tokens for each, sample by sample.
+std::vector<std::int32_t> micro_batch_samples(const TokenSource& tokens, const Plan& plan,
+                                              const MicroBatchPlace& at);
+
+}  // namespace tpsim

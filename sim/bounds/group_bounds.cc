@@ -1,0 +1,384 @@
+#include "sim/bounds/group_bounds.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/normal.h"
+#include "sim/layers/low_precision.h"
+#include "sim/layers/step_end.h"
+#include "sim/memory/stage_memory.h"
+
+namespace tpsim {
+namespace {
+
+// Sums in another order than that of a plan's own bound lie this close to it.
+constexpr double kRounding = 1 - 1e-8;
+
+std::size_t slot_of(const LayerKey& key) {
+  return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
+}
+
+// Of a chunk, by kind of block.
+std::vector<std::int64_t> kinds_of(const ModelSpec& model, const ChunkKind& chunk) {
+  std::vector<std::int64_t> count(static_cast<std::size_t>(block_kind_count(model)), 0);
+  for (std::int64_t i = 0; i < chunk.blocks; ++i) {
+    ++count[static_cast<std::size_t>(block_kind(model, chunk.first_layer + i))];
+  }
+  return count;
+}
+
+struct Ahead {
+  CutFloor floor;
+  std::vector<double> mean;
+};
+
+Ahead ahead_of(const StageCut& cut, const ModelSpec& model) {
+  const auto kinds = static_cast<std::size_t>(block_kind_count(model));
+  Ahead result;
+  result.mean.assign(kinds, 0);
+  std::int64_t stages = 0, most = -1;
+  for (const StageRun& run : cut.runs) stages += run.count;
+  std::vector<std::int64_t> ahead(kinds, 0);
+  std::int64_t stage = 0;
+  for (const StageRun& run : cut.runs) {
+    const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
+    const std::vector<std::int64_t> first_chunk =
+        kinds_of(model, cut.chunks[static_cast<std::size_t>(kind.chunks.front())]);
+    for (std::int64_t i = 0; i < run.count; ++i, ++stage) {
+      if (stage == 0) result.floor.first = kind.of_kind;
+      if (kind.blocks >= most) {
+        most = kind.blocks;
+        result.floor.fullest = kind.of_kind;
+        result.floor.stages_ahead = stage;
+        result.floor.ahead = ahead;
+      }
+      const double share = static_cast<double>(stages - 1 - stage) / static_cast<double>(stages);
+      for (std::size_t k = 0; k < kinds; ++k) {
+        ahead[k] += first_chunk[k];
+        result.mean[k] += share * static_cast<double>(first_chunk[k]);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+CutFloors cut_floors(std::span<const StageCut> cuts, const ModelSpec& model) {
+  CutFloors floors;
+  for (const StageCut& cut : cuts) {
+    Ahead one = ahead_of(cut, model);
+    if (floors.mean_ahead.empty()) floors.mean_ahead = one.mean;
+    for (std::size_t k = 0; k < one.mean.size(); ++k) {
+      floors.mean_ahead[k] = std::min(floors.mean_ahead[k], one.mean[k]);
+    }
+    const bool is_known =
+        std::find(floors.each.begin(), floors.each.end(), one.floor) != floors.each.end();
+    if (!is_known) floors.each.push_back(std::move(one.floor));
+  }
+  return floors;
+}
+
+GroupBounds::Work& GroupBounds::Work::operator+=(const Work& other) {
+  device += other.device;
+  host += other.host;
+  alone += other.alone;
+  return *this;
+}
+
+void GroupBounds::Layer::add(const Layer& other, double count) {
+  const auto times = [&](const Work& work) {
+    return Work{count * work.device, count * work.host, count * work.alone};
+  };
+  forward += times(other.forward);
+  backward += times(other.backward);
+}
+
+namespace {
+
+template <class Work>
+Work work_in(const HostDeviceTime& time) {
+  return {time.device.value(), time.host.value(), time.alone().value()};
+}
+
+}  // namespace
+
+// Where a plan recomputes some of its blocks, each is at least the lesser of both kinds.
+GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
+  const auto of = [&](const Plan& whole) {
+    const LayerCost& cost = pricer_.layer(LayerKind::kBlock, whole, kind);
+    Layer layer{work_in<Work>(cost.forward.time), work_in<Work>(cost.backward.time)};
+    layer.backward += work_in<Work>(cost.accumulate.time);
+    return layer;
+  };
+  if (plan.recompute != Recompute::kBlocks) return of(plan);
+  const Layer kept = of(with_whole_recompute(plan, false));
+  const Layer again = of(with_whole_recompute(plan, true));
+  const auto least = [](const Work& a, const Work& b) {
+    return Work{std::min(a.device, b.device), std::min(a.host, b.host), std::max(a.alone, b.alone)};
+  };
+  return {least(kept.forward, again.forward), least(kept.backward, again.backward)};
+}
+
+const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
+  Layers& layers = layers_[slot_of(key)];
+  if (layers.is_known && layers.key == key) return layers;
+  layers = {};
+  layers.key = key;
+  layers.is_known = true;
+  const ModelSpec& model = pricer_.scenario().model;
+  const auto of = [&](LayerKind kind) {
+    const LayerCost& cost = pricer_.layer(kind, plan);
+    Layer layer{work_in<Work>(cost.forward.time), work_in<Work>(cost.backward.time)};
+    layer.backward += work_in<Work>(cost.accumulate.time);
+    return layer;
+  };
+  layers.embedding = of(LayerKind::kEmbedding);
+  layers.ends = layers.embedding;
+  const auto more = static_cast<double>(model.ends.prediction_layers);
+  layers.ends.add(of(LayerKind::kHead), 1 + more);
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    layers.blocks.push_back(block_of(plan, kind));
+  }
+  if (more > 0) {
+    for (const std::int64_t kind : prediction_kinds(model)) {
+      layers.ends.add(layers.blocks[static_cast<std::size_t>(kind)], more);
+    }
+  }
+  // What makes scales of what a chunk has seen comes on top.
+  if (exchanges_scales(pricer_.scenario().stack, plan)) {
+    layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
+  }
+  layers.all = layers.ends;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    layers.all.add(layers.blocks[static_cast<std::size_t>(kind)],
+                   static_cast<double>(layers_of_kind(model, kind)));
+  }
+  return layers;
+}
+
+const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
+  Left& left = left_[slot_of(key)];
+  if (left.is_known && left.key == key) return left;
+  left = {};
+  left.key = key;
+  left.is_known = true;
+  struct Block {
+    double left, highest;
+  };
+  const auto of = [&](const Plan& whole, std::int64_t kind) {
+    const MemoryChange& forward = pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward;
+    return Block{total(forward.left), total(forward.highest)};
+  };
+  for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
+    const bool varies = plan.recompute == Recompute::kBlocks;
+    const Block block = of(varies ? with_whole_recompute(plan, true) : plan, kind);
+    const Block other = varies ? of(with_whole_recompute(plan, false), kind) : block;
+    left.blocks.push_back(std::min(block.left, other.left));
+    left.highest.push_back(std::min(block.highest, other.highest));
+  }
+  left.embedding = total(pricer_.layer_memory(LayerKind::kEmbedding, plan).forward.left);
+  return left;
+}
+
+const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
+  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario());
+  Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
+  if (fixed.is_known && fixed.key == key) return fixed;
+  fixed = {};
+  fixed.key = key;
+  fixed.is_known = true;
+  fixed.of_layers = fixed_costs(pricer_, plan);
+  const ModelSpec& model = pricer_.scenario().model;
+  for (std::size_t kind = 0; kind < fixed.of_layers.blocks.size(); ++kind) {
+    fixed.block_held.push_back(total(fixed.of_layers.blocks[kind]->held));
+    fixed.held += static_cast<double>(layers_of_kind(model, static_cast<std::int64_t>(kind))) *
+                  fixed.block_held.back();
+  }
+  fixed.held += total(fixed.of_layers.embedding->held) + total(fixed.of_layers.head->held);
+  // Tied word embeddings on one stage are one table.
+  const bool shares_table = model.tied_embedding && plan.degrees.pp == 1;
+  fixed.held += (shares_table ? 1 : 2) * total(fixed.of_layers.table->held);
+  return fixed;
+}
+
+// Whatever the tensors.
+double GroupBounds::memory_outside_blocks(const Plan& plan, const Fixed& fixed) const {
+  const StackMemory& stack = pricer_.scenario().stack.memory;
+  const MemoryOverheads overheads =
+      memory_overheads(stack, plan, gradient_stand_ins(fixed.of_layers));
+  return (stack.context + overheads.workspace + overheads.buffers).value();
+}
+
+Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
+  const Fixed& fixed = fixed_of(plan);
+  double fullest = std::numeric_limits<double>::max();
+  for (const CutFloor& cut : cuts.each) {
+    double held = 0;
+    for (std::size_t kind = 0; kind < cut.fullest.size(); ++kind) {
+      held += static_cast<double>(cut.fullest[kind]) * fixed.block_held[kind];
+    }
+    fullest = std::min(fullest, held);
+  }
+  const double mean = fixed.held / static_cast<double>(plan.degrees.pp);
+  return Bytes(kRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
+}
+
+// Some stage has every kind of block, and some stage an even share of all of them.
+Bytes GroupBounds::least_of_block(const Plan& plan) {
+  const Fixed& fixed = fixed_of(plan);
+  const Left& left = left_of(plan);
+  const std::int64_t layers = pricer_.scenario().model.layers;
+  const std::int64_t even = (layers + plan.degrees.pp - 1) / plan.degrees.pp;
+  const auto share = static_cast<double>(even);
+  double most = share * *std::min_element(fixed.block_held.begin(), fixed.block_held.end()) +
+                *std::min_element(left.highest.begin(), left.highest.end());
+  for (std::size_t kind = 0; kind < left.highest.size(); ++kind) {
+    most = std::max(most, fixed.block_held[kind] + left.highest[kind]);
+  }
+  return Bytes(kRounding * (most + memory_outside_blocks(plan, fixed)));
+}
+
+// The first stage has begun as many micro-batches as there are stages, where there are as many,
+// with all of its chunks, when it comes to its first backward.
+Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
+  const Fixed& fixed = fixed_of(plan);
+  const Left& left = left_of(plan);
+  const auto in_flight = static_cast<double>(std::min(micro_batches(plan), plan.degrees.pp));
+  const double sent = plan.degrees.pp > 1 ? pricer_.transfer(plan).bytes : 0;
+  const double ends = total(fixed.of_layers.embedding->held) + total(fixed.of_layers.table->held);
+  double least = std::numeric_limits<double>::max();
+  for (const CutFloor& cut : cuts.each) {
+    double held = ends, kept = left.embedding - sent;
+    for (std::size_t kind = 0; kind < cut.first.size(); ++kind) {
+      const auto blocks = static_cast<double>(cut.first[kind]);
+      held += blocks * fixed.block_held[kind];
+      kept += blocks * left.blocks[kind];
+    }
+    least = std::min(least, held + in_flight * std::max(0.0, kept));
+  }
+  return Bytes(kRounding * (least + memory_outside_blocks(plan, fixed)));
+}
+
+bool GroupBounds::host_runs_ahead(const Plan& plan) const {
+  return plan.degrees.pp > 1 && runs_ahead(pricer_.scenario().stack, plan.virtual_stages);
+}
+
+// What a chunk takes the host beside its layers, where passes are apart.
+double GroupBounds::host_of_chunk(const Plan& plan) const {
+  return host_runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
+}
+
+// Chunks in a row, forward and backward, take no less than either queue has to do in all of them.
+double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
+  const Work &f = layer.forward, &b = layer.backward;
+  if (plan.degrees.pp == 1) {
+    return std::max(f.device + b.device, host_of_chunk(plan) + f.host + b.host);
+  }
+  if (host_runs_ahead(plan)) return std::max(f.device + b.device, f.host + b.host);
+  return std::max(f.device, f.host) + std::max(b.device, b.host);
+}
+
+double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
+  return pricer_.scenario().stack.parts.overlap_p2p ? 0 : transfer.wire.value();
+}
+
+// Of all stages, what each does by itself after the first tasks of those before it.
+double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const Layers& layers,
+                                  const TransferCost& transfer) const {
+  const auto m = static_cast<double>(micro_batches(plan));
+  if (plan.degrees.pp == 1) return m * work_of(plan, layers.all);
+  const auto stages = static_cast<double>(plan.degrees.pp);
+  const auto chunks = static_cast<double>(chunk_count(plan));
+  const double per_chunk = host_of_chunk(plan);
+  const double own = work_of(plan, layers.all) + chunks * per_chunk +
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
+  Layer ahead;
+  ahead.add(layers.embedding, (stages - 1) / stages);
+  for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
+    ahead.add(layers.blocks[kind], cuts.mean_ahead[kind]);
+  }
+  return m * own / stages + work_of(plan, ahead) +
+         (stages - 1) / 2 * (transfer.wire.value() + per_chunk);
+}
+
+// What that stage does by itself after the first forwards of those before it, whose first backwards
+// follow its last task.
+GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutFloor& cut,
+                                                    const Layers& layers,
+                                                    const TransferCost& transfer) const {
+  if (plan.degrees.pp == 1) return {};  // the mean stage is the only one
+  const auto m = static_cast<double>(micro_batches(plan));
+  const auto chunks = static_cast<double>(plan.virtual_stages);
+  const auto before = static_cast<double>(cut.stages_ahead);
+  const double per_chunk = host_of_chunk(plan);
+  Layer stage, ahead;
+  for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
+    stage.add(layers.blocks[kind], static_cast<double>(cut.fullest[kind]));
+    ahead.add(layers.blocks[kind], static_cast<double>(cut.ahead[kind]));
+  }
+  if (before > 0) ahead.add(layers.embedding, 1);
+  const double own = work_of(plan, stage) + chunks * per_chunk +
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
+  const double way = m * own + before * (transfer.wire.value() + per_chunk);
+  // A host that runs ahead may show in backward alone.
+  const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;
+  return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
+}
+
+// Of a stage of these blocks, and perhaps of more: as short as what hides its collectives lets it.
+GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::int64_t>& blocks,
+                                     const Layers& layers, const Fixed& fixed,
+                                     const TransferCost& transfer) const {
+  const StackSpec& stack = pricer_.scenario().stack;
+  Layer stage = layers.ends;
+  StepEndCost end;
+  for (std::size_t kind = 0; kind < blocks.size(); ++kind) {
+    const auto count = static_cast<double>(blocks[kind]);
+    stage.add(layers.blocks[kind], count);
+    end += count * fixed.of_layers.blocks[kind]->end;
+  }
+  const double gathers = static_cast<double>(plan.virtual_stages) * transfer.gather.value();
+  const Seconds backward(stage.backward.alone + gathers);
+  const Seconds forward(stage.forward.alone + gathers + stack.host.per_micro_batch.value());
+  const Seconds gather = end[StepEndPart::kParameterGather];
+  const Seconds tail = std::min(before_norm(stack, end, backward).total(),
+                                before_norm(stack, end, Seconds()).total());
+  const Seconds exposed =
+      std::min(exposed_gather(stack, gather, forward), exposed_gather(stack, gather, Seconds()));
+  return {tail.value(), (update_time(end) + exposed).value()};
+}
+
+GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& cuts) {
+  const StackSpec& stack = pricer_.scenario().stack;
+  const Layers& layers = layers_of(plan);
+  const Fixed& fixed = fixed_of(plan);
+  const TransferCost transfer = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
+  if (world_ != gpu_count(plan)) {
+    world_ = gpu_count(plan);
+    expected_maximum_ = expected_maximum(world_);
+    norm_ = pricer_.global_norm(plan);
+  }
+  const double mean = mean_pipeline(plan, cuts, layers, transfer);
+  double least = std::numeric_limits<double>::max();
+  for (const CutFloor& cut : cuts.each) {
+    const Pipeline by_fullest = by_fullest_stage(plan, cut, layers, transfer);
+    const End first = end_of(plan, cut.first, layers, fixed, transfer);
+    const End fullest = end_of(plan, cut.fullest, layers, fixed, transfer);
+    // The first stage is the last to finish its tasks.
+    const double pipeline = std::max(mean, by_fullest.whole);
+    const double met = std::max(pipeline + first.tail, by_fullest.fullest + fullest.tail);
+    const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;
+    least = std::min(least, met + std::max(first.update, fullest.update) + waiting);
+  }
+  const double step = (1 + stack.uncalibrated_overhead) * kRounding *
+                      (least + norm_.value() + stack.host.per_step.value());
+  const auto m = static_cast<double>(micro_batches(plan));
+  const double busy = m * (layers.all.forward.device + layers.all.backward.device) /
+                      static_cast<double>(plan.degrees.pp);
+  return {Seconds(step), Seconds(kRounding * busy)};
+}
+
+}  // namespace tpsim

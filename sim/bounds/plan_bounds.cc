@@ -1,0 +1,323 @@
+#include "sim/bounds/plan_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/base/normal.h"
+#include "sim/step/predict.h"
+
+namespace tpsim {
+namespace {
+
+// Tasks are timed in whole picoseconds: sums of rounded times lie this close to exact ones.
+constexpr double kRounding = 1 - 1e-9;
+
+// Room for rounding where a bound is a whole number of blocks.
+constexpr double kRoundingOfCounts = 1e-6;
+
+// Micro-batches between forward and backward on a stage: of how many chunks, and in them blocks.
+struct InFlight {
+  double chunks = 0, blocks = 0;
+};
+InFlight in_flight(const StageCut& cut, const StageKind& stage,
+                   std::span<const std::int32_t> by_kind) {
+  InFlight held;
+  for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+    const auto n = static_cast<double>(by_kind[kind]);
+    held.chunks += n;
+    held.blocks +=
+        n * static_cast<double>(cut.chunks[static_cast<std::size_t>(stage.kinds[kind])].blocks);
+  }
+  return held;
+}
+
+}  // namespace
+
+PlanBounds::Family& PlanBounds::family_of(const Plan& plan) {
+  const LayerKey key = chunk_key(plan, pricer_.scenario());
+  Family& family = families_[key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1)];
+  if (family.number > 0 && family.key == key) return family;
+  family.key = key;
+  ++family.number;
+  const ModelSpec& model = pricer_.scenario().model;
+  const std::int64_t beginnings = model.block_kinds.empty() ? 1 : model.layers + 1;
+  family.chunks.resize(4 * static_cast<std::size_t>(beginnings * (model.layers + 1)));
+  family.partial.clear();
+  return family;
+}
+
+PlanBounds::Chunk& PlanBounds::chunk_of(Family& family, const Plan& plan,
+                                        const ChunkKind& kind) const {
+  const std::size_t ends = (kind.is_first ? 2U : 0U) + (kind.is_last ? 1U : 0U);
+  const std::int64_t lengths = pricer_.scenario().model.layers + 1;
+  const std::size_t index =
+      4 * static_cast<std::size_t>(kind.first_layer * lengths + kind.blocks) + ends;
+  if (plan.recompute != Recompute::kBlocks) return family.chunks[index];
+  const auto recomputed = static_cast<std::size_t>(recomputed_blocks(plan, kind.blocks));
+  return family.partial[static_cast<std::int64_t>(recomputed * family.chunks.size() + index)];
+}
+
+const ChunkMemory& PlanBounds::memory_of(const Plan& plan, const ChunkKind& kind) {
+  Chunk& chunk = chunk_of(*family_, plan, kind);
+  if (chunk.memory_of != family_->number) {
+    chunk.memory = with_transfers(chunk_memory(pricer_, plan, kind), kind, transfer_.bytes);
+    chunk.memory_of = family_->number;
+  }
+  return chunk.memory;
+}
+
+PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind) {
+  Chunk& chunk = chunk_of(*family_, plan, kind);
+  if (chunk.times_of != family_->number) {
+    chunk.times = chunk_times(pricer_, plan, kind);
+    chunk.times_of = family_->number;
+    chunk.pass_among = 0;
+  }
+  return chunk;
+}
+
+const PassTimes& PlanBounds::pass_of(Chunk& chunk, std::int64_t chunks) const {
+  if (chunk.pass_among != chunks) {
+    chunk.pass =
+        pass_times(pricer_.scenario().stack, chunk.times.forward, chunk.times.backward, chunks);
+    chunk.pass_among = chunks;
+  }
+  return chunk.pass;
+}
+
+PlanBounds::Fixed& PlanBounds::fixed_of(const Plan& plan) {
+  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario());
+  Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
+  if (fixed.number > 0 && fixed.key == key) return fixed;
+  fixed.key = key;
+  fixed.of_layers = fixed_costs(pricer_, plan);
+  ++fixed.number;
+  fixed.stages.resize(4 * static_cast<std::size_t>(pricer_.scenario().model.layers + 1));
+  fixed.of.resize(fixed.stages.size());
+  return fixed;
+}
+
+const FixedCost& PlanBounds::stage_total(Fixed& fixed, const StageKind& stage) const {
+  const ModelSpec& model = pricer_.scenario().model;
+  if (!model.block_kinds.empty()) {
+    auto& [number, total] = fixed.of_stages[&stage];
+    if (number != fixed.number) total = stage_fixed(fixed.of_layers, model, stage);
+    number = fixed.number;
+    return total;
+  }
+  const std::size_t ends = (stage.is_first ? 2U : 0U) + (stage.is_last ? 1U : 0U);
+  const std::size_t index = 4 * static_cast<std::size_t>(stage.blocks) + ends;
+  if (fixed.of[index] != fixed.number) {
+    fixed.stages[index] = stage_fixed(fixed.of_layers, model, stage);
+    fixed.of[index] = fixed.number;
+  }
+  return fixed.stages[index];
+}
+
+void PlanBounds::prepare(const Plan& plan, const StageCut& cut) {
+  family_ = &family_of(plan);
+  Fixed& fixed = fixed_of(plan);
+  stage_fixed_.clear();
+  for (const StageKind& stage : cut.stages) stage_fixed_.push_back(&stage_total(fixed, stage));
+  transfer_ = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
+  overheads_ =
+      memory_overheads(pricer_.scenario().stack.memory, plan, gradient_stand_ins(fixed.of_layers));
+}
+
+PlanBounds::Value PlanBounds::evaluate(const Plan& plan, const StageCut& cut, Bytes limit) {
+  prepare(plan, cut);
+  const Bytes highest = peak(plan, cut, limit);
+  if (highest > limit) return {highest, Seconds(), Seconds()};
+  const Seconds least = step(plan, cut);
+  return {highest, least, mean_busy(plan, cut)};
+}
+
+PlanBounds::Value PlanBounds::times(const Plan& plan, const StageCut& cut) {
+  prepare(plan, cut);
+  const Seconds least = step(plan, cut);
+  return {Bytes(), least, mean_busy(plan, cut)};
+}
+
+bool PlanBounds::fits_hosts(const Plan& plan, const StageCut& cut) {
+  prepare(plan, cut);
+  Bytes most;
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, fixed->host);
+  const ClusterSpec& cluster = pricer_.scenario().cluster;
+  return host_memory_of_node(cluster, plan, most) <= cluster.host.memory;
+}
+
+bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
+  prepare(plan, cut);
+  return peak(plan, cut, limit) <= limit;
+}
+
+const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageCut& cut, std::size_t kind) {
+  const StageKind& stage = cut.stages[kind];
+  const PipelineShape shape = pipeline_shape(plan);
+  const MomentsKey key{&stage, PeakMoments::deciding_micro_batches(shape, stage.first_stage)};
+  if (recent_moments_.size() <= kind) recent_moments_.resize(kind + 1);
+  auto& [recent_key, recent] = recent_moments_[kind];
+  if (recent_key == key) return *recent;
+  auto found = moments_.find(key);
+  if (found == moments_.end()) {
+    found = moments_.emplace(key, PeakMoments(shape, stage.first_stage, stage)).first;
+  }
+  recent_key = key;
+  recent = &found->second;
+  return *recent;
+}
+
+Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind) {
+  const StageKind& stage = cut.stages[kind];
+  stage_chunks_.clear();
+  for (const std::int32_t chunk : stage.kinds) {
+    stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
+  }
+  const FixedCost& fixed = *stage_fixed_[kind];
+  return stage_memory(pricer_.scenario().stack, overheads_, fixed.held,
+                      tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind)))
+      .total();
+}
+
+// Later stages of a kind have fewer micro-batches in flight: the first of each decides.
+Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
+  Bytes most;
+  for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
+  for (std::size_t kind = 0; kind < cut.stages.size() && most <= limit; ++kind) {
+    most = std::max(most, stage_peak(plan, cut, kind));
+  }
+  return most;
+}
+
+// What is in flight, without what the task at hand needs, falls by the same amount for every block
+// that is recomputed, and by nothing for those that a shorter chunk does not have.
+std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
+                                                 Bytes limit) {
+  prepare(plan, cut);
+  const auto left_by = [&](bool recomputes, std::int64_t kind) {
+    const Plan whole = with_whole_recompute(plan, recomputes);
+    return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward.left);
+  };
+  // Of several kinds what keeps least and what saves most.
+  double kept = left_by(false, 0);
+  double saved = kept - left_by(true, 0);
+  for (std::int64_t kind = 1; kind < block_kind_count(pricer_.scenario().model); ++kind) {
+    kept = std::min(kept, left_by(false, kind));
+    saved = std::max(saved, left_by(false, kind) - left_by(true, kind));
+  }
+  if (saved <= 0) return 1;
+  const StackMemory& stack = pricer_.scenario().stack.memory;
+  const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
+  double least = 1;
+  for (std::size_t i = 0; i < cut.stages.size(); ++i) {
+    const PeakMoments& moments = moments_of(plan, cut, i);
+    for (std::size_t k = 0; k < moments.size(); ++k) {
+      const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
+      if (held.chunks == 0) continue;
+      const double over = total(stage_fixed_[i]->held) + held.blocks * kept - room.value();
+      least = std::max(least, over / (held.chunks * saved));
+    }
+  }
+  return static_cast<std::int64_t>(std::ceil(least - kRoundingOfCounts));
+}
+
+// The stage with everything that it must do by itself.
+PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cut,
+                                            std::size_t kind_of_stage) {
+  const StageKind& stage = cut.stages[kind_of_stage];
+  const StackSpec& stack = pricer_.scenario().stack;
+  const auto m = static_cast<double>(micro_batches(plan));
+  StageBound bound;
+  Seconds backwards;
+  for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
+    const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
+    Chunk& chunk = times_of(plan, kind);
+    const PassTimes& pass = pass_of(chunk, std::ssize(stage.chunks));
+    const Seconds forward = pass.forward + (kind.is_first ? Seconds() : transfer_.gather);
+    const Seconds backward = pass.backward + (kind.is_last ? Seconds() : transfer_.gather);
+    if (i == 0) {
+      bound.forward = forward;
+      bound.backward = backward;
+    }
+    backwards += backward;
+    bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
+    bound.own += m * (forward + backward);
+    const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
+    // What comes first is received on the way in.
+    const double received = stack.parts.p2p_calls == P2pCalls::kSerial
+                                ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
+                                : 0;
+    if (!stack.parts.overlap_p2p) bound.own += (m * sent + received) * transfer_.wire;
+  }
+  if (plan.degrees.pp == 1)
+    bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
+  const FixedCost& fixed = *stage_fixed_[kind_of_stage];
+  bound.tail = before_norm(stack, fixed.end, backwards).total();
+  bound.update = update_time(fixed.end) +
+                 exposed_gather(stack, fixed.end[StepEndPart::kParameterGather], bound.forward);
+  return bound;
+}
+
+Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
+  const HostDeviceTime forward =
+      single_stage_forward(pricer_.scenario().stack, chunk.times.forward);
+  return repeat(then(forward, chunk.times.backward), micro_batches(plan)).alone();
+}
+
+Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
+  Seconds sum;
+  for (const StageRun& run : cut.runs) {
+    sum += static_cast<double>(run.count) * stages_[static_cast<std::size_t>(run.kind)].device;
+  }
+  return sum / static_cast<double>(plan.degrees.pp);
+}
+
+// A stage's first task waits for one forward of every stage before it; after its last, one backward
+// of each of them follows. Of neighbouring stages of a kind the last starts last, and what it
+// finishes reaches the first of them through all others.
+PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
+  const Seconds wire = transfer_.wire;
+  const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
+  Seconds start;
+  for (const StageRun& run : cut.runs) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
+    start += static_cast<double>(run.count) * (stage.forward + wire);
+  }
+  Ends ends;
+  Seconds reached;
+  for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
+    const auto count = static_cast<double>(run->count);
+    start -= stage.forward + wire;  // of the run's last stage
+    // Where senders wait, what a stage finishes has arrived; the first stage sends no gradient.
+    const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
+    const Seconds hop = stage.backward + (is_first && waits ? Seconds() : wire);
+    reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;
+    start -= (count - 1) * (stage.forward + wire);
+    ends.meeting = std::max(ends.meeting, reached + stage.tail);
+  }
+  ends.pipeline = reached;
+  return ends;
+}
+
+Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
+  const StackSpec& stack = pricer_.scenario().stack;
+  stages_.clear();
+  Seconds update;
+  for (std::size_t kind = 0; kind < cut.stages.size(); ++kind) {
+    stages_.push_back(bound_of(plan, cut, kind));
+    update = std::max(update, stages_.back().update);
+  }
+  const Ends ends = ends_of(cut);
+  if (world_ != gpu_count(plan)) {
+    world_ = gpu_count(plan);
+    expected_maximum_ = expected_maximum(world_);
+    norm_ = pricer_.global_norm(plan);
+  }
+  const Seconds waiting = stack.rank_jitter * expected_maximum_ * ends.pipeline;
+  return (1 + stack.uncalibrated_overhead) * kRounding *
+         (ends.meeting + norm_ + update + stack.host.per_step + waiting);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,106 @@
+#include "sim/layers/context_ring.h"
+
+#include <cmath>
+
+namespace tpsim {
+namespace {
+
+struct Shares {
+  double queries = 0;  // elements of this rank's; its results have as many
+  double both = 0;     // of its keys and values
+  double others = 0;   // ranks
+};
+
+Shares shares_of(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record) {
+  const AttentionShape& attention = scenario.model.attention;
+  const double both = static_cast<double>(record.bytes) /
+                      static_cast<double>(plan.degrees.cp * size_of(plan.dtype));
+  const double repeated =
+      static_cast<double>(attention.heads) / static_cast<double>(attention.kv_heads);
+  return {both / 2 * repeated, both, static_cast<double>(plan.degrees.cp - 1)};
+}
+
+RingExchange exchange(const CollectiveRecord& record, CollectiveKind kind, double bytes) {
+  RingExchange sent{record};
+  sent.record.kind = kind;
+  sent.record.bytes = std::llround(bytes);
+  return sent;
+}
+
+// Read and written by PyTorch's ring, per element of queries, in bf16 and fp32. Compiled ops are
+// one pass over what goes in and comes out; eager ones have a pass each.
+struct TorchTraffic {
+  double merge, gradients, first, last;
+};
+constexpr TorchTraffic kCompiled{
+    .merge = 2 + 8, .gradients = 10 + 2 * 9, .first = 3 * 6, .last = 3 * 6};
+// Merging widens, subtracts, scales, subtracts; gradients of half the keys and values are added
+// to that half, both are put together, and both tensors in one for the exchange.
+constexpr TorchTraffic kEager{.merge = 6 + 12 + 8 + 12,
+                              .gradients = 10 + 2 * (5 + 8) + 16,
+                              .first = 12 + 3 * 10 + 16,
+                              .last = 3 * 6};
+
+RingExchanges torch_ring(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record,
+                         bool in_backward) {
+  const auto [queries, both, others] = shares_of(scenario, plan, record);
+  const auto narrow = static_cast<double>(size_of(plan.dtype));
+  const bool waits = scenario.stack.parts.compile;
+  const TorchTraffic& traffic = waits ? kCompiled : kEager;
+  if (record.kind == CollectiveKind::kAllGather) {
+    RingExchange gather =
+        exchange(record, CollectiveKind::kAllGather, (others + 1) * 2 * queries * narrow);
+    gather.beside = waits ? 0 : 1;
+    const double one_tensor = 2 * 2 * queries * narrow;
+    const double merged = in_backward ? 0 : queries * others * traffic.merge;
+    return {{gather}, Bytes(one_tensor + merged)};
+  }
+  RingExchange sent = exchange(record, CollectiveKind::kSend, 2 * queries * sizeof(float));
+  sent.calls = others + 1;
+  sent.beside = waits ? 0 : others;
+  return {{sent}, Bytes(queries * (traffic.first + others * traffic.gradients + traffic.last))};
+}
+
+// A pass with keys of a later rank takes half of the queries, one with keys of an earlier rank half
+// of those: a copy of that half. What is counted is the mean over ranks.
+RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
+                            const CollectiveRecord& record, bool in_backward) {
+  const auto [queries, both, others] = shares_of(scenario, plan, record);
+  const auto narrow = static_cast<double>(size_of(plan.dtype));
+  constexpr double kCopy = 2, kSum = 3;  // tensors read and written
+  constexpr double kHalf = 0.5 / 2, kSummed = 0.75;
+  if (record.kind != CollectiveKind::kAllGather) {
+    RingExchange last = exchange(record, CollectiveKind::kSend, both * narrow);
+    last.beside = 1;
+    const double summed = both * (kCopy + others * kSummed * kSum);
+    return {{last}, Bytes(narrow * summed)};
+  }
+  RingExchange keys = exchange(record, CollectiveKind::kSend, both * narrow);
+  if (!in_backward) {
+    keys.calls = keys.beside = others;
+    const double copied = kCopy * (both + others * kHalf * (both + queries));
+    const double merged = queries * (kCopy + others * kSummed * kSum);
+    return {{keys}, Bytes(narrow * (copied + merged))};
+  }
+  keys.beside = 1;
+  RingExchange with_gradients = exchange(record, CollectiveKind::kSend, 2 * both * narrow);
+  with_gradients.calls = with_gradients.beside = others - 1;
+  // Queries, results and their gradients.
+  const double copied = kCopy * (both + others * kHalf * (both + 3 * queries));
+  const double summed = queries * (kCopy + others * kSummed * kSum);
+  return {{keys, with_gradients}, Bytes(narrow * (copied + summed))};
+}
+
+}  // namespace
+
+bool attends_in_ring(const StackSpec& stack) {
+  return stack.parts.cp_comm_type != CpCommType::kAllGather;
+}
+
+RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
+                             const CollectiveRecord& record, bool in_backward) {
+  const bool is_torch = scenario.stack.parts.cp_comm_type == CpCommType::kTorchRing;
+  return (is_torch ? torch_ring : megatron_ring)(scenario, plan, record, in_backward);
+}
+
+}  // namespace tpsim

@@ -1,0 +1,110 @@
+// Which plans share the cost of a layer, of its share of the step's end, and of a transfer.
+#include <bit>
+
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+
+namespace tpsim {
+namespace {
+
+// How groups fall on nodes. Where the GPUs fill whole nodes, the degrees that shape a group and the
+// size of a node decide; elsewhere also where the last node ends.
+void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
+  const std::int64_t gpus = gpu_count(plan);
+  key.node = node_size(cluster, gpus);
+  if (gpus % key.node != 0) key.world = gpus;
+}
+
+}  // namespace
+
+// Embeddings and head keep the plan's dtype, whatever the precision of the blocks.
+LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, std::int64_t block) {
+  const bool is_block = kind == LayerKind::kBlock;
+  const bool cuts_layers = has_replicas(plan) && plan.zero >= 2;  // ZeRO works around every layer
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  add_nodes(key, plan, scenario.cluster);
+  key.degrees.tp = plan.degrees.tp;
+  key.degrees.cp = plan.degrees.cp;
+  key.micro_batch = plan.micro_batch;
+  key.sequence_parallel = plan.sequence_parallel;
+  if (is_block) {
+    key.recompute = plan.recompute;
+    key.attention = plan.attention;
+    key.precision = plan.precision;
+    key.fp8_param_gather = plan.fp8_param_gather;
+    key.degrees.ep = plan.degrees.ep;
+    key.degrees.etp = plan.degrees.etp;
+  }
+  if (cuts_layers) key.zero = plan.zero;
+  key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
+  if (cuts_layers || (is_block && folds_experts(plan))) {  // groups of replicas lie somewhere
+    key.degrees.dp = plan.degrees.dp;
+    key.rank_order = plan.rank_order;
+    key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
+  }
+  return key;
+}
+
+LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, std::int64_t block) {
+  LayerKey key{
+      .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
+  add_nodes(key, plan, scenario.cluster);
+  key.degrees = plan.degrees;
+  key.degrees.pp = 0;
+  key.zero = has_replicas(plan) ? plan.zero : 0;
+  key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  key.offload = plan.offload;
+  key.precision = plan.precision;
+  key.fp8_param_gather = plan.fp8_param_gather;
+  // Where groups lie: those of the tied table always, the others where pp is inside of dp. What an
+  // owner broadcasts at once depends on its stage.
+  const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
+                            plan.rank_order == RankOrder::kTpPpDp ||
+                            scenario.stack.parts.sync == DataParallelSync::kOwners;
+  if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
+  return key;
+}
+
+// The ranks of a stage agree on scales after every chunk.
+LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
+  LayerKey key = layer_key(LayerKind::kBlock, plan, scenario);
+  if (!exchanges_scales(scenario.stack, plan)) return key;
+  key.degrees.dp = plan.degrees.dp;
+  key.degrees.pp = plan.degrees.pp;
+  key.rank_order = plan.rank_order;
+  return key;
+}
+
+// All degrees: these say how many GPUs there are, and so how they fill nodes.
+LayerKey transfer_key(const Plan& plan) {
+  LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
+  key.degrees.ep = key.degrees.etp = 0;
+  key.virtual_stages = plan.virtual_stages;
+  key.sequence_parallel = plan.sequence_parallel;
+  key.rank_order = plan.rank_order;
+  key.dtype = plan.dtype;
+  return key;
+}
+
+std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
+  const auto small = [](auto... values) {
+    std::uint64_t packed = 0;
+    ((packed = packed << 4 | static_cast<std::uint64_t>(values)), ...);
+    return packed;
+  };
+  std::uint64_t hash =
+      small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute, key.attention,
+            key.rank_order, key.offload, key.dtype, key.gradient_dtype, key.precision,
+            key.fp8_param_gather, key.whole_gradients);
+  for (const std::int64_t n :
+       {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.degrees.ep,
+        key.degrees.etp, key.micro_batch, key.virtual_stages, key.node, key.world}) {
+    hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
+  }
+  return hash ^ hash >> 32;
+}
+
+}  // namespace tpsim

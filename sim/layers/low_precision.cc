@@ -1,0 +1,331 @@
+#include "sim/layers/low_precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "costs/matmul_model.h"
+
+namespace tpsim {
+namespace {
+
+constexpr unsigned kLayout = kTransposeA | kTransposeB;
+
+DType operands_of(const StackSpec& stack, const Plan& plan) {
+  Plan with_recipe = plan;
+  with_recipe.precision = recipe_of(stack, plan);
+  return product_dtype(with_recipe);
+}
+
+bool is_by_tensor(Precision recipe) {
+  return recipe == Precision::kFp8 || recipe == Precision::kFp8Current;
+}
+
+// Hopper's units multiply 8 bits in one layout alone; Blackwell's came with MXFP8.
+bool takes_any_orientation(const DeviceFacts& device, Precision recipe) {
+  return is_by_tensor(recipe) && device.mxfp8_peak > FlopsPerSecond();
+}
+
+bool is_forward(const OpRecord& product) { return (product.key.variant & kLayout) == kTransposeB; }
+bool is_weight_gradient(const OpRecord& product) {
+  return (product.key.variant & kTransposeA) != 0;
+}
+
+double inputs_of(const OpRecord& product) {
+  const OpDims& dims = product.key.dims;  // batch, m, n, k
+  return static_cast<double>(dims[0] * dims[1] * dims[3]);
+}
+
+bool is_tensor_gather(const CollectiveRecord& record) {
+  return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
+}
+
+// Elements of the second operand of a product, or of one of its batches.
+double others_of(const OpRecord& product) {
+  const OpDims& dims = product.key.dims;
+  return static_cast<double>(dims[0] * dims[2] * dims[3]);
+}
+
+// Whether gradients of results are rounded once for both products: experts' are not, matrix by
+// matrix as they are.
+bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
+
+// Whether operands are kept rounded, or only the 16 bits that every product rounds anew.
+bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
+  return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
+         !stack.quantizes_inside_gemm;
+}
+
+// Copies of a weight: by rows for forward, by columns for the input gradient.
+double copies_of_weight(const Scenario& scenario, const Plan& plan) {
+  const Precision recipe = recipe_of(scenario.stack, plan);
+  const bool one = takes_any_orientation(scenario.profile.device, recipe) ||
+                   recipe == Precision::kFp8Block;  // blocks of 128 x 128 turn with the matrix
+  return one ? 1 : 2;
+}
+
+}  // namespace
+
+bool is_linear_layer(const OpRecord& op) {
+  const ModelPart part = op.label.part;
+  const bool is_in_block = is_linear(part);
+  return op.key.kind == OpKind::kMatmul && is_in_block;
+}
+
+Precision recipe_of(const StackSpec& stack, const Plan& plan) {
+  if (plan.precision != Precision::kNone || !stack.fp8_products) return plan.precision;
+  return Precision::kFp8;
+}
+
+// Products that round for themselves have their scales once a step, with its loss.
+bool exchanges_scales(const StackSpec& stack, const Plan& plan) {
+  return recipe_of(stack, plan) == Precision::kFp8 && !stack.quantizes_inside_gemm;
+}
+
+Status check_precision(const DeviceFacts& device, Precision precision) {
+  Plan plan;
+  plan.precision = precision;
+  const DType operands = product_dtype(plan);
+  if (!is_narrow(operands) || matrix_peak(device, operands) > FlopsPerSecond()) return Ok{};
+  return bad_input(fmt::format("precision {}: {} multiplies no {}", name_of(precision), device.name,
+                               name_of(operands)),
+                   std::string(option_of(Setting::kPrecision)),
+                   fmt::format("it has {}", narrow_types_text(device)));
+}
+
+// cuBLASLt multiplies blocks of 128 on compute capability 9.0 alone; units of MXFP8 came after it.
+Status check_precision(const Scenario& scenario, Precision precision) {
+  const DeviceFacts& device = scenario.profile.device;
+  TPSIM_TRY_STATUS(check_precision(device, precision));
+  const bool lacks = scenario.stack.quantizes_inside_gemm && precision == Precision::kFp8Block &&
+                     device.mxfp8_peak > FlopsPerSecond();
+  if (!lacks) return Ok{};
+  return bad_input(fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
+                               "compute capability 9.0 alone; {} is newer",
+                               name_of(precision), scenario.stack.name, device.name),
+                   std::string(option_of(Setting::kPrecision)), "use mxfp8");
+}
+
+std::string name_of_pass(const OpRecord& op) {
+  if (op.key.kind != OpKind::kCast) return "";
+  const std::string type(name_of(static_cast<DType>(op.key.variant)));
+  switch (static_cast<RoundingPass>(op.key.dims[2])) {
+    case RoundingPass::kNone: return "";
+    case RoundingPass::kRounding: return "rounded to " + type;
+    case RoundingPass::kGreatest: return "greatest values, for the scale of the tensor";
+    case RoundingPass::kRows: return "rounded to " + type + " by rows";
+    case RoundingPass::kRowsStochastic: return "rounded stochastically to " + type + " by rows";
+    case RoundingPass::kHadamard: return "Hadamard transforms, rounded to " + type + " by columns";
+    case RoundingPass::kHadamardStochastic:
+      return "Hadamard transforms, rounded stochastically to " + type + " by columns";
+  }
+  return "";
+}
+
+std::string_view roundings_of(Precision recipe) {
+  switch (recipe) {
+    case Precision::kNone: return "";
+    case Precision::kFp8:
+      return "operands of linear layers rounded to fp8 with scales of steps before";
+    case Precision::kFp8Current:
+      return "operands of linear layers rounded to fp8, their greatest values sought before";
+    case Precision::kFp8Block:
+      return "operands of linear layers rounded to fp8 in blocks, in both orientations";
+    case Precision::kMxFp8:
+      return "operands of linear layers rounded to mxfp8 in both orientations";
+    case Precision::kNvFp4:
+      return "operands of linear layers rounded to nvfp4: greatest values sought, rows rounded, "
+             "columns turned by Hadamard transforms and rounded, gradients stochastically; weights "
+             "with a scale for 16 x 16 once a step";
+  }
+  return "";
+}
+
+OpRecord with_operands(const OpRecord& product, DType operands) {
+  OpRecord narrow = product;
+  narrow.key.dtype = operands;
+  narrow.key.variant = static_cast<std::uint8_t>((product.key.variant & ~kLayout) | kTransposeB);
+  const bool sums_rows = (product.key.variant & kTransposeA) != 0;
+  if (is_grouped_product(product) && sums_rows) narrow.key.variant |= kSumsRows;
+  return narrow;
+}
+
+RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
+    : recipe_(recipe_of(scenario.stack, plan)),
+      operands_(operands_of(scenario.stack, plan)),
+      any_orientation_(takes_any_orientation(scenario.profile.device, recipe_)),
+      rounds_anew_(scenario.stack.requantizes_in_backward),
+      in_products_(scenario.stack.quantizes_inside_gemm),
+      gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
+
+// Read and written to round one element of the product's first operand, spread over all of them.
+double RoundedOperands::bytes_per_input(const OpRecord& product) const {
+  const double narrow = bytes_per_element(operands_);
+  const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
+  if (!is_by_tensor(recipe_)) return part * (2 + 2 * narrow);
+  const bool is_written =
+      !rounds_anew_ && from_norm_ && recipe_ == Precision::kFp8 && is_forward(product);
+  const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
+  const double rows = is_written ? 0 : part * (greatest + 2 + narrow);
+  if (any_orientation_) return rows;
+  return rows + (is_written || is_gathered_ ? 2 * narrow : narrow);
+}
+
+// Of the second operand: weights in forward and for the input gradient, inputs for the weight
+// gradient.
+double RoundedOperands::requantized_bytes(const OpRecord& product) const {
+  const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
+  return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
+}
+
+// Read and written by kernels/cuda/linear/low_precision.cu.
+void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
+                                            const OpRecord& product) const {
+  const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);
+  const double read = recipe_ == Precision::kFp8Current ? 4 : 2;
+  const bool is_first_of_pair = is_pair(product) && !is_forward(product);
+  if (!is_weight_gradient(product) || !is_pair(product)) {
+    const double written = is_first_of_pair ? 2 * narrow : narrow;
+    add_pass(ops, product, RoundingPass::kRounding, inputs, inputs * (read + written));
+  }
+  add_pass(ops, product, RoundingPass::kRounding, others_of(product), requantized_bytes(product));
+}
+
+// The first operand's passes. Random turns leave the columns nothing to read but 16 bits.
+void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const {
+  const double elements = inputs_of(product);
+  if (recipe_ != Precision::kNvFp4) {
+    add_pass(ops, product, RoundingPass::kRounding, elements, elements * bytes_per_input(product));
+    return;
+  }
+  const double own = (is_gathered_ ? 1 / gathered_parts_ : 1) * elements;
+  const double rounded = 2 + bytes_per_element(operands_);
+  const bool is_activation = is_forward(product);
+  add_pass(ops, product, RoundingPass::kGreatest, own, 2 * own);
+  add_pass(ops, product, is_activation ? RoundingPass::kRows : RoundingPass::kRowsStochastic, own,
+           rounded * own);
+  add_pass(ops, product,
+           is_activation ? RoundingPass::kHadamard : RoundingPass::kHadamardStochastic, own,
+           rounded * own);
+}
+
+void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
+                               RoundingPass pass, double elements, double bytes) const {
+  if (bytes <= 0) return;
+  constexpr double kOf = 64;  // elements, so that the key tells passes apart
+  ops.push_back({.key = {OpKind::kCast,
+                         DType::kBFloat16,
+                         static_cast<std::uint8_t>(operands_),
+                         {static_cast<std::int64_t>(elements),
+                          static_cast<std::int64_t>(std::llround(kOf * bytes / elements)),
+                          static_cast<std::int64_t>(pass)}},
+                 .bytes = bytes,
+                 .label = product.label});
+}
+
+std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
+  const bool is_product = recipe_ != Precision::kNone && is_linear_layer(op);
+  std::vector<OpRecord> ops;
+  if (is_product && in_products_) {
+    add_passes_in_product(ops, op);
+  } else if (is_product && !is_weight_gradient(op)) {
+    const bool is_same_input =
+        is_forward(op) && last_input_ != nullptr && std::strcmp(last_input_, op.label.text) == 0;
+    if (!is_same_input) add_input_passes(ops, op);
+    last_input_ = is_forward(op) ? op.label.text : nullptr;
+  }
+  if (is_product && rounds_anew_) {
+    add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), requantized_bytes(op));
+  }
+  const ModelPart part = op.label.part;
+  const bool is_norm = part == ModelPart::kNorm || part == ModelPart::kAttentionNorm;
+  if (!is_norm) is_gathered_ = is_gathered_ && is_product;
+  from_norm_ = is_norm;
+  ops.push_back(is_product ? with_operands(op, operands_) : op);
+  if (is_product && is_by_tensor(recipe_) && (in_products_ || !is_forward(op))) {
+    ops.back().key.variant |= static_cast<std::uint8_t>(kSplitSums);
+  }
+  if (is_product && is_weight_gradient(op)) is_gathered_ = false;
+  return ops;
+}
+
+CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
+  if (recipe_ == Precision::kNone || in_products_ || !is_tensor_gather(record)) return record;
+  is_gathered_ = true;
+  CollectiveRecord narrow = record;
+  narrow.bytes = static_cast<std::int64_t>(static_cast<double>(record.bytes) / 2 *
+                                           bytes_per_element(operands_));
+  return narrow;
+}
+
+CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan) {
+  const bool is_narrow = plan.fp8_param_gather && plan.precision != Precision::kMxFp8;
+  if (is_narrow && record.label.part == ModelPart::kParameterGather) {
+    record.bytes /= size_of(plan.dtype);
+  }
+  return record;
+}
+
+double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
+                             std::size_t begin, std::size_t end) {
+  if (plan.precision == Precision::kNone || !scenario.stack.quantizes_inside_gemm) return 0;
+  const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
+  double largest = 0, kept = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = program.events[i];
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = program.ops[event.index];
+    if (!is_linear_layer(op)) continue;
+    const auto batches = static_cast<double>(op.key.dims[0]);
+    largest = std::max(largest, (inputs_of(op) + others_of(op)) / batches);
+    const bool is_input_gradient = !is_forward(op) && !is_weight_gradient(op);
+    if (is_input_gradient && is_pair(op)) kept = std::max(kept, inputs_of(op));
+  }
+  return narrow * (largest + kept);
+}
+
+double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
+  if (!keeps_rounded(scenario.stack, plan)) return 0;
+  const double copies =
+      copies_of_weight(scenario, plan) * bytes_per_element(operands_of(scenario.stack, plan));
+  return plan.fp8_param_gather ? copies - static_cast<double>(size_of(plan.dtype)) : copies;
+}
+
+double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
+  if (!keeps_rounded(scenario.stack, plan) || plan.fp8_param_gather) return 0;
+  const Precision recipe = recipe_of(scenario.stack, plan);
+  const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
+  return (has_own_scale ? 2 : 1) * static_cast<double>(size_of(plan.dtype)) +
+         weight_copy_bytes(scenario, plan);
+}
+
+double saved_input_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
+                         std::size_t begin, std::size_t end) {
+  if (!keeps_rounded(scenario.stack, plan)) return 0;
+  const double narrow = bytes_per_element(operands_of(scenario.stack, plan));
+  const double wide = static_cast<double>(size_of(plan.dtype));
+  double saved = 0;
+  bool is_gathered = false, is_attention = false;
+  const char* last = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = program.events[i];
+    if (event.kind == ProgramEvent::Kind::kCollective) {
+      is_gathered = is_gathered || is_tensor_gather(program.collectives[event.index]);
+    }
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = program.ops[event.index];
+    if (is_linear_layer(op) && (last == nullptr || std::strcmp(last, op.label.text) != 0)) {
+      const double part =
+          is_gathered && plan.sequence_parallel ? 1 / static_cast<double>(plan.degrees.tp) : 1;
+      saved += part * inputs_of(op) * (is_attention ? -narrow : wide - narrow);
+      last = op.label.text;
+    }
+    if (is_linear_layer(op)) is_gathered = false;
+    is_attention = op.label.part == ModelPart::kAttentionCore;
+  }
+  return saved;
+}
+
+}  // namespace tpsim

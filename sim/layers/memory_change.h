@@ -1,0 +1,36 @@
+// Memory over a stretch of a program: what it leaves behind and how high it reaches.
+#pragma once
+
+#include <array>
+#include <numeric>
+
+#include "core/base/units.h"
+#include "core/program/program.h"
+
+namespace tpsim {
+
+using BytesByCategory = std::array<double, kMemoryCategoryCount>;
+
+inline double total(const BytesByCategory& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+}
+
+// Relative to what is allocated when the stretch begins.
+struct MemoryChange {
+  BytesByCategory left{};     // still allocated at the end; negative where it freed more
+  BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
+  BytesByCategory each{};     // the highest of every category by itself
+};
+// `first`, then `second`.
+MemoryChange then(const MemoryChange& first, const MemoryChange& second);
+// n times in a row.
+MemoryChange repeat(const MemoryChange& once, std::int64_t n);
+
+// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. What
+// lies in the host's memory is left out.
+MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
+                           Bytes granularity);
+// What a program allocates in the host's memory.
+Bytes host_bytes(const Program& program);
+
+}  // namespace tpsim

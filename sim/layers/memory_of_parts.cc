@@ -1,0 +1,116 @@
+#include "sim/layers/memory_of_parts.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "sim/layers/low_precision.h"
+#include "sim/layers/plain_kernels.h"
+#include "sim/layers/recomputed_ops.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+
+void raise(MemoryChange& change, double bytes) {
+  change.highest[kActivations] += bytes;
+  change.each[kActivations] += bytes;
+}
+
+// Made in forward, freed in backward.
+void keep_for_backward(LayerMemory& memory, double bytes) {
+  memory.forward.left[kActivations] += bytes;
+  raise(memory.forward, bytes);
+  memory.backward.left[kActivations] -= bytes;
+}
+
+double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
+  double kept = 0;
+  for (const OpRecord& op : forward_ops(trace)) kept += plain_kernel(op, stack).kept.value();
+  return kept;
+}
+
+// Of experts, where their weights multiply activations.
+double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
+  if (stack.parts.expert_weighting == ExpertWeighting::kCombine) return 0;
+  double bytes = 0;
+  for (const OpRecord& op : forward_ops(trace)) {
+    const OpDims& d = op.key.dims;
+    if (op.key.kind != OpKind::kUnpermuteTokens) continue;
+    bytes += static_cast<double>(d[1] * d[2] * d[3] * size_of(op.key.dtype));
+  }
+  return bytes;
+}
+
+// Bytes beside the traced head's, per logit: its own copy in the plan's dtype and, where the loss
+// is taken in fp32, one of those.
+struct HeadCopies {
+  double kept = 0;         // from forward to backward
+  double in_backward = 0;  // beside these
+};
+
+HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
+  const auto narrow = static_cast<double>(size_of(plan.dtype));
+  const double traced = narrow + (stack.training.wide_logits ? 4 : 0);
+  constexpr double kChunks = 8;  // of the tokens, at a time
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  switch (stack.parts.loss_head) {
+    case LossHead::kVocabParallel:
+    case LossHead::kVocabParallelFused:
+    case LossHead::kOnline: return {};
+    // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
+    // Over a tensor group PyTorch adds the log-softmax's gradient as plain ops (loss_parallel):
+    // its exponential, their sum and its product with the gradient above lie beside the first.
+    case LossHead::kEager: return {narrow + 4 - traced, others > 0 ? 12.0 : 8.0};
+    case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
+    case LossHead::kChunked: return {traced / kChunks - traced, 0};
+    case LossHead::kFused: return {-traced, 0};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t logits_of(const LayerTrace& trace) {
+  for (const OpRecord& op : trace.program.ops) {
+    if (op.key.kind == OpKind::kVocabMax) return op.key.dims[0] * op.key.dims[1];
+  }
+  return 0;
+}
+
+void narrow_moments(Program& program, const StackSpec& stack) {
+  for (AllocationRecord& allocation : program.allocations) {
+    const std::string_view label = allocation.label;
+    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
+                           (label == "momentum" || label == "variance");
+    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.optimizer_dtype);
+  }
+}
+
+void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
+                         const Plan& plan, const Scenario& scenario) {
+  const StackSpec& stack = scenario.stack;
+  if (kind == LayerKind::kHead) {
+    const HeadCopies copies = copies_of(stack, plan);
+    const auto logits = static_cast<double>(logits_of(trace));
+    keep_for_backward(memory, copies.kept * logits);
+    raise(memory.backward, copies.in_backward * logits);
+  }
+  double kept = kept_by_plain_kernels(trace, stack) - results_not_kept(trace, stack);
+  if (kind == LayerKind::kBlock) {
+    const auto [begin, end] = trace.span(Phase::kForward);
+    kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);
+    // What grew with the largest product stays.
+    const std::size_t last = trace.span(Phase::kBackward).second;
+    const double rounded = rounded_operand_bytes(scenario, plan, trace.program, begin, last);
+    raise(memory.forward, rounded);
+    raise(memory.backward, rounded);
+  }
+  if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
+    raise(memory.backward, kept);  // made again there, and gone with it
+  } else {
+    keep_for_backward(memory, kept);
+  }
+}
+
+}  // namespace tpsim

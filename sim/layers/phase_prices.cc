@@ -1,0 +1,409 @@
+// What a micro-batch costs in a layer: the trace's ops and collectives, one after the other, as the
+// software of the scenario runs them.
+#include <algorithm>
+
+#include "sim/layers/expert_prices.h"
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+#include "sim/layers/memory_of_parts.h"
+#include "sim/layers/plain_kernels.h"
+#include "sim/layers/recomputed_ops.h"
+
+namespace tpsim {
+namespace {
+
+// The scopes of graphs that hold a layer's ops of a part; of shared experts Megatron-Core captures
+// the products with the router.
+std::int64_t graph_scopes(ModelPart part, bool has_experts) {
+  switch (part) {
+    case ModelPart::kNorm:
+    case ModelPart::kAttentionNorm:
+    case ModelPart::kAttentionLinear:
+    case ModelPart::kLatentUp:
+    case ModelPart::kRotary:
+    case ModelPart::kAttentionCore:
+    case ModelPart::kResidual:
+    case ModelPart::kBiasGradient: return bit(GraphScope::kAttention);
+    case ModelPart::kRecurrentLinear:
+    case ModelPart::kRecurrence: return bit(GraphScope::kMamba);
+    case ModelPart::kMlpLinear:
+    case ModelPart::kLatentExperts:
+    case ModelPart::kActivation:
+      return bit(has_experts ? GraphScope::kMoeRouter : GraphScope::kMlp);
+    case ModelPart::kRouter: return bit(GraphScope::kMoeRouter);
+    case ModelPart::kExperts:
+    case ModelPart::kExpertActivation:
+    case ModelPart::kPermute:
+    case ModelPart::kDispatch: return bit(GraphScope::kMoe);
+    default: return bit(GraphScope::kIteration);  // embedding, head and loss
+  }
+}
+
+// Transformer Engine multiplies, and rounds, expert by expert what the program does at once.
+bool is_grouped(const OpRecord& op) {
+  const bool is_bias =
+      op.key.kind == OpKind::kColumnBias || op.key.kind == OpKind::kColumnBiasGradient;
+  return op.label.part == ModelPart::kExperts && !is_bias;
+}
+
+// Attention between a gather of keys and values and, in backward, the sum of their gradients.
+struct Ring {
+  CollectiveRecord gather;
+  std::optional<CollectiveRecord> gradients = {};
+  Seconds attended = {};
+};
+
+}  // namespace
+
+double LayerPricer::stack_factor(const OpRecord& op) const {
+  const StackSpec& stack = scenario().stack;
+  if (is_flash(op.key.kind)) {
+    return 1 / (stack.flash_speed * ops().attention_speed(stack.parts.attention));
+  }
+  const bool as_traced =
+      op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
+  if (as_traced) return 1;
+  // The layers' passes that no part names; the head's are named one by one.
+  const bool at_head = op.label.part == ModelPart::kHead || op.label.part == ModelPart::kLoss;
+  const double unnamed = at_head ? 1 : stack.eager_traffic;
+  // Most plain ops are no reductions, whatever the fused kernel is.
+  const double added = plain_kernel(op, stack).traffic - 1;
+  return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
+}
+
+OpPrice LayerPricer::op_price(const OpRecord& op) {
+  const PricedOp priced{op.key, op.flops, op.bytes, is_grouped_product(op)};
+  const auto found = op_prices_.find(priced);
+  if (found != op_prices_.end()) return found->second;
+  return op_prices_.emplace(priced, ops().price(op)).first->second;
+}
+
+HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
+  if (is_left_to_dispatcher(op, scenario().stack)) return {};
+  const OpPrice price = op_price(op);
+  const PlainKernel kernel = plain_kernel(op, scenario().stack);
+  const std::int64_t launches = kernel.launches * (is_grouped(op) ? phase.experts : 1);
+  const auto n = static_cast<double>(launches);
+  Seconds time = stack_factor(op) * price.time;
+  // Many kernels over few elements have the latency of each.
+  if (kernel.traffic == 1 && kernel.launches > 1) {
+    time = std::max(time, (n - 1) * scenario().profile.model.kernel_latency);
+  }
+  const double load = waits_for_busiest(op.label) ? phase.load : 1;
+  phase.work[work_term(op)] += time;
+  phase.work[StepTerm::kImbalance] += (load - 1) * time;
+  phase.by_source[price.source] += load * time;
+  return repeat(launch(scenario(), issue_time(op.label.part), (load / n) * time), launches);
+}
+
+HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase) {
+  HostDeviceTime time;
+  for (const OpRecord& op : ops) time = then(time, price_op(op, phase));
+  return time;
+}
+
+// Launches that a graph replays cost the host nothing.
+Seconds LayerPricer::issue_time(ModelPart part) const {
+  const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
+  const bool is_replayed = holds(scenario().stack.parts.cuda_graphs, scopes);
+  return is_replayed ? Seconds() : scenario().stack.host.per_op;
+}
+
+// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
+// input gradient is reduced while its weight gradient is computed, and, but in kReductions, its
+// input gathered again while its input gradient is; products slow down meanwhile.
+Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
+                                               Seconds whole, Seconds beside) const {
+  const StackSpec& stack = scenario().stack;
+  const TpOverlap overlap = stack.parts.tp_overlap;
+  const bool waits = overlap == TpOverlap::kNone || (overlap == TpOverlap::kReductions &&
+                                                     record.kind == CollectiveKind::kAllGather);
+  const Seconds hidden = waits ? Seconds() : std::min(whole, beside);
+  Seconds left = whole - hidden;
+  const bool in_pieces = stack.parts.tp_overlap == TpOverlap::kUserbuffers &&
+                         record.group == GroupKind::kTensor && plan.sequence_parallel;
+  if (in_pieces) left = (1 - stack.tp_overlap) * left;
+  return left + (stack.overlap_slowdown - 1) * hidden;
+}
+
+// A sum of input gradients that the program issues ahead runs beside the products of weight
+// gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
+Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t event,
+                                          Seconds last) {
+  if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
+  Seconds beside;
+  for (std::size_t i = event + 1; i < trace.program.events.size(); ++i) {
+    const ProgramEvent& next = trace.program.events[i];
+    if (next.kind == ProgramEvent::Kind::kCollective) break;
+    if (next.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = trace.program.ops[next.index];
+    const bool is_linear = is_linear_layer(op) || op.label.part == ModelPart::kHead;
+    const bool is_weight_gradient =
+        is_linear && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
+    if (!is_weight_gradient) break;
+    beside += op_price(op).time;
+  }
+  return beside;
+}
+
+double LayerPricer::load_of(const Plan& plan) {
+  const auto [place, is_new] = loads_.try_emplace(plan.degrees.ep, 1);
+  if (is_new) place->second = busiest_load(scenario().stack, scenario().model, plan);
+  return place->second;
+}
+
+PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phase part,
+                                   const Plan& plan, Seconds host) {
+  PhaseCost phase;
+  phase.load = load_of(plan);
+  phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
+  // Experts whose tokens the host has rounded one after the other.
+  const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone;
+  const double held = rounds ? static_cast<double>(phase.experts) : 0;
+  Seconds product;     // the last one of a linear layer
+  Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
+  Seconds travelling;  // tokens, beside the other micro-batch's compute
+  RoundedOperands rounded(scenario(), plan);
+  std::vector<Ring> rings;
+  const bool in_ring = attends_in_ring(scenario().stack);
+  const auto [begin, end] = trace.span(part);
+  // Modules are entered one after the other: what the host does for the last of them keeps no
+  // kernel of the first waiting.
+  const Seconds between = host / static_cast<double>(std::max<std::size_t>(1, end - begin));
+  for (std::size_t i = begin; i < end; ++i) {
+    phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpRecord& op = trace.program.ops[event.index];
+      if (in_ring && op.label.part == ModelPart::kContextParallel) continue;
+      HostDeviceTime time = price_rounded(rounded.ops_for(op), phase);
+      if (!rings.empty() && op.label.part == ModelPart::kAttentionCore) {
+        rings.back().attended += time.device;
+      }
+      time = then(time, host_of_routing(op, held));
+      if (is_linear_layer(op) || op.label.part == ModelPart::kHead) product = time.device;
+      phase.time = then(phase.time, time);
+    } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      const CollectiveRecord& traced = trace.program.collectives[event.index];
+      if (in_ring && traced.group == GroupKind::kContext) {
+        if (traced.kind == CollectiveKind::kAllGather) {
+          rings.push_back({traced});
+        } else {
+          rings.back().gradients = traced;
+        }
+        continue;
+      }
+      // Embeddings and head gather in the plan's dtype.
+      const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
+      const Seconds whole = collective(record, plan);
+      add_hidden_slices(record, plan, phase);
+      if (is_overlapped(record)) {
+        beside += whole;
+        continue;
+      }
+      if (record.label.part == ModelPart::kDispatch) {
+        if (scenario().stack.parts.ep_overlap) {
+          travelling += phase.load * whole;
+        } else {
+          phase.time = then(phase.time, price_dispatch(record, whole, phase));
+        }
+        continue;
+      }
+      const bool beside_product = record.label.part == ModelPart::kColumnParallelBackward;
+      const Seconds hides = beside_product ? overlapped_gemm_time(trace, i, product) : Seconds();
+      const Seconds time = exposed_tensor_collective(record, plan, whole, hides);
+      phase.work[work_term(record)] += time;
+      phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, time));
+    }
+  }
+  for (const Ring& ring : rings) {
+    const Seconds pass = ring.attended / static_cast<double>(plan.degrees.cp);
+    const bool in_backward = ring.gradients.has_value();
+    add_ring(ring_exchanges(scenario(), plan, ring.gather, in_backward), plan, pass, phase);
+    if (in_backward) {
+      add_ring(ring_exchanges(scenario(), plan, *ring.gradients, in_backward), plan, pass, phase);
+    }
+  }
+  // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
+  add_overlapped(phase, StepTerm::kZeroCommunication, beside, 1);
+  // Forward of one micro-batch and backward of another take turns on the device while tokens of
+  // the other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is
+  // a third of a layer's products.
+  constexpr double kBesideWeightGradients = 2.0 / 3;
+  const bool is_delayed = scenario().stack.parts.delay_wgrad;
+  add_overlapped(phase, StepTerm::kExpertCommunication, travelling,
+                 is_delayed ? 1 : kBesideWeightGradients);
+  return phase;
+}
+
+// Where experts have tensor ranks: a rank exchanges its own tokens with the tensor group for slices
+// of all of its tokens, or back (one copy). What is gathered lies rank by rank, and along the
+// hidden dimension it must lie row by row: out of the list of parts and into their concatenation
+// (two copies); before a scatter once.
+void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& plan,
+                                    PhaseCost& phase) const {
+  const bool is_of_experts =
+      record.label.part == ModelPart::kDispatch && record.kind != CollectiveKind::kAllToAll;
+  if (!is_of_experts || scenario().stack.parts.permute != PermuteKernel::kUnfusedSeq) return;
+  const ParallelDegrees& d = plan.degrees;
+  const ModelSpec& model = scenario().model;
+  const std::int64_t tokens = plan.micro_batch * model.seq / (d.cp * d.tp);
+  const Bytes own(static_cast<double>(tokens * model.hidden * size_of(plan.dtype)));
+  const GroupPlacement group =
+      place_group(plan, GroupKind::kTensor, node_size(scenario().cluster, gpu_count(plan)));
+  const Seconds exchange = collectives().price(CollectiveKind::kAllToAll, own, group);
+  const double copies = record.kind == CollectiveKind::kAllGather ? 2 : 1;
+  const Bytes moved = 2 * (copies * Bytes(static_cast<double>(record.bytes)) + own);
+  const Seconds copying =
+      (copies + 1) * scenario().profile.model.kernel_latency + streaming_time(moved);
+  phase.work[StepTerm::kTensorCommunication] += exchange;
+  phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, exchange));
+  add_copies(phase, StepTerm::kPermute, copying, copies + 1);
+}
+
+// `pass`: of attention, which hides what is sent beside it and is slowed down by it.
+void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass,
+                           PhaseCost& phase) const {
+  const StackSpec& stack = scenario().stack;
+  for (const RingExchange& sent : ring.sent) {
+    const Seconds each = collective(sent.record, plan);
+    const Seconds hidden = sent.beside * std::min(each, pass);
+    const Seconds seen = sent.calls * each - hidden + (stack.overlap_slowdown - 1) * hidden;
+    phase.work[StepTerm::kContextCommunication] += seen;
+    phase.time = then(phase.time, launch(scenario(), sent.calls * stack.host.per_collective, seen));
+  }
+  add_copies(phase, StepTerm::kElementwise, streaming_time(ring.copied));
+}
+
+void LayerPricer::add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels) const {
+  phase.work[term] += time;
+  phase.by_source[PriceSource::kModel] += time;
+  phase.time = then(phase.time, launch(scenario(), kernels * scenario().stack.host.per_op, time));
+}
+
+HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,
+                                           PhaseCost& phase) const {
+  phase.work[work_term(record)] += whole;
+  phase.work[StepTerm::kImbalance] += (phase.load - 1) * whole;
+  return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
+}
+
+// Collectives that a share of the phase's device time hides, which they slow down.
+void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
+                                 double share) const {
+  const Seconds hidden = std::min(collectives, share * phase.time.device);
+  const Seconds seen = collectives - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
+  phase.work[term] += seen;
+  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
+}
+
+bool LayerPricer::is_overlapped(const CollectiveRecord& record) const {
+  if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
+  const TrainingOptions& training = scenario().stack.training;
+  return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
+                                                   : training.overlap_gradient_reduction;
+}
+
+void LayerPricer::add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops,
+                                 const Plan& plan) {
+  RoundedOperands rounded(scenario(), plan);
+  for (const OpRecord& op : ops) {
+    backward.time = then(price_rounded(rounded.ops_for(op), backward), backward.time);
+  }
+}
+
+void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
+                                         const std::vector<ProgramEvent>& events,
+                                         const Plan& plan) {
+  if (events.empty()) return;
+  RoundedOperands rounded(scenario(), plan);
+  PhaseCost again;
+  again.load = backward.load;
+  again.experts = backward.experts;
+  for (const ProgramEvent& event : events) {
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpRecord& op = trace.program.ops[event.index];
+      again.time = then(again.time, price_rounded(rounded.ops_for(op), again));
+    } else {
+      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
+      again.time = then(again.time, price_dispatch(record, collective(record, plan), again));
+    }
+  }
+  backward.time = then(again.time, backward.time);
+  backward.work += again.work;
+  backward.by_source += again.by_source;
+}
+
+// The tensor group gathers its logits, and every rank takes the loss of all of them.
+void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
+                                      const Plan& plan) const {
+  if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;
+  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
+                                .group = GroupKind::kTensor,
+                                .bytes = plan.degrees.tp * logits_of(trace) * size_of(plan.dtype),
+                                .label = {ModelPart::kLoss, "head.gather"}};
+  const Seconds time = collective(gather, plan);
+  head.forward.work[StepTerm::kTensorCommunication] += time;
+  head.forward.time =
+      then(head.forward.time, launch(scenario(), scenario().stack.host.per_collective, time));
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  for (PhaseCost* phase : {&head.forward, &head.backward}) {
+    const Seconds more = others * phase->work[StepTerm::kElementwise];
+    phase->work[StepTerm::kElementwise] += more;
+    phase->by_source[PriceSource::kModel] += more;
+    phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
+  }
+}
+
+// The host's own work in a block with experts, where its choices are made; of what graphs replay
+// half is left where they hold router and preparation, nothing where they hold the step. `rounded`:
+// the rank's experts whose tokens are rounded, which only graphs of the experts hold.
+HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) const {
+  const HostCost& host = scenario().stack.host;
+  const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
+  if (holds(graphs, bit(GraphScope::kIteration))) return {};
+  const std::int64_t both = bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess);
+  const double share = (graphs & both) == both ? 0.5 : 1;
+  const double each = holds(graphs, bit(GraphScope::kMoe)) ? 0 : rounded;
+  const auto busy = [&](Seconds routing, Seconds expert) {
+    const Seconds time = share * routing + each * expert;
+    return HostDeviceTime{time, Seconds(), time};
+  };
+  if (op.key.kind == OpKind::kRouteBackward) {
+    return busy(host.per_routing_backward, host.per_expert_backward);
+  }
+  if (op.key.kind != OpKind::kRouteForward) return {};
+  HostDeviceTime time;
+  if (scenario().model.experts.dropless) time = synchronization(host.per_collective);
+  return then(time, busy(host.per_routing_forward, host.per_expert_forward));
+}
+
+LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64_t block) const {
+  if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return {};
+  const HostCost& host = scenario().stack.host;
+  // A block of one branch has half of the modules.
+  const double share = branch_count(block_of_kind(scenario().model, block)) / 2.0;
+  const bool again = plan.recompute == Recompute::kFull;
+  return {share * host.per_block_forward,
+          share * (host.per_block_backward + (again ? host.per_block_forward : Seconds()))};
+}
+
+LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
+                                   const LayerMemory& memory, const Plan& plan,
+                                   std::int64_t block) {
+  const HostOfBlock host = kind == LayerKind::kBlock ? host_of_block(plan, block) : HostOfBlock();
+  LayerCost cost{price_phase(kind, trace, Phase::kForward, plan, host.forward),
+                 price_phase(kind, trace, Phase::kBackward, plan, host.backward),
+                 price_phase(kind, trace, Phase::kAccumulate, plan, Seconds())};
+  cost.forward.memory = memory.forward;
+  cost.backward.memory = memory.backward;
+  cost.accumulate.memory = memory.accumulate;
+  if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
+  if (kind != LayerKind::kBlock) return cost;
+  const RecomputedWork again = recomputed_work(trace, plan, scenario().stack.parts);
+  add_recomputed(cost.backward, again.ops, plan);
+  add_recomputed_modules(cost.backward, trace, again.modules, plan);
+  return cost;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,197 @@
+#include "sim/layers/plain_kernels.h"
+
+#include <algorithm>
+
+#include "kernels/recurrence_records.h"
+
+namespace tpsim {
+namespace {
+
+// Passes over the elements of an op's largest tensor: reads and writes in the plan's dtype and in
+// fp32, what stays for backward in bytes per element of the plan's dtype and of fp32.
+struct Passes {
+  double narrow = 0, wide = 0;
+  std::int64_t launches = 1;
+  double kept_narrow = 0, kept_wide = 0;
+};
+
+constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // kept: the fp32 copy, the normed values
+constexpr Passes kRmsNormBackward{8, 13, 14};
+constexpr Passes kFusedNormBackward{3, 0, 1};  // without the gradient that bypassed it
+// torch.compile makes the gain's gradient in passes of its own over both inputs: cuDNN's tables
+// have twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300, and
+// the same forward (NVIDIA/cudnn-frontend, norms).
+constexpr Passes kCompiledNormBackward{6, 0, 2};
+constexpr Passes kRotary{12.5, 0, 9};  // between forward (10) and backward (15)
+// To fp32, multiplied as complex numbers, and back; of queries and of keys.
+constexpr Passes kComplexRotary{2, 4, 6};
+constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // kept: silu of the gate
+constexpr Passes kSwigluBackward{13, 0, 4};
+// Clamps of gate and up apart from a compiled rest.
+constexpr Passes kClampedForward{9, 0, 4};
+constexpr Passes kClampedBackward{18, 0, 7};
+// Megatron-Core weights the down projection's bias by each token's probability, in fp32 and expert
+// by expert; that of the products before it is free. Mean over both.
+constexpr Passes kExpertBias{4, 0, 4};
+constexpr Passes kExpertBiasGradient{3, 0, 6};
+// Experts' squared ReLU times each token's probability in fp32, rounded by itself; on the way back
+// the probabilities' gradient is summed over the width.
+constexpr Passes kWeightedReluForward{4, 2, 3};
+constexpr Passes kWeightedReluBackward{7, 4, 6};
+constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
+constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
+constexpr Passes kSoftmaxBackward{6, 5, 5};
+// Megatron-LM's way around its kernel: widened, scaled, masked, softmax, rounded; kept as above.
+constexpr Passes kMegatronSoftmaxForward{2, 8, 5, 0, 1};
+constexpr Passes kMegatronSoftmaxBackward{2, 9, 5};
+constexpr Passes kBiasResidual{5, 0, 2};
+// Megatron-Core's router without fusion: scores, the best ones, their map and weights, counts for
+// the auxiliary loss and for the dispatcher; most of them over few elements.
+constexpr Passes kRouteForward{0, 0, 20};
+constexpr Passes kRouteBackward{0, 0, 14};
+// Indices sorted, tokens gathered by them; put back by adding to zeros.
+constexpr Passes kUnfusedPermutation{4, 0, 8};
+constexpr Passes kDropout{6.5, 0, 3};
+// Over weights: moments, their corrections and the update, in fp32.
+constexpr Passes kAdamW{1, 19, 12};
+constexpr Passes kUnscaledAdamW{1, 9, 2};  // fused, after the pass of StackSpec::scales_loss
+// _VocabParallelCrossEntropy: less the maxima, exponentials, their sums, divided by these.
+constexpr Passes kVocabParallelSums{0, 7, 4};
+constexpr Passes kLogSoftmax{0, 3, 1};  // sums, then the result beside the logits
+// log-softmax, its gradient filled, scattered and multiplied.
+constexpr Passes kCrossEntropyBackward{0, 4, 3};
+
+template <class Kernel>
+bool is_plain(Kernel kernel, const StackSpec& stack) {
+  return kernel == Kernel::kTorch && !stack.parts.compile;
+}
+
+// Megatron-Core fuses the weights of experts into SwiGLU alone.
+bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
+  return stack.parts.activation == ActivationKernel::kFusedSwiglu &&
+         stack.parts.expert_weighting == ExpertWeighting::kActivation &&
+         op.label.part == ModelPart::kExpertActivation &&
+         op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
+}
+
+// See AttentionKernel::kMegatron.
+bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
+  return parts.attention == AttentionKernel::kMegatron && op.key.dims[0] % 4 != 0;
+}
+
+bool is_rms_norm(const OpRecord& op) {
+  return static_cast<NormKind>(op.key.variant & 1) == NormKind::kRmsNorm;
+}
+
+// PyTorch's own LayerNorm is a fused kernel.
+Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& plain) {
+  return is_plain(stack.parts.norm, stack) && is_rms_norm(op) ? plain : Passes{};
+}
+
+// Autograd adds the gradient that bypassed the norm by an op of its own: two reads and a write,
+// where the fused kernel reads it once. Its launch is among what a stack's host takes for a block.
+Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
+  Passes passes = norm_passes(op, stack, kRmsNormBackward);
+  const bool has_residual = (op.key.variant & 2) != 0;
+  if (stack.parts.compile && stack.parts.norm == KernelFusion::kTorch && is_rms_norm(op)) {
+    passes = kCompiledNormBackward;
+    if (has_residual) passes.narrow += 1;
+    return passes;
+  }
+  if (!has_residual || !is_plain(stack.parts.residual_gradient, stack)) return passes;
+  if (passes.narrow == 0) passes = kFusedNormBackward;
+  passes.narrow += 3;
+  return passes;
+}
+
+Passes passes_of(const OpRecord& op, const StackSpec& stack) {
+  const SoftwareParts& parts = stack.parts;
+  const bool fuses_swiglu = parts.activation == ActivationKernel::kFused ||
+                            parts.activation == ActivationKernel::kFusedSwiglu;
+  const bool plain_swiglu = !fuses_swiglu && !parts.compile;
+  const bool part_fused = parts.activation == ActivationKernel::kFusedSwiglu &&
+                          op.key.variant == static_cast<std::uint8_t>(MlpKind::kClampedSwiglu);
+  const bool weighs_biases =
+      parts.activation == ActivationKernel::kFusedSwiglu && op.label.part == ModelPart::kExperts;
+  const bool plain_gelu = is_plain(parts.activation, stack);
+  const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
+  const bool eager_loss =
+      parts.loss_head == LossHead::kEager || parts.loss_head == LossHead::kGathered;
+  const bool has_bias = (op.key.variant & 1) != 0;
+  switch (op.key.kind) {
+    case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
+    case OpKind::kNormBackward: return norm_backward_passes(op, stack);
+    case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
+    case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
+    case OpKind::kRotary:
+      if (parts.rotary == RotaryKernel::kTorchComplex) return kComplexRotary;
+      return is_plain(parts.rotary, stack) ? kRotary : Passes{};
+    case OpKind::kSwigluForward:
+      if (part_fused) return kClampedForward;
+      return plain_swiglu ? kSwigluForward : Passes{};
+    case OpKind::kSwigluBackward:
+      if (part_fused) return kClampedBackward;
+      return plain_swiglu ? kSwigluBackward : Passes{};
+    case OpKind::kBiasGeluForward:
+      if (weighs_apart(op, stack)) return kWeightedReluForward;
+      return plain_gelu && has_bias ? kBiasGelu : Passes{};
+    case OpKind::kBiasGeluBackward:
+      return weighs_apart(op, stack) ? kWeightedReluBackward : Passes{};
+    case OpKind::kSoftmaxForward:
+      if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxForward;
+      return plain_softmax ? kSoftmaxForward : Passes{};
+    case OpKind::kSoftmaxBackward:
+      if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxBackward;
+      return plain_softmax ? kSoftmaxBackward : Passes{};
+    case OpKind::kBiasResidual:
+      return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};
+    case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
+    case OpKind::kRouteForward: return is_plain(parts.router, stack) ? kRouteForward : Passes{};
+    case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
+    case OpKind::kPermuteTokens:
+    case OpKind::kUnpermuteTokens:
+      return parts.permute != PermuteKernel::kFused ? kUnfusedPermutation : Passes{};
+    case OpKind::kScanForward:
+    case OpKind::kScanBackward:
+      return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
+    case OpKind::kAdamW:
+      if (is_plain(parts.optimizer, stack)) return kAdamW;
+      return stack.scales_loss && op.key.dtype == DType::kFloat16 ? kUnscaledAdamW : Passes{};
+    case OpKind::kVocabSums:
+      if (eager_loss) return kLogSoftmax;
+      return parts.loss_head == LossHead::kVocabParallel ? kVocabParallelSums : Passes{};
+    case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
+    default: return {};  // products, copies, sums: the same kernels everywhere
+  }
+}
+
+// Of the tensor that the passes run over.
+double passed_elements(const OpKey& key) {
+  const OpDims& d = key.dims;
+  const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+  };
+  switch (key.kind) {
+    case OpKind::kAdamW: return static_cast<double>(d[0]);
+    case OpKind::kRotary:
+    case OpKind::kSoftmaxForward:
+    case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
+    case OpKind::kPermuteTokens:
+    case OpKind::kUnpermuteTokens: return product(d[1], d[2], d[3]);
+    default: return product(d[0], d[1], 1);
+  }
+}
+
+}  // namespace
+
+PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack) {
+  const Passes passes = passes_of(op, stack);
+  const double width = static_cast<double>(size_of(op.key.dtype));
+  const double elements = passed_elements(op.key);
+  const double bytes = elements * (passes.narrow * width + passes.wide * 4);
+  if (bytes == 0 || op.bytes <= 0) return {1, passes.launches, Bytes()};
+  return {std::max(1.0, bytes / op.bytes), passes.launches,
+          Bytes(elements * (passes.kept_narrow * width + passes.kept_wide * 4))};
+}
+
+}  // namespace tpsim

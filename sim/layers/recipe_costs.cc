@@ -1,0 +1,40 @@
+// What a recipe of fewer bits costs a chunk and a step beside the passes of its layers.
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+
+namespace tpsim {
+
+// Once a step the linear layers' weights are rounded, which are all of a block's but its norms'.
+void LayerPricer::add_weight_copies(FixedCost& fixed, const Plan& plan) const {
+  double& held = fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)];
+  const double weights = held / static_cast<double>(size_of(plan.dtype));
+  const Bytes moved(weights * weight_rounding_bytes(scenario(), plan));
+  held += weights * weight_copy_bytes(scenario(), plan);
+  fixed.end[StepEndPart::kOptimizer] += streaming_time(moved);
+}
+
+Seconds LayerPricer::streaming_time(Bytes moved) const {
+  const Profile& profile = scenario().profile;
+  return moved / (profile.model.streaming_efficiency * profile.device.memory_bandwidth);
+}
+
+// Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost fp8_autocast
+// and of its backward: gather the values of all tensors, reduce, divide, shift the histories.
+PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) const {
+  PhaseCost phase;
+  if (!exchanges_scales(scenario().stack, plan) || blocks == 0) return phase;
+  constexpr double kTensors = 4 * 3;  // a block's linear layers: input, weight, output
+  constexpr double kKernels = 4;
+  const GroupPlacement placement =
+      place_replicas(plan, node_size(scenario().cluster, gpu_count(plan)));
+  const Bytes bytes(kTensors * sizeof(float) * static_cast<double>(blocks));
+  const Seconds reduction = collectives().price(CollectiveKind::kAllReduce, bytes, placement);
+  const Seconds update = kKernels * scenario().profile.model.kernel_latency;
+  phase.work[StepTerm::kTensorCommunication] += reduction;
+  phase.work[StepTerm::kElementwise] += update;
+  phase.by_source[PriceSource::kModel] += update;
+  phase.time = launch(scenario(), scenario().stack.host.per_collective, reduction + update);
+  return phase;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,44 @@
+#include "sim/layers/shard_groups.h"
+
+#include <algorithm>
+
+namespace tpsim {
+
+std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan) {
+  const std::int64_t all = data_ranks(plan);
+  const std::int64_t asked = scenario.stack.parts.shard_group;
+  if (asked == kShardOverAll || plan.zero == 0) return all;
+  const GroupPlacement data =
+      place_group(plan, GroupKind::kData, node_size(scenario.cluster, gpu_count(plan)));
+  const std::int64_t tp = plan.degrees.tp;
+  const std::int64_t shards = asked == kShardOverNode ? data.ranks_per_node : asked / tp;
+  const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
+  const bool whole = asked == kShardOverNode || asked % tp == 0;
+  const bool divides = whole && shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0 &&
+                       shards * plan.degrees.tp % of_experts == 0;
+  return divides ? std::min(shards, all) : all;
+}
+
+GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards) {
+  GroupPlacement placement = data;
+  placement.ranks = shards;
+  placement.nodes = (shards + data.ranks_per_node - 1) / data.ranks_per_node;
+  placement.ranks_per_node = std::min(shards, data.ranks_per_node);
+  // Those that leave a node share its NICs; groups inside one leave nothing.
+  placement.groups_per_node = placement.nodes > 1 ? data.groups_per_node : 0;
+  return placement;
+}
+
+GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards) {
+  const std::int64_t side_by_side = std::min(shards, data.ranks_per_node);
+  GroupPlacement placement = data;
+  placement.ranks = data.ranks / shards;
+  placement.ranks_per_node = std::max<std::int64_t>(1, data.ranks_per_node / shards);
+  placement.nodes = std::max<std::int64_t>(
+      1, (placement.ranks + placement.ranks_per_node - 1) / placement.ranks_per_node);
+  placement.groups_per_node =
+      placement.nodes > 1 ? std::max<std::int64_t>(1, data.groups_per_node) * side_by_side : 0;
+  return placement;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,171 @@
+#include "sim/memory/reserved_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/block_cache.h"
+#include "kernels/flash_memory.h"
+#include "kernels/memory_cache.h"
+#include "reference_model/layers/rotary_table.h"
+#include "reference_model/parallel/process_groups.h"
+#include "sim/trace/trace.h"
+
+namespace tpsim {
+namespace {
+
+// Addresses that stand for memory.
+class CountedSegments final : public SegmentSource {
+ public:
+  void* acquire_segment(std::int64_t bytes) override {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nothing is ever read or written there
+    void* const data = reinterpret_cast<void*>(next_);
+    next_ += static_cast<std::uintptr_t>(bytes) + kGap;
+    return data;
+  }
+  void release_segment(void*, std::int64_t) override {}
+
+ private:
+  static constexpr std::uintptr_t kGap = kBlockAlignment;  // segments are not neighbours
+  std::uintptr_t next_ = kGap;
+};
+
+// What the CUDA device takes for itself when it first meets an op of a kind, and keeps.
+using Kept = std::map<OpKind, std::int64_t>;
+
+Kept kept_by_ops(const ModelSpec& model) {
+  Kept kept;
+  // Cosines and sines in fp32; what turns otherwise computes them again each time.
+  if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
+    kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
+  }
+  return kept;
+}
+
+constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
+
+// Calls an allocator for every event of a program: acquire(bytes), give_back(block, bytes),
+// compute(key) and communicate(record).
+template <class Allocator>
+void replay(const Program& program, Allocator& allocator) {
+  std::vector<void*> blocks(program.allocations.size());
+  for (const ProgramEvent& event : program.events) {
+    const std::size_t i = event.index;
+    switch (event.kind) {
+      case ProgramEvent::Kind::kAllocate:
+        blocks[i] = allocator.acquire(program.allocations[i].bytes);
+        break;
+      case ProgramEvent::Kind::kFree:
+        allocator.give_back(blocks[i], program.allocations[i].bytes);
+        break;
+      case ProgramEvent::Kind::kOp: allocator.compute(program.ops[i].key); break;
+      case ProgramEvent::Kind::kCollective: allocator.communicate(program.collectives[i]); break;
+    }
+  }
+}
+
+class GpuReplay {
+ public:
+  GpuReplay(Kept kept, std::int64_t workspace, bool has_neighbours)
+      : kept_(std::move(kept)), workspace_(workspace), has_neighbours_(has_neighbours) {}
+  std::int64_t reserved() const { return cache_.peak_reserved_bytes(); }
+
+  void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
+  void give_back(void* block, std::int64_t /*bytes*/) { cache_.give_back(block); }
+
+  void compute(const OpKey& key) {
+    if (const auto first = kept_.extract(key.kind)) cache_.acquire(first.mapped());
+    if (key.kind == OpKind::kMatmul) work_in(workspace_);
+    if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
+  }
+
+  // Messages of one label go through one communicator and are of one size.
+  void communicate(const CollectiveRecord& message) {
+    if (!has_neighbours_ || message.kind != CollectiveKind::kSend) return;
+    if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
+  }
+
+ private:
+  // One memory serves all ops' work, as large as the largest op so far has asked (CudaScratch).
+  void work_in(std::int64_t bytes) {
+    if (bytes <= scratch_bytes_) return;
+    if (scratch_ != nullptr) cache_.give_back(scratch_);
+    scratch_ = cache_.acquire(bytes);
+    scratch_bytes_ = bytes;
+  }
+
+  Kept kept_;
+  std::int64_t workspace_;
+  bool has_neighbours_;
+  void* scratch_ = nullptr;
+  std::int64_t scratch_bytes_ = 0;
+  std::map<std::string_view, int> copies_;
+  CountedSegments segments_;
+  BlockCache cache_{segments_};
+};
+
+class CpuReplay {
+ public:
+  std::int64_t reserved() const { return cache_.peak_reserved_bytes() + peak_scratch_; }
+
+  void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
+  void give_back(void* block, std::int64_t bytes) { cache_.give_back(block, bytes); }
+
+  // The scratch of an op that needs more is taken before the smaller one is freed.
+  void compute(const OpKey& key) {
+    if (key.kind != OpKind::kMatmul || key.dtype == DType::kFloat32) return;
+    const std::int64_t m = key.dims[1], n = key.dims[2], k = key.dims[3];
+    const std::int64_t widened = size_of(DType::kFloat32) * (m * k + k * n + m * n);
+    if (widened <= scratch_) return;
+    peak_scratch_ = scratch_ + widened;
+    scratch_ = widened;
+  }
+
+  void communicate(const CollectiveRecord& /*message*/) {}
+
+ private:
+  CountedSegments segments_;
+  MemoryCache cache_{segments_};
+  std::int64_t scratch_ = 0, peak_scratch_ = 0;
+};
+
+}  // namespace
+
+Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                      std::int64_t rank, bool has_neighbours) {
+  const RankTrace trace = trace_rank(model, plan, stack.training, rank, kSteps);
+  const auto workspace = static_cast<std::int64_t>(stack.memory.library_workspace.value());
+  GpuReplay gpu(kept_by_ops(model), workspace, has_neighbours);
+  replay(trace.program, gpu);
+  return Bytes(static_cast<double>(gpu.reserved()));
+}
+
+Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
+                       std::int64_t rank, bool has_neighbours) {
+  const Bytes own =
+      stack.memory.context + reserved_memory(model, plan, stack, rank, has_neighbours);
+  if (!has_neighbours) return own;
+  return own + static_cast<double>(formed_groups(plan, stack.training, rank)) *
+                   stack.memory.collective_buffers;
+}
+
+Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank) {
+  const RankTrace trace = trace_rank(model, plan, options, rank, kSteps);
+  CpuReplay cpu;
+  replay(trace.program, cpu);
+  return Bytes(static_cast<double>(cpu.reserved()));
+}
+
+Plan with_few_micro_batches(Plan plan) {
+  // GPipe holds all of them. Other schedules are in their steady state after pp micro-batches; as
+  // many again run in it and drain.
+  if (plan.schedule == ScheduleKind::kGpipe) return plan;
+  const std::int64_t few = std::min(micro_batches(plan), 2 * plan.degrees.pp);
+  plan.global_batch = few * plan.micro_batch * plan.degrees.dp;
+  return plan;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,138 @@
+#include "sim/memory/stage_memory.h"
+
+#include <algorithm>
+
+#include "sim/step/step.h"
+
+namespace tpsim {
+namespace {
+
+constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
+constexpr auto kCommunication = static_cast<std::size_t>(MemoryCategory::kCommunication);
+
+MemoryChange of_activations(double bytes) {
+  MemoryChange change;
+  change.left[kActivations] = bytes;
+  change.highest[kActivations] = change.each[kActivations] = std::max(0.0, bytes);
+  return change;
+}
+
+MemoryChange task(double received, const MemoryChange& work, double sent) {
+  return then(then(of_activations(received), work), of_activations(-sent));
+}
+
+void consider(const BytesByCategory& level, const BytesByCategory& above,
+              const BytesByCategory& each_above, TensorPeak& peak) {
+  BytesByCategory now = level;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    now[i] += above[i];
+    peak.each[i] = std::max(peak.each[i], level[i] + each_above[i]);
+  }
+  if (total(now) > total(peak.highest)) peak.highest = now;
+}
+
+}  // namespace
+
+std::int64_t communicators(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
+  if (d.tp > 1) ++count;
+  if (data_ranks(plan) > 1) ++count;
+  if (d.cp > 1) ++count;
+  if (d.ep > 1) ++count;
+  if (folds_experts(plan) && expert_data_ranks(plan) > 1) ++count;
+  if (expert_tensor_ranks(plan) != d.tp && expert_tensor_ranks(plan) > 1) ++count;
+  if (d.pp > 1) count += 2;
+  return count;
+}
+
+ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
+  const double front = kind.is_first ? 0 : transfer;
+  const double back = kind.is_last ? 0 : transfer;
+  return {task(front, chunk.forward, back), task(back, chunk.backward, front)};
+}
+
+TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
+                       const PeakMoments& moments) {
+  TensorPeak peak{stage.held, stage.held};
+  for (std::size_t k = 0; k < moments.size(); ++k) {
+    BytesByCategory level = stage.held;
+    const auto in_flight = moments.in_flight(k);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      const auto n = static_cast<double>(in_flight[kind]);
+      for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * kinds[kind]->forward.left[i];
+    }
+    const PeakMoments::Task& task = moments.task(k);
+    const MemoryChange& change = kinds[static_cast<std::size_t>(task.chunk_kind)]->of(task.kind);
+    consider(level, change.highest, change.each, peak);
+  }
+  consider(stage.held, stage.update, stage.update, peak);
+  return peak;
+}
+
+MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins) {
+  MemoryOverheads overheads;
+  overheads.workspace = stack.library_workspace;
+  // Blocks have the same shapes, so that one block has them all.
+  if (stack.gradient_stand_ins) overheads.workspace += stand_ins;
+  overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
+  // The flat copy of gradients on their way over the data-parallel group.
+  if (has_replicas(plan)) {
+    overheads.bucket =
+        Bytes(static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype)));
+  }
+  return overheads;
+}
+
+StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overheads,
+                         const BytesByCategory& held, const TensorPeak& peak) {
+  StageMemory memory;
+  for (std::size_t i = 0; i < peak.highest.size(); ++i) {
+    memory.by_category[i] = Bytes(peak.highest[i]);
+  }
+  memory.by_category[kWorkspace] += overheads.workspace;
+  memory.by_category[kCommunication] +=
+      // No bucket is larger than the gradients that go into it.
+      overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
+  memory.context = stack.memory.context;
+  memory.fragmentation = stack.memory.fragmentation *
+                         (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
+  // Memory freed by one category is cut into blocks that another cannot use, unless they merge.
+  if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
+    memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
+  }
+  return memory;
+}
+
+std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
+                                         const PlanCosts& costs) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.gradient_stand_ins);
+  std::vector<ChunkMemory> chunks;
+  for (const ChunkCost& chunk : costs.kinds) {
+    chunks.push_back(
+        with_transfers({chunk.forward.memory, chunk.backward.memory}, chunk, costs.transfer.bytes));
+  }
+  const StageCut& cut = costs.cut;
+  std::vector<StageMemory> result;
+  for (const StageRun& run : cut.runs) {
+    const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
+    std::vector<const ChunkMemory*> kinds;
+    for (const std::int32_t chunk : kind.kinds) {
+      kinds.push_back(&chunks[static_cast<std::size_t>(chunk)]);
+    }
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const auto s = static_cast<std::int64_t>(result.size());
+      const StageCost& stage = costs.stages[result.size()];
+      const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
+      const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind));
+      result.push_back(stage_memory(stack, overheads, fixed.held, peak));
+      result.back().stage = s;
+    }
+  }
+  return result;
+}
+
+}  // namespace tpsim

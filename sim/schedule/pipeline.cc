@@ -1,0 +1,182 @@
+#include "sim/schedule/pipeline.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/check.h"
+
+namespace tpsim {
+namespace {
+
+constexpr Picoseconds kNotYet = -1;
+
+SpanKind span_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kForward: return SpanKind::kForward;
+    case TaskKind::kBackward: return SpanKind::kBackward;
+  }
+  return SpanKind::kOther;
+}
+
+// State of one run. Arrivals are indexed by (global chunk, micro-batch).
+class Run {
+ public:
+  Run(const PipelineShape& shape, const PipelineTimes& times, Timeline* timeline)
+      : shape_(shape),
+        times_(times),
+        timeline_(timeline),
+        chunks_(shape.stages * shape.virtual_stages),
+        transfer_(shape.stages > 1 ? times.transfer : 0) {
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      stages_.push_back({ScheduleCursor(shape, stage)});
+    }
+    const auto cells = static_cast<std::size_t>(chunks_ * shape.micro_batches);
+    for (std::vector<Picoseconds>& of_kind : arrivals_) of_kind.assign(cells, kNotYet);
+    for (std::int64_t i = 0; i < shape.micro_batches; ++i) arrival(TaskKind::kForward, 0, i) = 0;
+  }
+
+  PipelineResult finish() {
+    PipelineResult result;
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      for (std::int64_t stage = 0; stage < shape_.stages; ++stage) {
+        const std::int64_t run = run_what_has_arrived(stage);
+        result.events += run;
+        progress = progress || run > 0;
+      }
+    }
+    for (const Stage& stage : stages_) {
+      TPSIM_CHECK(stage.next.done(), "the schedule deadlocks");
+      result.finish.push_back(stage.finish);
+      result.busy.push_back(stage.busy);
+      result.sending.push_back(stage.sending);
+      result.end = std::max(result.end, stage.finish);
+    }
+    return result;
+  }
+
+ private:
+  struct Stage {
+    ScheduleCursor next;
+    Picoseconds finish = 0, busy = 0, sending = 0;
+  };
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  // When the input of a task is on its stage.
+  Picoseconds& arrival(TaskKind kind, std::int64_t chunk, std::int64_t micro_batch) {
+    return arrivals_[static_cast<std::size_t>(kind)]
+                    [at(chunk * shape_.micro_batches + micro_batch)];
+  }
+
+  // Runs the stage's tasks up to the first that waits for its input: how many.
+  std::int64_t run_what_has_arrived(std::int64_t index) {
+    Stage& stage = stages_[at(index)];
+    std::int64_t tasks = 0;
+    while (!stage.next.done() && run_next(stage, index)) ++tasks;
+    return tasks;
+  }
+
+  // Runs the stage's next task if its input has arrived.
+  bool run_next(Stage& stage, std::int64_t index) {
+    const PipelineTask task = stage.next.current();
+    const std::int64_t chunk = task.chunk * shape_.stages + index;
+    const Picoseconds arrived = arrival(task.kind, chunk, task.micro_batch);
+    if (arrived == kNotYet) return false;
+
+    const Picoseconds duration = times_.stages[at(index)].of(task.kind)[at(task.chunk)];
+    Picoseconds begin = std::max(stage.finish, arrived);
+    if (times_.receiver_waits && is_received(task.kind, chunk)) {
+      begin = std::max(arrived, stage.finish + transfer_);
+      stage.sending += transfer_;
+    }
+    stage.busy += duration;
+    stage.finish = begin + duration;
+    if (timeline_ != nullptr) {
+      timeline_->spans.push_back(
+          {index, span_of(task.kind), chunk, task.micro_batch, begin, stage.finish});
+    }
+    deliver(stage, {index, chunk, task});
+    stage.next.advance();
+    return true;
+  }
+
+  // From another stage; the first chunk's input and the loss are the stage's own.
+  bool is_received(TaskKind kind, std::int64_t chunk) const {
+    if (chunks_ == 1) return false;
+    switch (kind) {
+      case TaskKind::kForward: return chunk > 0;
+      case TaskKind::kBackward: break;
+    }
+    return chunk + 1 < chunks_;
+  }
+
+  struct Done {
+    std::int64_t stage, chunk;
+    PipelineTask task;
+  };
+  // What a task's result makes possible: the neighbouring chunk's task of the same kind. The last
+  // chunk's loss starts its own backward; the first chunk's backward ends the chain.
+  void deliver(Stage& stage, const Done& done) {
+    switch (done.task.kind) {
+      case TaskKind::kForward:
+        if (done.chunk + 1 < chunks_) {
+          send(stage, done, done.chunk + 1);
+        } else {
+          arrival(TaskKind::kBackward, done.chunk, done.task.micro_batch) = stage.finish;
+        }
+        break;
+      case TaskKind::kBackward:
+        if (done.chunk > 0) send(stage, done, done.chunk - 1);
+        break;
+    }
+  }
+
+  void send(Stage& stage, const Done& done, std::int64_t to_chunk) {
+    const Picoseconds arrived = stage.finish + transfer_;
+    arrival(done.task.kind, to_chunk, done.task.micro_batch) = arrived;
+    if (timeline_ != nullptr && transfer_ > 0) {
+      timeline_->spans.push_back({done.stage, SpanKind::kTransfer, done.chunk,
+                                  done.task.micro_batch, stage.finish, arrived});
+    }
+    if (!times_.sender_waits) return;
+    stage.sending += transfer_;
+    stage.finish = arrived;
+  }
+
+  const PipelineShape& shape_;
+  const PipelineTimes& times_;
+  Timeline* timeline_;
+  std::int64_t chunks_;
+  Picoseconds transfer_;
+  std::vector<Stage> stages_;
+  std::array<std::vector<Picoseconds>, kTaskKindCount> arrivals_;
+};
+
+Picoseconds sum(const std::vector<Picoseconds>& times) {
+  Picoseconds total = 0;
+  for (const Picoseconds time : times) total += time;
+  return total;
+}
+
+}  // namespace
+
+PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& times,
+                            Timeline* timeline) {
+  return Run(shape, times, timeline).finish();
+}
+
+Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  Picoseconds bound = 0, way_in = 0, way_out = 0;
+  for (const StageTimes& stage : times.stages) {
+    const Picoseconds own = shape.micro_batches * (sum(stage.forward) + sum(stage.backward));
+    bound = std::max(bound, way_in + own + way_out);
+    // Only the first chunk's forward lies before the next stage's first task, and only the first
+    // chunk's backward after its last.
+    way_in += stage.forward.front() + times.transfer;
+    way_out += stage.backward.front() + times.transfer;
+  }
+  return bound;
+}
+
+}  // namespace tpsim

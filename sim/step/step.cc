@@ -1,0 +1,149 @@
+#include "sim/step/step.h"
+
+#include <algorithm>
+
+#include "core/base/normal.h"
+#include "sim/layers/step_end.h"
+
+namespace tpsim {
+namespace {
+
+Seconds sum_of(const std::vector<Picoseconds>& times) {
+  Picoseconds total = 0;
+  for (const Picoseconds time : times) total += time;
+  return to_seconds(total);
+}
+
+// Without stages to wait for, the host runs ahead over micro-batches.
+PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
+                                const PipelineShape& shape, Timeline* timeline) {
+  const HostDeviceTime forward = single_stage_forward(stack, chunk.forward.time);
+  const HostDeviceTime once = then(forward, chunk.backward.time);
+  PipelineResult result;
+  result.end = to_picoseconds(repeat(once, shape.micro_batches).alone());
+  result.finish = result.busy = {result.end};
+  result.sending = {0};
+  result.events = 2 * shape.micro_batches;
+  if (timeline == nullptr) return result;
+  for (std::int64_t i = 0; i < shape.micro_batches; ++i) {
+    const Picoseconds begin = to_picoseconds(repeat(once, i).alone());
+    const Picoseconds middle = to_picoseconds(then(repeat(once, i), forward).alone());
+    const Picoseconds end = to_picoseconds(repeat(once, i + 1).alone());
+    timeline->spans.push_back({0, SpanKind::kForward, 0, i, begin, middle});
+    timeline->spans.push_back({0, SpanKind::kBackward, 0, i, middle, end});
+  }
+  return result;
+}
+
+// Splits the busiest stage's own time in the pipeline into what its device and host did.
+void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineShape& shape) {
+  const auto m = static_cast<double>(shape.micro_batches);
+  const auto s = static_cast<std::size_t>(cost.busiest_stage);
+  const StageCost& stage = costs.stages[s];
+  Seconds device, gathers;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    const ChunkCost& chunk = costs.chunk(stage, c);
+    for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
+      for (const StepTerm term : kWorkTerms) {
+        const Seconds time = m * phase->work[term];
+        cost.terms[term] += time;
+        device += time;
+      }
+      cost.by_source += m * phase->by_source;
+    }
+    const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
+    gathers += m * received * costs.transfer.gather;
+  }
+  const Seconds busy = to_seconds(cost.pipeline.busy[s]);
+  const Seconds sending = to_seconds(cost.pipeline.sending[s]);
+  // Tasks are timed in whole picoseconds: what is left of them may be less than nothing by that.
+  cost.terms[StepTerm::kHostWait] = std::max(Seconds(), busy - device - gathers);
+  cost.terms[StepTerm::kTransfer] = gathers + sending;
+}
+
+double bubble_fraction(const PipelineResult& pipeline) {
+  double idle = 0;
+  for (const Picoseconds busy : pipeline.busy) {
+    idle += static_cast<double>(pipeline.end - busy) / static_cast<double>(pipeline.end);
+  }
+  return idle / static_cast<double>(pipeline.busy.size());
+}
+
+void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageCost>& stages,
+                const std::vector<BeforeNorm>& tails, Picoseconds norm_at) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto stage = static_cast<std::int64_t>(s);
+    const Picoseconds finish = cost.pipeline.finish[s];
+    timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
+                              finish + to_picoseconds(tails[s].total())});
+    const StepEndCost& end = stages[s].end;
+    const Picoseconds updated = norm_at + to_picoseconds(end[StepEndPart::kOptimizer]);
+    timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
+    timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
+                              updated + to_picoseconds(end[StepEndPart::kParameterGather])});
+  }
+  timeline.end = to_picoseconds(cost.step);
+}
+
+}  // namespace
+
+StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
+                   Timeline* timeline) {
+  const StackSpec& stack = pricer.scenario().stack;
+  const std::vector<StageCost>& stages = costs.stages;
+  const PipelineTimes times = pipeline_times(stack, costs);
+  const PipelineShape shape = pipeline_shape(plan);
+
+  StepCost cost;
+  if (timeline != nullptr) timeline->stages = shape.stages;
+  cost.pipeline = shape.stages == 1 ? run_single_stage(costs.kinds[0], stack, shape, timeline)
+                                    : run_pipeline(shape, times, timeline);
+  cost.bubble_fraction = bubble_fraction(cost.pipeline);
+
+  // Ranks meet at the global norm. The terms are those of the stage with the most to do until then;
+  // what it does not fill is bubble.
+  Seconds meeting, most;
+  std::vector<BeforeNorm> tails;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    tails.push_back(before_norm(stack, stages[s].end, sum_of(times.stages[s].backward)));
+    const Seconds tail = tails.back().total();
+    const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
+    meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
+    if (own > most) {
+      most = own;
+      cost.busiest_stage = static_cast<std::int64_t>(s);
+    }
+  }
+  const BeforeNorm& tail = tails[static_cast<std::size_t>(cost.busiest_stage)];
+  add_pipeline_terms(cost, costs, shape);
+  cost.terms[StepTerm::kBubble] = meeting - most;
+  cost.terms[StepTerm::kTiedEmbedding] = tail.tied;
+  cost.terms[StepTerm::kGradientReduction] = tail.reduction;
+  const Seconds norm = pricer.global_norm(plan);
+  cost.terms[StepTerm::kClipping] = tail.local + norm;
+
+  // After the norm every stage updates; the slowest ends the step.
+  Seconds slowest = Seconds(-1);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const StepEndCost& end = stages[s].end;
+    const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
+                                          to_seconds(times.stages[s].forward.front()));
+    const Seconds update = update_time(end);
+    if (update + gather <= slowest) continue;
+    slowest = update + gather;
+    cost.terms[StepTerm::kOptimizer] = update;
+    cost.terms[StepTerm::kWeightGather] = gather;
+  }
+  cost.terms[StepTerm::kHostStep] = stack.host.per_step;
+  cost.terms[StepTerm::kStragglers] =
+      stack.rank_jitter * expected_maximum(gpu_count(plan)) * to_seconds(cost.pipeline.end);
+  for (const Seconds term : cost.terms) cost.step += term;
+  cost.terms[StepTerm::kUncalibratedOverhead] = stack.uncalibrated_overhead * cost.step;
+  cost.step += cost.terms[StepTerm::kUncalibratedOverhead];
+  if (timeline != nullptr) {
+    append_end(*timeline, cost, stages, tails, to_picoseconds(meeting + norm));
+  }
+  return cost;
+}
+
+}  // namespace tpsim

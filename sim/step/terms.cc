@@ -1,0 +1,250 @@
+#include "sim/step/terms.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/base/normal.h"
+#include "core/base/numbers.h"
+#include "core/plan/plan_settings.h"
+#include "costs/scan_model.h"
+#include "sim/layers/expert_prices.h"
+#include "sim/layers/low_precision.h"
+
+namespace tpsim {
+namespace {
+
+std::string device_source(const Scenario& s) {
+  return fmt::format("profile {} ({}); {}", s.profile.name, name_of(s.profile.provenance),
+                     s.profile.source);
+}
+std::string cluster_source(const Scenario& s) {
+  return fmt::format("profile {} inside a node, cluster {} between nodes", s.profile.name,
+                     s.cluster.name);
+}
+std::string stack_source(const Scenario& s) {
+  return fmt::format("stack {}; {}", s.stack.name, s.stack.source);
+}
+
+std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
+  const GroupPlacement p = place_group(plan, group, node_size(s.cluster, gpu_count(plan)));
+  return fmt::format("{} ranks on {} node{}, {} such groups share a node's {} NICs", p.ranks,
+                     p.nodes, p.nodes == 1 ? "" : "s", p.groups_per_node, s.cluster.nics_per_node);
+}
+
+// What stands about a term beside its time.
+struct Words {
+  std::string formula, inputs, source;
+};
+
+Words optimizer_words(const Scenario& s, const Plan& plan) {
+  const std::string shares =
+      fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
+                  plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
+  if (plan.offload == Offload::kNone) {
+    const char* cleared = overwrites_gradients(s.stack.training)
+                              ? "clearing what no product overwrites"
+                              : "clearing the gradients";
+    return {fmt::format("AdamW over the rank's share + {}, slowest stage", cleared), shares,
+            device_source(s)};
+  }
+  const HostSpec& host = s.cluster.host;
+  return {"gradients to the host + AdamW there + weights back + clearing, slowest stage",
+          fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs", shares,
+                      to_string(host.link), 100 * host.link_efficiency,
+                      to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
+                      host_size(s.cluster)),
+          host.source};
+}
+
+// The ranks that hold the same weights, and of experts those that hold the same ones.
+std::string data_text(const Plan& plan, const Scenario& s) {
+  std::string text = group_text(plan, GroupKind::kData, s);
+  if (!folds_experts(plan)) return text;
+  return text + "; experts: " + group_text(plan, GroupKind::kExpertData, s);
+}
+
+std::string work_inputs(const Plan& plan, std::int64_t stage) {
+  std::int64_t blocks = 0;
+  for (std::int64_t v = 0; v < plan.virtual_stages; ++v) {
+    blocks += plan.stage_layers[static_cast<std::size_t>(v * plan.degrees.pp + stage)];
+  }
+  return fmt::format("m = {} micro-batch{} of {}, {} on stage {}, {} recompute",
+                     count_text(micro_batches(plan)), micro_batches(plan) == 1 ? "" : "es",
+                     counted_text(plan.micro_batch, "sequence"), counted_text(blocks, "block"),
+                     stage, text_of(plan, Setting::kRecompute));
+}
+
+std::string expert_inputs(const Scenario& s, const Plan& plan) {
+  const ExpertShape& experts = s.model.experts;
+  if (!has_experts(s.model)) return "no experts";
+  return fmt::format("{} of {} experts a token, capacity factor {}, ep = {}, etp = {}; {}",
+                     experts.per_token, experts.count, experts.capacity_factor, plan.degrees.ep,
+                     expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
+}
+
+std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {
+  const std::string_view roundings = roundings_of(recipe_of(s.stack, plan));
+  if (term != StepTerm::kElementwise || roundings.empty()) return "";
+  return "; " + std::string(roundings);
+}
+
+std::string load_text(const Scenario& s, const Plan& plan) {
+  return fmt::format("the busiest of {} ranks gets {:.2f} times the mean, experts {}",
+                     plan.degrees.ep, busiest_load(s.stack, s.model, plan),
+                     text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
+}
+
+Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage, StepTerm term) {
+  const Scenario& s = pricer.scenario();
+  const HostCost& host = s.stack.host;
+  const ParallelDegrees& d = plan.degrees;
+  switch (term) {
+    case StepTerm::kMatmul:
+    case StepTerm::kAttention:
+    case StepTerm::kElementwise:
+      return {"m x sum over the stage's ops, forward + backward",
+              work_inputs(plan, busiest_stage) + roundings_text(s, plan, term), device_source(s)};
+    case StepTerm::kRecurrence:
+      return {
+          "m x sum over convolutions, scans and gates, forward + backward",
+          fmt::format("kernels by their bytes and FLOPs, not measured: one of them off by {:.0f} "
+                      "% widens the interval; {}",
+                      100 * kScanSpread, work_inputs(plan, busiest_stage)),
+          device_source(s)};
+    case StepTerm::kTensorCommunication:
+      return {"m x sum over the tensor group's collectives",
+              work_inputs(plan, busiest_stage) + "; " + group_text(plan, GroupKind::kTensor, s),
+              cluster_source(s)};
+    case StepTerm::kZeroCommunication:
+      return {"m x (gather weights twice + reduce gradients) per block, ZeRO 2 and 3",
+              fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s)), cluster_source(s)};
+    case StepTerm::kContextCommunication:
+      return {"m x (gather keys and values twice + add up their gradients) per block",
+              fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.cp_comm_type),
+                          group_text(plan, GroupKind::kContext, s)),
+              cluster_source(s)};
+    case StepTerm::kExpertCommunication:
+      return {"m x (dispatch and combine, forward and backward) per block, less what hides them",
+              expert_inputs(s, plan), cluster_source(s)};
+    case StepTerm::kGroupedProducts:
+      return {"m x sum over the experts' products, forward + backward", expert_inputs(s, plan),
+              device_source(s)};
+    case StepTerm::kPermute:
+      return {"m x (choices, and tokens put in order and back, forward and backward) per block",
+              expert_inputs(s, plan), device_source(s)};
+    case StepTerm::kImbalance:
+      return {"(load of the busiest rank - 1) x what experts take", load_text(s, plan),
+              stack_source(s)};
+    case StepTerm::kHostWait:
+      return {"m x (max-plus length of the host and device queues - device time)",
+              fmt::format("{} per op, {} per collective, {} + {} per block, {} per micro-batch",
+                          to_string(host.per_op), to_string(host.per_collective),
+                          to_string(host.per_block_forward), to_string(host.per_block_backward),
+                          to_string(host.per_micro_batch)),
+              stack_source(s)};
+    case StepTerm::kTransfer: {
+      const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};
+      const std::string call =
+          host.per_transfer > Seconds()
+              ? fmt::format(", {} of it the call", to_string(host.per_transfer))
+              : "";
+      return {"m x (sends, as far as the sender waits, + gathers of received parts)",
+              fmt::format("{} of activation, {} on the wire{}, {} to gather",
+                          to_string(Bytes(t.bytes)), to_string(t.wire), call, to_string(t.gather)),
+              cluster_source(s)};
+    }
+    case StepTerm::kBubble:
+      return {"time until all ranks meet - the busiest stage's own work (event simulation)",
+              fmt::format("p = {}, m = {}, v = {}, {} schedule; equal stages would idle "
+                          "(p - 1)/v slots of m + (p - 1)/v",
+                          d.pp, micro_batches(plan), plan.virtual_stages, name_of(plan.schedule)),
+              "event-exact simulation of the schedule"};
+    case StepTerm::kGradientReduction:
+      return {"all-reduce or reduce-scatter of the stage's gradients, less what hides it",
+              fmt::format("gradients in {}; {}; {}overlapped with backward",
+                          name_of(plan.gradient_dtype), data_text(plan, s),
+                          s.stack.training.overlap_gradient_reduction ? "" : "not "),
+              cluster_source(s)};
+    case StepTerm::kTiedEmbedding:
+      return {"all-reduce of the word embeddings' gradient between first and last stage",
+              group_text(plan, GroupKind::kEmbedding, s), cluster_source(s)};
+    case StepTerm::kClipping:
+      return {"sum of squares of the gradients + all-reduce of one number",
+              fmt::format("{} ranks", gpu_count(plan)), device_source(s)};
+    case StepTerm::kOptimizer: return optimizer_words(s, plan);
+    case StepTerm::kWeightGather:
+      return {"all-gather of the updated weights, less what hides it", data_text(plan, s),
+              cluster_source(s)};
+    case StepTerm::kHostStep: return {"once per step", to_string(host.per_step), stack_source(s)};
+    case StepTerm::kStragglers:
+      return {"sigma x E[largest of N normals] x pipeline time",
+              fmt::format("sigma = {:.2f} %, N = {}, E = {:.2f}", 100 * s.stack.rank_jitter,
+                          gpu_count(plan), expected_maximum(gpu_count(plan))),
+              stack_source(s)};
+    case StepTerm::kUncalibratedOverhead:
+      return {"share x all other terms",
+              fmt::format("share = {:.1f} %: what runs of software that nobody has calibrated took "
+                          "beyond the other terms",
+                          100 * s.stack.uncalibrated_overhead),
+              stack_source(s)};
+  }
+  return {};
+}
+
+template <StackPart... parts>
+constexpr std::array kParts = {parts...};
+
+}  // namespace
+
+std::span<const StackPart> options_affecting(StepTerm term) {
+  using P = StackPart;
+  switch (term) {
+    case StepTerm::kMatmul: return kParts<P::kGradientAccumulation>;
+    case StepTerm::kAttention: return kParts<P::kAttentionKernel>;
+    case StepTerm::kElementwise:
+      return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
+                    P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
+                    P::kCompile>;
+    case StepTerm::kTensorCommunication:
+      return kParts<P::kTpOverlap, P::kTpRecomputeAllgather, P::kLossHead>;
+    case StepTerm::kZeroCommunication:
+      return kParts<P::kOverlapParameterGather, P::kGradientSync, P::kReduceDtype,
+                    P::kOverlapGradientReduction, P::kShardGroup>;
+    case StepTerm::kHostWait: return kParts<P::kBlockingLaunches, P::kCudaGraphs, P::kCompile>;
+    case StepTerm::kTransfer: return kParts<P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p>;
+    case StepTerm::kGradientReduction:
+      return kParts<P::kDataParallelSync, P::kGradientSync, P::kReduceDtype,
+                    P::kOverlapGradientReduction, P::kShardGroup>;
+    case StepTerm::kWeightGather:
+      return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
+    case StepTerm::kOptimizer:
+      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype>;
+    case StepTerm::kExpertCommunication:
+      return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
+    case StepTerm::kPermute: return kParts<P::kRouterKernel, P::kPermute>;
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
+    case StepTerm::kContextCommunication: return kParts<P::kCpCommType>;
+    case StepTerm::kRecurrence:
+    case StepTerm::kBubble:
+    case StepTerm::kTiedEmbedding:
+    case StepTerm::kClipping:
+    case StepTerm::kHostStep:
+    case StepTerm::kStragglers:
+    case StepTerm::kUncalibratedOverhead: return {};
+  }
+  return {};
+}
+
+std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost) {
+  std::vector<Term> terms;
+  for (const StepTerm kind : kStepTerms) {
+    Words words = words_of(pricer, plan, cost.busiest_stage, kind);
+    terms.push_back({kind, cost.terms[kind], std::move(words.formula), std::move(words.inputs),
+                     std::move(words.source)});
+  }
+  return terms;
+}
+
+}  // namespace tpsim

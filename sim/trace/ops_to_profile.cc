@@ -1,0 +1,118 @@
+#include "sim/trace/ops_to_profile.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "core/plan/rank_layout.h"
+#include "sim/trace/trace.h"
+
+namespace tpsim {
+namespace {
+
+// One for each set of plans that need the same entries.
+std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
+  std::vector<Plan> distinct, short_ones;
+  for (const Plan& plan : plans) {
+    const Plan few = shortened(plan);
+    if (std::find(short_ones.begin(), short_ones.end(), few) != short_ones.end()) continue;
+    short_ones.push_back(few);
+    distinct.push_back(plan);
+  }
+  return distinct;
+}
+
+// Weights, gradients and optimizer state of a rank, at most.
+Bytes state_bytes(const ModelSpec& model, const Plan& plan) {
+  // Weights and gradients in fp32, both moments of Adam and the master copy: 4 bytes each.
+  constexpr double kPerParameter = 20;
+  const double shards = static_cast<double>(plan.degrees.tp * plan.degrees.pp);
+  return Bytes(kPerParameter * static_cast<double>(parameter_count(model)) / shards);
+}
+
+void add_step(StepTimesSum& sum, const RankTrace& trace) {
+  for (std::size_t i = trace.step; i < trace.program.events.size(); ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      sum.add(trace.program.ops[event.index], Seconds());
+    } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      sum.add(trace.program.collectives[event.index], Seconds());
+    }
+  }
+}
+
+}  // namespace
+
+Plan shortened(const Plan& plan) {
+  Plan few = plan;
+  // Nothing to share out: every stage of ZeRO runs the same ops.
+  if (!has_replicas(few)) few.zero = 0;
+  few.schedule = ScheduleKind::kOneFOneB;
+  few.virtual_stages = 1;
+  few.stage_layers.assign(static_cast<std::size_t>(few.degrees.pp), 1);
+  // As many micro-batches as stages: every kind of task occurs, and none more often than it must.
+  few.global_batch = few.degrees.dp * few.micro_batch * few.degrees.pp;
+  return few;
+}
+
+std::vector<std::int64_t> distinct_ranks(const Plan& plan) {
+  constexpr std::int64_t kMostShards = 16;
+  const ParallelDegrees& d = plan.degrees;
+  const std::int64_t all = data_ranks(plan);
+  const std::int64_t shards = plan.zero == 0 ? 1 : std::min(all, kMostShards);
+  std::set<std::int64_t> replicas;  // by data rank: every part of the sequence, and shares of ZeRO
+  for (std::int64_t cp = 0; cp < d.cp; ++cp) replicas.insert(cp);
+  for (std::int64_t i = 1; i < shards; ++i) replicas.insert(i * (all - 1) / (shards - 1));
+  std::vector<std::int64_t> ranks;
+  // First, middle and last stage differ: embedding, blocks alone, head.
+  for (const std::int64_t pp : std::set<std::int64_t>{0, d.pp / 2, d.pp - 1}) {
+    for (const std::int64_t replica : replicas) {
+      // The first of a tensor group counts replicated parameters in the norm; the others do not.
+      for (const std::int64_t tp : std::set<std::int64_t>{0, d.tp - 1}) {
+        ranks.push_back(global_rank(plan, {tp, replica / d.cp, pp, replica % d.cp}));
+      }
+    }
+  }
+  return ranks;
+}
+
+ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan) {
+  ModelSpec few = model;
+  few.layers = shortened_plan.degrees.pp;
+  return few;
+}
+
+StepTimes ops_to_profile(const ModelSpec& model, const TrainingOptions& options,
+                         const std::vector<Plan>& plans) {
+  StepTimesSum sum;
+  for (const Plan& whole : distinct_plans(plans)) {
+    const Plan plan = shortened(whole);
+    for (const std::int64_t rank : distinct_ranks(plan)) {
+      add_step(sum, trace_rank(shortened(model, plan), plan, options, rank));
+    }
+  }
+  return sum.times();
+}
+
+std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<Plan>& plans,
+                                     Bytes memory) {
+  std::vector<TimedPlan> all;
+  for (const Plan& plan : distinct_plans(plans)) {
+    TimedPlan timed{model, plan};
+    Plan& few = timed.plan;
+    // Enough for warm-up, steady state and the draining of the pipeline.
+    const std::int64_t micro = std::min(micro_batches(plan), 2 * plan.degrees.pp);
+    few.global_batch = plan.degrees.dp * plan.micro_batch * micro;
+    std::int64_t most = *std::max_element(few.stage_layers.begin(), few.stage_layers.end());
+    while (most > 1 && state_bytes(timed.model, few) > memory) {
+      --most;
+      for (std::int64_t& layers : few.stage_layers) layers = std::min(layers, most);
+      timed.model.layers =
+          std::accumulate(few.stage_layers.begin(), few.stage_layers.end(), std::int64_t{0});
+    }
+    if (state_bytes(timed.model, few) <= memory) all.push_back(timed);
+  }
+  return all;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,208 @@
+#include "sim/trace/trace.h"
+
+#include "core/plan/rank_layout.h"
+#include "ranks/meta/meta_communicator.h"
+#include "reference_model/layers/block.h"
+#include "reference_model/layers/embedding.h"
+#include "reference_model/layers/head.h"
+#include "reference_model/parallel/transfers.h"
+#include "reference_model/step/optimizer.h"
+#include "reference_model/step/rank_model.h"
+
+namespace tpsim {
+namespace {
+
+// Context-parallel ranks do equal work on chunks of other lengths. The last holds the two in the
+// middle of the sequence and needs the most memory for gradients of keys and values.
+RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
+
+// Runs one kind of layer forward and backward.
+class LayerTracer {
+ public:
+  LayerTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
+      : rank_(model, plan, options, traced_rank(plan)),
+        context_(rank_.context()),
+        table_store_(context_),
+        store_(context_) {}
+
+  LayerTrace trace(LayerKind kind) {
+    switch (kind) {
+      case LayerKind::kBlock: trace_block(); break;
+      case LayerKind::kEmbedding: trace_embedding(); break;
+      case LayerKind::kHead: trace_head(); break;
+      case LayerKind::kWordEmbeddings: break;
+    }
+    trace_.program = rank_.recorder().program();
+    return std::move(trace_);
+  }
+
+ private:
+  std::size_t mark() { return rank_.recorder().mark(); }
+  Tensor activation() {
+    return allocate_activation(context_, residual_shape(context_), "pipeline.activation");
+  }
+  Tensor tokens(std::int64_t shift) { return share_tokens(context_, {}, shift, "data.tokens"); }
+
+  // While the results of backward still live.
+  void finish() {
+    table_store_.finish_shares();
+    store_.finish_shares();
+    trace_.backward_end = mark();
+    table_store_.accumulate_pending();
+    store_.accumulate_pending();
+    trace_.end = mark();
+  }
+
+  // The word embeddings belong to another layer.
+  ParameterUnit& table() {
+    ParameterUnit& unit =
+        add_word_embeddings(context_, table_store_, embedding_table_name(context_.model), false);
+    table_store_.materialize(0);
+    return unit;
+  }
+
+  void trace_block() {
+    const BlockUnits units = Block::add_to(context_, store_, 0);
+    Block block(context_, store_, units, {0, context_.plan.recompute == Recompute::kFull});
+    store_.materialize(0);
+    BlockSaved saved;
+    Tensor x = activation();
+    trace_.forward = mark();
+    Tensor y = block.forward(x, saved);
+    x = Tensor();
+    trace_.forward_end = mark();
+    y = Tensor();
+    Tensor dy = activation();
+    trace_.backward = mark();
+    const Tensor dx = block.backward(dy, std::move(saved));
+    dy = Tensor();
+    finish();
+  }
+
+  void trace_embedding() {
+    VocabParallelEmbedding embedding(context_, store_, table());
+    store_.materialize(0);
+    EmbeddingSaved saved;
+    trace_.forward = mark();
+    Tensor y = embedding.forward(tokens(0), saved);
+    trace_.forward_end = mark();
+    y = Tensor();
+    Tensor dy = activation();
+    trace_.backward = mark();
+    embedding.backward(dy, std::move(saved));
+    dy = Tensor();
+    finish();
+  }
+
+  void trace_head() {
+    Head head(context_, store_, table());
+    store_.materialize(0);
+    HeadSaved saved;
+    Tensor x = activation();
+    trace_.forward = mark();
+    Tensor loss = head.forward(x, tokens(1), saved);
+    x = Tensor();
+    loss = Tensor();
+    trace_.forward_end = mark();
+    trace_.backward = mark();
+    const Tensor dx = head.backward(1.0F, std::move(saved));
+    finish();
+  }
+
+  MetaRank rank_;
+  const RankContext& context_;
+  ParameterStore table_store_;
+  ParameterStore store_;
+  LayerTrace trace_;
+};
+
+// Adds what a layer owns to `store`; embedding and head refer to a table in `table_store`.
+void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
+               ParameterStore& table_store) {
+  const auto table = [&](ParameterStore& owner) -> ParameterUnit& {
+    return add_word_embeddings(context, owner, embedding_table_name(context.model), false);
+  };
+  switch (kind) {
+    case LayerKind::kWordEmbeddings: table(store); break;
+    case LayerKind::kEmbedding: VocabParallelEmbedding(context, store, table(table_store)); break;
+    case LayerKind::kBlock: Block::add_to(context, store, 0); break;
+    case LayerKind::kHead: Head(context, store, table(table_store)); break;
+  }
+}
+
+}  // namespace
+
+MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                   const RankCoordinates& at)
+    : groups_(plan, options,
+              [&](GroupKind kind) {
+                const GroupPosition position = group_position(plan, kind, global_rank(plan, at));
+                return std::make_unique<MetaCommunicator>(device_, kind,
+                                                          static_cast<int>(position.index),
+                                                          static_cast<int>(position.size));
+              }),
+      context_{device_, groups_.groups(), at, model, plan, options} {
+  device_.set_recorder(&recorder_);
+}
+
+LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
+                        const TrainingOptions& options) {
+  return LayerTracer(model, plan, options).trace(kind);
+}
+
+StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
+                            const TrainingOptions& options) {
+  MetaRank rank(model, plan, options, traced_rank(plan));
+  ParameterStore store(rank.context());
+  ParameterStore table_store(rank.context());
+  Optimizer optimizer(rank.context(), store, {});
+  add_units(kind, rank.context(), store, table_store);
+  StepEndTrace trace;
+  store.materialize(0);
+  optimizer.materialize();
+  trace.clear = rank.recorder().mark();
+  store.clear_gradients();
+  trace.reduce = rank.recorder().mark();
+  optimizer.reduce_gradients();
+  optimizer.update(1);
+  trace.end = rank.recorder().mark();
+  trace.program = rank.recorder().program();
+  for (const ParameterUnit& unit : store.units()) {
+    ++trace.units;
+    trace.tensors += static_cast<std::int64_t>(unit.parameters().size());
+  }
+  return trace;
+}
+
+TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
+                             const TrainingOptions& options) {
+  MetaRank rank(model, plan, options, traced_rank(plan));
+  const RankContext& context = rank.context();
+  TransferTrace trace;
+  {
+    const Tensor x = allocate_activation(context, residual_shape(context), "pipeline.activation");
+    send_to_stage(context, context.groups.pipeline_forward, x, 1, "pipeline.activation");
+    trace.receive = rank.recorder().mark();
+    receive_from_stage(context, context.groups.pipeline_forward, 1, "pipeline.activation");
+  }
+  trace.program = rank.recorder().program();
+  return trace;
+}
+
+RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                     std::int64_t rank, std::int64_t steps) {
+  MetaRank meta(model, plan, options, coordinates(plan, rank));
+  RankTrace trace;
+  {
+    RankModel rank_model(meta.context(), {});
+    rank_model.materialize(0);
+    trace.step = meta.recorder().mark();
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      rank_model.train_step(step, [](std::int64_t) { return std::vector<std::int32_t>(); });
+    }
+  }
+  trace.program = meta.recorder().program();
+  return trace;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,429 @@
+// Campaigns: laws of their parts, the closed form against replays, and BLOOM's run as reported.
+#include "campaigns/campaign.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+
+#include "core/scenario/catalogue.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kHour = 3600;
+constexpr double kDay = 24 * kHour;
+constexpr SpareNodes kEndlessSpares{1 << 30, Seconds(kDay)};
+
+FailureModel model_of(double work_days, double interval_h, double write_s, double mtbf_h) {
+  FailureModel model;
+  model.work = Seconds(work_days * kDay);
+  model.interval = Seconds(interval_h * kHour);
+  model.write = Seconds(write_s);
+  model.restart = Seconds(1800);
+  model.mtbf = Seconds(mtbf_h * kHour);
+  return model;
+}
+
+std::int64_t samples_of(const std::vector<RampPhase>& phases) {
+  std::int64_t samples = 0;
+  for (const RampPhase& phase : phases) samples += phase.steps * phase.global_batch;
+  return samples;
+}
+
+Assumptions some_assumptions() {
+  Assumptions assumptions;
+  assumptions.name = "test";
+  for (const AssumptionRow& row : assumption_rows()) {
+    assumptions.set(row.assumption, std::max(1.0, row.least), "test");
+  }
+  assumptions.set(Assumption::kNodeMtbf, 2000, "test");
+  assumptions.set(Assumption::kGpuPower, 400, "test");
+  return assumptions;
+}
+
+struct BloomRun {
+  Scenario scenario;
+  Plan plan;
+  CampaignRequest request;
+  Assumptions assumptions;
+};
+
+// The layout, ramp and checkpoint interval of the published run; the rest from the data files.
+BloomRun bloom_run() {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  BloomRun run;
+  run.scenario = {catalogue->load_model("bloom-176b").value(),
+                  catalogue->load_cluster("jean-zay-a100").value(),
+                  catalogue->load_profile("a100-sxm4-80gb").value(),
+                  catalogue->load_stack("megatron-deepspeed-bloom").value()};
+  run.plan.degrees = {.tp = 4, .pp = 12, .dp = 8};
+  run.plan.micro_batch = 2;
+  run.plan.global_batch = 2048;
+  run.plan.stage_layers = even_stage_layers(70, 12, true);
+  run.request.tokens = 366e9;
+  run.request.ramp = {192, 16, 9'765'625};
+  run.request.checkpoint_interval = Seconds(3 * kHour);
+  run.assumptions = load_assumptions(*catalogue, "jean-zay-a100").value();
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("replayed campaigns agree with the closed form within their own interval") {
+  const FailureModel model = GENERATE(values<FailureModel>({
+      model_of(107, 3, 42, 112),   // BLOOM
+      model_of(54, 0.5, 30, 3.1),  // thousands of nodes
+      model_of(10, 1, 600, 2),     // failures as often as checkpoints
+      model_of(0.1, 24, 60, 1),    // one stretch
+      model_of(2, 0.7, 60, 10),    // a shorter last stretch
+  }));
+  const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
+  INFO(expected_wall(model).value() << " s, replayed " << replays.mean.value() << " s");
+  // Four standard errors: one case in 16,000 would fail by chance, and the seed is fixed.
+  CHECK(std::abs((replays.mean - expected_wall(model)).value()) <
+        4 * replays.standard_error.value());
+  CHECK(replays.standard_error.value() > 0);
+  CHECK(replays.waiting == Seconds());
+  CHECK(replays.low <= replays.median);
+  CHECK(replays.median <= replays.high);
+}
+
+TEST_CASE(
+    "the interval of the replays notices a closed form that is off by a percent of the waste") {
+  const FailureModel model = model_of(107, 3, 42, 112);
+  FailureModel worse = model;
+  worse.restart *= 1.1;
+  const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
+  CHECK(std::abs((replays.mean - expected_wall(worse)).value()) >
+        4 * replays.standard_error.value());
+}
+
+TEST_CASE("one seed gives one answer, another seed another") {
+  const FailureModel model = model_of(107, 3, 42, 112);
+  const SpareNodes spares{2, Seconds(72 * kHour)};
+  const Replays first = replay_campaigns(model, spares, 100, 1);
+  CHECK(replay_campaigns(model, spares, 100, 1).mean == first.mean);
+  CHECK(replay_campaigns(model, spares, 100, 2).mean != first.mean);
+}
+
+TEST_CASE("fewer spare nodes mean more waiting, and none means waiting for every repair") {
+  const FailureModel model = model_of(50, 3, 42, 48);
+  Seconds before(1e18);
+  for (const std::int64_t count : {0, 1, 2, 4, 16}) {
+    const Replays replays = replay_campaigns(model, {count, Seconds(kDay)}, 500, 3);
+    CHECK(replays.waiting < before);
+    before = replays.waiting;
+    if (count == 0) CHECK(replays.waiting.value() == Approx(replays.failures * kDay));
+    if (count == 16) CHECK(replays.waiting == Seconds());
+  }
+}
+
+TEST_CASE("enough spare nodes are the quantile of a Poisson number") {
+  CHECK(spare_nodes_for(Seconds(), Seconds(1), 0.01) == 0);
+  // Poisson(1): P(N <= 3) = 0.9810, P(N <= 4) = 0.9963.
+  CHECK(spare_nodes_for(Seconds(10), Seconds(10), 0.01) == 4);
+  CHECK(spare_nodes_for(Seconds(10), Seconds(10), 0.02) == 3);
+  // Poisson(1000) is nearly normal: 1000 + 2.326 sqrt(1000) = 1073.6.
+  CHECK(std::abs(spare_nodes_for(Seconds(1e4), Seconds(10), 0.01) - 1074) <= 2);
+}
+
+TEST_CASE("Daly's interval is the best one, and Young's where checkpoints are short") {
+  for (const double write : {1.0, 42.0, 600.0}) {
+    const Seconds best = daly_interval(Seconds(write), Seconds(112 * kHour));
+    const auto wall = [&](double factor) {
+      FailureModel model = model_of(1000, 1, write, 112);
+      model.interval = factor * best;
+      return expected_wall(model);
+    };
+    CHECK(wall(1.0) < wall(0.8));
+    CHECK(wall(1.0) < wall(1.25));
+  }
+  const Seconds month(30 * kDay);
+  CHECK(daly_interval(Seconds(1), month) / young_interval(Seconds(1), month) ==
+        Approx(1).epsilon(1e-3));
+  CHECK(daly_interval(Seconds(3), Seconds(1)) == Seconds(1));
+}
+
+TEST_CASE("the best interval is where no other is better, and Young's and Daly's where they hold") {
+  const Seconds mtbf(112 * kHour);
+  for (const double write : {1.0, 42.0, 3600.0, 112 * kHour, 400 * kHour}) {
+    const Seconds best = best_interval(Seconds(write), mtbf);
+    // Time for each second of work, of an endless run: what Daly minimises.
+    const auto cost = [&](Seconds interval) {
+      return std::expm1((interval + Seconds(write)) / mtbf) / interval.value();
+    };
+    INFO(write);
+    for (const double factor : {0.5, 0.9, 0.99, 1.01, 1.1, 2.0}) {
+      CHECK(cost(best) < cost(best * factor));
+    }
+    if (write / mtbf.value() < 0.01) {
+      CHECK(daly_interval(Seconds(write), mtbf) / best == Approx(1).epsilon(1e-4));
+      // Daly's first correction: a third of sqrt(C / 2M) up, all of it down for the checkpoint.
+      const double correction = 2.0 / 3 * std::sqrt(write / (2 * mtbf.value()));
+      CHECK(young_interval(Seconds(write), mtbf) / best == Approx(1 + correction).epsilon(3e-3));
+    }
+  }
+}
+
+TEST_CASE("without failures a run takes its work and its checkpoints") {
+  FailureModel model = model_of(10, 3, 60, 1e12);
+  CHECK(checkpoint_count(model) == 80);
+  CHECK(expected_wall(model).value() == Approx(10 * kDay + 80 * 60).epsilon(1e-6));
+  model.work = Seconds(10 * kDay + 1);
+  CHECK(checkpoint_count(model) == 81);
+}
+
+TEST_CASE("a ramp consumes every sample, in the sizes it names") {
+  const BatchRamp ramp{192, 16, 9'765'625};
+  REQUIRE(validate(ramp, 2048).ok());
+  const std::vector<RampPhase> phases = ramp_phases(ramp, 2048, 178'710'938);
+  CHECK(phases.size() == 117);
+  CHECK(phases.front().global_batch == 192);
+  CHECK(phases.back().global_batch == 2048);
+  const std::int64_t consumed = samples_of(phases);
+  CHECK(consumed >= 178'710'938);
+  CHECK(consumed < 178'710'938 + 2048);
+  // The ramp itself takes its samples, to within one step.
+  CHECK(std::abs(consumed - phases.back().steps * 2048 - 9'765'625) <= 2048);
+}
+
+TEST_CASE("a ramp that outlasts the run ends with the run; none is one size") {
+  CHECK(samples_of(ramp_phases({8, 8, 1'000'000}, 64, 100)) < 100 + 8);
+  CHECK(ramp_phases({}, 64, 6400).size() == 1);
+  CHECK(ramp_phases({}, 64, 6400).front().steps == 100);
+}
+
+TEST_CASE("ramps that do not lead to the full batch are refused") {
+  for (const BatchRamp& ramp : {BatchRamp{192, 17, 100}, BatchRamp{2048, 16, 100},
+                                BatchRamp{16, 0, 100}, BatchRamp{16, 16, 0}}) {
+    const Status status = validate(ramp, 2048);
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().where == "--ramp");
+  }
+}
+
+TEST_CASE("the parts of a campaign add up, and its bill follows from its hours") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e12;
+  request.step = Seconds(10);
+  const Assumptions assumptions = some_assumptions();
+  const Result<Campaign> campaign =
+      plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE(campaign.ok());
+  const double steps = std::ceil(1e12 / static_cast<double>(model.seq * plan.global_batch));
+  CHECK(campaign->time.steps.value() == Approx(steps * 10));
+  CHECK(campaign->nodes == 4);
+  CHECK(campaign->mtbf.value() == Approx(2000 * kHour / 4));
+  const double hours = campaign->time.wall().value() / kHour;
+  CHECK(campaign->cost.gpu_hours == Approx(hours * 16));
+  CHECK(campaign->cost.reserved_hours == Approx(hours * 20));
+  CHECK(campaign->cost.gpu_kwh == Approx(hours * 16 * 0.4));
+  CHECK(campaign->cost.reserved_gpu_kwh == Approx(hours * (16 + 4 * kIdleDraw) * 0.4));
+  CHECK(campaign->cost.reserved_total_kwh ==
+        Approx(campaign->cost.reserved_gpu_kwh + hours * 20 * 0.001));
+  CHECK(campaign->cost.reserved_total_co2_t > campaign->cost.total_co2_t);
+  CHECK(campaign->wall_low == campaign->wall_high);
+}
+
+TEST_CASE("a campaign that failures would never let end is refused") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e12;
+  request.step = Seconds(10);
+  request.checkpoint_interval = Seconds(1000 * kDay);
+  Assumptions assumptions = some_assumptions();
+  assumptions.set(Assumption::kNodeMtbf, 1, "test");
+  const auto campaign = plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE_FALSE(campaign.ok());
+  CHECK(campaign.error().kind == ErrorKind::kDoesNotFit);
+}
+
+TEST_CASE("neither failures without end nor replays without end are computed") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e11;
+  request.step = Seconds(10);
+  Assumptions assumptions = some_assumptions();
+  assumptions.set(Assumption::kNodeMtbf, 1, "test");
+  assumptions.set(Assumption::kRestartTime, 120, "test");  // eight failures in every restart
+  const auto crawling = plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE_FALSE(crawling.ok());
+  CHECK(crawling.error().kind == ErrorKind::kDoesNotFit);
+  assumptions.set(Assumption::kRestartTime, 0, "test");
+  request.replays = 1'000'000;
+  const auto endless = plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE_FALSE(endless.ok());
+  CHECK(endless.error().where == "--replays");
+  request.replays = 100;
+  CHECK(plan_campaign(test::small_scenario(model), plan, request, assumptions).ok());
+}
+
+TEST_CASE("the expected wall time is the mean of the replays, waiting for nodes included") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
+  CampaignRequest request;
+  request.tokens = 1e11;
+  request.step = Seconds(10);
+  request.replays = 5000;
+  Assumptions assumptions = some_assumptions();
+  assumptions.set(Assumption::kNodeMtbf, 500, "test");
+  assumptions.set(Assumption::kRepairTime, 100, "test");
+  const auto campaign = plan_campaign(test::small_scenario(model), plan, request, assumptions);
+  REQUIRE(campaign.ok());
+  const CampaignTime& time = campaign->time;
+  CHECK(time.waiting > Seconds());
+  CHECK(std::abs((time.wall() - time.downtime - campaign->replays.mean).value()) <
+        4 * campaign->replays.standard_error.value());
+}
+
+TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
+  const ModelSpec model = test::small_bloom();
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);  // 8 sequences at least
+  CampaignRequest request;
+  request.tokens = 1e9;
+  request.ramp = {4, 4, 1000};
+  const auto campaign =
+      plan_campaign(test::small_scenario(model), plan, request, some_assumptions());
+  REQUIRE_FALSE(campaign.ok());
+  CHECK_THAT(campaign.error().message, Catch::Contains("batch of 4"));
+}
+
+TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with more nodes lost") {
+  const ModelSpec model = test::small_bloom();
+  const Scenario scenario = test::small_scenario(model);
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);
+  plan.rank_order = GENERATE(RankOrder::kTpDpPp, RankOrder::kTpPpDp);
+  const auto table = replan(scenario, plan, 3, {});
+  REQUIRE(table.ok());
+  REQUIRE(table->size() == 3);
+  Seconds before;
+  for (const Replanned& row : *table) {
+    REQUIRE(row.best.size() == 1);
+    CHECK(gpu_count(row.best.front().plan) <= 32 - 4 * row.lost_nodes);
+    CHECK(row.best.front().plan.global_batch == plan.global_batch);
+    CHECK(row.best.front().plan.rank_order == plan.rank_order);
+    CHECK(row.best.front().predicted.step >= before);
+    before = row.best.front().predicted.step;
+  }
+  CHECK_FALSE(replan(scenario, plan, 8, {}).ok());
+}
+
+TEST_CASE("every shipped set of assumptions reads, with a source for each number") {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  REQUIRE(catalogue.ok());
+  for (const char* name : {"jean-zay-a100", "dgx-a100", "dgx-h100", "dgx-h200"}) {
+    const Result<Assumptions> assumptions = load_assumptions(*catalogue, name);
+    REQUIRE(assumptions.ok());
+    CHECK(assumptions->name == name);
+    for (const AssumptionRow& row : assumption_rows()) {
+      if (row.assumption == Assumption::kSpareNodes) continue;  // chosen where none are stated
+      CHECK_FALSE(assumptions->values[static_cast<std::size_t>(row.assumption)].source.empty());
+    }
+  }
+  CHECK_FALSE(load_assumptions(*catalogue, "jean-zay-a10").ok());
+}
+
+TEST_CASE("an assumption needs its own unit and a sensible size") {
+  const AssumptionRow& power = row_of(Assumption::kGpuPower);
+  CHECK(parse_assumption(power, "400 W").value() == 400);
+  CHECK(parse_assumption(power, "400W").value() == 400);
+  for (const char* text : {"400", "400 kW", "W", "-400 W", "nan W", "1e99 W", ""}) {
+    CHECK_FALSE(parse_assumption(power, text).ok());
+  }
+  // Beyond any integer, too.
+  for (const char* text : {"1.5", "99e18", "-99e18", "1e300"}) {
+    CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), text).ok());
+  }
+  CHECK_FALSE(parse_assumption(row_of(Assumption::kPue), "1.2 W").ok());
+}
+
+// Le Scao et al. 2022: 1,082,990 GPU-hours, which are 117.5 days on 384 GPUs; Luccioni et al. 2022:
+// 433 MWh and 24.7 t; BigScience: checkpoints of 2.3 TB (TiB: the 329 "GB" of weights are 352.5e9
+// bytes), one to two failures a week.
+constexpr double kReportedHours = 1'082'990;
+constexpr double kReportedDays = 117.5;
+constexpr double kReportedKwh = 433'196;
+// BigScience's chronicles: 18 h, 6 h and 11 h lost to hanging evaluations, and 95 evaluations of 12
+// minutes each.
+constexpr double kReportedDowntimeHours = 18 + 6 + 11 + 95 * 12 / 60.0;
+
+TEST_CASE("BLOOM's campaign from the predicted step is within 10 % of the reported GPU-hours") {
+  const BloomRun run = bloom_run();
+  const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+  REQUIRE(campaign.ok());
+  CHECK(campaign->cost.gpu_hours == Approx(kReportedHours).epsilon(0.10));
+  CHECK(campaign->wall_low < campaign->time.wall());
+  CHECK(campaign->wall_high > campaign->time.wall());
+}
+
+TEST_CASE(
+    "BLOOM's campaign with its reported downtime is as reported, step predicted or measured") {
+  BloomRun run = bloom_run();
+  run.assumptions.set(Assumption::kDowntime, kReportedDowntimeHours, "chronicles");
+  for (const double step : {0.0, 105.0}) {
+    run.request.step = Seconds(step);
+    const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+    REQUIRE(campaign.ok());
+    CHECK(campaign->cost.gpu_hours == Approx(kReportedHours).epsilon(0.10));
+    CHECK(campaign->time.wall().value() / kDay == Approx(kReportedDays).epsilon(0.15));
+    CHECK(campaign->cost.gpu_kwh == Approx(kReportedKwh).epsilon(0.15));
+    CHECK(campaign->cost.gpu_co2_t == Approx(24.7).epsilon(0.15));
+    CHECK(campaign->checkpoints.size.value() == Approx(2.3 * 1024 * kGiB).epsilon(0.02));
+    CHECK(campaign->checkpoints.write.value() == Approx(40).epsilon(0.1));
+    const double weeks = (campaign->time.wall() - campaign->time.downtime).value() / (7 * kDay);
+    CHECK(campaign->replays.failures / weeks == Approx(1.5).epsilon(0.05));
+  }
+}
+
+TEST_CASE("spare nodes are chosen for least money or time, and never more than the cluster has") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  CampaignRequest request;
+  request.tokens = 1e11;
+  request.step = Seconds(10);
+  request.replays = 500;
+  Assumptions assumed = some_assumptions();
+  assumed.set(Assumption::kNodeMtbf, 500, "a test");
+  assumed.set(Assumption::kRepairTime, 72, "a test");
+  assumed.set(Assumption::kSpareNodes, 0, "");
+  const auto run = [&](std::int64_t nodes_of_cluster, std::int64_t dp, const Assumptions& in) {
+    scenario.cluster.nodes = nodes_of_cluster;
+    const Plan plan = test::plan_of(scenario.model, {.tp = 2, .pp = 2, .dp = dp}, 1);
+    const auto campaign = plan_campaign(scenario, plan, request, in);
+    REQUIRE(campaign.ok());
+    return *campaign;
+  };
+  const Campaign chosen = run(4096, 16, assumed);
+  CHECK(chosen.spare_nodes >= 1);
+  CHECK(run(4096, 64, assumed).spare_nodes > 2 * chosen.spare_nodes);
+  for (const std::int64_t more : {-2, -1, 1, 2}) {
+    Assumptions stated = assumed;
+    stated.set(Assumption::kSpareNodes, static_cast<double>(chosen.spare_nodes + more), "a test");
+    // The choice is played with fewer campaigns than the answer: within their noise none is better.
+    CHECK(run(4096, 16, stated).cost.usd > 0.99 * chosen.cost.usd);
+  }
+  request.spares_for = SparesFor::kTime;
+  const Campaign fast = run(4096, 16, assumed);
+  CHECK(fast.spare_nodes >= chosen.spare_nodes);
+  CHECK(fast.time.waiting < 0.005 * fast.time.wall());
+  CHECK(run(1, 1, assumed).spare_nodes == 0);  // one node, and the plan's
+  CHECK(run(17, 16, assumed).spare_nodes == 1);
+  Assumptions stated = assumed;
+  stated.set(Assumption::kSpareNodes, 4, "a contract");
+  CHECK(run(4096, 16, stated).spare_nodes == 4);
+  CHECK(run(18, 16, stated).spare_nodes == 2);
+  ClusterSpec cluster = scenario.cluster;
+  cluster.gpus_per_node = 8;
+  Plan plan;
+  plan.degrees.dp = 64;
+  cluster.nodes = 10;
+  CHECK(check_spare_nodes(2, cluster, plan).ok());
+  CHECK_FALSE(check_spare_nodes(3, cluster, plan).ok());
+}
+
+}  // namespace tpsim

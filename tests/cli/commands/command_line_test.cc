@@ -1,0 +1,93 @@
+// argv to arguments, and the nearest valid choice for what is none.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "cli/commands/program.h"
+#include "core/base/text.h"
+
+namespace tpsim::cli {
+namespace {
+
+Result<std::variant<Arguments, Printout>> parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "tpsim");
+  return parse_command_line(static_cast<int>(words.size()), words.data());
+}
+
+Arguments arguments_of(std::vector<const char*> words) {
+  const auto result = parsed(std::move(words));
+  REQUIRE(result.ok());
+  return std::get<Arguments>(*result);
+}
+
+std::string error_of(std::vector<const char*> words) {
+  const auto result = parsed(std::move(words));
+  return result.ok() ? "" : to_string(result.error());
+}
+
+std::string printed(std::vector<const char*> words) {
+  const auto result = parsed(std::move(words));
+  REQUIRE(result.ok());
+  return std::get<Printout>(*result).text;
+}
+
+}  // namespace
+
+TEST_CASE("options and the plan file arrive as they were typed") {
+  const Arguments arguments = arguments_of({"simulate", "a plan.json", "--tp=4", "--allow-oom"});
+  CHECK(arguments.command == Command::kSimulate);
+  CHECK(arguments.positional == "a plan.json");
+  CHECK(arguments[opt_of(Setting::kTp)] == "4");
+  CHECK(arguments.has(Opt::kAllowOom));
+  CHECK_FALSE(arguments.has(opt_of(Setting::kPp)));
+  CHECK(arguments.command_line == "tpsim simulate 'a plan.json' --tp=4 --allow-oom");
+}
+
+TEST_CASE("what is unknown is answered with what may have been meant") {
+  CHECK(error_of({"simulat"}) == "unknown command 'simulat' (did you mean simulate?)");
+  CHECK(error_of({"plan", "--micro-bach", "2"}) ==
+        "plan: unknown option '--micro-bach' (did you mean --micro-batch?)");
+  CHECK(error_of({"plan", "--micro=2"}) ==
+        "plan: unknown option '--micro' (did you mean --micro-batch?)");
+  CHECK(error_of({"plan", "--trace", "x"}) == "plan: takes no --trace (it belongs to simulate)");
+  CHECK(error_of({"export", "a", "b"}) ==
+        "export: unexpected argument 'b' (see tpsim export --help)");
+}
+
+TEST_CASE("a value that is missing, given twice or before the command is an error") {
+  CHECK(error_of({"plan", "--gpus"}) == "--gpus: needs a value");
+  CHECK(error_of({"plan", "--gpus", "1", "--gpus", "2"}) ==
+        "--gpus: is given 2 times (give it once)");
+  CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus stands before the command"));
+}
+
+TEST_CASE("help of a command names every option that it takes, and only those") {
+  for (const CommandRow& command : command_rows()) {
+    const std::string help = printed({command.name, "--help"});
+    CHECK(help.ends_with('\n'));
+    CHECK(help.find("Examples:") != std::string::npos);
+    for (const OptionRow& row : option_rows()) {
+      INFO(command.name << " " << row.name);
+      const bool shown = help.find("  " + std::string(row.name) + " ") != std::string::npos;
+      CHECK(shown == takes(command.command, row));
+    }
+  }
+}
+
+TEST_CASE("help fits 100 columns") {
+  for (const CommandRow& command : command_rows()) {
+    std::string help = printed({command.name, "--help"});
+    for (std::size_t end; (end = help.find('\n')) != std::string::npos; help.erase(0, end + 1)) {
+      INFO(help.substr(0, end));
+      CHECK(end <= 100);
+    }
+  }
+}
+
+TEST_CASE("a word is quoted for a shell when it has to be") {
+  CHECK(shell_quoted("plan.json") == "plan.json");
+  CHECK(shell_quoted("") == "''");
+  CHECK(shell_quoted("a b") == "'a b'");
+  CHECK(shell_quoted("it's") == "'it'\\''s'");
+}
+
+}  // namespace tpsim::cli

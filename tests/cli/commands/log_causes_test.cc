@@ -1,0 +1,181 @@
+// A step that took as long as it does with one thing changed is explained by that thing first.
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "cli/options/answers.h"
+#include "core/base/files.h"
+#include "sim/step/simulate.h"
+#include "tests/sim/small_scenario.h"
+#include "tests/temporary_folder.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::string first_cause(const Scenario& believed, const Scenario& truth, const Plan& plan) {
+  const Seconds predicted = simulate(believed, plan)->step;
+  const Seconds measured = simulate(truth, plan)->step;
+  REQUIRE(measured > 1.005 * predicted);
+  const auto causes = likely_causes(believed, plan, predicted, measured, CauseClass::kAny, 5);
+  REQUIRE(causes.ok());
+  REQUIRE_FALSE(causes->empty());
+  return causes->front().what;
+}
+
+}  // namespace
+
+TEST_CASE("a log written with one part changed is explained by that part first") {
+  Scenario believed = test::small_scenario(test::small_llama());
+  believed.stack.parts.overlap_p2p = true;
+  const Plan plan = test::plan_of(believed.model, {.tp = 2, .pp = 2, .dp = 4}, 8);
+  for (const auto& [part, value] :
+       {std::pair{StackPart::kNormKernel, static_cast<std::int64_t>(KernelFusion::kTorch)},
+        std::pair{StackPart::kActivationKernel,
+                  static_cast<std::int64_t>(ActivationKernel::kTorch)}}) {
+    Scenario truth = believed;
+    truth.stack = with_parts(truth.stack, {{part, value}});
+    const PartRow& row = row_of(part);
+    INFO(text_of(row, value));  // words that cost these plans the same are told first as well
+    CHECK(first_cause(believed, truth, plan).starts_with(std::string(row.key) + "="));
+  }
+}
+
+TEST_CASE("a slow link is named by its share") {
+  const Scenario believed = test::small_scenario(test::small_llama());
+  const Plan plan = test::plan_of(believed.model, {.tp = 1, .pp = 1, .dp = 16}, 2);
+  Scenario truth = believed;
+  truth.cluster.inter_node.bandwidth *= 0.5;
+  CHECK(first_cause(believed, truth, plan) == "links between nodes at a half of their rate");
+}
+
+TEST_CASE("experts that are not loaded alike are named") {
+  const Scenario believed = test::small_scenario(test::small_mixture());
+  Plan plan = test::plan_of(believed.model, {.tp = 1, .pp = 1, .dp = 4}, 2);
+  plan.degrees.ep = 4;
+  Scenario truth = believed;
+  truth.stack.parts.expert_load = kNaturalLoad;
+  CHECK(first_cause(believed, truth, plan).starts_with("expert_load="));
+}
+
+namespace {
+
+// A trace of three steps whose kernels run one after the other, each class for so many seconds.
+std::string trace_of(Seconds products, Seconds attention, Seconds others, Seconds collectives,
+                     Seconds step) {
+  std::string text = "{\"distributedInfo\": {\"rank\": 0, \"world_size\": 16}, \"traceEvents\": [";
+  const auto add = [&](const char* category, const std::string& name, double begin, double length) {
+    text += fmt::format(
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "ts": {}, "dur": {}, "args": {{"device": 0}}}})",
+        text.ends_with('[') ? "" : ",", category, name, begin, length);
+  };
+  for (int i = 0; i < 3; ++i) {
+    const double length = 1e6 * step.value();
+    double at = i * length;
+    add("user_annotation", fmt::format("ProfilerStep#{}", i), at, length);
+    for (const auto& [name, time] :
+         {std::pair{"sm90_xmma_gemm", products}, std::pair{"flash_fwd_kernel", attention},
+          std::pair{"vectorized_elementwise_kernel", others},
+          std::pair{"ncclDevKernel_AllGather_RING_LL", collectives}}) {
+      add("kernel", name, at, 1e6 * time.value());
+      at += 1e6 * time.value();
+    }
+  }
+  return text + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("a trace is held against the terms of its plan, and the part that is off is named") {
+  const test::TemporaryFolder folder;
+  const Catalogue catalogue = Catalogue::open().value();
+  PlanFile file;
+  file.model = catalogue.load_model("llama-3-8b").value();
+  file.cluster = "dgx-h100";
+  file.profile = "h100-sxm";
+  file.stack = "megatron-core";
+  file.plan.degrees = {.tp = 4, .pp = 1, .dp = 4};
+  file.plan.global_batch = 32;
+  file.plan.attention = AttentionKind::kFlash;
+  file.plan.recompute = Recompute::kNone;
+  file.plan.stage_layers = {32};
+  Arguments asked;
+  asked.command = Command::kCheckLog;
+  asked.positional = (folder / "trace.json").string();
+  const NamedScenario named = load_scenario(asked, file).value();
+  const Prediction predicted = simulate(named.scenario, file.plan).value();
+  const std::vector<KernelRow> rows = kernel_rows(KernelTimes{}, file.plan, predicted);
+  REQUIRE(rows.size() == 5);
+  Seconds sum;
+  for (const KernelRow& row : rows) sum += row.predicted;
+  CHECK(sum.value() == Approx(predicted.step.value()).epsilon(1e-9));
+
+  const auto checked_with = [&](std::size_t slow, double factor) {
+    std::vector<Seconds> times;
+    for (const KernelRow& row : rows) times.push_back(row.predicted);
+    const Seconds more = (factor - 1) * times[slow];
+    times[slow] += more;
+    REQUIRE(write_file_atomically(folder / "trace.json", trace_of(times[0], times[1], times[2],
+                                                                  times[3], predicted.step + more))
+                .ok());
+    return check_log_answer(asked, file).value();
+  };
+  const CheckedLog same = checked_with(0, 1);
+  CHECK(same.check.as_predicted());
+  for (const KernelRow& row : same.kernel_rows) {
+    INFO(row.what);
+    CHECK(row.measured.value() == Approx(row.predicted.value()).margin(1e-5));
+  }
+  CHECK(checked_with(0, 2).check.findings.front().cause == GapCause::kSlowerCompute);
+  CHECK(checked_with(3, 6).check.findings.front().cause == GapCause::kSlowerLinks);
+  const CheckedLog slow = checked_with(3, 6);
+  CHECK_THAT(slow.check.findings.front().evidence, Catch::StartsWith("collectives"));
+
+  file.plan.degrees.dp = 8;  // of another job than the trace's
+  const auto other = check_log_answer(asked, file);
+  REQUIRE_FALSE(other.ok());
+  CHECK_THAT(to_string(other.error()), Catch::Contains("16"));
+}
+
+TEST_CASE("a log's own arguments are found in colours and packed, and a fault of them is said") {
+  const test::TemporaryFolder folder;
+  const auto printed = [&](const std::string& text) {
+    const std::string path = (folder / "it.log").string();
+    REQUIRE(write_file_atomically(path, text).ok());
+    Arguments asked;
+    asked.command = Command::kCheckLog;
+    asked.positional = path;
+    asked.more = {(folder / "another.log").string()};  // as calibrate takes them
+    return plan_printed_in_log(asked, open_log(path).value());
+  };
+  std::string text;
+  for (const char* row :
+       {"tensor_model_parallel_size ...................... 2", "world_size ................. 8",
+        "micro_batch_size ................................ 1", "global_batch_size .......... 64",
+        "num_layers ...................................... 32", "hidden_size ............. 4096",
+        "num_attention_heads ............................. 32", "ffn_hidden_size ........ 11008",
+        "seq_length ...................................... 4096", "swiglu ................. True",
+        "max_position_embeddings ......................... 4096", "bf16 ................... True",
+        "normalization ................................... RMSNorm", "vocab_size .......... 32000",
+        "position_embedding_type ......................... rope",
+        "add_bias_linear ................................. False",
+        "untie_embeddings_and_output_weights ............. True"}) {
+    text += fmt::format("\033[32m0:   {}\033[0m\r\n", row);
+  }
+  const auto plan = printed(text);
+  REQUIRE(plan.ok());
+  REQUIRE(plan->has_value());
+  CHECK((*plan)->plan.degrees.tp == 2);
+  CHECK((*plan)->plan.global_batch == 64);
+  CHECK((*plan)->model.name == "llama-2-7b");
+  CHECK_FALSE(printed("iteration 3/ 9 |\n").value().has_value());
+  const std::size_t heads = text.find("heads .............................");
+  REQUIRE(heads != std::string::npos);
+  const auto broken = printed(text.replace(heads, 35, "heads ............................. 31"));
+  CHECK_FALSE(broken.ok());
+  const std::string wide("\xff\xfei\0t\0\n\0", 8);
+  REQUIRE(write_file_atomically(folder / "wide.log", wide).ok());
+  CHECK(read_log_text((folder / "wide.log").string()).value() == "it\n");
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,158 @@
+// The window, its page and programs that link tpsim answer as the command line does.
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "cli/commands/program.h"
+#include "cli/options/answers.h"
+#include "cli/options/inputs.h"
+#include "gui/views/choice.h"
+#include "gui/views/plan_command.h"
+#include "gui/views/saved_view.h"
+#include "gui/views/views.h"
+#include "plans/questions/open_inputs.h"
+#include "sim/step/simulate.h"
+#include "tests/cli/golden_plans.h"
+
+namespace tpsim::cli {
+namespace {
+
+// Searches nothing: plans are looked at that were chosen.
+class NoSearch : public gui::SearchHost {
+ public:
+  void begin(gui::SearchJob) override {}
+  std::optional<gui::Findings> news() override { return std::nullopt; }
+  bool is_busy() const override { return false; }
+};
+
+struct Shown {
+  Prediction predicted;
+  std::string software;  // that was assumed; empty where it was stated
+  std::string command;
+};
+
+Shown shown_in_window(const gui::AppState& state) {
+  NoSearch host;
+  gui::ViewComputer computer(Catalogue::open().value(), host);
+  const gui::Views* views = &computer.views(state);
+  while (views->is_pricing) views = &computer.views(state);
+  if (views->error) FAIL(to_string(*views->error));
+  REQUIRE(views->a);
+  if (views->a->error) FAIL(to_string(*views->a->error));
+  Shown shown;
+  shown.predicted = views->a->predicted;
+  for (const OpenChoice& one : views->a->assumed.open) {
+    if (one.input == OpenInput::kSoftware) shown.software = one.taken;
+  }
+  const Result<std::string> command = gui::shown_command(computer, state);
+  if (!command.ok()) FAIL(to_string(command.error()));
+  shown.command = *command;
+  return shown;
+}
+
+SimulatedPlan typed(const std::string& command) {
+  std::istringstream text(command);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  words.emplace_back("--allow-oom");
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const auto parsed = parse_command_line(static_cast<int>(argv.size()), argv.data());
+  INFO(command);
+  REQUIRE(parsed.ok());
+  const auto answer = simulate_answer(std::get<Arguments>(*parsed), std::nullopt);
+  if (!answer.ok()) FAIL(to_string(answer.error()));
+  return *answer;
+}
+
+void check_same(const Prediction& a, const Prediction& b) {
+  CHECK(a.step == b.step);
+  CHECK(a.step_low.value() == Approx(b.step_low.value()).epsilon(1e-12));
+  CHECK(a.step_high.value() == Approx(b.step_high.value()).epsilon(1e-12));
+  CHECK(a.peak == b.peak);
+}
+
+SimulatedPlan simulated(const test::GoldenPlan& golden) {
+  const Arguments arguments = test::arguments_of(Command::kSimulate, golden.given);
+  const auto answer = simulate_answer(arguments, std::nullopt);
+  if (!answer.ok()) FAIL(to_string(answer.error()));
+  return *answer;
+}
+
+}  // namespace
+
+TEST_CASE("the window shows the step and the interval of a saved plan as the command does") {
+  for (const test::GoldenPlan& golden : test::golden_plans()) {
+    INFO(golden.what);
+    const SimulatedPlan saved = simulated(golden);
+    const PlanFile file = plan_file_of(saved.named, saved.run.plan);
+    const auto answer = simulate_answer(test::arguments_of(Command::kSimulate, {}), file);
+    REQUIRE(answer.ok());
+    gui::AppState state;
+    gui::show_plan(file, state);
+    const Shown shown = shown_in_window(state);
+    check_same(shown.predicted, answer->run.predicted);
+    check_same(shown.predicted, typed(shown.command).run.predicted);
+    // A program that links tpsim.
+    const auto of_file = simulate(Catalogue::open().value(), file);
+    REQUIRE(of_file.ok());
+    check_same(of_file->predicted, answer->run.predicted);
+  }
+}
+
+TEST_CASE("what nobody stated widens the window's interval, the copied command's and a program's") {
+  for (const test::GoldenPlan& golden : test::golden_plans()) {
+    INFO(golden.what);
+    const SimulatedPlan answer = simulated(golden);
+    const NamedScenario& named = answer.named;
+    if (!named.stack_is_default) continue;
+    const PlanFile file = plan_file_of(named, answer.run.plan);
+    gui::AppState state;
+    gui::show_plan(file, state);
+    state.choice.stack.clear();
+    const Shown shown = shown_in_window(state);
+    CHECK(shown.software == named.stack);
+    check_same(shown.predicted, answer.run.predicted);
+    check_same(shown.predicted, typed(shown.command).run.predicted);
+    const ScenarioNames names{
+        named.scenario.model.name, named.cluster, "", "", named.parts, named.node_gbps};
+    if (named.scenario.model.attention_dropout > 0) continue;  // of an option, not of the catalogue
+    check_same(simulate(Catalogue::open().value(), names, file.plan)->predicted,
+               answer.run.predicted);
+  }
+}
+
+TEST_CASE("a network that was turned in the window is in the copied command") {
+  const SimulatedPlan saved = simulated(test::golden_plans().front());
+  gui::AppState state;
+  gui::show_plan(plan_file_of(saved.named, saved.run.plan), state);
+  const Prediction before = shown_in_window(state).predicted;
+  for (const double factor : {0.25, 2.0}) {
+    state.choice.inter_node = factor;
+    const Shown shown = shown_in_window(state);
+    CHECK((shown.predicted.step > before.step) == (factor < 1));
+    CHECK(shown.command.find("--node-gbps") != std::string::npos);
+    check_same(shown.predicted, typed(shown.command).run.predicted);
+  }
+}
+
+TEST_CASE("the window plans the batch that tpsim plan takes, another for another model") {
+  const auto planned = [](const std::string& model) {
+    Arguments arguments = test::arguments_of(
+        Command::kPlan, {{Opt::kModel, model}, {Opt::kCluster, "dgx-h200"}, {Opt::kGpus, "512"}});
+    const NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    return search_space(arguments, named.scenario, std::nullopt)->global_batch;
+  };
+  const Catalogue catalogue = Catalogue::open().value();
+  gui::Choice choice;
+  for (const char* model : {"llama-3-70b", "qwen3-8b", "deepseek-v3"}) {
+    gui::choose_model(model, choice);
+    gui::choose_cluster("dgx-h200", choice);
+    choice.gpus = 512;
+    const gui::LoadedChoice loaded = gui::load_choice(catalogue, choice).value();
+    CHECK(gui::global_batch_of(choice, loaded.scenario.model) == planned(model));
+    choice.global_batch = 4096;  // a stated one is that model's
+    CHECK(gui::global_batch_of(choice, loaded.scenario.model) == 4096);
+  }
+}
+
+}  // namespace tpsim::cli

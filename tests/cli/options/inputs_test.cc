@@ -1,0 +1,249 @@
+// The plan of simulate and the space of plan, from options alone.
+#include "cli/options/inputs.h"
+
+#include <catch2/catch.hpp>
+
+#include "core/base/files.h"
+#include "plans/search/usual_batch.h"
+#include "sim/step/simulate.h"
+#include "tests/temporary_folder.h"
+
+namespace tpsim::cli {
+namespace {
+
+using Layers = std::vector<std::int64_t>;
+
+ModelSpec eight_layers() {
+  ModelSpec model;
+  model.name = "eight";
+  model.layers = 8;
+  model.hidden = 64;
+  model.ffn_hidden = 256;
+  model.vocab = 100;
+  model.seq = 32;
+  model.attention = {8, 8, 8, PositionKind::kAlibi, 10000.0};
+  return model;
+}
+
+Arguments arguments_of(const std::vector<std::pair<Opt, std::string>>& given) {
+  Arguments arguments;
+  for (const auto& [opt, text] : given) arguments.set(opt, text);
+  return arguments;
+}
+
+Result<Plan> plan_of(const std::vector<std::pair<Opt, std::string>>& given,
+                     const std::optional<PlanFile>& file = std::nullopt) {
+  return single_plan(arguments_of(given), eight_layers(), file, {});
+}
+
+std::string error_of(const std::vector<std::pair<Opt, std::string>>& given) {
+  const Result<Plan> plan = plan_of(given);
+  return plan.ok() ? "" : to_string(plan.error());
+}
+
+}  // namespace
+
+TEST_CASE(
+    "embedding and head count in the cut when that divides, else blocks alone when that does") {
+  CHECK(default_stage_layers(70, 12) == Layers{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
+  CHECK(default_stage_layers(8, 4) == Layers{2, 2, 2, 2});
+  CHECK(default_stage_layers(8, 1) == Layers{8});
+  const Layers uneven = default_stage_layers(8, 3);
+  CHECK(uneven == even_stage_layers(8, 3, true));
+}
+
+TEST_CASE("a plan of nothing but defaults runs on one GPU with ZeRO 1 and recomputes nothing") {
+  const Result<Plan> plan = plan_of({});
+  REQUIRE(plan.ok());
+  CHECK(gpu_count(*plan) == 1);
+  CHECK(plan->zero == 1);
+  CHECK(plan->recompute == Recompute::kNone);
+  CHECK(plan->global_batch * eight_layers().seq == 4 << 20);
+  CHECK(plan->stage_layers == Layers{8});
+}
+
+TEST_CASE("virtual stages imply the interleaved schedule and one stage each implies none") {
+  const Result<Plan> interleaved =
+      plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kVirtualStages), "2"}});
+  REQUIRE(interleaved.ok());
+  CHECK(interleaved->schedule == ScheduleKind::kInterleaved);
+  CHECK(interleaved->stage_layers.size() == 4);
+  CHECK_FALSE(plan_of({{opt_of(Setting::kPp), "2"},
+                       {opt_of(Setting::kVirtualStages), "2"},
+                       {opt_of(Setting::kSchedule), "1f1b"}})
+                  .ok());
+}
+
+TEST_CASE("options beside a plan file change it and cut its stages anew only when they must") {
+  PlanFile file;
+  file.model = eight_layers();
+  file.plan = *plan_of({{opt_of(Setting::kPp), "2"},
+                        {opt_of(Setting::kStageLayers), "3,5"},
+                        {opt_of(Setting::kGlobalBatch), "16"}});
+  CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->stage_layers == Layers{3, 5});
+  CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->global_batch == 16);
+  CHECK(plan_of({{opt_of(Setting::kPp), "4"}}, file)->stage_layers == Layers{2, 2, 2, 2});
+  CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
+}
+
+TEST_CASE("a cut that does not make up the model is cut anew, one that does stays") {
+  PlanFile file;  // of a model of six blocks, beside the checkpoint of one of eight
+  file.plan = *plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kGlobalBatch), "16"}});
+  file.plan.stage_layers = {2, 4};
+  CHECK(plan_of({}, file)->stage_layers == Layers{4, 4});
+  file.plan.stage_layers = {3, 5};
+  CHECK(plan_of({}, file)->stage_layers == Layers{3, 5});
+}
+
+TEST_CASE("a command's defaults stand where neither option nor plan file says anything") {
+  const PlanDefaults defaults{.attention = AttentionKind::kFlash, .usual_batch = false};
+  const auto plan = [&](const std::vector<std::pair<Opt, std::string>>& given,
+                        const std::optional<PlanFile>& file = std::nullopt) {
+    return *single_plan(arguments_of(given), eight_layers(), file, defaults);
+  };
+  CHECK(plan({}).recompute == Recompute::kNone);
+  CHECK(plan({}).attention == AttentionKind::kFlash);
+  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kMicroBatch), "3"}}).global_batch == 6);
+  CHECK(plan({{opt_of(Setting::kDp), "2"}, {opt_of(Setting::kGlobalBatch), "8"}}).global_batch ==
+        8);
+  CHECK(plan({{opt_of(Setting::kRecompute), "full"}}).recompute == Recompute::kFull);
+  PlanFile file;
+  file.plan = *plan_of({{opt_of(Setting::kGlobalBatch), "16"}});
+  CHECK(plan({}, file).global_batch == 16);
+  CHECK(plan({}, file).attention == AttentionKind::kUnfused);
+  const std::int64_t tokens = 4 << 20;
+  const std::int64_t batch = plan_of({{opt_of(Setting::kDp), "3"}})->global_batch;
+  CHECK(batch % 3 == 0);
+  CHECK(std::abs(batch * eight_layers().seq - tokens) <= 3 * eight_layers().seq / 2);
+  ModelSpec known = eight_layers();
+  known.usual = {"somewhere", 96};
+  CHECK(searched_global_batch(known, 7) == 96);
+}
+
+TEST_CASE("stages that cannot be cut so are refused with the reason") {
+  CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("more than the 8 layers") !=
+        std::string::npos);
+  CHECK(error_of({{opt_of(Setting::kStageLayers), "7"}}).find("add up to 7") != std::string::npos);
+  CHECK(error_of({{Opt::kCountEmbedding, ""}, {Opt::kNoCountEmbedding, ""}}) ==
+        "--count-embedding: contradicts --no-count-embedding (give one)");
+}
+
+TEST_CASE("what the search is not told stays free") {
+  Scenario scenario;
+  scenario.model = eight_layers();
+  scenario.cluster.name = "small";
+  const auto space = search_space(
+      arguments_of({{Opt::kGpus, "8"}, {opt_of(Setting::kTp), "4,2"}, {Opt::kObjective, "memory"}}),
+      scenario, std::nullopt);
+  REQUIRE(space.ok());
+  CHECK(space->gpus == 8);
+  CHECK(space->global_batch == searched_global_batch(scenario.model, 8));
+  CHECK(space->asked[Setting::kTp] == Layers{2, 4});
+  CHECK(space->objective == Objective::kMemory);
+  CHECK(space->asked[Setting::kPp].empty());
+  CHECK(space->asked[Setting::kRecompute].empty());
+  CHECK(space->asked[Setting::kSequenceParallel].empty());
+  CHECK(space->memory_limit.value() == 0);
+  const auto nothing = search_space(Arguments(), scenario, std::nullopt);
+  REQUIRE_FALSE(nothing.ok());
+  CHECK(nothing.error().where == "--gpus");
+}
+
+TEST_CASE("an interval is as wide as what nobody stated makes it, and stating narrows it") {
+  const auto predicted = [](std::vector<std::pair<Opt, std::string>> given) {
+    given.insert(given.end(), {{Opt::kModel, "llama-2-7b"},
+                               {opt_of(Setting::kTp), "2"},
+                               {opt_of(Setting::kDp), "16"},
+                               {opt_of(Setting::kGlobalBatch), "64"}});
+    const Arguments arguments = arguments_of(given);
+    NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    PlannedRun run;
+    run.plan =
+        single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
+            .value();
+    run.predicted = simulate(named.scenario, run.plan).value();
+    REQUIRE(widen_intervals(named, std::span(&run, 1)).ok());
+    return std::pair(named.assumed, run.predicted);
+  };
+  const auto width = [](const Prediction& p) { return (p.step_high - p.step_low) / p.step; };
+  const std::pair cluster{Opt::kCluster, std::string("dgx-a100")};
+  const auto [open, wide] = predicted({cluster});
+  const auto [none, narrow] =
+      predicted({cluster, {Opt::kStack, std::string(open.open.front().taken)}});
+  REQUIRE(open.open.size() == 1);  // the network is the named cluster's
+  CHECK(open.open.front().input == OpenInput::kSoftware);
+  CHECK(none.open.empty());
+  CHECK(wide.step == narrow.step);
+  CHECK(wide.step_low <= narrow.step_low);
+  CHECK(wide.step_high > narrow.step_high);
+  CHECK(wide.step_high / wide.step - 1 == Approx(open.half_width_all_open));
+  CHECK(open.open.front().half_width_if_stated == Approx(narrow.step_high / narrow.step - 1));
+  CHECK(width(wide) > width(narrow));
+}
+
+TEST_CASE("a load of experts is a word, a number, or a file of counts that the model keeps") {
+  const test::TemporaryFolder folder;
+  const std::string path = (folder / "counts.txt").string();
+  REQUIRE(write_file_atomically(path, "9 1 1 1 1 1 1 1\n2 2 2 2 2 2 2 2\n").ok());
+  const auto loaded = [](const std::string& load) {
+    return load_scenario(arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                       {Opt::kCluster, "dgx-h100"},
+                                       {opt_of(StackPart::kExpertLoad), load}}),
+                         std::nullopt);
+  };
+  const auto counted = loaded(path);
+  REQUIRE(counted.ok());
+  CHECK(counted->scenario.stack.parts.expert_load == kCountedLoad);
+  CHECK(counted->scenario.model.experts.counts.size() == 16);
+  CHECK(loaded("balanced")->scenario.model.experts.counts.empty());
+  CHECK(loaded("1.25")->scenario.stack.parts.expert_load == 1250);
+  const auto none = loaded("no-such-file");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().where == "--expert-load");
+  CHECK_THAT(none.error().hint, Catch::Contains("file that counts"));
+  REQUIRE(write_file_atomically(path, "9 1 1\n").ok());
+  const auto short_line = loaded(path);
+  REQUIRE_FALSE(short_line.ok());
+  CHECK(short_line.error().where == path + ":1");
+}
+
+TEST_CASE("of parts with several values the search takes those with the shortest step") {
+  const auto searched = [](const std::string& dispatchers) {
+    Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                        {Opt::kCluster, "dgx-h100"},
+                                        {Opt::kStack, "megatron-core"},
+                                        {Opt::kGpus, "32"},
+                                        {opt_of(Setting::kGlobalBatch), "64"},
+                                        {opt_of(Setting::kPp), "2"},
+                                        {opt_of(StackPart::kDispatcher), dispatchers}});
+    arguments.command = Command::kPlan;
+    NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    const SearchSpace space = search_space(arguments, named.scenario, std::nullopt).value();
+    const SearchResult found = search(named.scenario, space, 1, {}, 2).value();
+    adopt_parts(found.tried, named);
+    return std::pair(named, found.plans.front().predicted.step);
+  };
+  const auto [both, step] = searched("alltoall,deepep");
+  REQUIRE(both.tried.size() == 2);
+  CHECK(both.tried.front().step == step);
+  CHECK(*both.tried.front().step <= *both.tried.back().step);
+  CHECK(both.parts == both.tried.front().parts);
+  for (const TriedParts& one : both.tried) {
+    const auto value = one.parts.at(StackPart::kDispatcher);
+    const auto [alone, own] = searched(text_of(row_of(StackPart::kDispatcher), value));
+    CHECK(alone.tried.empty());
+    CHECK(own == *one.step);
+  }
+}
+
+TEST_CASE("several values of a part are a search's, and a single plan takes one") {
+  Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                      {Opt::kCluster, "dgx-h100"},
+                                      {opt_of(StackPart::kDispatcher), "alltoall,deepep"}});
+  arguments.command = Command::kSimulate;
+  const auto named = load_scenario(arguments, std::nullopt);
+  REQUIRE_FALSE(named.ok());
+  CHECK(named.error().where == "--dispatcher");
+}
+
+}  // namespace tpsim::cli

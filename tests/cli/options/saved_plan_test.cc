@@ -1,0 +1,232 @@
+// A saved plan keeps everything: options that repeat it change nothing, another cluster changes the
+// cluster alone, and searches that start from it keep what it fixes.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "cli/options/answers.h"
+#include "cli/options/effective_file.h"
+#include "cli/options/fit.h"
+#include "cli/views/report_json.h"
+#include "core/json/json_document.h"
+#include "core/scenario/plan_json.h"
+#include "plans/search/search.h"
+#include "sim/step/simulate.h"
+#include "tests/temporary_folder.h"
+
+namespace tpsim::cli {
+namespace {
+
+using Given = std::vector<std::pair<Opt, std::string>>;
+
+Arguments arguments_of(Command command, const Given& given) {
+  Arguments arguments;
+  arguments.command = command;
+  for (const auto& [opt, text] : given) arguments.set(opt, text);
+  return arguments;
+}
+
+// Plans with something in every place that a plan file has.
+std::vector<Given> drawn_plans() {
+  const auto of = [](Setting setting) { return opt_of(setting); };
+  return {
+      {{Opt::kModel, "llama-3-8b"},
+       {Opt::kCluster, "dgx-b200"},
+       {Opt::kStack, "megatron-core"},
+       {Opt::kNodeGbps, "1600"},
+       {Opt::kSeq, "4096"},
+       {of(Setting::kTp), "2"},
+       {of(Setting::kPp), "2"},
+       {of(Setting::kDp), "4"},
+       {of(Setting::kStageLayers), "15,17"},
+       {of(Setting::kPrecision), "mxfp8"},
+       {of(Setting::kSequenceParallel), "on"},
+       {of(Setting::kRankOrder), "tp-pp-dp"},
+       {of(Setting::kRecompute), "blocks:3"},
+       {opt_of(StackPart::kNormKernel), "torch"},
+       {opt_of(StackPart::kOptimizerDtype), "bf16"}},
+      {{Opt::kModel, "mixtral-8x7b"},
+       {Opt::kCluster, "dgx-h100"},
+       {Opt::kStack, "nemo"},
+       {of(Setting::kPp), "2"},
+       {of(Setting::kDp), "8"},
+       {of(Setting::kEp), "4"},
+       {of(Setting::kGradientDtype), "bf16"},
+       {opt_of(StackPart::kDispatcher), "deepep"},
+       {opt_of(StackPart::kExpertLoad), "1.5"}},
+      // Nobody names the software.
+      {{Opt::kModel, "bloom-3b"},
+       {Opt::kCluster, "jean-zay-a100"},
+       {of(Setting::kTp), "2"},
+       {of(Setting::kDp), "8"},
+       {of(Setting::kZero), "0"},
+       {of(Setting::kDtype), "fp32"}},
+  };
+}
+
+SimulatedPlan simulated(const Given& given, const std::optional<PlanFile>& file = {}) {
+  Arguments arguments = arguments_of(Command::kSimulate, given);
+  arguments.set(Opt::kAllowOom, "");
+  Result<SimulatedPlan> answer = simulate_answer(arguments, file);
+  const std::string problem = answer.ok() ? "" : to_string(answer.error());
+  INFO(problem);
+  REQUIRE(answer.ok());
+  return std::move(answer).value();
+}
+
+PlanFile saved(const SimulatedPlan& answer) { return plan_file_of(answer.named, answer.run.plan); }
+
+std::string report(const SimulatedPlan& answer) {
+  return to_text(simulate_report(answer.named, answer.run));
+}
+
+// Every option that can repeat what the plan file says.
+Given restatements(const PlanFile& file) {
+  Given all = {{Opt::kCluster, file.cluster},
+               {Opt::kProfile, file.profile},
+               {Opt::kStack, file.stack},
+               {Opt::kModel, file.model.name},
+               {Opt::kSeq, std::to_string(file.model.seq)}};
+  if (file.node_gbps > 0) all.emplace_back(Opt::kNodeGbps, std::to_string(file.node_gbps));
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for == nullptr)
+      all.emplace_back(opt_of(row.setting), text_of(file.plan, row.setting));
+  }
+  for (const auto& [part, value] : file.parts) {
+    all.emplace_back(opt_of(part), text_of(row_of(part), value));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a saved plan predicts what it was predicted as, intervals included") {
+  for (const Given& given : drawn_plans()) {
+    const SimulatedPlan first = simulated(given);
+    const std::string text = to_json(saved(first));
+    const Result<PlanFile> file = parse_plan(text, "plan.json");
+    REQUIRE(file.ok());
+    const SimulatedPlan again = simulated({}, *file);
+    CHECK(report(again) == report(first));
+    CHECK(to_json(saved(again)) == text);
+  }
+}
+
+TEST_CASE("an option that repeats a saved plan changes nothing") {
+  for (const Given& given : drawn_plans()) {
+    const SimulatedPlan first = simulated(given);
+    const PlanFile file = saved(first);
+    const Given every = restatements(file);
+    for (const auto& one : every) {
+      INFO(row_of(one.first).name << " " << one.second);
+      CHECK(report(simulated({one}, file)) == report(first));
+    }
+    CHECK(report(simulated(every, file)) == report(first));
+  }
+}
+
+TEST_CASE("a copy of the cluster's file is the same cluster") {
+  const test::TemporaryFolder folder;
+  const SimulatedPlan first = simulated(drawn_plans().front());
+  const PlanFile file = saved(first);
+  const Catalogue catalogue = Catalogue::open().value();
+  const std::string copy = (folder / "copy.json").string();
+  const std::string name = file.cluster + ".json";
+  std::filesystem::copy_file(catalogue.directory() / "clusters" / name, copy);
+  CHECK(simulated({{Opt::kCluster, copy}}, file).run.predicted.step == first.run.predicted.step);
+}
+
+TEST_CASE("another cluster changes the cluster, its GPUs and its network alone") {
+  const SimulatedPlan first = simulated(drawn_plans().front());
+  const PlanFile file = saved(first);
+  const PlanFile moved = saved(simulated({{Opt::kCluster, "gb200-nvl72"}}, file));
+  PlanFile expected = file;
+  expected.cluster = "gb200-nvl72";
+  expected.profile = moved.profile;
+  expected.node_gbps = 0;
+  CHECK(moved.profile != file.profile);
+  CHECK(to_json(moved) == to_json(expected));
+  const std::vector<std::string> dropped =
+      simulated({{Opt::kCluster, "gb200-nvl72"}}, file).named.dropped;
+  CHECK(dropped == std::vector<std::string>{"network of 1600 Gb/s a node"});
+}
+
+TEST_CASE("another stack keeps the parts, another model the stages where they still add up") {
+  const PlanFile file = saved(simulated(drawn_plans().front()));
+  CHECK(saved(simulated({{Opt::kStack, "nemo"}}, file)).parts == file.parts);
+  const SimulatedPlan other = simulated({{Opt::kModel, "mistral-7b"}}, file);
+  CHECK(other.run.plan.stage_layers == file.plan.stage_layers);
+  CHECK(other.named.scenario.model.seq != file.model.seq);
+  CHECK(std::count(other.named.dropped.begin(), other.named.dropped.end(),
+                   "sequences of 4096 tokens") == 1);
+}
+
+TEST_CASE("a search that starts from a saved plan keeps what the plan fixes and is no worse") {
+  for (const Given& given : drawn_plans()) {
+    const SimulatedPlan first = simulated(given);
+    const PlanFile file = saved(first);
+    const Arguments arguments = arguments_of(Command::kPlan, {});
+    const NamedScenario named = load_scenario(arguments, file).value();
+    SearchSpace space = search_space(arguments, named.scenario, file).value();
+    space.oom_risk = 1;  // the plan need not fit
+    const SearchResult found = search(named.scenario, space, 1, {}).value();
+    REQUIRE(!found.plans.empty());
+    const PlannedRun& best = found.plans.front();
+    for (const SettingRow& row : setting_rows()) {
+      if (!row.fixed_by_plan) continue;
+      INFO(row.title);
+      CHECK(row.get(best.plan) == row.get(file.plan));
+    }
+    CHECK(best.predicted.step <= first.run.predicted.step);
+    const PlanFile kept = plan_file_of(named, best.plan);
+    CHECK(kept.parts == file.parts);
+    CHECK(kept.node_gbps == file.node_gbps);
+    CHECK(kept.stack_assumed == file.stack_assumed);
+  }
+}
+
+TEST_CASE("values that no search tries unasked are tried around a plan that has them") {
+  SimulatedPlan first = simulated({{Opt::kModel, "llama-3-8b"},
+                                   {Opt::kCluster, "dgx-h100"},
+                                   {Opt::kStack, "torchtitan"},
+                                   {opt_of(Setting::kTp), "2"},
+                                   {opt_of(Setting::kDp), "4"},
+                                   {opt_of(Setting::kZero), "2"},
+                                   {opt_of(Setting::kRecompute), "ops"},
+                                   {opt_of(Setting::kGlobalBatch), "32"}});
+  const SearchSpace around = space_around(first.run.plan);
+  SearchSpace unasked = around;
+  unasked.around.reset();
+  const auto best = [&](SearchSpace space) {
+    space.asked[Setting::kTp] = {2};
+    space.asked[Setting::kZero] = {2};
+    space.oom_risk = 1;
+    return search(first.named.scenario, space, 1, {}).value().plans.front();
+  };
+  CHECK(best(around).predicted.step <= first.run.predicted.step);
+  CHECK(best(unasked).plan.recompute != Recompute::kOps);
+}
+
+TEST_CASE("a question about a saved plan is the same with its options spelt out") {
+  Given given = {{Opt::kModel, "llama-3-8b"},          {Opt::kCluster, "dgx-b200-node"},
+                 {Opt::kStack, "megatron-core"},       {opt_of(Setting::kTp), "2"},
+                 {opt_of(Setting::kDp), "4"},          {opt_of(Setting::kPrecision), "mxfp8"},
+                 {opt_of(Setting::kGlobalBatch), "32"}};
+  const PlanFile file = saved(simulated(given));
+  const auto asked = [](const Given& options, const std::optional<PlanFile>& plan) {
+    return explain_answer(arguments_of(Command::kExplain, options), plan, {}).value();
+  };
+  const std::pair why{Opt::kWhyNot, std::string("tp=8")};
+  const Given spelt = {{Opt::kModel, "llama-3-8b"},
+                       {Opt::kCluster, "dgx-b200-node"},
+                       {Opt::kStack, "megatron-core"},
+                       {Opt::kGpus, "8"},
+                       {opt_of(Setting::kGlobalBatch), "32"},
+                       {opt_of(Setting::kPrecision), "mxfp8"},
+                       why};
+  CHECK(to_text(asked({why}, file).document) == to_text(asked(spelt, {}).document));
+  // The plan file is what a question is about, however the program came by it.
+  const JsonValue what_if = asked({{Opt::kWhatIf, ""}}, file).document;
+  CHECK(to_text(what_if).find("plan_break_evens") != std::string::npos);
+}
+
+}  // namespace tpsim::cli

@@ -1,0 +1,105 @@
+// Texts of options as values, and what is said about those that are none.
+#include "cli/options/values.h"
+
+#include <catch2/catch.hpp>
+
+#include "core/plan/plan.h"
+
+namespace tpsim::cli {
+namespace {
+
+Arguments with(Opt opt, const std::string& text) {
+  Arguments arguments;
+  arguments.set(opt, text);
+  return arguments;
+}
+
+using Integers = std::vector<std::int64_t>;
+
+std::string error_of(const std::string& text) {
+  const auto values = integers_of(with(opt_of(Setting::kTp), text), opt_of(Setting::kTp));
+  return values.ok() ? "" : to_string(values.error());
+}
+
+}  // namespace
+
+TEST_CASE("lists and ranges are read in the order written") {
+  CHECK(*integers_of(with(opt_of(Setting::kTp), "4"), opt_of(Setting::kTp)) == Integers{4});
+  CHECK(*integers_of(with(opt_of(Setting::kTp), "8,1-3,2"), opt_of(Setting::kTp)) ==
+        Integers{8, 1, 2, 3, 2});
+  CHECK(integers_of(Arguments(), opt_of(Setting::kTp))->empty());
+}
+
+Integers values_of(Setting setting, const std::string& text) {
+  return setting_choices(with(opt_of(setting), text), setting)->values;
+}
+
+TEST_CASE("a dimension of a search holds each value once, ascending") {
+  CHECK(values_of(Setting::kTp, "8,1-3,2") == Integers{1, 2, 3, 8});
+}
+
+TEST_CASE("what a word counts stands behind it") {
+  const auto some = setting_choices(with(opt_of(Setting::kRecompute), "full,blocks:2-4,none"),
+                                    Setting::kRecompute);
+  REQUIRE(some.ok());
+  CHECK(some->values == Integers{0, 2, 3});
+  CHECK(some->counts == Integers{2, 3, 4});
+  const auto counted =
+      setting_choices(with(opt_of(Setting::kRecompute), "full:2"), Setting::kRecompute);
+  REQUIRE_FALSE(counted.ok());
+  CHECK(counted.error().where == "--recompute");
+}
+
+TEST_CASE("what is no list of whole numbers is an error that names the option and the text") {
+  CHECK(error_of("4x") == "--tp: '4x' is no whole number");
+  CHECK(error_of("") == "--tp: '' is no whole number");
+  CHECK(error_of("1,,2") == "--tp: '' is no whole number");
+  CHECK(error_of("1.5") == "--tp: '1.5' is no whole number");
+  CHECK(error_of("0") == "--tp: 0 is out of range: from 1 to 1048576");
+  CHECK(error_of("-4") == "--tp: -4 is out of range: from 1 to 1048576");
+  CHECK(error_of("99999999999999999999") ==
+        "--tp: 99999999999999999999 is out of range: from 1 to 1048576");
+  CHECK(error_of("4-1") == "--tp: '4-1' runs backwards (write 1-4)");
+  CHECK(error_of("1-1000000") == "--tp: '1-1000000' spans more than 4096 values");
+  CHECK(error_of("1-") == "--tp: '' is no whole number");
+}
+
+TEST_CASE("one value is wanted where a plan has one") {
+  CHECK(*integer_of(with(opt_of(Setting::kPp), "12"), opt_of(Setting::kPp), 1) == 12);
+  CHECK(*integer_of(Arguments(), opt_of(Setting::kPp), 7) == 7);
+  const auto several = integer_of(with(opt_of(Setting::kPp), "1,2"), opt_of(Setting::kPp), 1);
+  REQUIRE_FALSE(several.ok());
+  CHECK(to_string(several.error()) == "--pp: '1,2' is more than one value (give one)");
+}
+
+TEST_CASE("words of a setting are read, and the nearest one offered") {
+  CHECK(values_of(Setting::kRecompute, "full,none") == Integers{0, 2});
+  const auto typo =
+      setting_choices(with(opt_of(Setting::kRecompute), "selectve"), Setting::kRecompute);
+  REQUIRE_FALSE(typo.ok());
+  CHECK(to_string(typo.error()) ==
+        "--recompute: unknown value 'selectve' (did you mean selective?)");
+}
+
+TEST_CASE("a switch is on, off or, in a search, both") {
+  CHECK(values_of(Setting::kSequenceParallel, "on") == Integers{1});
+  CHECK(values_of(Setting::kSequenceParallel, "on,off") == Integers{0, 1});
+  CHECK_FALSE(
+      setting_choices(with(opt_of(Setting::kSequenceParallel), "yes"), Setting::kSequenceParallel)
+          .ok());
+}
+
+TEST_CASE("a size needs its unit and more than nothing") {
+  CHECK(bytes_of(with(Opt::kMaxMemory, "72GiB"), Opt::kMaxMemory)->value() == 72 * kGiB);
+  CHECK(bytes_of(Arguments(), Opt::kMaxMemory)->value() == 0);
+  CHECK(*probability_of(with(Opt::kMaxOom, "5%"), Opt::kMaxOom, 0.5) == Approx(0.05));
+  CHECK(*probability_of(with(Opt::kMaxOom, "0.2"), Opt::kMaxOom, 0.5) == Approx(0.2));
+  CHECK(*probability_of(Arguments(), Opt::kMaxOom, 0.5) == 0.5);
+  for (const char* text : {"5", "0", "100%", "5 %", "%", "likely", ""}) {
+    CHECK_FALSE(probability_of(with(Opt::kMaxOom, text), Opt::kMaxOom, 0.5).ok());
+  }
+  CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "72"), Opt::kMaxMemory).ok());
+  CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "0 GiB"), Opt::kMaxMemory).ok());
+}
+
+}  // namespace tpsim::cli

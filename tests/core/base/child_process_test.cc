@@ -1,0 +1,23 @@
+#include "core/base/child_process.h"
+
+#include <catch2/catch.hpp>
+
+namespace tpsim {
+
+TEST_CASE("another program is given its words as they are, and what it prints comes back") {
+  CHECK(output_of_program({"printf", "%s|%s", "a b", "$HOME"}).value() == "a b|$HOME");
+  CHECK(output_of_program({"sh", "-c", "cat; echo gone >&2"}).value().empty());  // no input
+  // More than a pipe holds.
+  CHECK(output_of_program({"head", "-c", "300000", "/dev/zero"}).value().size() == 300000);
+}
+
+TEST_CASE("a program that is not here, or does not end well, is an error by its name") {
+  const auto missing = output_of_program({"tpsim-no-such-program"});
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().kind == ErrorKind::kMissing);
+  CHECK(missing.error().where == "tpsim-no-such-program");
+  CHECK(output_of_program({"sh", "-c", "exit 3"}).error().message == "ended with 3");
+  CHECK(output_of_program({"sh", "-c", "kill -9 $$"}).error().message == "was ended by signal 9");
+}
+
+}  // namespace tpsim

@@ -1,0 +1,168 @@
+// What ships is complete: every file loads, names itself and its source, and the references among
+// files hold.
+#include "core/scenario/catalogue.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+
+#include "core/machine/cluster_json.h"
+#include "core/machine/profile_json.h"
+
+namespace tpsim {
+namespace {
+
+const Catalogue kShipped{std::filesystem::path(TPSIM_SOURCE_DIR) / "data"};
+
+template <class Load>
+void check_all(CatalogueKind kind, Load load) {
+  const std::vector<std::string> names = kShipped.list(kind);
+  REQUIRE_FALSE(names.empty());
+  for (const std::string& name : names) {
+    const auto loaded = load(name);
+    if (!loaded.ok()) FAIL(to_string(loaded.error()));
+    INFO(name);
+    CHECK(loaded->name == name);
+    CHECK(loaded->source.size() > 10);
+  }
+}
+
+TEST_CASE("every shipped file loads, is named as its file and has a source") {
+  check_all(CatalogueKind::kModels, [](auto& name) { return kShipped.load_model(name); });
+  check_all(CatalogueKind::kClusters, [](auto& name) { return kShipped.load_cluster(name); });
+  check_all(CatalogueKind::kProfiles, [](auto& name) { return kShipped.load_profile(name); });
+  check_all(CatalogueKind::kStacks, [](auto& name) { return kShipped.load_stack(name); });
+}
+
+TEST_CASE("every cluster names a profile and a stack that ship") {
+  for (const std::string& name : kShipped.list(CatalogueKind::kClusters)) {
+    INFO(name);
+    const ClusterSpec cluster = *kShipped.load_cluster(name);
+    CHECK(kShipped.load_profile(cluster.profile).ok());
+    CHECK(kShipped.load_stack(cluster.stack).ok());
+  }
+}
+
+TEST_CASE("every profile has matrix products, collectives and sources of its constants") {
+  for (const std::string& name : kShipped.list(CatalogueKind::kProfiles)) {
+    INFO(name);
+    const Profile profile = *kShipped.load_profile(name);
+    CHECK(profile.device.source.size() > 10);
+    CHECK(profile.model.source.size() > 10);
+    // What nobody timed has the constants of a datasheet alone.
+    if (profile.provenance == Provenance::kDatasheet) continue;
+    CHECK(profile.provenance == Provenance::kPublished);
+    std::map<OpKind, int> ops;
+    for (const OpSample& sample : profile.ops) ++ops[sample.key.kind];
+    CHECK(ops[OpKind::kMatmul] > 150);
+    CHECK(ops[OpKind::kMatmul] <= 2500);
+    if (profile.collectives.empty()) continue;  // a host without peer access is nobody's link
+    std::map<CollectiveKind, int> collectives;
+    for (const CollectiveSample& sample : profile.collectives) ++collectives[sample.kind];
+    CHECK(collectives[CollectiveKind::kAllReduce] > 20);
+    CHECK(collectives[CollectiveKind::kAllGather] > 20);
+    CHECK(collectives[CollectiveKind::kReduceScatter] > 20);
+  }
+}
+
+TEST_CASE("copied samples that beat an edited peak are refused by name") {
+  Profile profile = *kShipped.load_profile("h100-sxm");
+  profile.device.matmul_peak = FlopsPerSecond(400e12);
+  const Result<Profile> read = parse_profile(to_json(profile), "mine.json");
+  REQUIRE_FALSE(read.ok());
+  CHECK_THAT(read.error().message, Catch::Contains("more than the stated peak of 400 TFLOP/s"));
+  CHECK(read.error().where == "mine.json");
+}
+
+TEST_CASE("a profile needs its device alone, and every key that it lacks is named at once") {
+  const std::string text = R"({"format": "tpsim-profile/1", "name": "mine", "source": "datasheet",
+    "date": "2026", "provenance": "datasheet", "device": {"name": "GPU", "source": "datasheet",
+    "memory": "80 GB", "processors": 100, "matmul_peak": "900 TFLOP/s", "matmul_dtype": "bf16",
+    "vector_peak": "60 TFLOP/s", "memory_bandwidth": "3 TB/s", "asynchronous": true},
+    "model": {"provenance": "datasheet"}, "burst_clocks": false})";
+  const Result<Profile> read = parse_profile(text, "mine.json");
+  REQUIRE(read.ok());
+  CHECK(read->model.matmul_efficiency == usual_model().matmul_efficiency);
+  std::string less = text;
+  for (const char* key :
+       {"\"date\": \"2026\", ", "\"processors\": 100, ", "\"burst_clocks\": false"}) {
+    less.erase(less.find(key), std::string(key).size());
+  }
+  less.erase(less.rfind(','), 1);
+  const Result<Profile> lacking = parse_profile(less, "mine.json");
+  REQUIRE_FALSE(lacking.ok());
+  CHECK(lacking.error().message ==
+        "the keys 'date', 'device.processors', 'burst_clocks' are missing");
+}
+
+TEST_CASE("BLOOM's, Llama's and Mixtral's parameter counts are exact") {
+  const std::map<std::string, std::int64_t> published = {
+      {"bloom-560m", 559'214'592},      {"bloom-1b1", 1'065'314'304},
+      {"bloom-1b7", 1'722'408'960},     {"bloom-3b", 3'002'557'440},
+      {"bloom-7b1", 7'069'016'064},     {"bloom-176b", 176'247'271'424},
+      {"llama-2-7b", 6'738'415'616},    {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192},  {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496},  {"llama-3-405b", 405'853'388'800},
+      {"mixtral-8x7b", 46'702'792'704}, {"mixtral-8x22b", 140'620'634'112}};
+  for (const auto& [name, count] : published) {
+    INFO(name);
+    CHECK(parameter_count(*kShipped.load_model(name)) == count);
+  }
+}
+
+TEST_CASE("Megatron's models have the parameters of their papers' tables") {
+  const std::map<std::string, double> billions = {
+      {"gpt-1.7b", 1.7},   {"gpt-3.6b", 3.6},  {"gpt-7.5b", 7.5},   {"gpt-18b", 18.4},
+      {"gpt-39b", 39.1},   {"gpt-76b", 76.1},  {"gpt-145b", 145.6}, {"gpt-310b", 310.1},
+      {"gpt-530b", 529.6}, {"gpt-1t", 1008.0}, {"gpt-22b", 22.0},   {"gpt-3-175b", 174.6}};
+  for (const auto& [name, published] : billions) {
+    INFO(name);
+    const double count = static_cast<double>(parameter_count(*kShipped.load_model(name))) / 1e9;
+    CHECK(count == Approx(published).margin(0.08));
+  }
+}
+
+TEST_CASE("an unknown name offers the nearest, a path is taken as it is") {
+  const auto near = kShipped.load_model("bloom-176");
+  REQUIRE_FALSE(near.ok());
+  CHECK_THAT(to_string(near.error()),
+             Catch::Contains("unknown model 'bloom-176'") && Catch::Contains("bloom-176b"));
+  CHECK_FALSE(kShipped.load_cluster("bloom-176b").ok());
+  const std::string path = (kShipped.directory() / "models" / "bloom-3b.json").string();
+  REQUIRE(kShipped.load_model(path).ok());
+  CHECK(kShipped.load_model(path)->name == "bloom-3b");
+  const auto missing = kShipped.load_model("missing.json");
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().where == "missing.json");
+}
+
+TEST_CASE("models go by their public names, tuned or not, and by what only one goes on from") {
+  for (const auto& [called, entry] :
+       {std::pair{"Qwen/Qwen3-8B-Base", "qwen3-8b"}, std::pair{"qwen3-235b", "qwen3-235b-a22b"},
+        std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+        std::pair{"google/gemma-3-27b-it", "gemma-3-27b"}, std::pair{"mistral-7b", "mistral-7b"},
+        std::pair{"mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"},
+        std::pair{"mistralai/Mixtral-8x22B-Instruct-v0.1", "mixtral-8x22b"}}) {
+    CAPTURE(called);
+    const auto model = kShipped.load_model(called);
+    REQUIRE(model.ok());
+    CHECK(model->name == entry);
+  }
+  CHECK_FALSE(kShipped.load_model("qwen3").ok());  // of many
+}
+
+TEST_CASE("a program in its build tree reads the source tree's data, or what TPSIM_DATA says") {
+  ::unsetenv("TPSIM_DATA");
+  REQUIRE(Catalogue::open().ok());
+  CHECK(Catalogue::open()->directory() == kShipped.directory());
+  ::setenv("TPSIM_DATA", "/nowhere", 1);
+  const auto wrong = Catalogue::open();
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(wrong.error().where == "$TPSIM_DATA");
+  ::setenv("TPSIM_DATA", kShipped.directory().c_str(), 1);
+  CHECK(Catalogue::open()->directory() == kShipped.directory());
+  ::unsetenv("TPSIM_DATA");
+}
+
+}  // namespace
+}  // namespace tpsim

@@ -1,0 +1,137 @@
+// The bound of a matrix product against closed forms, and its corrections against samples.
+#include "costs/matmul_model.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+// No latency, no epilogue, whole waves: what is left is tiles over processors.
+Profile bare_profile() {
+  Profile profile = test::constant_profile();
+  profile.model.matmul_latency = Seconds(0);
+  profile.model.matmul.epilogue_exposed = 0;
+  profile.model.matmul.wave_rounding = 1;
+  profile.model.matmul.small_tile_exponent = 2;  // small tiles never pay
+  profile.model.matmul_efficiency = 1;
+  profile.device.memory_bandwidth = BytesPerSecond(1e15);
+  return profile;
+}
+
+OpKey key_of(std::int64_t m, std::int64_t n, std::int64_t k, std::uint8_t variant = kTransposeB,
+             std::int64_t batch = 1) {
+  return {OpKind::kMatmul, DType::kBFloat16, variant, {batch, m, n, k}};
+}
+
+double bound_of(const Profile& profile, const OpKey& key) {
+  return MatmulModel(profile).bound(matmul_shape(key)).time.value();
+}
+
+TEST_CASE("a product takes its waves times the time of one tile") {
+  const Profile profile = bare_profile();  // 100 processors of 1 TFLOP/s, tiles of 128 x 256
+  const double tile = 2.0 * 128 * 256 * 256 / 1e12;
+  CHECK(bound_of(profile, key_of(1280, 2560, 256)) == Approx(tile));
+  CHECK(bound_of(profile, key_of(1280, 2568, 256)) == Approx(2 * tile));
+  CHECK(bound_of(profile, key_of(2560, 5120, 256)) == Approx(4 * tile));
+  CHECK(bound_of(profile, key_of(640, 2560, 256, kTransposeB, 4)) == Approx(2 * tile));
+}
+
+TEST_CASE("a library that spreads the last wave loses nothing to it") {
+  Profile profile = bare_profile();
+  profile.model.matmul.wave_rounding = 0;
+  const double tile = 2.0 * 128 * 256 * 256 / 1e12;
+  CHECK(bound_of(profile, key_of(1280, 3840, 256)) == Approx(1.5 * tile));
+}
+
+TEST_CASE("a product with few tiles and much depth splits k") {
+  const MatmulModel model(bare_profile());
+  CHECK(model.bound(matmul_shape(key_of(256, 256, 16384))).k_splits > 1);
+  CHECK(model.bound(matmul_shape(key_of(256, 256, 256))).k_splits == 1);
+  CHECK(model.bound(matmul_shape(key_of(8192, 8192, 16384))).k_splits == 1);
+}
+
+TEST_CASE("rows that are no multiple of 16 bytes slow a product, by layout") {
+  CHECK(matmul_shape(key_of(100, 104, 112)).aligned);
+  CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);  // rows of A and B are k long
+  CHECK_FALSE(matmul_shape(key_of(104, 108, 104)).aligned);  // rows of C
+  CHECK(matmul_shape(key_of(100, 104, 104, 0)).aligned);     // m is no row of A
+  CHECK_FALSE(matmul_shape(key_of(100, 104, 104, kTransposeA)).aligned);
+  Profile profile = bare_profile();
+  profile.model.matmul.unaligned_batched_rate = 0.1;
+  const double aligned = bound_of(profile, key_of(2048, 2048, 128, kTransposeB, 16));
+  CHECK(bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16)) == Approx(10 * aligned));
+  // Below the rate of the vector units it runs there, and pays for no more than it does.
+  profile.model.matmul.unaligned_batched_rate = 0.05;
+  const double of_108 = bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16));
+  CHECK(bound_of(profile, key_of(2048, 2048, 150, kTransposeB, 16)) ==
+        Approx(150.0 / 108 * of_108).epsilon(1e-3));
+  CHECK(bound_of(profile, key_of(2048, 150, 2048, kTransposeB, 16)) ==
+        Approx(bound_of(profile, key_of(2048, 2048, 150, kTransposeB, 16))).epsilon(1e-3));
+}
+
+TEST_CASE("adding to an fp32 result writes and reads more") {
+  Profile profile = test::constant_profile();
+  profile.device.memory_bandwidth = BytesPerSecond(100e9);
+  const double plain = bound_of(profile, key_of(4096, 4096, 256));
+  CHECK(bound_of(profile, key_of(4096, 4096, 256, kTransposeB | kOutputFloat32)) > plain);
+  CHECK(bound_of(profile, key_of(4096, 4096, 256, kTransposeB | kOutputFloat32 | kAccumulate)) >
+        bound_of(profile, key_of(4096, 4096, 256, kTransposeB | kOutputFloat32)));
+}
+
+Profile profile_slower_than_bound(double factor) {
+  Profile profile = test::constant_profile();
+  const MatmulModel model(profile);
+  for (const std::int64_t k : {512, 1024, 2048, 4096, 8192}) {
+    for (const std::int64_t n : {1024, 2048, 4096, 8192}) {
+      const OpKey key = key_of(2048, n, k);
+      profile.ops.push_back({key, factor * model.bound(matmul_shape(key)).time});
+    }
+  }
+  return profile;
+}
+
+TEST_CASE("neighbours correct a product, and far from them the bound stands alone") {
+  const MatmulModel model(profile_slower_than_bound(1.3));
+  const MatmulEstimate near = model.estimate(key_of(2048, 4096, 3000));
+  CHECK(near.near_samples);
+  CHECK(near.correction == Approx(1.3).epsilon(0.01));
+  const MatmulEstimate far = model.estimate(key_of(1, 8, 8));
+  CHECK_FALSE(far.near_samples);
+  CHECK(far.correction == Approx(1).epsilon(0.01));
+}
+
+TEST_CASE("corrections lie between those of the samples") {
+  Profile profile = profile_slower_than_bound(1.3);
+  for (std::size_t i = 0; i < profile.ops.size(); i += 2) profile.ops[i].median *= 1.1 / 1.3;
+  const MatmulModel model(profile);
+  for (const std::int64_t n : {1024, 1500, 2048, 3000, 5000, 8192}) {
+    for (const std::int64_t k : {512, 700, 2048, 5000}) {
+      const double correction = model.estimate(key_of(2048, n, k)).correction;
+      CHECK(correction >= 1.0);
+      CHECK(correction <= 1.3 * (1 + 1e-6));
+    }
+  }
+}
+
+TEST_CASE("a layout without samples takes the forward's time by its factor") {
+  Profile profile = profile_slower_than_bound(1.3);
+  profile.model.matmul.nn_layout_factor = 1.1;
+  profile.model.matmul.tn_layout_factor = 1.2;
+  const MatmulModel model(profile);
+  const double forward = model.estimate(key_of(2048, 3072, 3072)).time.value();
+  CHECK(model.estimate(key_of(2048, 3072, 3072, 0)).time.value() == Approx(1.1 * forward));
+  CHECK(model.estimate(key_of(2048, 3072, 3072, kTransposeA)).time.value() ==
+        Approx(1.2 * forward));
+  for (int i = 0; i < 20; ++i) {
+    OpSample backward = profile.ops[static_cast<std::size_t>(i)];
+    backward.key.variant = 0;
+    profile.ops.push_back(backward);
+  }
+  CHECK(MatmulModel(profile).estimate(key_of(2048, 3072, 3072, 0)).time.value() ==
+        Approx(forward).epsilon(0.02));
+}
+
+}  // namespace
+}  // namespace tpsim

@@ -1,0 +1,130 @@
+// Run tables: what is read, and what is refused with file and line.
+#include "evidence/runs/run_table.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "core/base/files.h"
+
+namespace tpsim {
+namespace {
+
+std::string table(const std::string& rows) { return std::string(run_table_header()) + "\n" + rows; }
+
+// The fields of a row by name, all others empty.
+std::string field_row(const std::string& name, const std::string& value) {
+  std::string line = "r1";
+  const std::string header(run_table_header());
+  std::size_t at = header.find(',');
+  while (at != std::string::npos) {
+    const std::size_t next = header.find(',', at + 1);
+    const std::string column = header.substr(at + 1, next - at - 1);
+    line += "," + (column == name ? value : column == "outcome" ? "ok" : "");
+    at = next;
+  }
+  return line + "\n";
+}
+
+// A row of nothing but its id.
+std::string row(const std::string& id) {
+  std::string line = field_row("", "");
+  return line.replace(0, 2, id);
+}
+
+}  // namespace
+
+TEST_CASE("an empty field was not stated") {
+  const auto runs = parse_run_table(table(row("r1")), "t.csv");
+  REQUIRE(runs.ok());
+  REQUIRE(runs->size() == 1);
+  CHECK((*runs)[0].id == "r1");
+  CHECK((*runs)[0].line == 2);
+  CHECK((*runs)[0].tp == 0);
+  CHECK_FALSE((*runs)[0].step_s.has_value());
+}
+
+TEST_CASE("a setting of plans without a column of its own is stated by its key") {
+  const auto runs = parse_run_table(table(field_row("rank_order", "tp-pp-dp")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK((*runs)[0].settings.at(Setting::kRankOrder) == "tp-pp-dp");
+  // A word that no plan has is kept: the row is the one that cannot be predicted (docs/runs.md).
+  const auto unknown = parse_run_table(table(field_row("offload", "disk")), "t.csv");
+  REQUIRE(unknown.ok());
+  CHECK((*unknown)[0].settings.at(Setting::kOffload) == "disk");
+  const auto part = parse_run_table(table(field_row("norm_kernel", "torch")), "t.csv");
+  REQUIRE(part.ok());
+  CHECK((*part)[0].parts.at(StackPart::kNormKernel) == "torch");
+}
+
+TEST_CASE("quoted fields hold commas, quotes and line breaks") {
+  const auto runs = parse_run_table(table(field_row("source", "\"a, \"\"b\"\"\nc\"")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK((*runs)[0].source == "a, \"b\"\nc");
+}
+
+TEST_CASE("a stated range counts as its middle") {
+  const auto runs = parse_run_table(table(field_row("hw_tflops_per_gpu", "149-150")), "t.csv");
+  REQUIRE(runs.ok());
+  CHECK(*(*runs)[0].hardware_tflops_per_gpu == Approx(149.5));
+}
+
+TEST_CASE("errors name file, line and column") {
+  const auto bad = parse_run_table(table(row("r1") + field_row("tp", "four")), "t.csv");
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().where == "t.csv:3");
+  CHECK(bad.error().message.find("tp is 'four'") != std::string::npos);
+}
+
+TEST_CASE("more layers than can be laid out one by one are refused") {
+  CHECK(parse_run_table(table(field_row("layers", "1000000")), "t.csv").ok());
+  const auto bad = parse_run_table(table(field_row("layers", "1000000000000")), "t.csv");
+  REQUIRE_FALSE(bad.ok());
+  CHECK(bad.error().message.find("layers is '1000000000000'") != std::string::npos);
+}
+
+TEST_CASE("columns stand in any order, and those that rows can do without may be missing") {
+  const auto runs = parse_run_table(
+      "\xEF\xBB\xBFseq,heads,hidden,layers,tp,pp,dp,global_batch,micro_batch,id\n"
+      "1024,8,512,4,1,2,3,24,2,r1\n",
+      "t.csv");
+  REQUIRE(runs.ok());
+  const PublishedRun& run = runs->front();
+  CHECK(run.id == "r1");
+  CHECK(run.dp == 3);
+  CHECK(run.micro_batch == 2);
+  CHECK(run.outcome == "ok");
+  CHECK_FALSE(run.step_s.has_value());
+}
+
+TEST_CASE("unknown and repeated columns are named") {
+  const auto unknown = parse_run_table("id,speed\n", "t.csv");
+  CHECK(unknown.error().message == "no column is called 'speed'");
+  CHECK(unknown.error().hint.starts_with("the columns are: id,"));
+  const auto near = parse_run_table("id,tokens_per_s_gpu\n", "t.csv");
+  CHECK(near.error().hint == "did you mean tokens_per_s_per_gpu?");
+  CHECK(parse_run_table("id,id\n", "t.csv").error().message == "a second column is called 'id'");
+}
+
+TEST_CASE("docs/runs.md shows all columns") {
+  const auto page = read_file(std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/runs.md", 1 << 20);
+  REQUIRE(page.ok());
+  CHECK(page->find("\n" + std::string(run_table_header()) + "\n") != std::string::npos);
+}
+
+TEST_CASE("a row without an id is called by its line") {
+  const auto runs = parse_run_table("model,tp\nbloom-7b1,1\nbloom-7b1,2\n", "t.csv");
+  REQUIRE(runs.ok());
+  CHECK(runs->at(1).id == "line-3");
+}
+
+TEST_CASE("a wrong header, a short row, a second id and an unclosed quote are refused") {
+  CHECK(parse_run_table("id,tq\n", "t.csv").error().where == "t.csv:1");
+  CHECK(parse_run_table(table("r1,ok\n"), "t.csv").error().where == "t.csv:2");
+  CHECK(parse_run_table(table(row("r1") + row("r1")), "t.csv").error().where == "t.csv:3");
+  CHECK_FALSE(parse_run_table(table("\"r1\n"), "t.csv").ok());
+  CHECK_FALSE(parse_run_table(table(field_row("step_s", "-1")), "t.csv").ok());
+  CHECK_FALSE(parse_run_table(table(field_row("step_s", "nan")), "t.csv").ok());
+}
+
+}  // namespace tpsim

@@ -1,0 +1,356 @@
+// Runs that no table holds: other widths, odd heads, one GPU, tensor groups across nodes. Nothing
+// was measured here; what must hold is what any machine obeys.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+
+#include "evidence/runs/known_names.h"
+#include "evidence/runs/validation.h"
+#include "sim/layers/low_precision.h"
+#include "sim/step/simulate.h"
+#include "sim/trace/trace.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+PublishedRun gpt_run(std::int64_t hidden, std::int64_t heads, std::int64_t tp) {
+  PublishedRun run;
+  run.id = "unseen";
+  run.outcome = "ok";
+  run.gpu = "A100-80GB";
+  run.framework = "Megatron-LM";
+  run.layers = 8;
+  run.hidden = hidden;
+  run.heads = heads;
+  run.seq = 1024;
+  run.tp = tp;
+  run.pp = run.dp = run.micro_batch = 1;
+  run.global_batch = 4;
+  run.step_s = 1;
+  return run;
+}
+
+RunLoader loader_of_shipped_data() {
+  const std::filesystem::path data = std::filesystem::path(TPSIM_SOURCE_DIR) / "data";
+  auto environments = read_run_environments(data / "published_runs/environments.json");
+  REQUIRE(environments.ok());
+  return RunLoader(Catalogue(data), *environments, {});
+}
+
+// The prediction of a run on a machine changed by `change`.
+template <class Change>
+double changed_step(const PublishedRun& run, const Change& change) {
+  RunLoader loader = loader_of_shipped_data();
+  auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  change(setup->scenario);
+  const auto predicted = simulate(setup->scenario, setup->plan);
+  REQUIRE(predicted.ok());
+  return predicted->step.value();
+}
+
+double step_of(const PublishedRun& run) {
+  return changed_step(run, [](Scenario&) {});
+}
+
+std::string refusal_of(const PublishedRun& run) {
+  RunLoader loader = loader_of_shipped_data();
+  return predict_run(loader, run).skipped_because;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") {
+  for (const char* gpu : {"GH200 96GB", "A800 80GB PCIe", "H800-PCIe"}) {
+    PublishedRun run = gpt_run(1536, 12, 1);
+    run.gpu = gpu;
+    CAPTURE(gpu);
+    CHECK_FALSE(refusal_of(run).empty());
+  }
+}
+
+TEST_CASE("a row of a named model need not repeat its sizes, nor a degree that its GPUs leave") {
+  PublishedRun full = gpt_run(4096, 32, 2);
+  full.layers = 32;
+  full.kv_heads = 8;
+  full.ffn_hidden = 14336;
+  full.gated_ffn = true;
+  full.vocab = 128256;
+  full.gpus = 8;
+  full.dp = 4;
+  PublishedRun named = full;
+  named.model = "Llama3-8B";
+  named.layers = named.hidden = named.heads = named.kv_heads = named.ffn_hidden = named.vocab = 0;
+  named.gated_ffn.reset();
+  named.dp = 0;
+  CHECK(step_of(named) == step_of(full));
+  RunLoader loader = loader_of_shipped_data();
+  CHECK(loader.completed(named).dp == 4);
+  CHECK(loader.setup(named)->assumed.back() == "sizes of Llama3-8B");
+  named.dp = 4;
+  named.pp = 0;
+  CHECK(loader.completed(named).pp == 1);  // tp 2 and dp 4 take all eight
+  named.dp = 0;
+  CHECK(refusal_of(named) == "pp is not stated");  // two degrees are open
+  // Sizes that are not the model's: no model of that name is meant.
+  named.hidden = 5120;
+  CHECK(refusal_of(named) == "layers is not stated");
+}
+
+TEST_CASE("software is what it was in the month of the row") {
+  KnownNames names;
+  names.add("NeMo, Megatron-Bridge", "new");
+  names.add("NeMo until 2025-01", "old");
+  names.add("NeMo until 2023-06", "oldest");
+  const auto called = [&](const char* date, const char* framework) {
+    return names.called(framework, month_of(date, framework));
+  };
+  CHECK(called("", "NVIDIA NeMo") == "new");
+  CHECK(called("2024-12-31", "NeMo") == "old");
+  CHECK(called("2025-01", "NeMo") == "old");
+  CHECK(called("2025-02", "NeMo") == "new");
+  CHECK(called("2025", "NeMo") == "new");  // some month of that year
+  CHECK(called("2023", "NeMo") == "old");
+  CHECK(called("2023-03", "NeMo") == "oldest");
+  CHECK(called("", "NeMo 24.07") == "old");
+  CHECK(called("", "NeMo 25.07.01") == "new");
+  CHECK(called("", "NeMo 1.24.07") == "new");  // no release of a month
+  CHECK(called("2024-03", "Megatron-Bridge") == "new");
+  CHECK(called("2024-03", "torch").empty());
+}
+
+TEST_CASE("what a source's launch scripts say of its software holds where a row does not") {
+  PublishedRun run = gpt_run(1536, 12, 1);
+  run.gpu = "H100-80GB-SXM";
+  run.attention = "flash";
+  run.seq = 8192;  // its host hides the attention of shorter ones
+  const double usual = step_of(run);
+  run.source = "NVIDIA/dgxc-benchmarking@v25.02:grok1/README_314b.md";
+  const double older = step_of(run);
+  CHECK(older > usual);  // FlashAttention-2, by NVTE_FUSED_ATTN=0
+  run.parts[StackPart::kAttentionKernel] = "best";
+  run.parts[StackPart::kPermute] = "unfused";
+  CHECK(step_of(run) == usual);
+}
+
+TEST_CASE("models of any width, head count and framework are priced") {
+  for (const char* gpu :
+       {"A100-80GB", "A100-40GB", "H100-80GB", "H200", "B200", "A100-80GB-PCIe"}) {
+    for (const char* framework : {"", "Megatron-LM", "Megatron-DeepSpeed", "NeMo", "Composer"}) {
+      PublishedRun run = gpt_run(1536, 12, 1);
+      run.gpu = gpu;
+      run.framework = framework;
+      RunLoader loader = loader_of_shipped_data();
+      const RunOutcome outcome = predict_run(loader, run);
+      CAPTURE(gpu, framework, outcome.skipped_because);
+      REQUIRE(outcome.predicted);
+      CHECK(outcome.low_s < outcome.step_s);
+      CHECK(outcome.step_s < outcome.high_s);
+      CHECK(outcome.low_s > 0);
+    }
+  }
+}
+
+TEST_CASE("a wider model, a deeper one and a longer batch take longer") {
+  double last = 0;
+  for (const std::int64_t hidden : {768, 1000, 1024, 2000, 2048, 3072, 5000, 8192}) {
+    CAPTURE(hidden);
+    const double step = step_of(gpt_run(hidden, 8, 1));
+    CHECK(step > 0.9 * last);  // unaligned widths may cost more than the next aligned one
+    last = step;
+  }
+  PublishedRun run = gpt_run(2048, 16, 1);
+  const double once = step_of(run);
+  run.layers *= 2;
+  CHECK(step_of(run) > 1.5 * once);
+  run.layers /= 2;
+  run.global_batch *= 2;
+  CHECK(step_of(run) > 1.7 * once);  // the step's end does not grow
+}
+
+TEST_CASE("heads of no multiple of eight and grouped keys are priced, and cost more and less") {
+  CHECK(step_of(gpt_run(2040, 20, 1)) > step_of(gpt_run(2048, 16, 1)));
+  PublishedRun grouped = gpt_run(2048, 16, 1);
+  grouped.kv_heads = 2;
+  CHECK(step_of(grouped) < step_of(gpt_run(2048, 16, 1)));
+}
+
+TEST_CASE("a tensor group across nodes is slower than two replicas of half of it") {
+  PublishedRun across = gpt_run(4096, 32, 16);
+  across.global_batch = 64;
+  PublishedRun inside = across;
+  inside.tp = 8;
+  inside.dp = 2;
+  CHECK(step_of(across) > step_of(inside));
+}
+
+TEST_CASE("no part of the machine that gets faster slows a run down") {
+  PublishedRun run = gpt_run(4096, 32, 2);
+  run.pp = 2;
+  run.dp = 8;
+  run.global_batch = 64;
+  const double step = step_of(run);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.inter_node.bandwidth *= 2; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.intra_node.bandwidth *= 2; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.cluster.inter_node.latency *= 0.5; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.stack.host.per_op *= 0.5; }) <= step);
+  CHECK(changed_step(run, [](Scenario& s) { s.profile.device.memory_bandwidth *= 2; }) < step);
+  CHECK(changed_step(run, [](Scenario& s) { s.stack.rank_jitter *= 0.5; }) <= step);
+}
+
+TEST_CASE("the interval of a run on an unknown network is wider than without a network") {
+  PublishedRun alone = gpt_run(4096, 32, 8);
+  PublishedRun across = gpt_run(4096, 32, 16);
+  RunLoader loader = loader_of_shipped_data();
+  const auto width = [&](const PublishedRun& run) {
+    const RunOutcome outcome = predict_run(loader, run);
+    return (outcome.high_s - outcome.low_s) / outcome.step_s;
+  };
+  CHECK(width(across) > width(alone));
+}
+
+TEST_CASE("a causal softmax reads half of the scores and writes them all") {
+  ModelSpec model = model_of(gpt_run(512, 8, 1), {});
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  const LayerTrace trace = trace_layers(LayerKind::kBlock, model, plan, {});
+  int softmaxes = 0;
+  for (const OpRecord& op : trace.program.ops) {
+    const bool backward = op.key.kind == OpKind::kSoftmaxBackward;
+    if (op.key.kind != OpKind::kSoftmaxForward && !backward) continue;
+    ++softmaxes;
+    const double scores = 2.0 * static_cast<double>(op.key.dims[0] * op.key.dims[1]) *
+                          static_cast<double>(op.key.dims[2]);
+    CHECK(op.bytes == Approx((backward ? 2.0 : 1.5) * scores).epsilon(0.001));
+  }
+  CHECK(softmaxes >= 2);
+}
+
+TEST_CASE("8 bits are for linear layers, and each of their operands is rounded once") {
+  ModelSpec model = model_of(gpt_run(512, 8, 1), {});
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  plan.recompute = Recompute::kNone;
+  const LayerTrace trace = trace_layers(LayerKind::kBlock, model, plan, {});
+  plan.precision = Precision::kFp8Block;
+  Scenario scenario;
+  RoundedOperands rounded(scenario, plan);
+  int linear = 0, casts = 0;
+  for (const OpRecord& op : trace.program.ops) {
+    if (!is_linear_layer(op)) continue;
+    ++linear;
+    const std::vector<OpRecord> ops = rounded.ops_for(op);
+    CHECK(ops.back().flops == op.flops);
+    CHECK(ops.back().key.dtype == DType::kFloat8Block);
+    if (ops.size() == 1) continue;
+    ++casts;
+    const double scales = 2.0 * 4 / 128;  // of rows and of columns
+    CHECK(ops.front().bytes ==
+          Approx((4.0 + scales) * static_cast<double>(op.key.dims[1] * op.key.dims[3])));
+  }
+  CHECK(linear == 12);  // four layers forward, and two gradients of each
+  CHECK(casts == 8);
+}
+
+TEST_CASE("in 8 bits experts multiply as linear layers do, and the router keeps its 16") {
+  const ModelSpec model = test::small_mixture();
+  Plan plan;
+  plan.attention = AttentionKind::kUnfused;
+  std::map<std::string, bool> narrow;
+  for (const OpRecord& op : trace_layers(LayerKind::kBlock, model, plan, {}).program.ops) {
+    if (op.key.kind == OpKind::kMatmul) narrow[op.label.text] = is_linear_layer(op);
+  }
+  const std::map<std::string, bool> expected = {
+      {"attention.qkv", true},     {"attention.output", true}, {"attention.scores", false},
+      {"attention.values", false}, {"experts.router", false},  {"experts.up", true},
+      {"experts.down", true}};
+  CHECK(narrow == expected);
+}
+
+TEST_CASE("a table's dtype and recipe say how the linear layers of a bf16 run multiply") {
+  PublishedRun run = gpt_run(4096, 32, 8);
+  const auto recipe = [&](const char* dtype, const char* column) {
+    run.dtype = dtype;
+    run.precision_recipe = column;
+    const Result<Plan> plan = plan_of(run, {}, StackSpec{});
+    return plan.ok()
+               ? std::string(name_of(plan->precision)) + " " + std::string(name_of(plan->dtype))
+               : plan.error().message;
+  };
+  CHECK(recipe("fp8", "") == "fp8 bf16");
+  CHECK(recipe("fp8", "delayed") == "fp8 bf16");
+  CHECK(recipe("fp8", "current") == "fp8-current bf16");
+  CHECK(recipe("fp8", "block") == "fp8-block bf16");
+  CHECK(recipe("mxfp8", "") == "mxfp8 bf16");
+  CHECK(recipe("nvfp4", "nvfp4") == "nvfp4 bf16");
+  CHECK(recipe("bf16", "") == "none bf16");
+  CHECK(recipe("bf16", "current") == "precision_recipe current with dtype bf16");
+  run.dtype = "fp8";
+  run.precision_recipe = "";
+  StackSpec torchao;
+  torchao.choices.only[Setting::kPrecision] = {static_cast<std::int64_t>(Precision::kNone),
+                                               static_cast<std::int64_t>(Precision::kFp8Current)};
+  CHECK(plan_of(run, {}, torchao)->precision == Precision::kFp8Current);
+  CHECK(recipe("fp8", "secret") == "precision_recipe 'secret' is not modelled");
+}
+
+TEST_CASE("8-bit products make a large model faster, but not twice as fast") {
+  PublishedRun run = gpt_run(12288, 96, 8);
+  run.gpu = "H100-80GB";
+  run.framework = "NeMo";
+  run.seq = 4096;
+  const double wide = step_of(run);
+  run.dtype = "fp8";
+  const double narrow = step_of(run);
+  CHECK(narrow < 0.85 * wide);
+  CHECK(narrow > 0.5 * wide);
+}
+
+TEST_CASE("runs that were made for their memory have no time to be wrong about") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.cluster = "here";
+  run.memory_gb = 10;
+  RunEnvironment here;
+  here.cluster = "here";
+  here.runs_on = "dgx-a100-node";
+  here.memory_only = true;
+  RunLoader loader(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"), {here}, {});
+  const ValidationSummary s = summarize({predict_run(loader, run)});
+  CHECK(s.n == 0);
+  CHECK(s.memory_n == 1);
+}
+
+TEST_CASE("words are padded to divide, and one rank's words not at all where the runs did not") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.vocab = 50257;
+  RunEnvironment unpadded;
+  unpadded.unpadded_vocabulary = true;
+  CHECK(padded_vocab(model_of(run, {}), 1) == 50304);
+  CHECK(padded_vocab(model_of(run, unpadded), 1) == 50257);
+  run.tp = 4;
+  CHECK(padded_vocab(model_of(run, unpadded), 4) == 50688);
+}
+
+TEST_CASE("a run that cannot be priced says what is wrong with it") {
+  PublishedRun run = gpt_run(2048, 16, 1);
+  run.gpu = "V100-32GB";
+  CHECK_THAT(refusal_of(run), Catch::Contains("V100-32GB") && Catch::Contains("--cluster"));
+  run = gpt_run(2048, 16, 3);
+  CHECK_THAT(refusal_of(run), Catch::Contains("heads"));
+  run = gpt_run(2048, 16, 2);
+  run.gpus = 7;
+  CHECK(refusal_of(run) == "7 GPUs are stated, the layout takes 2");
+  run = gpt_run(2048, 16, 1);
+  run.dtype = "fp8";
+  CHECK(refusal_of(run) == "a100-sxm4-80gb has no rate for fp8");
+  run = gpt_run(2048, 16, 1);
+  run.global_batch = 0;
+  CHECK(refusal_of(run) == "global_batch is not stated");
+  run = gpt_run(2048, 15, 1);
+  CHECK(refusal_of(run) == "hidden 2048 does not divide by 15 heads");
+  run.heads = 0;
+  CHECK(refusal_of(run) == "heads is not stated");
+}
+
+}  // namespace tpsim

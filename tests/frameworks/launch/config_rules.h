@@ -1,0 +1,25 @@
+// Rules of programs whose settings lie in YAML, written from their own sources: what tests hold
+// exported files against.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/frameworks/launch/stack_rules.h"
+
+namespace tpsim::test {
+
+struct Rule {
+  bool holds;
+  const char* objection;
+};
+// The objection of the first rule that does not hold; empty where all do.
+std::string first_broken(const std::vector<Rule>& rules);
+std::int64_t world_of(const Script& script);
+
+std::string objection_of_nanotron(const Script& script, const std::string& yaml);
+std::string objection_of_accelerate(const Script& script, const std::string& yaml);
+std::string objection_of_kubernetes(const std::string& jobset);
+
+}  // namespace tpsim::test

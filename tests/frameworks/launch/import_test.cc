@@ -1,0 +1,186 @@
+// Reading launch files that people wrote: what stands for a default, what is set aside, what is
+// refused.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <utility>
+
+#include "frameworks/launch/launch_files.h"
+#include "tests/frameworks/launch/launch_plans.h"
+
+namespace tpsim {
+
+using test::bloom_file;
+using test::llama_file;
+using test::titan_file;
+using test::without;
+
+TEST_CASE("launch files of another model are refused, whatever differs") {
+  const PlanFile file = llama_file();
+  const auto files = export_plan(LaunchStack::kMegatronLm, file, 8).value();
+  const auto refused = [&](auto change) {
+    ModelSpec other = file.model;
+    change(other);
+    const auto back = import_plan(LaunchStack::kMegatronLm, files, other);
+    return !back.ok() && back.error().kind == ErrorKind::kBadInput;
+  };
+  CHECK(refused([](ModelSpec& m) { m.layers -= 1; }));
+  CHECK(refused([](ModelSpec& m) { m.ffn_hidden += 128; }));
+  CHECK(refused([](ModelSpec& m) { m.vocab += 1; }));
+  CHECK(refused([](ModelSpec& m) { m.attention.rope_theta = 1e4; }));
+  CHECK(refused([](ModelSpec& m) { m.attention.kv_heads = m.attention.heads; }));
+  CHECK(refused([](ModelSpec& m) { m.norm = NormKind::kLayerNorm; }));
+  CHECK(refused([](ModelSpec& m) { m.mlp = MlpKind::kGelu; }));
+  CHECK(refused([](ModelSpec& m) { m.linear_bias = true; }));
+  CHECK(refused([](ModelSpec& m) { m.tied_embedding = true; }));
+  CHECK(refused([](ModelSpec& m) { m.norm_epsilon *= 2; }));
+}
+
+TEST_CASE("what people leave out stands for the stack's default, and a typo has a nearest name") {
+  const PlanFile file = bloom_file();
+  auto files = export_plan(LaunchStack::kMegatronDeepSpeed, file, 8).value();
+  const auto text = files[0].text;
+  files[0].text = without(text, "  --ffn-hidden-size 57344\n", "");  // as BLOOM's script does
+  CHECK(import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model).value().plan == file.plan);
+  files[0].text = without(text, "  --hidden-dropout 0\n", "");
+  const auto dropout = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
+  REQUIRE(dropout.ok());
+  CHECK(dropout->model.hidden_dropout == 0.1);  // what the arguments train
+  CHECK(dropout->model.attention_dropout == 0);
+  files[0].text = without(text, "--micro-batch-size", "--micro-batch-sise");
+  const auto typo = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
+  REQUIRE_FALSE(typo.ok());
+  CHECK_THAT(typo.error().hint, Catch::Contains("did you mean --micro-batch-size?"));
+}
+
+TEST_CASE(
+    "recipes of 8 and 4 bits come back from the stacks that have them, others name what they "
+    "lack") {
+  for (const Precision precision : all_of<Precision>()) {
+    INFO(name_of(precision));
+    PlanFile llama = llama_file(), titan = titan_file(), bloom = bloom_file();
+    llama.plan.precision = titan.plan.precision = bloom.plan.precision = precision;
+    if (precision != Precision::kNone) llama.plan.dtype = titan.plan.dtype = DType::kBFloat16;
+    const bool keeps_8_bits = precision != Precision::kNone && precision != Precision::kNvFp4;
+    llama.plan.fp8_param_gather = keeps_8_bits;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, llama, 8);
+      if (!files.ok()) FAIL(to_string(files.error()));
+      const auto back = import_plan(stack, *files, llama.model);
+      if (!back.ok()) FAIL(to_string(back.error()));
+      CHECK(back->plan == llama.plan);
+    }
+    const bool in_titan = precision == Precision::kNone || precision == Precision::kFp8Current ||
+                          precision == Precision::kMxFp8;
+    const auto files = export_plan(LaunchStack::kTorchTitan, titan, 8);
+    REQUIRE(files.ok() == in_titan);
+    if (in_titan) {
+      CHECK(import_plan(LaunchStack::kTorchTitan, *files, titan.model)->plan == titan.plan);
+    } else {
+      CHECK_THAT(files.error().message, Catch::Contains(std::string(name_of(precision))));
+    }
+    const auto deepspeed = export_plan(LaunchStack::kMegatronDeepSpeed, bloom, 8);
+    CHECK(deepspeed.ok() == (precision == Precision::kNone));
+  }
+}
+
+TEST_CASE("what no plan is made of is set aside by name, what makes another plan is refused") {
+  const PlanFile llama = llama_file();
+  const auto with = [](std::vector<LaunchFile> files, std::size_t which, const std::string& before,
+                       const std::string& lines) {
+    files[which].text = without(files[which].text, before, lines + before);
+    return files;
+  };
+  const auto megatron = export_plan(LaunchStack::kMegatronLm, llama, 8).value();
+  const auto own = import_plan(
+      LaunchStack::kMegatronLm,
+      with(megatron, 0, "  --bf16", "  --lr 1e-4\n  --data-path my/data\n  --adam-beta2 0.95\n"),
+      llama.model);
+  REQUIRE(own.ok());
+  CHECK(own->plan == llama.plan);
+  CHECK(own->outside == std::vector<std::string>{"--lr", "--data-path", "--adam-beta2"});
+
+  const auto titan = export_plan(LaunchStack::kTorchTitan, titan_file(), 8).value();
+  CHECK(import_plan(LaunchStack::kTorchTitan,
+                    with(titan, 0, "  --training.seq_len", "  --optimizer.lr 1e-4\n"), llama.model)
+            ->outside == std::vector<std::string>{"--optimizer.lr"});
+
+  const auto nemo = export_plan(LaunchStack::kNemo, llama, 8).value();
+  const auto read = [&](const std::string& lines) {
+    return import_plan(LaunchStack::kNemo, with(nemo, 1, "ddp:", lines), llama.model);
+  };
+  CHECK(read("optimizer:\n  lr: 0.0001\n")->outside == std::vector<std::string>{"optimizer.lr"});
+  CHECK(read("dist:\n  use_tp_pp_dp_mapping: false\n")->plan == llama.plan);  // off is left out
+  CHECK_THAT(read("train:\n  micro_batch_sise: 1\n").error().hint,
+             Catch::Contains("did you mean train.micro_batch_size?"));
+
+  for (const auto& [line, why] : {std::pair{"--fp8-dot-product-attention", "linear layers"},
+                                  std::pair{"--cpu-offloading-num-layers 4", "on the device"},
+                                  std::pair{"--fp32-residual-connection", "dtype"}}) {
+    const auto refused =
+        import_plan(LaunchStack::kMegatronLm,
+                    with(megatron, 0, "  --bf16", fmt::format("  {}\n", line)), llama.model);
+    REQUIRE_FALSE(refused.ok());
+    CHECK_THAT(refused.error().message, Catch::Contains("makes another plan of it"));
+    CHECK_THAT(refused.error().hint, Catch::Contains(why));
+  }
+}
+
+TEST_CASE("DeepSpeed's JSON may hold what no plan is made of, and nothing that moves memory") {
+  const PlanFile file = bloom_file();
+  const auto good = export_plan(LaunchStack::kMegatronDeepSpeed, file, 8).value();
+  const auto read = [&](const std::string& part, const std::string& instead) {
+    auto files = good;
+    files[1].text = without(files[1].text, part, instead);
+    return import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
+  };
+  CHECK(read("{\n",
+             "{\n \"optimizer\": {\"type\": \"Adam\"}, \"zero_allow_untested_optimizer\": true,\n")
+            .ok());
+  CHECK(read("\"stage\": 0", "\"stage\": 0, \"reduce_bucket_size\": 5e8").ok());
+  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_param\": {\"device\": \"cpu\"}")
+                 .error()
+                 .message,
+             Catch::Contains("offload_param"));
+  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_optimizer\": {\"device\": \"nvme\"}")
+                 .error()
+                 .message,
+             Catch::Contains("offload_optimizer"));
+  CHECK_THAT(read("{\n", "{\n \"train_batch_sise\": 1,\n").error().hint,
+             Catch::Contains("did you mean train_batch_size?"));
+}
+
+TEST_CASE("files that break a rule of their stack are refused") {
+  const PlanFile file = llama_file();
+  const LaunchFile good = export_plan(LaunchStack::kMegatronLm, file, 8).value().front();
+  const auto broken = [&](const std::string& part, const std::string& instead) {
+    const LaunchFile bad{good.name, without(good.text, part, instead)};
+    return !import_plan(LaunchStack::kMegatronLm, {bad}, file.model).ok();
+  };
+  CHECK(broken("--bf16", "--bf17"));
+  CHECK(broken("--bf16", "--bf16\n  --fp16"));
+  CHECK(broken("--bf16", "bf16"));
+  CHECK(broken("NUM_NODES=32", "NUM_NODES=31"));
+  CHECK(broken("NUM_NODES=32\n", ""));
+  CHECK(broken("--global-batch-size 512", "--global-batch-size 511"));
+  CHECK(broken("--global-batch-size 512", "--global-batch-size many"));
+  CHECK(broken("-pipeline-rank 5", "-pipeline-rank 7"));
+  CHECK(broken("--num-layers 80", "--num-layers 81"));
+  CHECK(broken("\n)\n", "\n"));
+
+  const auto deepspeed = export_plan(LaunchStack::kMegatronDeepSpeed, bloom_file(), 8).value();
+  const auto config_broken = [&](const std::string& part, const std::string& instead) {
+    std::vector<LaunchFile> bad = deepspeed;
+    bad[1].text = without(bad[1].text, part, instead);
+    return !import_plan(LaunchStack::kMegatronDeepSpeed, bad, bloom_file().model).ok();
+  };
+  CHECK(config_broken("\"stage\": 0", "\"stage\": 2"));
+  CHECK(config_broken("\"train_batch_size\": 2048", "\"train_batch_size\": 1024"));
+  CHECK(
+      config_broken("\"gradient_accumulation_steps\": 128", "\"gradient_accumulation_steps\": 64"));
+  CHECK(config_broken("bf16", "fp16"));
+  CHECK_FALSE(
+      import_plan(LaunchStack::kMegatronDeepSpeed, {deepspeed[0]}, bloom_file().model).ok());
+}
+
+}  // namespace tpsim

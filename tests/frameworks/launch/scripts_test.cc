@@ -1,0 +1,251 @@
+// Scripts and logs as people have them (tests/frameworks/launch/scripts): shell of many kinds,
+// options of the stacks' releases and forks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "core/base/files.h"
+#include "core/plan/pipeline_layout.h"
+#include "formats/shell_script.h"
+#include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+LaunchFile script(const std::string& name) {
+  const auto path =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/frameworks/launch/scripts" / name;
+  return {name, read_file(path, kMostBytes).value()};
+}
+
+Result<ImportedPlan> imported(LaunchStack stack, LaunchFile file, const ImportInputs& inputs = {}) {
+  file.path = "their/" + file.name;
+  file.name = launch_file_names(stack).front();
+  return import_plan(stack, {file}, inputs);
+}
+
+bool names(const ImportedPlan& plan, const std::string& option) {
+  return std::find(plan.outside.begin(), plan.outside.end(), option) != plan.outside.end();
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  return read_shell_script(text, "it.sh").value().commands.back().words;
+}
+
+}  // namespace
+
+TEST_CASE("a script of arrays is read with its experts, its size and what changes no plan") {
+  const auto read = imported(LaunchStack::kMegatronLm, script("experts.sh"));
+  REQUIRE(read.ok());
+  const Plan& plan = read->plan;
+  CHECK(plan.degrees == ParallelDegrees{.tp = 1, .pp = 4, .dp = 4, .cp = 1, .ep = 4});
+  CHECK(plan.virtual_stages == 4);  // of 32 layers on 4 stages, 2 at a time
+  CHECK(plan.schedule == ScheduleKind::kInterleaved);
+  CHECK(plan.zero == 1);
+  CHECK(plan.attention == AttentionKind::kFlash);
+  CHECK_FALSE(plan.sequence_parallel);  // of one tensor-parallel rank
+  CHECK(read->model.experts.count == 8);
+  CHECK(read->model.experts.dropless);
+  CHECK(read->model.seq == 4096);
+  CHECK(read->model.vocab == 32000);  // of its kind of tokenizer
+  CHECK(read->stack == "megatron-core");
+  CHECK(read->parts.at(StackPart::kRotaryKernel) ==
+        static_cast<std::int64_t>(RotaryKernel::kTorch));
+  CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 1);
+  for (const char* option :
+       {"--moe-aux-loss-coeff", "--moe-router-dtype", "--cross-entropy-loss-fusion",
+        "--cross-entropy-fusion-impl", "--rotary-percent", "--enable-experimental",
+        "--auto-detect-ckpt-format", "--no-ckpt-fully-parallel-save", "--dist-ckpt-strictness"}) {
+    CAPTURE(option);
+    CHECK(names(*read, option));
+  }
+  const auto part = [&](StackPart which) { return text_of(row_of(which), read->parts.at(which)); };
+  CHECK(part(StackPart::kDispatcher) == "alltoall");
+  CHECK(part(StackPart::kPermute) == "fused");
+  CHECK(part(StackPart::kExpandableSegments) == "on");
+  CHECK(part(StackPart::kRouterKernel) == "fused");
+  CHECK(read->parts.count(StackPart::kExpertLoad) == 0);
+  ImportInputs more;
+  more.given["SLURM_NNODES"] = "4";
+  CHECK(imported(LaunchStack::kMegatronLm, script("experts.sh"), more)->plan.degrees.dp == 8);
+}
+
+TEST_CASE("a script of texts, functions, conditions and loops runs as a shell would run it") {
+  const auto read = imported(LaunchStack::kMegatronLm, script("strings.sh"));
+  REQUIRE(read.ok());
+  CHECK(read->plan.degrees == ParallelDegrees{.tp = 2, .pp = 4, .dp = 2});
+  CHECK(read->plan.stage_layers == std::vector<std::int64_t>{7, 9, 9, 7});
+  CHECK(read->plan.recompute == Recompute::kSelective);
+  CHECK(read->plan.dtype == DType::kBFloat16);
+  CHECK(read->plan.zero == 1);
+  CHECK(read->model.ffn_hidden == 11008);
+  CHECK(read->model.vocab == 32000);
+  CHECK(read->outside == std::vector<std::string>{"--data-path"});
+  ImportInputs larger;
+  larger.given = {{"SIZE", "13"}, {"NO_SHARDS", "1"}};
+  const auto other = imported(LaunchStack::kMegatronLm, script("strings.sh"), larger);
+  CHECK(other->plan.stage_layers == std::vector<std::int64_t>{7, 13, 13, 7});
+  CHECK(other->plan.zero == 0);
+  LaunchFile learned = script("strings.sh");
+  const std::string rope = "--position-embedding-type rope";
+  learned.text.replace(learned.text.find(rope), rope.size(), "--rotary-base 500000");
+  const auto unturned = imported(LaunchStack::kMegatronLm, learned);
+  REQUIRE(unturned.ok());
+  CHECK(unturned->model.attention.position == PositionKind::kLearned);
+  CHECK(names(*unturned, "--rotary-base"));
+
+  LaunchFile wrong = script("strings.sh");
+  wrong.text.replace(wrong.text.find("PP=4"), 4, "PP=3");
+  CHECK(imported(LaunchStack::kMegatronLm, wrong).error().where == "their/strings.sh");
+}
+
+TEST_CASE("a job that writes DeepSpeed's JSON itself is read with it") {
+  const auto read = imported(LaunchStack::kMegatronDeepSpeed, script("alibi.slurm"));
+  REQUIRE(read.ok());
+  CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 12, .dp = 8});
+  CHECK(read->plan.stage_layers == even_stage_layers(70, 12, true));
+  CHECK(read->plan.zero == 1);
+  CHECK(read->plan.recompute == Recompute::kFull);
+  CHECK(read->model.attention.position == PositionKind::kAlibi);
+  CHECK(read->model.embedding_norm);
+  CHECK(read->stack == "megatron-deepspeed-bloom");
+
+  const auto sharded = imported(LaunchStack::kMegatronDeepSpeed, script("engine.sh"));
+  REQUIRE(sharded.ok());
+  CHECK(sharded->plan.degrees == ParallelDegrees{.dp = 32});
+  CHECK(sharded->plan.zero == 2);
+  CHECK(sharded->plan.attention == AttentionKind::kFlash);
+  CHECK(sharded->model.norm == NormKind::kRmsNorm);
+  CHECK(sharded->stack == "megatron-deepspeed");
+}
+
+TEST_CASE("a log's block of arguments is a plan") {
+  const LaunchFile log = script("arguments.log");
+  CHECK(has_arguments_block(log.text));
+  CHECK(stack_of_text(log.text) == LaunchStack::kMegatronLm);
+  const auto read = imported(LaunchStack::kMegatronLm, log);
+  REQUIRE(read.ok());
+  CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 4, .dp = 4});
+  CHECK(read->plan.virtual_stages == 4);
+  CHECK(read->plan.recompute == Recompute::kSelective);
+  CHECK(read->plan.sequence_parallel);
+  CHECK(read->plan.zero == 1);
+  CHECK(read->model.attention.kv_heads == 8);
+  CHECK_FALSE(read->model.linear_bias);
+  CHECK(read->model.vocab == 128512);
+  CHECK(read->parts.at(StackPart::kRotaryKernel) ==
+        static_cast<std::int64_t>(RotaryKernel::kTorch));
+  CHECK(read->parts.at(StackPart::kOverlapParameterGather) == 0);
+  LaunchFile narrow = log;
+  const std::string none = "fp8 ............................................. None";
+  narrow.text.replace(narrow.text.find(none), none.size(),
+                      "fp8 ............................................. e4m3");
+  const auto rounded = imported(LaunchStack::kMegatronLm, narrow);
+  if (!rounded.ok()) FAIL(to_string(rounded.error()));
+  CHECK(rounded->plan.precision == Precision::kFp8);
+}
+
+TEST_CASE("what a script takes from outside is named, with what mends it") {
+  LaunchFile file = script("experts.sh");
+  const std::string batch = "--micro-batch-size 1";
+  file.text.replace(file.text.find(batch), batch.size(), "--micro-batch-size $3");
+  const auto unset = imported(LaunchStack::kMegatronLm, file);
+  REQUIRE_FALSE(unset.ok());
+  CHECK(unset.error().message == "--micro-batch-size is $3, which the script does not set");
+  CHECK(unset.error().hint == "say it with --set 3=VALUE");
+  ImportInputs given;
+  given.given["3"] = "2";
+  CHECK(imported(LaunchStack::kMegatronLm, file, given)->plan.micro_batch == 2);
+
+  file = script("experts.sh");
+  const std::string nodes = "NNODES=${SLURM_NNODES:-\"2\"}";
+  file.text.replace(file.text.find(nodes), nodes.size(), "NNODES=$SLURM_NNODES");
+  CHECK_THAT(imported(LaunchStack::kMegatronLm, file).error().message,
+             Catch::Contains("--nnodes is $SLURM_NNODES, which the script does not set"));
+  ImportInputs size;
+  size.gpus = 32;
+  CHECK(imported(LaunchStack::kMegatronLm, file, size)->plan.degrees.dp == 8);
+}
+
+TEST_CASE("words are expanded as a shell expands them") {
+  using Words = std::vector<std::string>;
+  CHECK(words_of("A=(x 'y z')\nrun \"${A[@]}\"") == Words{"run", "x", "y z"});
+  CHECK(words_of("A='y z'\nrun $A \"$A\" '$A'") == Words{"run", "y", "z", "y z", "$A"});
+  CHECK(words_of("run ${A:-b}${C:+d} ${N:=4} $N") == Words{"run", "b", "4", "4"});
+  CHECK(words_of("TP=4\nrun $((TP * (2 + 1) - 2)) $[TP]").at(1) == "10");
+  CHECK(words_of("A=(a)\nA+=(b \\\n c)  # d\nrun ${A[*]}") == Words{"run", "a", "b", "c"});
+  CHECK(words_of("X=1\nX+=2\nrun $X") == Words{"run", "12"});
+  CHECK(words_of("read -r -d '' CMD <<'E'\nrun $A\nE\neval $CMD") ==
+        Words{"run", std::string(1, kUnset) + "$A"});
+  CHECK(words_of("f() { run $1; }\nf 7") == Words{"run", "7"});
+  CHECK(words_of("if [ -f x ]; then run a; else run b; fi\nrun c") == Words{"run", "c"});
+  CHECK(words_of("[[ 2 -gt 1 && a == a ]] && run yes").back() == "yes");
+  CHECK(words_of("D=BF16\nrun ${D,,}") == Words{"run", "bf16"});
+  CHECK_FALSE(read_shell_script("A=(a\n", "it.sh").ok());
+  const auto open = read_shell_script("a\nrun \"b\n", "it.sh");
+  REQUIRE_FALSE(open.ok());
+  CHECK(open.error().where == "it.sh:2");
+}
+
+TEST_CASE("pipeline layouts are read in every spelling") {
+  using Chunks = std::vector<std::int64_t>;
+  const auto chunks_of_layout = [](const char* text) {
+    const auto layout = parse_pipeline_layout(text);
+    return layout && layout->predictions == 0 ? layout->blocks : Chunks{};
+  };
+  CHECK(chunks_of_layout("Et*2|t*3|tL") == Chunks{2, 3, 1});
+  CHECK(chunks_of_layout("Ett|(tt|)*2,L") == Chunks{2, 2, 2, 0});
+  CHECK(chunks_of_layout("E|(t|)*3 L") == Chunks{0, 1, 1, 1, 0});
+  CHECK(chunks_of_layout("Et|tmL").empty());
+  CHECK(chunks_of_layout("(Et|)*2L").empty());
+  CHECK(chunks_of_layout("Et|(t*9999999L").empty());
+  const auto stages = [](const std::string& options) {
+    LaunchFile file = script("strings.sh");
+    const std::string old =
+        "--decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7";
+    file.text.replace(file.text.find(old), old.size(), options);
+    return imported(LaunchStack::kMegatronLm, file);
+  };
+  CHECK(stages("--num-virtual-stages-per-pipeline-rank 2")->plan.stage_layers == Chunks(8, 4));
+  CHECK(stages("--num-layers-per-virtual-pipeline-stage 4")->plan.virtual_stages == 2);
+  CHECK(stages("--decoder-last-pipeline-num-layers 5")->plan.stage_layers == Chunks{9, 9, 9, 5});
+  CHECK(stages("--pipeline-model-parallel-layout 'Et*6|t*10|t*10|t*6L'")->plan.stage_layers ==
+        Chunks{6, 10, 10, 6});
+  CHECK_FALSE(stages("--account-for-embedding-in-pipeline-split").ok());  // 33 of 4
+  CHECK_FALSE(stages("--num-layers-per-virtual-pipeline-stage 3").ok());
+}
+
+TEST_CASE("scripts that grow by themselves end, and so do files of endless options") {
+  const std::string eval = "X='run $A; eval \"$X\"; eval \"$X\"; eval \"$X\"'\nA=a\neval \"$X\"\n";
+  CHECK(read_shell_script(eval, "it.sh").ok());
+  std::string doubled = "A=aaaaaaaaaaaaaaaa\n";
+  for (int i = 0; i < 64; ++i) doubled += "A=$A$A\nB+=($A $A)\n";
+  CHECK(read_shell_script(doubled + "run $A ${B[@]}\n", "it.sh").ok());
+  std::string stars = "case aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa in ";
+  for (int i = 0; i < 30; ++i) stars += "*a";
+  CHECK(read_shell_script(stars + "b) run ;; esac\n", "it.sh").ok());
+  std::string options = "run.py";
+  for (int i = 0; i < 50000; ++i) options += fmt::format(" --x{}", i);
+  CHECK_FALSE(read_launch_command({"it.sh", options}).ok());
+}
+
+TEST_CASE("quotes inside of backticks close no text around them") {
+  CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
+            .back() == "1");
+  CHECK_FALSE(read_shell_script("A=\"x `y\"\n", "it.sh").ok());
+}
+
+TEST_CASE("a script that another one starts is named in quotes too") {
+  const auto outer =
+      imported(LaunchStack::kMegatronLm, {"run.sh", "exec bash \"${HERE}/train.sh\" \"$@\"\n"});
+  REQUIRE_FALSE(outer.ok());
+  CHECK_THAT(outer.error().hint, Catch::Contains("it starts ${HERE}/train.sh"));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,31 @@
+// What the training stacks themselves make of launch files: parsers written from their documented
+// rules, sharing nothing with the exporters. Each returns what the stack would object to, or an
+// empty text.
+//
+//   Megatron-LM         megatron/training/arguments.py @ 000c4ac2: add_argument and validate_args
+//   Megatron-DeepSpeed  bigscience-workshop megatron/arguments.py @ 007719ad, pretrain_gpt.py, and
+//                       DeepSpeed's runtime/config.py and runtime/pipe/engine.py
+//   Megatron-Bridge     the fields of its model, train, ddp, checkpoint and dist configurations
+//   torchtitan          torchtitan/config/configs.py @ 0014ac2c, read by tyro
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frameworks/launch/launch_files.h"
+
+namespace tpsim::test {
+
+std::string objection(LaunchStack stack, const std::vector<LaunchFile>& files);
+
+// What bash makes of a file: variables, and the words of the array TRAIN_ARGS.
+struct Script {
+  std::map<std::string, std::string> variables;
+  std::vector<std::string> arguments;
+  std::vector<std::string> directives;  // behind #SBATCH
+  std::string fault;
+};
+Script run_script(const std::string& text);
+
+}  // namespace tpsim::test

@@ -1,0 +1,154 @@
+// Experts in launch files: how they lie on ranks, what they take, and how tokens reach them.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "core/model/model_json.h"
+#include "core/software/stack_parts.h"
+#include "frameworks/launch/launch_files.h"
+#include "tests/frameworks/launch/launch_plans.h"
+#include "tests/frameworks/launch/stack_rules.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+
+using test::file_of;
+using test::holds_line;
+using test::without;
+
+TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
+  for (const std::int64_t per_token : {1, 2}) {
+    ModelSpec model = test::small_mixture();
+    model.experts.per_token = per_token;
+    Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4, .ep = 2}, 4);
+    plan.sequence_parallel = true;
+    plan.zero = 1;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, file_of(model, plan), 4);
+      REQUIRE(files.ok());
+      CHECK(test::objection(stack, *files) == "");
+      CHECK(import_plan(stack, *files, model).value().plan == plan);
+    }
+    const auto megatron = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 4);
+    for (const char* line : {"--num-experts 4", "--moe-expert-capacity-factor 1.25",
+                             "--moe-pad-expert-input-to-capacity", "--expert-model-parallel-size 2",
+                             "--expert-tensor-parallel-size 2"}) {
+      INFO(line);
+      CHECK(holds_line(megatron->front().text, line));
+    }
+    auto dropless = *megatron;
+    dropless.front().text =
+        without(dropless.front().text, "  --moe-expert-capacity-factor 1.25\n", "");
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, dropless, model).ok());
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *megatron, test::small_llama()).ok());
+    const auto refused = [&](LaunchStack stack, auto change) {
+      Plan other = plan;
+      change(other);
+      const auto files = export_plan(stack, file_of(model, other), 4);
+      REQUIRE_FALSE(files.ok());
+      return files.error().message;
+    };
+    const auto nothing = [](Plan&) {};
+    CHECK_THAT(refused(LaunchStack::kTorchTitan, nothing), Catch::Contains("experts"));
+    CHECK_THAT(refused(LaunchStack::kMegatronDeepSpeed, nothing), Catch::Contains("experts"));
+    CHECK_THAT(
+        refused(LaunchStack::kMegatronLm, [](Plan& p) { p.rank_order = RankOrder::kTpPpDp; }),
+        Catch::Contains("tp-pp-dp"));
+    CHECK_THAT(refused(LaunchStack::kNemo,
+                       [](Plan& p) {
+                         p.degrees = {.tp = 2, .pp = 1, .dp = 4, .ep = 2};
+                         p.stage_layers = {8};
+                         p.zero = 3;
+                       }),
+               Catch::Contains("ZeRO 2 or 3 with experts"));
+  }
+}
+
+TEST_CASE("experts on ranks of their own go to Megatron and come back, with their dispatcher") {
+  ModelSpec model = test::small_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 2, .ep = 4, .etp = 1}, 4);
+  plan.sequence_parallel = true;
+  plan.zero = 1;
+  for (const Dispatcher dispatcher : all_of<Dispatcher>()) {
+    PlanFile file = file_of(model, plan);
+    file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(dispatcher);
+    file.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfused);
+    file.parts[StackPart::kExpertLoad] = kBalancedLoad;
+    file.parts[StackPart::kEpOverlap] = 1;
+    for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+      const auto files = export_plan(stack, file, 4);
+      REQUIRE(files.ok());
+      CHECK(test::objection(stack, *files) == "");
+      CHECK(import_plan(stack, *files, model).value().plan == plan);
+    }
+    const auto megatron = export_plan(LaunchStack::kMegatronLm, file, 4);
+    CHECK(holds_line(megatron->front().text, "--expert-tensor-parallel-size 1"));
+    ImportInputs inputs;
+    inputs.model = model;
+    const auto read = import_plan(LaunchStack::kMegatronLm, *megatron, inputs);
+    REQUIRE(read.ok());
+    for (const auto& [part, value] : file.parts) {
+      CAPTURE(row_of(part).key);
+      CHECK(read->parts.at(part) == value);
+    }
+  }
+  // Slices of the hidden dimension are a dispatcher's type to Megatron.
+  PlanFile seq = file_of(model, plan);
+  seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kAllToAll);
+  seq.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfusedSeq);
+  const auto sliced = export_plan(LaunchStack::kMegatronLm, seq, 4);
+  REQUIRE(sliced.ok());
+  CHECK(holds_line(sliced->front().text, "--moe-token-dispatcher-type alltoall_seq"));
+  ImportInputs of_model;
+  of_model.model = model;
+  const auto back = import_plan(LaunchStack::kMegatronLm, *sliced, of_model);
+  REQUIRE(back.ok());
+  for (const auto& [part, value] : seq.parts) CHECK(back->parts.at(part) == value);
+  seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, seq, 4).error().message,
+             Catch::Contains("unfused_seq behind the deepep"));
+  PlanFile padded = file_of(model, plan);
+  padded.model.experts.dropless = false;
+  padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+  const auto refused = export_plan(LaunchStack::kMegatronLm, padded, 4);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
+}
+
+TEST_CASE("what models of today have goes to Megatron-LM and comes back") {
+  const std::filesystem::path folder =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
+  struct Line {
+    const char* file;
+    const char* line;
+  };
+  for (const auto& [file, line] :
+       {Line{"qwen2.5-7b", "--add-qkv-bias"}, Line{"qwen3-8b", "--qk-layernorm"},
+        Line{"qwen3-30b-a3b", "--qk-layernorm"},
+        Line{"deepseek-v3", "--moe-layer-freq '([0]*3+[1]*58)'"},
+        Line{"deepseek-v2-lite", "--moe-shared-expert-intermediate-size 2816"},
+        Line{"mistral-7b-v0.1", "--window-size 4095,0"}, Line{"glm-4.5", "--rotary-percent 0.5"},
+        Line{"kimi-k2", "--q-lora-rank 1536"}}) {
+    INFO(file);
+    ModelSpec model = read_model(folder / (std::string(file) + ".json")).value();
+    model.seq = 4096;
+    model.vocab_multiple = 128;
+    Plan plan = test::plan_of(model, {.tp = 2, .pp = 1, .dp = 4}, 4);
+    plan.stage_layers = {model.layers};
+    plan.sequence_parallel = true;
+    plan.zero = 1;
+    const auto files = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 8);
+    if (!files.ok()) FAIL(to_string(files.error()));
+    CHECK(test::objection(LaunchStack::kMegatronLm, *files) == "");
+    CHECK(holds_line(files->front().text, line));
+    const auto read = import_plan(LaunchStack::kMegatronLm, *files, model);
+    if (!read.ok()) FAIL(to_string(read.error()));
+    CHECK(read->plan == plan);
+    // Another model's are not taken for these.
+    CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *files, test::small_llama()).ok());
+    CHECK_FALSE(export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 8).ok());
+  }
+}
+
+}  // namespace tpsim

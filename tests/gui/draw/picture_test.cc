@@ -1,0 +1,101 @@
+// The windowless renderer's pictures: the same on every run, near the stored ones, readable.
+#include <filesystem>
+
+#include "gui/draw/drawing_pixels.h"
+#include "gui/draw/rasteriser.h"
+#include "tests/gui/gui_fixture.h"
+
+namespace tpsim::gui {
+namespace {
+
+Picture picture_of(AppState state, int width, int height) {
+  GuiFixture gui(std::move(state), width, height);
+  REQUIRE(gui.run("wait") == "");
+  return gui.host().picture();
+}
+
+}  // namespace
+
+TEST_CASE("two runs draw the same pixels") {
+  CHECK(difference(picture_of(small_state(), 800, 600), picture_of(small_state(), 800, 600), 0) ==
+        0);
+}
+
+TEST_CASE("the picture is as it was stored, give or take a font") {
+  const std::filesystem::path stored =
+      std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/gui/draw/pictures/small.png";
+  const Picture now = picture_of(small_state(), 1280, 800);
+  const auto before = read_png(stored);
+  REQUIRE(before.ok());
+  // Predictions change with their constants; a panel that is gone changes far more than this.
+  CHECK(difference(now, *before, 48) < 0.08);
+}
+
+TEST_CASE("dark and light differ nearly everywhere, sizes from small to large are drawn whole") {
+  AppState dark = small_state();
+  dark.theme = Theme::kDark;
+  CHECK(difference(picture_of(small_state(), 1280, 800), picture_of(dark, 1280, 800), 32) > 0.9);
+  for (const auto& [width, height] : {std::pair(640, 480), std::pair(2560, 1440)}) {
+    const Picture picture = picture_of(small_state(), width, height);
+    CHECK(picture.width == width);
+  }
+}
+
+TEST_CASE("a drawing's pixels lie where its shapes are, in any scale") {
+  const Rgba white{255, 255, 255, 255}, red{200, 0, 0, 255}, blue{0, 0, 200, 255};
+  Drawing drawing(100, 60, white);
+  drawing.rects({10, 10, 20, 10, 40, 10, 20, 10}, red);
+  drawing.line(10, 40.5, 60, 40.5, blue, 3);
+  drawing.circle(80, 30, 8, blue);
+  drawing.text(10, 56, {12, red, Anchor::kStart, true}, "tpsim");
+  drawing.text(90, 56, {12, red, Anchor::kEnd, false}, "tpsim");
+  for (const int scale : {1, 2, 3}) {
+    const Picture picture = pixels_of(drawing, static_cast<float>(scale));
+    CHECK(picture.width == 100 * scale);
+    CHECK(picture.height == 60 * scale);
+    CHECK(picture.at(20 * scale, 15 * scale) == red);
+    CHECK(picture.at(35 * scale, 15 * scale) == white);
+    CHECK(picture.at(50 * scale, 15 * scale) == red);
+    CHECK(picture.at(30 * scale, 40 * scale) == blue);
+    CHECK(picture.at(80 * scale, 30 * scale) == blue);
+    CHECK(picture.at(80 * scale, 20 * scale) == white);
+    const auto inked = [&](int from, int to) {
+      int count = 0;
+      for (int y = 46 * scale; y < 56 * scale; ++y) {
+        for (int x = from * scale; x < to * scale; ++x) {
+          if (picture.at(x, y) != white) ++count;
+        }
+      }
+      return count;
+    };
+    CHECK(inked(10, 45) > 50 * scale * scale);
+    CHECK(inked(55, 90) > 50 * scale * scale);
+    CHECK(inked(0, 9) == 0);
+    CHECK(inked(92, 100) == 0);
+  }
+}
+
+TEST_CASE("a triangle's neighbours share no pixel and leave none out") {
+  // Two halves of a square, half transparent: a pixel drawn twice would be darker.
+  ImGui::CreateContext();
+  ImGui::GetIO().IniFilename = nullptr;
+  unsigned char* alpha = nullptr;
+  int width = 0, height = 0;
+  ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&alpha, &width, &height);
+  ImGui::GetIO().DisplaySize = {16, 16};
+  ImGui::NewFrame();
+  ImGui::GetForegroundDrawList()->AddRectFilled({3, 4}, {11, 12}, IM_COL32(0, 0, 0, 128));
+  ImGui::Render();
+  Picture picture(16, 16, {255, 255, 255, 255});
+  rasterise(*ImGui::GetDrawData(), *ImGui::GetIO().Fonts, picture);
+  ImGui::DestroyContext();
+  int drawn = 0;
+  for (const Rgba& pixel : picture.pixels) {
+    if (pixel.r == 255) continue;
+    CHECK(pixel.r == Approx(127).margin(1));
+    ++drawn;
+  }
+  CHECK(drawn == 64);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,96 @@
+// The pointer crosses every kind of span of every kind of model: what is said there are the terms
+// of the report.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options/answers.h"
+#include "core/base/numbers.h"
+#include "gui/views/saved_view.h"
+#include "tests/cli/golden_plans.h"
+#include "tests/gui/gui_fixture.h"
+
+namespace tpsim::gui {
+namespace {
+
+PlanFile saved(const test::GoldenPlan& golden) {
+  using namespace tpsim::cli;
+  const auto answer =
+      simulate_answer(test::arguments_of(Command::kSimulate, golden.given), std::nullopt);
+  if (!answer.ok()) FAIL(to_string(answer.error()));
+  return plan_file_of(answer->named, answer->run.plan);
+}
+
+const TimelineSpan* longest_of(const Timeline& timeline, SpanKind kind) {
+  const TimelineSpan* longest = nullptr;
+  for (const TimelineSpan& span : timeline.spans) {
+    if (span.kind != kind || span.end == span.begin) continue;
+    if (longest == nullptr || span.end - span.begin > longest->end - longest->begin) {
+      longest = &span;
+    }
+  }
+  return longest;
+}
+
+// What is said of the span; empty where it was not found.
+std::string hovered(GuiFixture& gui, const TimelineSpan& span) {
+  TimelineState& timeline = gui.state().timeline;
+  const double begin = to_seconds(span.begin).value(), end = to_seconds(span.end).value();
+  timeline.begin = std::max(0.0, begin - 0.1 * (end - begin));
+  timeline.end = end + 0.1 * (end - begin);
+  std::string kind(name_of(span.kind));
+  kind.front() = static_cast<char>(std::toupper(kind.front()));
+  constexpr int kHeights = 40;  // enough for both lanes of every stage
+  for (int i = 0; i < kHeights; ++i) {
+    REQUIRE(gui.run(fmt::format("move \"timeline A\" 0.5 {}", (i + 0.5) / kHeights)) == "");
+    const std::string& said = gui.state().timeline.hovered;
+    const std::string place = fmt::format(", stage {}", span.stage);
+    if (said.starts_with(kind) && said.find(place) != std::string::npos) return said;
+  }
+  return "";
+}
+
+std::vector<std::string> expected_lines(const PlanView& view, const TimelineSpan& span) {
+  const auto stage = static_cast<std::size_t>(span.stage);
+  const auto local = static_cast<std::size_t>(span.chunk / view.plan.degrees.pp);
+  const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
+  const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
+  std::vector<std::string> lines;
+  for (const StepTerm term : kStepTerms) {
+    if (term > kWorkTerms.back() || phase.work[term].value() <= 0) continue;
+    std::string name(name_of(term));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    lines.push_back(fmt::format("\n{}  {}", time_text(phase.work[term]), name));
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("what the pointer is over is named as the report names it, in every kind of plan") {
+  std::size_t kinds = 0;
+  for (const test::GoldenPlan& golden : test::golden_plans()) {
+    AppState state;
+    show_plan(saved(golden), state);
+    GuiFixture gui(state);
+    REQUIRE(gui.run("wait 2") == "");
+    REQUIRE(gui.views().a);
+    for (const SpanKind kind : all_of<SpanKind>()) {
+      const std::shared_ptr<const PlanView> view = gui.views().a;
+      const TimelineSpan* const span = longest_of(view->timeline, kind);
+      if (span == nullptr) continue;
+      INFO(golden.what << ": " << name_of(kind));
+      const std::string said = hovered(gui, *span);
+      CHECK_FALSE(said.empty());
+      ++kinds;
+      if (kind != SpanKind::kForward && kind != SpanKind::kBackward) continue;
+      const std::vector<std::string> lines = expected_lines(*view, *span);
+      for (const std::string& line : lines) CHECK_THAT(said, Catch::Contains(line));
+      CHECK(std::count(said.begin(), said.end(), '\n') >=
+            static_cast<std::ptrdiff_t>(lines.size()));
+    }
+  }
+  CHECK(kinds > 30);
+}
+
+}  // namespace tpsim::gui

@@ -1,0 +1,439 @@
+#include "tests/kernels/checks/odd_cases.h"
+
+#include <array>
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kRows[] = {1, 3, 17};
+constexpr std::int64_t kCols[] = {1, 5, 48, 257};
+
+std::uint8_t code(DType dtype) { return static_cast<std::uint8_t>(dtype); }
+
+// Collects the cases of one storage dtype.
+class Cases {
+ public:
+  explicit Cases(DType dtype) : dtype_(dtype) {}
+
+  void add(OpKind kind, int variant, OpDims dims, std::string what = "",
+           OpChange change = nullptr) {
+    cases_.push_back({{kind, dtype_, static_cast<std::uint8_t>(variant), dims},
+                      std::move(what),
+                      std::move(change)});
+  }
+
+  template <class AnyOp, class Change>
+  void add_changed(int variant, OpDims dims, std::string what, Change change) {
+    add(kKindOf<AnyOp>, variant, dims, std::move(what),
+        [=](Op& op) { change(std::get<AnyOp>(op)); });
+  }
+
+  DType dtype() const { return dtype_; }
+  std::vector<OpCase> taken() { return std::move(cases_); }
+
+ private:
+  DType dtype_;
+  std::vector<OpCase> cases_;
+};
+
+// A batched operand laid out row by row, the batches side by side within a row, as heads are.
+void lay_side_by_side(Matrix& m, std::int64_t outer, std::int64_t inner) {
+  m.row_stride = outer * inner * m.cols;
+  m.outer_stride = inner * m.cols;
+  m.inner_stride = m.cols;
+}
+
+void add_matmuls(Cases& cases) {
+  const bool narrow = cases.dtype() != DType::kFloat32;
+  for (int variant = 0; variant < (narrow ? 16 : 8); ++variant) {
+    cases.add(OpKind::kMatmul, variant, {1, 17, 48, 257});
+    cases.add(OpKind::kMatmul, variant, {3, 5, 3, 17});
+    cases.add(OpKind::kMatmul, variant, {1, 5, 257, 1});
+    cases.add_changed<Matmul>(variant, {6, 7, 9, 5}, "batches side by side", [](Matmul& op) {
+      op.outer = 2;
+      op.inner = 3;
+      for (Matrix* m : {&op.a, &op.b, &op.c}) lay_side_by_side(*m, 2, 3);
+    });
+    cases.add_changed<Matmul>(variant, {1, 3, 5, 4}, "scaled", [](Matmul& op) {
+      op.alpha = -0.5F;
+      op.beta *= 0.25F;
+    });
+  }
+  cases.add(OpKind::kMatmul, 0, {1, 1, 1, 1});
+}
+
+void add_norms(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  for (int kind = 0; kind < 2; ++kind) {
+    cases.add(OpKind::kNormForward, kind, {rows, cols});
+    cases.add_changed<NormForward>(kind, {rows, cols}, "1 + gain",
+                                   [](NormForward& op) { op.offset = 1; });
+    if (cols == 1) continue;  // the gradient is zero, and what is computed is rounding
+    for (const DType gradients : {DType::kFloat32, cases.dtype()}) {
+      for (const int residual : {0, 2}) {
+        const int variant = kind | residual | (code(gradients) << 2);
+        cases.add(OpKind::kNormBackward, variant, {rows, cols});
+        cases.add_changed<NormBackward>(variant, {rows, cols}, "1 + gain",
+                                        [](NormBackward& op) { op.offset = 1; });
+        cases.add_changed<NormBackward>(variant, {rows, cols}, "in place",
+                                        [](NormBackward& op) { op.dx = op.dy; });
+      }
+    }
+  }
+}
+
+void add_rowwise(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  for (const int with_bias : {0, 1}) {
+    cases.add(OpKind::kBiasGeluForward, with_bias, {rows, cols});
+    cases.add(OpKind::kBiasGeluBackward, with_bias, {rows, cols});
+  }
+  cases.add(OpKind::kSwigluForward, 0, {rows, cols});
+  cases.add(OpKind::kSwigluBackward, 0, {rows, cols});
+  for (int variant = 0; variant < 4; ++variant) {
+    cases.add(OpKind::kBiasResidual, variant, {rows, cols});
+    cases.add_changed<BiasResidual>(variant, {rows, cols}, "in place",
+                                    [](BiasResidual& op) { op.y = op.x; });
+  }
+  for (int variant = 0; variant < 4; ++variant) {
+    cases.add(OpKind::kDropoutForward, variant, {rows, cols});
+  }
+  cases.add(OpKind::kDropoutBackward, 0, {rows, cols});
+  for (const DType sums : {DType::kFloat32, cases.dtype()}) {
+    cases.add(OpKind::kColumnSum, code(sums), {rows, cols});
+    cases.add(OpKind::kPositionBackward, code(sums), {rows, cols});
+    cases.add(OpKind::kEmbeddingBackward, code(sums), {rows, cols, 7});
+    cases.add_changed<EmbeddingBackward>(code(sums), {rows, cols, 7}, "a later shard",
+                                         [](EmbeddingBackward& op) { op.vocab_begin = 3; });
+  }
+  cases.add(OpKind::kPositionForward, 0, {rows, cols});
+  cases.add(OpKind::kEmbeddingForward, 0, {rows, cols, 7});
+  cases.add_changed<EmbeddingForward>(0, {rows, cols, 7}, "a later shard",
+                                      [](EmbeddingForward& op) { op.vocab_begin = 3; });
+  cases.add(OpKind::kInitNormal, 0, {rows, cols});
+}
+
+// Slots for all choices, for few, and for more than there are.
+void add_experts(Cases& cases) {
+  for (const auto& [tokens, experts, capacity, per_token] :
+       {std::array<std::int64_t, 4>{1, 1, 1, 1},
+        {13, 4, 13, 2},
+        {13, 4, 3, 2},
+        {40, 5, 6, 1},
+        {700, 3, 700, 3},
+        {1100, 8, 200, 2}}) {
+    if (cases.dtype() == DType::kFloat32) {
+      cases.add(OpKind::kRouteForward, 0, {tokens, experts, capacity, per_token});
+    }
+    if (experts > 1) cases.add(OpKind::kRouteBackward, 0, {tokens, experts, per_token});
+    for (const std::int64_t cols : {5, 64}) {
+      const OpDims dims{tokens, cols, experts, capacity, per_token};
+      for (const int weighted : {0, 1}) {
+        cases.add(OpKind::kPermuteTokens, weighted, dims);
+        cases.add(OpKind::kUnpermuteTokens, weighted, dims);
+      }
+      cases.add(OpKind::kRouteWeightGradient, 1, dims);
+    }
+  }
+}
+
+void add_samples_per_position(Cases& cases) {
+  cases.add_changed<PositionForward>(0, {12, 5}, "three samples", [](PositionForward& op) {
+    op.x = op.x.reshaped({4, 3, 5});
+  });
+  cases.add_changed<PositionBackward>(0, {12, 5}, "three samples", [](PositionBackward& op) {
+    op.dy = op.dy.reshaped({4, 3, 5});
+  });
+}
+
+void add_losses(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  for (const int with_sums : {0, 1}) cases.add(OpKind::kVocabMax, with_sums, {rows, cols});
+  if (cases.dtype() == DType::kFloat32) cases.add(OpKind::kVocabRescale, 0, {rows});
+  cases.add(OpKind::kVocabSums, 0, {rows, cols});
+  cases.add(OpKind::kCrossEntropyBackward, 0, {rows, cols});
+  for (const std::int64_t columns : {std::int64_t{0}, cols / 2}) {
+    cases.add_changed<VocabMax>(0, {rows, cols}, "padded",
+                                [=](VocabMax& op) { op.columns = columns; });
+    cases.add_changed<VocabMax>(1, {rows, cols}, "with sums, padded, a later shard",
+                                [=](VocabMax& op) {
+                                  op.columns = columns;
+                                  op.vocab_begin = 2;
+                                });
+    cases.add_changed<VocabSums>(0, {rows, cols}, "padded, a later shard", [=](VocabSums& op) {
+      op.columns = columns;
+      op.vocab_begin = 2;
+    });
+    cases.add_changed<CrossEntropyBackward>(0, {rows, cols}, "padded, a later shard",
+                                            [=](CrossEntropyBackward& op) {
+                                              op.columns = columns;
+                                              op.vocab_begin = 2;
+                                            });
+  }
+}
+
+void add_softmaxes(Cases& cases) {
+  for (const auto& [matrices, seq] : {std::pair{1, 1}, {6, 5}, {3, 17}, {2, 48}, {1, 130}}) {
+    for (const int alibi : {0, 1}) cases.add(OpKind::kSoftmaxForward, alibi, {matrices, seq, seq});
+    cases.add(OpKind::kSoftmaxBackward, 0, {matrices, seq, seq});
+  }
+  cases.add_changed<SoftmaxForward>(1, {6, 9, 9}, "two samples", [](SoftmaxForward& op) {
+    op.heads = 3;
+    op.slopes = op.slopes.slice(0, 3);
+  });
+  for (const Visibility& limit : {Visibility{3, 0}, Visibility{0, 7}, Visibility{40, 0}}) {
+    cases.add_changed<SoftmaxForward>(1, {3, 17, 48}, "windows and chunks",
+                                      [=](SoftmaxForward& op) { op.visibility = limit; });
+    cases.add_changed<SoftmaxForward>(0, {2, 48, 48}, "windows and chunks",
+                                      [=](SoftmaxForward& op) { op.visibility = limit; });
+  }
+  // The queries are the last of more keys.
+  for (const auto& [matrices, queries, keys] :
+       {std::tuple{1, 1, 9}, {6, 5, 10}, {3, 17, 48}, {2, 64, 257}}) {
+    for (const int alibi : {0, 1}) {
+      cases.add(OpKind::kSoftmaxForward, alibi, {matrices, queries, keys});
+    }
+    // Of a single row in few bits what cancels is rounding.
+    if (queries > 1) cases.add(OpKind::kSoftmaxBackward, 0, {matrices, queries, keys});
+  }
+}
+
+// The strides of [sample][head][position][d].
+void lay_by_head(Heads& x, std::int64_t positions, std::int64_t heads, std::int64_t head_dim) {
+  x.position_stride = head_dim;
+  x.head_stride = positions * head_dim;
+  x.sample_stride = heads * x.head_stride;
+}
+
+void add_flash(Cases& cases, OpDims dims) {
+  for (const int alibi : {0, 1}) {
+    cases.add(OpKind::kFlashForward, alibi, dims);
+    // Of a single position the gradient is zero, and what is computed is rounding.
+    if (dims[1] > 1 || dims[5] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
+  }
+  // Backward only on what forward left behind: log sums of the same limits (add_limited_flash).
+  cases.add_changed<FlashForward>(1, dims, "window and cap", [](FlashForward& op) {
+    op.visibility.window = 5;
+    op.cap = 2;
+  });
+  cases.add_changed<FlashForward>(0, dims, "chunks",
+                                  [](FlashForward& op) { op.visibility.chunk = 6; });
+  cases.add_changed<FlashForward>(1, dims, "head by head", [](FlashForward& op) {
+    const AttentionDims& d = op.dims;
+    for (Heads* x : {&op.q, &op.o}) {
+      lay_by_head(*x, d.seq, d.heads, d.head_dim);
+    }
+    for (Heads* x : {&op.k, &op.v}) {
+      lay_by_head(*x, key_count(d), d.kv_heads, d.head_dim);
+    }
+  });
+}
+
+void add_rotaries(Cases& cases) {
+  for (const bool inverse : {false, true}) {
+    cases.add_changed<Rotary>(0, {1, 1, 2}, "one pair", [=](Rotary& op) { op.inverse = inverse; });
+    cases.add_changed<Rotary>(0, {34, 3, 16}, "two samples", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.dims.batch = 2;
+      op.dims.seq = 17;
+      op.x.position_stride *= 2;
+    });
+    cases.add_changed<Rotary>(0, {17, 3, 16}, "later positions", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.first_position = 29;
+    });
+    cases.add_changed<Rotary>(1, {17, 3, 16}, "neighbours, longer", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.first_position = 4000;
+      op.magnitude = 1.25F;
+    });
+    cases.add_changed<Rotary>(0, {17, 3, 16}, "half of a head", [=](Rotary& op) {
+      op.inverse = inverse;
+      op.dims.head_dim = 8;
+      op.x.head_stride = 16;
+    });
+  }
+}
+
+// Norms of one vector for a token, of several heads with one gain or their own, without any.
+void add_head_ops(Cases& cases) {
+  for (const OpDims& dims :
+       {OpDims{1, 1, 4}, {17, 3, 16}, {5, 2, 80}, {33, 1, 257}, {300, 4, 128}}) {
+    cases.add(OpKind::kHeadNormForward, 0, dims);
+    cases.add(OpKind::kHeadNormBackward, 0, dims);
+    cases.add_changed<HeadNormForward>(0, dims, "centred, 1 + gain", [](HeadNormForward& op) {
+      op.kind = NormKind::kLayerNorm;
+      op.offset = 1;
+    });
+    cases.add_changed<HeadNormBackward>(0, dims, "centred, 1 + gain", [](HeadNormBackward& op) {
+      op.kind = NormKind::kLayerNorm;
+      op.offset = 1;
+    });
+    cases.add_changed<HeadNormForward>(0, dims, "no gain",
+                                       [](HeadNormForward& op) { op.gain = Tensor(); });
+    cases.add_changed<HeadNormBackward>(0, dims, "no gain", [](HeadNormBackward& op) {
+      op.gain = Tensor();
+      op.dgain = Tensor();
+    });
+    cases.add(OpKind::kPositionScale, 0, dims);
+    cases.add(OpKind::kHeadSum, 0, dims);
+  }
+  // The heads of a token are one vector to the key; here each has a gain.
+  cases.add_changed<HeadNormForward>(0, {17, 1, 48}, "a gain for each head",
+                                     [](HeadNormForward& op) {
+                                       op.dims.heads = 3;
+                                       op.dims.head_dim = op.x.head_stride = 16;
+                                     });
+  cases.add_changed<HeadNormBackward>(0, {17, 1, 48}, "a gain for each head",
+                                      [](HeadNormBackward& op) {
+                                        op.dims.heads = 3;
+                                        op.dims.head_dim = op.dx.head_stride = 16;
+                                      });
+  cases.add_changed<PositionScale>(0, {17, 3, 16}, "later positions",
+                                   [](PositionScale& op) { op.first_position = 29; });
+}
+
+void add_column_biases(Cases& cases, std::int64_t rows, std::int64_t cols) {
+  cases.add(OpKind::kColumnBias, 0, {rows, cols});
+  cases.add(OpKind::kColumnBiasGradient, code(DType::kFloat32), {rows, cols});
+  cases.add(OpKind::kColumnBiasGradient, code(cases.dtype()), {rows, cols});
+  if (cols < 48) return;
+  const auto narrow = [](Matrix& x) {
+    x.cols = 16;
+    x.offset = 8;
+  };
+  cases.add_changed<ColumnBias>(0, {rows, cols}, "some columns", [=](ColumnBias& op) {
+    narrow(op.x);
+    op.bias = op.bias.slice(0, 16);
+  });
+  cases.add_changed<ColumnBiasGradient>(code(DType::kFloat32), {rows, cols}, "some columns",
+                                        [=](ColumnBiasGradient& op) {
+                                          narrow(op.dy);
+                                          op.sums = op.sums.slice(0, 16);
+                                        });
+}
+
+void add_matrix_copies(Cases& cases) {
+  for (const OpDims& dims : {OpDims{1, 1, 1}, {1, 17, 48}, {6, 5, 257}}) {
+    cases.add(OpKind::kCopyMatrices, 0, dims);
+  }
+  cases.add_changed<CopyMatrices>(0, {6, 7, 5}, "batches side by side", [](CopyMatrices& op) {
+    op.outer = 2;
+    op.inner = 3;
+    lay_side_by_side(op.from, 2, 3);
+    op.to.outer_stride = 3 * 35;
+    op.to.inner_stride = 35;
+  });
+  cases.add_changed<CopyMatrices>(0, {1, 7, 48}, "last row first", [](CopyMatrices& op) {
+    op.to.offset = 6 * 48;
+    op.to.row_stride = -48;
+  });
+}
+
+void add_flat(Cases& cases, std::int64_t n) {
+  for (const OpKind kind : {OpKind::kScale, OpKind::kFill, OpKind::kCopy, OpKind::kSumSquares,
+                            OpKind::kSoftCapForward, OpKind::kSoftCapBackward}) {
+    cases.add(kind, 0, {n});
+  }
+  for (const DType other : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    cases.add(OpKind::kAdd, code(other), {n});
+    cases.add(OpKind::kCast, code(other), {n});
+    cases.add(OpKind::kAdamW, code(other), {n});
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes) {
+  std::vector<OpCase> all;
+  for (const DType dtype : dtypes) {
+    Cases cases(dtype);
+    add_matmuls(cases);
+    for (const std::int64_t rows : kRows) {
+      for (const std::int64_t cols : kCols) {
+        add_norms(cases, rows, cols);
+        add_rowwise(cases, rows, cols);
+        add_column_biases(cases, rows, cols);
+        add_losses(cases, rows, cols);
+      }
+    }
+    add_samples_per_position(cases);
+    add_experts(cases);
+    add_softmaxes(cases);
+    for (const auto& dims : {OpDims{1, 1, 1, 1, 2},
+                             {2, 17, 3, 3, 16},
+                             {1, 130, 6, 2, 8},
+                             {2, 65, 4, 1, 5},
+                             {1, 1, 2, 2, 8, 9},
+                             {2, 17, 3, 3, 16, 34},
+                             {2, 70, 4, 2, 8, 140}}) {
+      add_flash(cases, dims);
+    }
+    add_rotaries(cases);
+    add_head_ops(cases);
+    add_matrix_copies(cases);
+    for (const std::int64_t n : {1, 5, 1023, 1025, 4099}) add_flat(cases, n);
+    if (dtype == DType::kFloat32) cases.add(OpKind::kCrossEntropyLoss, 0, {17});
+    for (OpCase& one : cases.taken()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+namespace {
+
+void add_cores_of_today(Cases& cases) {
+  for (const int variant : {0, kChunked + 0, kCapped + 0, kSinks + 0, kSinks | kCapped}) {
+    // A sink's gradient adds up what the rounding of outputs and probabilities leaves: fp32 tells.
+    const bool adds_roundings = (variant & kSinks) != 0 && cases.dtype() != DType::kFloat32;
+    for (const OpKind kind : {OpKind::kFlashForward, OpKind::kFlashBackward}) {
+      if (adds_roundings && kind == OpKind::kFlashBackward) continue;
+      cases.add(kind, variant, {2, 17, 3, 3, 16, 17, 5});
+      cases.add(kind, variant, {1, 70, 4, 2, 8, 140, 33});
+      cases.add(kind, variant & ~kChunked, {1, 9, 2, 1, 8, 9, 9, 6});
+    }
+    if ((variant & kCapped) != 0) continue;
+    for (const OpKind kind : {OpKind::kSoftmaxForward, OpKind::kSoftmaxBackward}) {
+      if (adds_roundings && kind == OpKind::kSoftmaxBackward) continue;
+      cases.add(kind, variant, {3, 17, 17, 5});
+      cases.add(kind, variant, {2, 7, 20, 4});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_of_today(const std::vector<DType>& dtypes) {
+  std::vector<OpCase> all;
+  for (const DType dtype : dtypes) {
+    Cases cases(dtype);
+    add_cores_of_today(cases);
+    for (const OpKind kind : {OpKind::kHeadNormForward, OpKind::kHeadNormBackward,
+                              OpKind::kPositionScale, OpKind::kHeadSum}) {
+      cases.add(kind, 0, {5, 3, 8});
+      cases.add(kind, 0, {17, 1, 6});
+    }
+    cases.add(OpKind::kRotary, 1, {7, 3, 8});
+    for (const OpKind kind : {OpKind::kSoftCapForward, OpKind::kSoftCapBackward}) {
+      cases.add(kind, 0, {1023});
+    }
+    cases.add(OpKind::kColumnBias, 0, {7, 5});
+    cases.add(OpKind::kColumnBiasGradient, code(DType::kFloat32), {7, 5});
+    for (const int kind : {2, 3, 4}) {
+      for (const int bias : {0, 1}) {
+        cases.add(OpKind::kBiasGeluForward, kind << 1 | bias, {7, 33});
+        cases.add(OpKind::kBiasGeluBackward, kind << 1 | bias, {7, 33});
+      }
+    }
+    for (const int kind : {5, 6}) {
+      cases.add(OpKind::kSwigluForward, kind, {7, 33});
+      cases.add(OpKind::kSwigluBackward, kind, {7, 33});
+    }
+    if (dtype == DType::kFloat32) {
+      for (const int variant : {1, 5, 2, 6, 14, 18, 30}) {
+        cases.add(OpKind::kRouteForward, variant, {9, 8, 9, 2});
+        cases.add(OpKind::kRouteBackward, variant & ~8, {9, 8, 2});
+      }
+    }
+    for (OpCase& one : cases.taken()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace tpsim

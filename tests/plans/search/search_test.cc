@@ -1,0 +1,422 @@
+#include "plans/search/search.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "core/base/check.h"
+#include "plans/search/enumerate.h"
+#include "sim/step/predict.h"
+#include "sim/step/step.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim {
+namespace {
+
+// Every plan that fits, simulated event-exactly, with no pruning: (step, peak).
+struct Exact {
+  double step = 0, peak = 0;
+  Plan plan;
+};
+std::vector<Exact> brute_force(const Scenario& scenario, const SearchSpace& space) {
+  LayerPricer pricer(scenario);
+  std::vector<Exact> all;
+  enumerate_plans(scenario, space, [&](const Plan& plan) {
+    REQUIRE(check_plan(scenario, plan).ok());
+    const PlanCosts costs = plan_costs(pricer, plan);
+    Bytes peak;
+    for (const StageMemory& stage : memory_by_stage(scenario.stack, plan, costs)) {
+      peak = std::max(peak, stage.total());
+    }
+    if (probability_of_oom(scenario, peak) > space.oom_risk) return;
+    for (const StageCost& stage : costs.stages) {
+      const Bytes host = host_memory_of_node(scenario.cluster, plan, stage.host);
+      if (host > scenario.cluster.host.memory) return;
+    }
+    all.push_back({step_cost(pricer, plan, costs, nullptr).step.value(), peak.value(), plan});
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Exact& a, const Exact& b) { return a.step < b.step; });
+  return all;
+}
+
+bool differ_in_recomputed_blocks(const Plan& a, Plan b) {
+  b.recompute_blocks = a.recompute_blocks;
+  return a.recompute == Recompute::kBlocks && a == b;
+}
+
+// Of plans that differ only in how many blocks they recompute the fastest, and where the same plan
+// without recompute fits, that one alone.
+std::vector<Exact> fastest_of_each(const std::vector<Exact>& all) {
+  std::vector<Exact> kept;
+  for (const Exact& one : all) {
+    const bool repeats = one.plan.recompute == Recompute::kBlocks &&
+                         std::any_of(kept.begin(), kept.end(), [&](const Exact& other) {
+                           const bool alike = differ_in_recomputed_blocks(other.plan, one.plan);
+                           return alike || other.plan == with_whole_recompute(one.plan, false);
+                         });
+    if (!repeats) kept.push_back(one);
+  }
+  return kept;
+}
+
+// No other is at least as good in both.
+std::vector<Exact> front_of(std::vector<Exact> all) {
+  std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) {
+    return std::pair(a.step, a.peak) < std::pair(b.step, b.peak);
+  });
+  std::vector<Exact> front;
+  for (const Exact& one : all) {
+    if (front.empty() || one.peak < front.back().peak) front.push_back(one);
+  }
+  return front;
+}
+
+// A model and a machine that nobody chose.
+template <class... E>
+std::vector<std::int64_t> numbers(E... values) {
+  return {static_cast<std::int64_t>(values)...};
+}
+
+Scenario random_scenario(std::mt19937& random) {
+  const auto pick = [&](std::vector<std::int64_t> values) {
+    return values[random() % values.size()];
+  };
+  Scenario scenario =
+      test::small_scenario(random() % 2 == 0 ? test::small_bloom() : test::small_llama());
+  scenario.model.layers = pick({3, 5, 6, 8});
+  scenario.model.seq = pick({96, 128});
+  scenario.cluster.gpus_per_node = pick({2, 4});
+  scenario.cluster.inter_node.bandwidth = BytesPerSecond(1e9 * static_cast<double>(pick({1, 50})));
+  scenario.profile.device.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({3, 5, 9, 40})));
+  scenario.stack.parts.overlap_p2p = random() % 2 == 0;
+  scenario.stack.parts.p2p_calls =
+      scenario.model.layers % 2 == 0 ? P2pCalls::kSerial : P2pCalls::kPaired;
+  scenario.stack.rank_jitter = 0.01 * static_cast<double>(pick({0, 1}));
+  scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
+  scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
+  scenario.cluster.host.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({2, 20})));
+  if (random() % 3 == 0)
+    scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
+  scenario.stack.memory.caching_allocator = random() % 2 == 0;
+  scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
+  scenario.stack.training.gradient_sync = static_cast<GradientSync>(scenario.model.layers % 3);
+  if (scenario.model.layers % 2 == 0) scenario.stack.parts.shard_group = kShardOverNode;
+  return scenario;
+}
+
+Scenario tight(const ModelSpec& model) {
+  Scenario scenario = test::small_scenario(model);
+  scenario.profile.device.memory = Bytes(0.6 * kGiB);
+  return scenario;
+}
+
+}  // namespace
+
+namespace {
+
+// Every combination fits and was bounded by itself, or is counted with a reason.
+bool is_whole(const SearchResult& found) {
+  std::int64_t pruned = 0;
+  for (const auto& [reason, count] : found.pruned) pruned += count;
+  return found.considered == found.feasible + pruned && found.not_as_good <= pruned;
+}
+
+// As many rounds as are asked for, each with a model, a machine and a space of its own.
+void compare_with_brute_force(unsigned seed, int rounds) {
+  std::mt19937 random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    const Scenario scenario = random_scenario(random);
+    SearchSpace space;
+    space.gpus = scenario.cluster.gpus_per_node * (round % 2 == 0 ? 2 : 4);
+    space.global_batch = 8 + 4 * (round % 3);
+    space.uneven_ends = round % 3;
+    space.oom_risk = round % 2 == 0 ? 0.05 : 0.5;
+    if (round % 4 == 1) space.asked[Setting::kCp] = {1, 2};
+    space.asked[Setting::kOffload] = numbers(Offload::kNone);
+    if (round % 4 == 2)
+      space.asked[Setting::kOffload] = numbers(Offload::kNone, Offload::kOptimizer);
+    const std::vector<Exact> fitting = brute_force(scenario, space);
+    const std::vector<Exact> all = fastest_of_each(fitting);
+    const Result<SearchResult> found = search(scenario, space, 5, {});
+    REQUIRE(found.ok());
+    INFO("round " << round << ": " << scenario.model.name << " on " << space.gpus);
+    CHECK(found->feasible + found->not_as_good >= static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible <= static_cast<std::int64_t>(fitting.size()));
+    CHECK(is_whole(*found));
+    REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
+    }
+    const std::vector<Exact> front = front_of(fitting);
+    const Result<SearchResult> pareto = pareto_front(scenario, space, {});
+    REQUIRE(pareto.ok());
+    REQUIRE(pareto->plans.size() == front.size());
+    for (std::size_t i = 0; i < front.size(); ++i) {
+      CHECK(pareto->plans[i].predicted.step.value() == Approx(front[i].step).epsilon(1e-12));
+      CHECK(pareto->plans[i].predicted.peak.value() == Approx(front[i].peak).epsilon(1e-12));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the search finds what brute force finds, for any model and machine") {
+  compare_with_brute_force(7, TPSIM_SEARCH_ROUNDS);
+}
+
+TEST_CASE("the search finds what brute force finds, for many models and machines", "[.nightly]") {
+  for (unsigned seed = 8; seed < 12; ++seed) compare_with_brute_force(seed, 12);
+}
+
+// A mixture with what brute force can walk in a moment.
+Scenario random_mixture(std::mt19937& random, int round) {
+  Scenario scenario = random_scenario(random);
+  scenario.model = test::small_mixture();
+  scenario.model.layers = round % 2 == 0 ? 3 : 6;
+  scenario.model.experts = {round % 3 == 0 ? 3 : 4, 1 + round % 2, round % 2 == 0 ? 1.0 : 2.0};
+  return scenario;
+}
+
+TEST_CASE("the search finds what brute force finds of models with experts") {
+  std::mt19937 random(8);
+  std::set<std::int64_t> degrees;
+  for (int round = 0; round < 6; ++round) {
+    const Scenario scenario = random_mixture(random, round);
+    SearchSpace space;
+    space.gpus = 8;
+    space.global_batch = 8;
+    space.uneven_ends = 0;
+    space.asked[Setting::kOffload] = numbers(Offload::kNone);
+    const std::vector<Exact> fitting = brute_force(scenario, space);
+    const std::vector<Exact> all = fastest_of_each(fitting);
+    const Result<SearchResult> found = search(scenario, space, 5, {});
+    REQUIRE(found.ok());
+    INFO("round " << round << ": " << scenario.model.experts.count << " experts");
+    CHECK(found->feasible + found->not_as_good >= static_cast<std::int64_t>(all.size()));
+    CHECK(found->feasible <= static_cast<std::int64_t>(fitting.size()));
+    CHECK(is_whole(*found));
+    REQUIRE(found->plans.size() == std::min<std::size_t>(5, all.size()));
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
+    }
+    enumerate_plans(scenario, space, [&](const Plan& plan) { degrees.insert(plan.degrees.ep); });
+  }
+  CHECK(degrees == std::set<std::int64_t>{1, 2, 4});
+}
+
+TEST_CASE("expert parallelism is for models with experts") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 8;
+  space.asked[Setting::kEp] = {2};
+  const Result<SearchResult> dense =
+      search(test::small_scenario(test::small_llama()), space, 1, {});
+  REQUIRE_FALSE(dense.ok());
+  CHECK_THAT(dense.error().message, Catch::Contains("has no experts"));
+  const Result<SearchResult> found =
+      search(test::small_scenario(test::small_mixture()), space, 3, {});
+  REQUIRE(found.ok());
+  for (const PlannedRun& run : found->plans) CHECK(run.plan.degrees.ep == 2);
+}
+
+TEST_CASE("any number of threads gives the same answer") {
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 16;
+  const Scenario scenario = tight(test::small_bloom());
+  const Result<SearchResult> alone = search(scenario, space, 20, {}, 1);
+  REQUIRE(alone.ok());
+  for (const int threads : {2, 3, 4}) {
+    const Result<SearchResult> together = search(scenario, space, 20, {}, threads);
+    REQUIRE(together.ok());
+    CHECK(together->considered == alone->considered);
+    CHECK(together->pruned == alone->pruned);
+    CHECK(together->simulated == alone->simulated);
+    REQUIRE(together->plans.size() == alone->plans.size());
+    for (std::size_t i = 0; i < alone->plans.size(); ++i) {
+      CHECK(together->plans[i].plan == alone->plans[i].plan);
+      CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
+    }
+  }
+}
+
+TEST_CASE("what is excluded is not planned, and the rest is") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const Scenario scenario = test::small_scenario(test::small_bloom());
+  for (const SettingRow& row : setting_rows()) {
+    if (row.role == SettingRole::kGiven) continue;
+    const Setting setting = row.setting;
+    std::int64_t with = 0, others = 0, left = 0;
+    std::optional<SettingValue> excluded;
+    enumerate_plans(scenario, space, [&](const Plan& plan) {
+      const SettingValue value = setting_of(plan, setting);
+      const bool counts_nothing = row.counts_for != nullptr && value.value == 0;
+      if (!excluded && !counts_nothing) excluded = value;
+      if (!excluded) return void(++others);
+      ++(value == *excluded ? with : others);
+    });
+    SearchSpace without = space;
+    without.excluded = {*excluded};
+    enumerate_plans(scenario, without, [&](const Plan& plan) {
+      CHECK_FALSE(setting_of(plan, setting) == *excluded);
+      ++left;
+    });
+    INFO(to_string(*excluded));
+    CHECK(with > 0);
+    // Selective recompute with flash attention stands for none where none is excluded, and where
+    // the only value that is tried unasked is excluded, others are.
+    if (setting != Setting::kRecompute && setting != Setting::kZero &&
+        setting != Setting::kRankOrder && row.tried.size() != 1) {
+      CHECK(left == others);
+    }
+  }
+}
+
+TEST_CASE("sequences are shared when asked, and unasked only when they are long") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const auto degrees = [&] {
+    std::set<std::int64_t> seen;
+    enumerate_plans(scenario, space, [&](const Plan& plan) {
+      CHECK(check_plan(scenario, plan).ok());
+      CHECK(gpu_count(plan) == space.gpus);
+      seen.insert(plan.degrees.cp);
+    });
+    return seen;
+  };
+  CHECK(degrees() == std::set<std::int64_t>{1});
+  scenario.model.seq = 16384;
+  CHECK(degrees() == std::set<std::int64_t>{1, 2, 4});
+  space.asked[Setting::kCp] = {2, 8};
+  CHECK(degrees() == std::set<std::int64_t>{2, 8});
+  scenario.model.seq = 136;  // 8 divides it, 16 does not
+  CHECK(degrees() == std::set<std::int64_t>{2});
+}
+
+TEST_CASE("considered plans are feasible or counted with a reason") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const Result<SearchResult> found = search(tight(test::small_bloom()), space, 3, {});
+  REQUIRE(found.ok());
+  CHECK(is_whole(*found));
+}
+
+TEST_CASE("when nothing fits the nearest miss is reported") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.profile.device.memory = Bytes(8 * kMiB);
+  SearchSpace space;
+  space.gpus = 4;
+  space.global_batch = 8;
+  const Result<SearchResult> found = search(scenario, space, 3, {});
+  REQUIRE(found.ok());
+  CHECK(found->plans.empty());
+  REQUIRE(found->nearest_miss.has_value());
+  CHECK(found->nearest_miss->predicted.peak > scenario.profile.device.memory);
+}
+
+TEST_CASE("GPU counts that the cluster cannot give are refused") {
+  const Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.global_batch = 16;
+  for (const std::int64_t gpus : {0, 5, 33, 64}) {
+    space.gpus = gpus;
+    CHECK_FALSE(search(scenario, space, 1, {}).ok());
+  }
+}
+
+TEST_CASE("what the stack cannot run is not planned, and counted") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 16;
+  const auto all = search(scenario, space, 1, {});
+  scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
+  scenario.stack.choices.only[Setting::kRecompute] = numbers(Recompute::kNone, Recompute::kFull);
+  enumerate_plans(scenario, space,
+                  [&](const Plan& plan) { CHECK(check_plan(scenario, plan).ok()); });
+  const auto fewer = search(scenario, space, 1, {});
+  REQUIRE(all.ok());
+  REQUIRE(fewer.ok());
+  CHECK(fewer->considered == all->considered);
+  CHECK(fewer->pruned.at("the stack has no such rank order") > 0);
+  CHECK(fewer->pruned.at("the stack has no such recompute") > 0);
+  Plan plan = fewer->plans.front().plan;
+  plan.rank_order = RankOrder::kTpPpDp;
+  CHECK_FALSE(check_plan(scenario, plan).ok());
+}
+
+TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked for") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 1;
+  space.global_batch = 4;
+  const auto roomy = search(scenario, space, 3, {});
+  REQUIRE(roomy.ok());
+  for (const PlannedRun& run : roomy->plans) CHECK(run.plan.offload == Offload::kNone);
+  Bytes least = roomy->plans.front().predicted.peak;
+  space.objective = Objective::kMemory;
+  least = search(scenario, space, 1, {})->plans.front().predicted.peak;
+  space.objective = Objective::kTime;
+  scenario.profile.device.memory = 0.9 * least;
+  const auto tight = search(scenario, space, 3, {});
+  REQUIRE(tight.ok());
+  REQUIRE_FALSE(tight->plans.empty());
+  for (const PlannedRun& run : tight->plans) CHECK(run.plan.offload == Offload::kOptimizer);
+  space.asked[Setting::kOffload] = numbers(Offload::kNone);
+  CHECK(search(scenario, space, 1, {})->plans.empty());
+  space.asked[Setting::kOffload] = {};
+  space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
+  CHECK(search(scenario, space, 1, {})->plans.empty());
+}
+
+TEST_CASE("a failed check in any thread of a search reaches its caller") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.model.hidden_dropout = 2;  // its layers cannot be traced
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 8;
+  const int threads = GENERATE(1, 4);
+  CHECK_THROWS_AS(search(scenario, space, 1, {}, threads), BugError);
+}
+
+TEST_CASE("the plan of least energy is found, and waits less than others") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.profile.device.memory = Bytes(0.3 * kGiB);
+  SearchSpace space;
+  space.gpus = scenario.cluster.gpus_per_node;
+  space.global_batch = 8;
+  space.objective = Objective::kEnergy;
+  LayerPricer pricer(scenario);
+  const auto energy = [&](const Plan& plan) {
+    const PlanCosts costs = plan_costs(pricer, plan);
+    Seconds busy;
+    for (const StageCost& stage : costs.stages) {
+      for (const std::int32_t kind : stage.chunks) {
+        const ChunkCost& chunk = costs.kinds[static_cast<std::size_t>(kind)];
+        busy += static_cast<double>(micro_batches(plan)) *
+                (chunk.forward.time.device + chunk.backward.time.device);
+      }
+    }
+    const double step = step_cost(pricer, plan, costs, nullptr).step.value();
+    return kWaitingDraw * step +
+           (1 - kWaitingDraw) * busy.value() / static_cast<double>(plan.degrees.pp);
+  };
+  double least = 1e300;
+  enumerate_plans(scenario, space, [&](const Plan& plan) {
+    if (predict(pricer, plan)->p_oom <= space.oom_risk) least = std::min(least, energy(plan));
+  });
+  const auto found = search(scenario, space, 1, {});
+  REQUIRE(found.ok());
+  REQUIRE_FALSE(found->plans.empty());
+  CHECK(energy(found->plans.front().plan) == Approx(least).epsilon(1e-12));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,355 @@
+// What experts cost beyond their products, as laws.
+#include "sim/layers/expert_prices.h"
+
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "core/scenario/catalogue.h"
+#include "evidence/runs/run_model.h"
+#include "kernels/slow/slow_device.h"
+#include "sim/step/simulate.h"
+#include "tests/sim/with_parts.h"
+
+namespace tpsim {
+namespace {
+
+using test::with;
+
+// Over all choices of k of the experts: how many of the equal parts hold any.
+double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int64_t parts) {
+  double reached = 0, choices = 0;
+  for (std::uint32_t set = 0; set < 1U << count; ++set) {
+    if (std::popcount(set) != per_token) continue;
+    ++choices;
+    const std::int64_t each = count / parts;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::uint32_t experts = ((1U << each) - 1) << (part * each);
+      if ((set & experts) != 0) ++reached;
+    }
+  }
+  return reached / choices;
+}
+
+// The experts that the reference model's router chooses for tokens of drawn scores.
+std::vector<std::int32_t> routed(const ExpertShape& experts, std::int64_t tokens) {
+  SlowDevice device;
+  const auto allocate = [&](Shape shape, DType dtype) {
+    return device.allocate(shape, dtype, MemoryCategory::kActivations, "router");
+  };
+  const Shape choices{tokens, experts.per_token};
+  const Tensor logits = allocate({tokens, experts.count}, DType::kFloat32);
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (double& value : device.values(logits)) value = normal(random);
+  const Tensor chosen = allocate(choices, DType::kInt32);
+  device.run(RouteForward{logits, allocate(choices, DType::kFloat32), chosen,
+                          allocate(choices, DType::kInt32),
+                          allocate({experts.count, tokens}, DType::kInt32), experts.router,
+                          Tensor(), Label{ModelPart::kRouter, "router"}});
+  const std::span<const double> values = device.values(chosen);
+  return {values.begin(), values.end()};
+}
+
+struct Sent {
+  double copies = 0;  // choices on other ranks
+  double places = 0;  // other ranks that hold a choice, of each token
+};
+
+// Every rank's tokens in turn, with consecutive experts on each of the ranks.
+Sent sent_by(std::span<const std::int32_t> chosen, const ExpertShape& experts, std::int64_t tokens,
+             std::int64_t ranks) {
+  const std::int64_t each = experts.count / ranks;
+  Sent sent;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int64_t own = token % ranks;
+    std::set<std::int64_t> places;
+    for (std::int64_t k = 0; k < experts.per_token; ++k) {
+      const auto at = static_cast<std::size_t>(token * experts.per_token + k);
+      const std::int64_t rank = chosen[at] / each;
+      if (rank == own) continue;
+      sent.copies += 1;
+      places.insert(rank);
+    }
+    sent.places += static_cast<double>(places.size());
+  }
+  return sent;
+}
+
+PartValues one(StackPart part, std::string_view text) {
+  return {{part, parse_value(row_of(part), text).value()}};
+}
+
+Scenario mixture_scenario() {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.model.experts.dropless = true;
+  scenario.cluster.gpus_per_node = 2;
+  scenario.cluster.nics_per_node = 2;
+  return scenario;
+}
+
+Plan mixture_plan(const ModelSpec& model) {
+  Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 4, .cp = 1, .ep = 4}, 8);
+  plan.recompute = Recompute::kNone;
+  plan.attention = AttentionKind::kFlash;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
+  for (const std::int64_t count : {4, 8, 12}) {
+    for (std::int64_t k = 1; k <= count; ++k) {
+      for (std::int64_t parts = 1; parts <= count; ++parts) {
+        if (count % parts != 0) continue;
+        const ExpertShape experts{.count = count, .per_token = k};
+        CHECK(expected_destinations(experts, parts) ==
+              Approx(parts_of_all_choices(count, k, parts)));
+      }
+    }
+  }
+  // A router that keeps 4 of 8 groups reaches no more nodes than that.
+  ExpertShape limited{.count = 256, .per_token = 8};
+  CHECK(expected_destinations(limited, 8) > 4);
+  limited.router.groups = 8;
+  limited.router.groups_kept = 4;
+  CHECK(expected_destinations(limited, 8) == Approx(4));
+}
+
+TEST_CASE("tokens that a router sends are those that the price counts") {
+  constexpr std::int64_t kTokens = 4096;
+  ExpertShape experts{.count = 64, .per_token = 8};
+  experts.router.score = RouterScore::kSigmoid;  // groups count where scores come before the choice
+  for (const std::int64_t groups : {1, 8}) {
+    experts.router.groups = groups;
+    experts.router.groups_kept = groups == 1 ? 1 : 4;
+    const std::vector<std::int32_t> chosen = routed(experts, kTokens);
+    for (const std::int64_t ranks : {2, 4, 8, 16, 32}) {
+      const Sent sent = sent_by(chosen, experts, kTokens, ranks);
+      INFO(groups << " groups, " << ranks << " ranks");
+      // All-to-all: a copy for every choice on another rank.
+      const double others = 1 - 1 / static_cast<double>(ranks);
+      CHECK(sent.copies / kTokens == Approx(8 * others).epsilon(0.02));
+      // Deduplicated: one for every other rank, however many choices it holds.
+      CHECK(sent.places / kTokens == Approx(others * expected_destinations(experts, ranks))
+                                         .epsilon(groups == 1 ? 0.01 : 0.025));
+    }
+  }
+}
+
+TEST_CASE("the busiest rank has the stated load, or more the fewer experts each has") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  scenario.model.experts.count = 128;
+  const auto load = [&](std::int64_t ep, std::int64_t stated) {
+    scenario.stack.parts.expert_load = stated;
+    plan.degrees.ep = ep;
+    return busiest_load(scenario.stack, scenario.model, plan);
+  };
+  CHECK(load(8, kBalancedLoad) == 1);
+  CHECK(load(8, 1300) == Approx(1.3));
+  CHECK(load(1, 1300) == 1);  // nobody waits
+  CHECK(load(8, kNaturalLoad) > 1);
+  CHECK(load(64, kNaturalLoad) > load(8, kNaturalLoad));
+  CHECK(load(128, kNaturalLoad) < 2.5);
+}
+
+TEST_CASE("counted experts load the rank that holds the busiest of them") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  scenario.model.experts.count = 8;
+  scenario.stack.parts.expert_load = kCountedLoad;
+  CHECK_FALSE(check_load(scenario.stack, scenario.model).ok());
+  scenario.model.experts.counts = {1, 1, 1, 1, 1, 1, 1, 9,   // 2 2 2 10: 2.5 times the mean
+                                   2, 2, 2, 2, 2, 2, 2, 2};  // even
+  REQUIRE(check_load(scenario.stack, scenario.model).ok());
+  plan.degrees.ep = 4;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((2.5 + 1) / 2));
+  plan.degrees.ep = 8;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((4.5 + 1) / 2));
+  plan.degrees.ep = 1;
+  CHECK(busiest_load(scenario.stack, scenario.model, plan) == 1);
+  // As slow as the same load as a number.
+  plan.degrees.ep = 4;
+  scenario.model = mixture_scenario().model;
+  const std::int64_t count = scenario.model.experts.count;
+  for (std::int64_t i = 0; i < count; ++i)
+    scenario.model.experts.counts.push_back(i < count / 4 ? 2 : 1);
+  const double load = busiest_load(scenario.stack, scenario.model, plan);
+  const Seconds counted = simulate(scenario, plan)->step;
+  CHECK(load == Approx(2 / 1.25));
+  scenario.stack.parts.expert_load = 1600;
+  CHECK(counted.value() == Approx(simulate(scenario, plan)->step.value()));
+}
+
+// Algorithm bandwidths of its kernels with 16 processors, dispatch and combine in bf16, tokens that
+// stay on the rank counted: 4096 tokens of 7168, 8 choices, 8 experts a rank, on one NVLink domain
+// of GB200 (Hybrid-EP_Implementation.md of deepseek-ai/DeepEP, branch hybrid-ep).
+TEST_CASE("HybridEP takes what its own table says") {
+  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
+  struct Row {
+    std::int64_t ranks;
+    double dispatch, combine;  // GB/s
+  };
+  Scenario scenario = mixture_scenario();
+  scenario.profile = *data.load_profile("gb200");
+  scenario.cluster = *data.load_cluster("gb200-nvl72");
+  scenario.stack.parts.dispatcher = Dispatcher::kHybridEp;
+  const CollectiveCostModel collectives(scenario.profile, scenario.cluster);
+  for (const Row& row : {Row{8, 750.15, 684.27},
+                         {16, 661.93, 600.75},
+                         {24, 637.80, 565.53},
+                         {32, 629.79, 547.25},
+                         {36, 612.85, 543.27}}) {
+    scenario.model.experts.count = 8 * row.ranks;
+    scenario.model.experts.per_token = 8;
+    const std::int64_t once = 4096 * 7168 * 2;
+    CollectiveRecord record{CollectiveKind::kAllToAll, GroupKind::kExpert, row.ranks, 8 * once,
+                            Label{ModelPart::kDispatch, "experts.to_experts"}};
+    const GroupPlacement group{.ranks = row.ranks, .nodes = 1, .ranks_per_node = row.ranks};
+    const double bytes =
+        expected_destinations(scenario.model.experts, row.ranks) * static_cast<double>(once);
+    const double published = 0.5 * (bytes / (row.dispatch * 1e9) + bytes / (row.combine * 1e9));
+    const Seconds kernel = dispatch_time(scenario, collectives, record, group) - Seconds(60e-6);
+    INFO(row.ranks << " ranks");
+    CHECK(kernel.value() == Approx(published).epsilon(0.1));
+    CHECK(explain_dispatch(scenario, collectives, record, group).find("HybridEP") == 0);
+  }
+}
+
+TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
+  const Scenario scenario = mixture_scenario();
+  const Plan plan = mixture_plan(scenario.model);
+  const auto step = [&](const PartValues& parts) { return with(scenario, plan, parts).step; };
+  const auto sent = [&](std::string_view dispatcher) {
+    const Prediction p = with(scenario, plan, one(StackPart::kDispatcher, dispatcher));
+    for (const Term& term : p.breakdown) {
+      if (term.kind == StepTerm::kExpertCommunication) return term.time;
+    }
+    return Seconds();
+  };
+  CHECK(sent("alltoall") > Seconds());
+  CHECK(step(one(StackPart::kPermute, "unfused")) > step(one(StackPart::kPermute, "fused")));
+  // Without tensor ranks of experts nothing lies along the hidden dimension.
+  CHECK(step(one(StackPart::kPermute, "unfused_seq")) == step(one(StackPart::kPermute, "unfused")));
+  const Plan sharded = test::plan_of(scenario.model, {.tp = 2, .dp = 2, .ep = 2, .etp = 2}, 8);
+  CHECK(with(scenario, sharded, one(StackPart::kPermute, "unfused_seq")).step >
+        with(scenario, sharded, one(StackPart::kPermute, "unfused")).step);
+  CHECK(step(one(StackPart::kRouterKernel, "torch")) >
+        step(one(StackPart::kRouterKernel, "fused")));
+  CHECK(step(one(StackPart::kExpertLoad, "1.5")) > step(one(StackPart::kExpertLoad, "balanced")));
+  CHECK(step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")) <= step({}));
+  CHECK(step(one(StackPart::kCudaGraphs, "full_iteration")) <=
+        step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")));
+}
+
+TEST_CASE("a host that rounds tokens expert by expert takes longer the more a rank holds") {
+  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
+  Scenario scenario = mixture_scenario();
+  scenario.profile = *data.load_profile("h100-sxm");
+  scenario.model.experts.count = 64;
+  Plan plan = mixture_plan(scenario.model);
+  const auto step = [&](Precision precision, std::int64_t ep, Seconds each,
+                        std::string_view graphs) {
+    Scenario with_host = scenario;
+    with_host.stack.host.per_expert_forward = each;
+    with_host.stack.host.per_expert_backward = 1.5 * each;
+    Plan other = plan;
+    other.precision = precision;
+    other.degrees.ep = ep;
+    return with(with_host, other, one(StackPart::kCudaGraphs, graphs)).step;
+  };
+  const auto cost = [&](Precision precision, std::int64_t ep, std::string_view graphs) {
+    constexpr Seconds kEach(1e-3);
+    return (step(precision, ep, kEach, graphs) - step(precision, ep, Seconds(), graphs)).value();
+  };
+  const double of_32 = cost(Precision::kFp8, 2, "none");
+  const double of_16 = cost(Precision::kFp8, 4, "none");
+  CHECK(of_16 > 0);
+  CHECK(of_32 == Approx(2 * of_16).epsilon(0.05));
+  CHECK(cost(Precision::kFp8, 4, "moe_router,moe_preprocess") == Approx(of_16).epsilon(0.05));
+  CHECK(cost(Precision::kFp8, 4, "full_iteration") == 0);
+  CHECK(cost(Precision::kNone, 4, "none") == 0);
+}
+
+TEST_CASE("modules that are recomputed take time and leave memory") {
+  Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  const Prediction keeps = with(scenario, plan, {});
+  plan.recompute = Recompute::kSelective;
+  Seconds before = keeps.step;
+  Bytes held = keeps.peak;
+  for (const char* modules : {"moe_act", "moe_act,layernorm", "moe,layernorm"}) {
+    INFO(modules);
+    const Prediction p = with(scenario, plan, one(StackPart::kRecomputeModules, modules));
+    CHECK(p.step > before);
+    CHECK(p.peak <= held);
+    before = p.step;
+    held = p.peak;
+  }
+}
+
+TEST_CASE("blocks that predict later tokens take time and memory") {
+  Scenario scenario = mixture_scenario();
+  const Plan plan = mixture_plan(scenario.model);
+  const Prediction none = with(scenario, plan, {});
+  scenario.model.ends.prediction_layers = 1;
+  const Prediction one_more = with(scenario, plan, {});
+  CHECK(one_more.step > none.step);
+  CHECK(one_more.peak > none.peak);
+}
+
+TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
+  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
+  PublishedRun run;
+  run.model = "deepseek-v3-4l";
+  run.layers = 4;
+  run.hidden = 7168;
+  run.heads = run.kv_heads = 128;
+  run.ffn_hidden = run.shared_ffn = 2048;
+  run.seq = 4096;
+  run.experts = 256;
+  run.experts_per_token = 8;
+  run.dense_layers = 1;
+  const std::optional<ModelSpec> model = models.of(run);
+  REQUIRE(model.has_value());
+  CHECK(model->layers == 4);
+  CHECK(model->attention.latent.kv_rank == 512);
+  CHECK(block_of_kind(*model, block_kind(*model, 0)).experts.count == 0);
+  CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
+  run.hidden = 4096;  // another model
+  CHECK_FALSE(models.of(run).has_value());
+  // From columns alone: a dense block is as wide as the experts that a token passes.
+  const ModelSpec columns = model_of(run, {});
+  CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
+}
+
+TEST_CASE("whether experts drop tokens is what a row says, else what the catalogue does") {
+  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
+  PublishedRun run;
+  run.model = "Mixtral-8x22B-v0.1";
+  run.layers = 56;
+  run.hidden = 6144;
+  run.heads = 48;
+  run.kv_heads = 8;
+  run.ffn_hidden = 16384;
+  run.seq = 4096;
+  run.experts = 8;
+  run.experts_per_token = 2;
+  const auto drops = [&](const char* routing) {
+    run.routing = routing;
+    const std::optional<ModelSpec> model = models.of(run);
+    REQUIRE(model.has_value());
+    return !model->experts.dropless;
+  };
+  CHECK(drops(""));
+  CHECK(drops("capacity"));
+  CHECK_FALSE(drops("dropless"));
+}
+
+}  // namespace tpsim

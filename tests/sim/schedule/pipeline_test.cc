@@ -1,0 +1,105 @@
+#include "sim/schedule/pipeline.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+namespace tpsim {
+namespace {
+
+PipelineTimes equal_stages(std::int64_t stages, std::int64_t chunks, Picoseconds forward,
+                           Picoseconds backward) {
+  PipelineTimes times;
+  const auto n = static_cast<std::size_t>(chunks);
+  times.stages.assign(
+      static_cast<std::size_t>(stages),
+      StageTimes{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward)});
+  return times;
+}
+
+PipelineTimes random_stages(unsigned seed, std::int64_t stages, std::int64_t chunks) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<Picoseconds> time(1, 1000);
+  PipelineTimes times = equal_stages(stages, chunks, 0, 0);
+  for (StageTimes& stage : times.stages) {
+    for (auto& t : stage.forward) t = time(random);
+    for (auto& t : stage.backward) t = time(random);
+  }
+  times.transfer = time(random) / 10;
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("equal stages take (m + p - 1)(f + b) under gpipe and 1f1b") {
+  for (const auto schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneFOneB}) {
+    for (const std::int64_t p : {1, 2, 3, 8}) {
+      for (const std::int64_t m : {1, 2, 3, 8, 33}) {
+        const PipelineShape shape{schedule, p, 1, m};
+        const PipelineTimes times = equal_stages(p, 1, 100, 217);
+        CHECK(run_pipeline(shape, times, nullptr).end == (m + p - 1) * 317);
+        CHECK(pipeline_lower_bound(shape, times) == (m + p - 1) * 317);
+      }
+    }
+  }
+}
+
+TEST_CASE("interleaving divides the bubble by the virtual stages") {
+  for (const std::int64_t p : {2, 4, 8}) {
+    for (const std::int64_t v : {2, 3}) {
+      for (const std::int64_t groups : {1, 2, 5}) {
+        const PipelineShape shape{ScheduleKind::kInterleaved, p, v, groups * p};
+        const PipelineTimes times = equal_stages(p, v, 100, 200);
+        CHECK(run_pipeline(shape, times, nullptr).end == (groups * p * v + p - 1) * 300);
+      }
+    }
+  }
+}
+
+TEST_CASE("no schedule beats the lower bound, and every task runs once") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const std::int64_t p = 1 + seed % 6, v = 1 + seed % 3;
+    const bool interleaved = v > 1 && p > 1;
+    const PipelineShape shape{
+        interleaved ? ScheduleKind::kInterleaved
+                    : (seed % 2 == 0 ? ScheduleKind::kOneFOneB : ScheduleKind::kGpipe),
+        p, interleaved ? v : 1, p * (1 + seed % 4)};
+    PipelineTimes times = random_stages(seed, p, shape.virtual_stages);
+    for (const bool waits : {false, true}) {
+      times.sender_waits = waits;
+      const PipelineResult result = run_pipeline(shape, times, nullptr);
+      CHECK(result.end >= pipeline_lower_bound(shape, times));
+      CHECK(result.events == 2 * p * shape.virtual_stages * shape.micro_batches);
+    }
+  }
+}
+
+TEST_CASE("a faster transfer or task never delays the pipeline") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const PipelineShape shape{ScheduleKind::kOneFOneB, 4, 1, 9};
+    PipelineTimes times = random_stages(seed, 4, 1);
+    const Picoseconds before = run_pipeline(shape, times, nullptr).end;
+    times.transfer /= 2;
+    const Picoseconds faster_links = run_pipeline(shape, times, nullptr).end;
+    CHECK(faster_links <= before);
+    times.stages[seed % 4].forward[0] /= 2;
+    CHECK(run_pipeline(shape, times, nullptr).end <= faster_links);
+  }
+}
+
+TEST_CASE("spans of a stage do not overlap and carry all its work") {
+  const PipelineShape shape{ScheduleKind::kInterleaved, 3, 2, 6};
+  const PipelineTimes times = random_stages(3, 3, 2);
+  Timeline timeline;
+  const PipelineResult result = run_pipeline(shape, times, &timeline);
+  std::vector<Picoseconds> clock(3, 0), busy(3, 0);
+  for (const TimelineSpan& span : timeline.spans) {
+    if (span.kind == SpanKind::kTransfer) continue;
+    const auto s = static_cast<std::size_t>(span.stage);
+    CHECK(span.begin >= clock[s]);
+    clock[s] = span.end;
+    busy[s] += span.end - span.begin;
+  }
+  CHECK(busy == result.busy);
+}
+
+}  // namespace tpsim

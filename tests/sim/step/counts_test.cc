@@ -1,0 +1,215 @@
+// What is counted of a model and a plan is what is priced: parameters, FLOPs and the optimizer's
+// state against the traced program.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "sim/layers/recomputed_ops.h"
+#include "sim/step/predict.h"
+#include "sim/step/simulate.h"
+#include "tests/sim/with_parts.h"
+
+namespace tpsim {
+namespace {
+
+// Latent attention, and experts beside a shared one behind one dense block.
+ModelSpec small_latent() {
+  ModelSpec model = test::small_llama();
+  model.name = "small-latent";
+  model.family = "deepseek_v3";
+  AttentionShape& attention = model.attention;
+  attention.kv_heads = attention.heads;
+  attention.head_dim = 48;
+  attention.latent = {.q_rank = 96, .kv_rank = 64, .nope_dim = 32, .rope_dim = 16, .value_dim = 32};
+  BlockShape mixture = block_of_kind(model, 0), dense = mixture;
+  mixture.ffn_hidden = 256;
+  mixture.experts = {.count = 4, .per_token = 2, .dropless = true, .shared_ffn = 256};
+  set_blocks(model, {dense, mixture, mixture, mixture, mixture, mixture, mixture, mixture});
+  return model;
+}
+
+// As papers count them: no expert takes more tokens than its share.
+ModelSpec balanced(ModelSpec model) {
+  for (BlockShape& block : model.other_blocks) block.experts.capacity_factor = 1;
+  model.experts.capacity_factor = 1;
+  return model;
+}
+
+std::vector<ModelSpec> models() {
+  return {test::small_gpt(), test::small_llama(),     balanced(test::small_mixture()),
+          small_latent(),    test::small_delta_net(), balanced(test::small_hybrid())};
+}
+
+Plan one_rank(const ModelSpec& model, Recompute recompute) {
+  Plan plan = test::plan_of(model, {}, 1);
+  plan.micro_batch = plan.global_batch = 1;
+  plan.attention = AttentionKind::kFlash;
+  plan.recompute = recompute;
+  return plan;
+}
+
+LayerTrace traced(const ModelSpec& model, LayerKind kind, std::int64_t block) {
+  const ModelSpec one = with_block_kind(model, block);
+  return trace_layers(kind, one, one_rank(model, Recompute::kNone), {});
+}
+
+double product_flops(const std::vector<OpRecord>& ops) {
+  double flops = 0;
+  for (const OpRecord& op : ops) flops += op.key.kind == OpKind::kMatmul ? op.flops : 0;
+  return flops;
+}
+
+double forward_products(const ModelSpec& model, LayerKind kind, std::int64_t block = 0) {
+  return product_flops(forward_ops(traced(model, kind, block)));
+}
+
+double recomputed_products(const ModelSpec& model, std::int64_t modules) {
+  double flops = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const LayerTrace trace = traced(model, LayerKind::kBlock, kind);
+    std::vector<OpRecord> again;
+    for (const ProgramEvent& event : events_of_modules(trace, modules)) {
+      if (event.kind == ProgramEvent::Kind::kOp) again.push_back(trace.program.ops[event.index]);
+    }
+    flops += static_cast<double>(blocks_of_kind(model, kind)) * product_flops(again);
+  }
+  return flops;
+}
+
+double recomputed(const ModelSpec& model, const Plan& plan, std::int64_t modules = 0) {
+  SoftwareParts parts;
+  parts.recompute_modules = modules;
+  return recomputed_flops(model, parts, plan).value();
+}
+
+}  // namespace
+
+TEST_CASE("what modules recompute counts as many FLOPs as the products that run again") {
+  for (const ModelSpec& model : models()) {
+    const Plan plan = one_rank(model, Recompute::kSelective);
+    double most = 0;
+    for (const RecomputeModule module : all_of<RecomputeModule>()) {
+      if (module == RecomputeModule::kCoreAttention) continue;
+      INFO(model.name << " " << name_of(module));
+      const double counted = recomputed(model, plan, bit(module));
+      CHECK(counted == Approx(recomputed_products(model, bit(module))).epsilon(1e-12));
+      most = std::max(most, counted);
+    }
+    CHECK(most > 0);
+  }
+}
+
+TEST_CASE("a recomputed attention core is that of the blocks that attend") {
+  for (const ModelSpec& model : models()) {
+    const Plan plan = one_rank(model, Recompute::kSelective);
+    double cores = 0;
+    for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+      const ModelSpec one = with_block_kind(model, kind);
+      if (one.mixer != MixerKind::kAttention) continue;
+      const auto s = static_cast<double>(model.seq);
+      const double widths = static_cast<double>(query_width(one) + attention_width(one));
+      cores += static_cast<double>(layers_of_kind(model, kind)) * 2 * s * s * widths;
+    }
+    INFO(model.name);
+    CHECK(recomputed(model, plan, bit(RecomputeModule::kCoreAttention)) == Approx(cores));
+  }
+}
+
+TEST_CASE("each recomputed block of a chunk adds its own FLOPs, all of them those of full") {
+  for (const ModelSpec& model : models()) {
+    Plan plan = one_rank(model, Recompute::kBlocks);
+    plan.degrees.pp = 2;
+    plan.stage_layers = {5, 3};
+    double before = 0;
+    for (std::int64_t n = 1; n < 5; ++n) {
+      plan.recompute_blocks = n;
+      const double now = recomputed(model, plan);
+      double added = 0;
+      for (const std::int64_t layer : {n - 1, 5 + n - 1}) {
+        if (layer >= (layer < 5 ? 5 : 8)) continue;
+        const ModelSpec one = with_block_kind(model, block_kind(model, layer));
+        added += block_forward_flops(one).total();
+      }
+      INFO(model.name << " blocks:" << n);
+      CHECK(now - before == Approx(added));
+      before = now;
+    }
+    const ModelSpec last = with_block_kind(model, block_kind(model, 4));
+    plan.recompute = Recompute::kFull;
+    CHECK(recomputed(model, plan) == Approx(before + block_forward_flops(last).total()));
+  }
+}
+
+TEST_CASE("a block counts the products that are traced of it, and the head those of its logits") {
+  for (const ModelSpec& model : models()) {
+    for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+      INFO(model.name << " kind " << kind);
+      const double counted = block_forward_flops(with_block_kind(model, kind)).products();
+      CHECK(counted == Approx(forward_products(model, LayerKind::kBlock, kind)).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
+  for (ModelSpec model : models()) {
+    model.vocab = 5120;  // no padding
+    ModelSpec more = model;
+    more.ends.prediction_layers = 2;
+    std::int64_t weights = 0, idle = 0;
+    double flops = 0;
+    for (const std::int64_t kind : prediction_kinds(model)) {
+      const ModelSpec one = with_block_kind(model, kind);
+      weights += 2 * block_parameter_count(one);
+      idle += 2 * (one.experts.count - one.experts.per_token) * mlp_matrices(one) *
+              expert_width(one) * one.ffn_hidden;
+      flops += 2 * block_forward_flops(one).total();
+    }
+    INFO(model.name);
+    CHECK(parameter_count(more) - parameter_count(model) == weights);
+    CHECK(active_parameter_count(more) - active_parameter_count(model) == weights - idle);
+    const double logits = forward_products(model, LayerKind::kHead);
+    const double added = 3 * (flops + 2 * logits);
+    CHECK((model_flops_per_step(more, 1) - model_flops_per_step(model, 1)).value() ==
+          Approx(added));
+    const Plan full = one_rank(model, Recompute::kFull);
+    CHECK(recomputed(more, full) - recomputed(model, full) == Approx(flops));
+
+    const auto held = [&](const ModelSpec& of) {
+      const Prediction predicted = simulate(test::small_scenario(of), full).value();
+      return predicted.memory[0]
+          .by_category[static_cast<std::size_t>(MemoryCategory::kWeights)]
+          .value();
+    };
+    // Tensors are padded to whole lines.
+    CHECK(held(more) - held(model) == Approx(2.0 * static_cast<double>(weights)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("moments of 16 bits take half of the memory, whatever the dtype of the weights") {
+  const ModelSpec model = test::small_llama();
+  Scenario wide = test::small_scenario(model), narrow = wide;
+  narrow.stack.parts.optimizer_dtype = DType::kBFloat16;
+  struct Case {
+    DType dtype;
+    double wide, narrow;  // bytes of state for each weight
+  };
+  for (const Case& one : {Case{DType::kFloat32, 8, 4}, Case{DType::kBFloat16, 12, 8}}) {
+    for (const int zero : {0, 1}) {
+      Plan plan = test::plan_of(model, {.dp = 2}, 2);
+      plan.dtype = one.dtype;
+      plan.zero = zero;
+      const Prediction before = simulate(wide, plan).value(),
+                       after = simulate(narrow, plan).value();
+      const auto state = [](const Prediction& predicted) {
+        return predicted.memory[0]
+            .by_category[static_cast<std::size_t>(MemoryCategory::kOptimizer)]
+            .value();
+      };
+      INFO(name_of(one.dtype) << " zero " << zero);
+      CHECK(state(after) / state(before) == Approx(one.narrow / one.wide).epsilon(1e-3));
+      CHECK(after.step < before.step);
+    }
+  }
+}
+
+}  // namespace tpsim
