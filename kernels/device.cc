@@ -5,6 +5,8 @@
 
 namespace tpsim {
 
+Storage::~Storage() { device_.release(data_, bytes_, id_); }
+
 Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const char* label) {
   const std::int64_t bytes = shape.elements() * size_of(dtype);
   void* data = acquire(bytes);

@@ -1,7 +1,5 @@
 #include "kernels/tensor.h"
 
-#include "kernels/device.h"
-
 namespace tpsim {
 
 Shape::Shape(std::initializer_list<std::int64_t> extents) {
@@ -14,8 +12,6 @@ std::int64_t Shape::elements() const {
   for (int i = 0; i < rank_; ++i) product *= (*this)[i];
   return product;
 }
-
-Storage::~Storage() { device_.release(data_, bytes_, id_); }
 
 void* Tensor::raw() const {
   if (storage_ == nullptr || storage_->data() == nullptr) return nullptr;

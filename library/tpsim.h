@@ -21,7 +21,7 @@
 #include "core/scenario/plan_json.h"
 #include "core/scenario/scenario.h"
 #include "evidence/logs/log_check.h"
-#include "evidence/logs/training_log.h"
+#include "evidence/logs/log_reader.h"
 #include "evidence/runs/run_table.h"
 #include "evidence/runs/validation.h"
 #include "frameworks/launch/launch_files.h"

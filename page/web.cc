@@ -18,6 +18,7 @@
 #include "gui/panels/actions.h"
 #include "gui/panels/keys.h"
 #include "gui/panels/session.h"
+#include "gui/views/facts.h"
 
 namespace tpsim::gui {
 namespace {

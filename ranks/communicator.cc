@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ranks/reduce.h"
-
 namespace tpsim {
 namespace {
 

@@ -9,11 +9,6 @@
 
 namespace tpsim {
 
-// Whether arrays of this dtype can be reduced.
-constexpr bool is_floating(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
-}
-
 // Every destination[i] = op over sources[r][i], for elements [first, first + count) of all arrays,
 // which may be the sources. Sums run in the order of the sources and in fp32, with one rounding at
 // the end, so the result does not depend on how the elements are split up.

@@ -17,6 +17,7 @@
 #include "kernels/checks/op_cases.h"
 #include "kernels/cuda/runtime/cuda_device.h"
 #include "kernels/cuda/runtime/gpu_facts.h"
+#include "kernels/cuda/runtime/host_costs.h"
 
 namespace tpsim {
 namespace {

@@ -5,6 +5,7 @@
 #include "cli/options/calibrate.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"

@@ -11,6 +11,7 @@
 #include "cli/options/fit.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"

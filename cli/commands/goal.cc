@@ -4,6 +4,7 @@
 
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/campaign_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/leading_number.h"

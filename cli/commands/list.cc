@@ -12,6 +12,7 @@
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"

@@ -33,14 +33,14 @@ bool is_gzip(const std::string& bytes) {
   return bytes.size() > 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }
 
-class Unpacker {
+class GzipUnpacker {
  public:
-  Unpacker() : ready_(inflateInit2(&stream_, kGzip) == Z_OK) {}
-  ~Unpacker() {
+  GzipUnpacker() : ready_(inflateInit2(&stream_, kGzip) == Z_OK) {}
+  ~GzipUnpacker() {
     if (ready_) inflateEnd(&stream_);
   }
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
+  GzipUnpacker(const GzipUnpacker&) = delete;
+  GzipUnpacker& operator=(const GzipUnpacker&) = delete;
 
   // A file may hold several packed texts, one after the other.
   Result<std::string> text(std::string packed, const std::string& path) {
@@ -92,7 +92,7 @@ Result<std::string> read_log_text(const std::string& path) {
     TPSIM_TRY(bytes, read_file(path, kMostLogBytes));
   }
   if (!is_gzip(bytes)) return without_wide_letters(std::move(bytes));
-  TPSIM_TRY(std::string text, Unpacker().text(std::move(bytes), path));
+  TPSIM_TRY(std::string text, GzipUnpacker().text(std::move(bytes), path));
   return without_wide_letters(std::move(text));
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/options/inputs.h"
 #include "cli/options/terminal.h"
+#include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"
 
 namespace tpsim::cli {

@@ -12,6 +12,7 @@
 #include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
 #include "core/machine/profile_json.h"

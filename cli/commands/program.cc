@@ -13,6 +13,7 @@
 #include "cli/options/table.h"
 #include "cli/options/terminal.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"
 
 namespace tpsim::cli {

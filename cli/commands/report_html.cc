@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "core/base/files.h"
 #include "core/base/shipped_data.h"
 #include "core/json/json_document.h"

@@ -8,6 +8,7 @@
 #include "cli/options/inputs.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "cli/views/report_json.h"
 #include "core/base/files.h"

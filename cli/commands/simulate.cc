@@ -8,6 +8,7 @@
 #include "cli/options/assumed.h"
 #include "cli/options/fit.h"
 #include "cli/options/inputs.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "cli/views/report_json.h"
 #include "core/base/files.h"

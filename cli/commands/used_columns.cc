@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cli/options/wrapping.h"
 #include "cli/views/campaign_view.h"
 #include "cli/views/plan_view.h"
 

@@ -10,6 +10,7 @@
 #include "cli/options/inputs.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/times_view.h"
 #include "core/base/numbers.h"
 #include "core/json/json_document.h"

@@ -7,6 +7,7 @@
 #include "cli/options/answers.h"
 #include "cli/options/fit.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "cli/views/report_json.h"
 #include "core/base/numbers.h"

@@ -5,6 +5,7 @@
 #include "kernels/cuda/runtime/cuda_memory.h"
 #include "kernels/cuda/runtime/gpu_facts.h"
 #include "kernels/cuda/runtime/gpu_state.h"
+#include "kernels/cuda/runtime/host_costs.h"
 #include "ranks/meta/lone_world.h"
 #include "ranks/nccl/nccl_world.h"
 

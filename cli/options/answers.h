@@ -11,6 +11,7 @@
 #include "cli/options/campaign_report.h"
 #include "cli/options/inputs.h"
 #include "cli/options/options.h"
+#include "cli/options/terminal.h"
 #include "core/base/result.h"
 #include "core/json/json_value.h"
 #include "core/plan/report.h"

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/options/inputs.h"
+#include "cli/options/named_scenario.h"
+#include "cli/options/options.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "core/scenario/catalogue.h"
 
 namespace tpsim::cli {

@@ -12,6 +12,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/machine/node_rate.h"
+#include "core/model/model_support.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/plan_json.h"
 #include "costs/machine_cluster.h"

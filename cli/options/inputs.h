@@ -2,14 +2,15 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/options/assumed.h"
+#include "cli/options/named_scenario.h"
 #include "cli/options/options.h"
+#include "cli/options/terminal.h"
 #include "core/base/result.h"
+#include "core/json/json_value.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/plan_contents.h"
 #include "core/scenario/plan_file.h"
@@ -17,23 +18,6 @@
 #include "plans/search/search.h"
 
 namespace tpsim::cli {
-
-// A scenario and the names under which its parts can be loaded again.
-struct NamedScenario {
-  Scenario scenario;
-  std::string cluster;
-  std::string profile;
-  std::string stack;
-  PartValues parts;                       // asked for in place of the stack's own
-  double node_gbps = 0;                   // likewise of the cluster's network; 0: the cluster's
-  bool is_saved = false;                  // a plan file is behind it
-  std::vector<std::string> dropped = {};  // of the plan file, made void by options
-  // What neither an option nor a plan file says; reports mark it.
-  bool cluster_is_default = false, stack_is_default = false;
-  std::set<Setting> settings_left = {};
-  Assumed assumed = {};                // once a plan was predicted
-  std::vector<TriedParts> tried = {};  // parts that a search chose among, the best first
-};
 
 // Says where a name that cannot be loaded came from: the option, else the plan file, else the
 // cluster that names it. An error about a file already says where.

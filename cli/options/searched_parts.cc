@@ -4,6 +4,7 @@
 
 #include "cli/options/inputs.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 

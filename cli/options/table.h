@@ -1,4 +1,4 @@
-// Aligned columns of text, and paragraphs.
+// Aligned columns of text.
 #pragma once
 
 #include <string>
@@ -44,15 +44,5 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };
-
-// Breaks at spaces into lines of `width` columns; those after the first start with `indent` spaces.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
-
-// Lines of prose that are longer than `columns` broken at spaces; what follows stands below the
-// text behind a line's label. Rows of tables and commands stay whole. 0 columns leave all as it is.
-std::string fitted(std::string_view text, std::size_t columns);
-
-// A command to copy on lines of `columns`, broken between its words with a '\\' that a shell takes.
-std::string continued(std::string_view command, std::size_t columns);
 
 }  // namespace tpsim::cli

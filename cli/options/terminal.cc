@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "core/base/leading_number.h"
 #include "core/base/standard_streams.h"
 #include "ranks/launcher.h"
@@ -120,30 +120,6 @@ std::string Terminal::gauge(double share, int width) const {
   const int filled = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width));
   return block_bars ? repeated("█", filled) + repeated("░", width - filled)
                     : fmt::format("[{}{}]", repeated("#", filled), repeated(".", width - filled));
-}
-
-std::string printable(std::string_view text) {
-  std::string clean;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool second_controls = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080..U+009F
-    if (second_controls) ++i;
-    clean += byte < 0x20 || byte == 0x7F || second_controls ? '?' : text[i];
-  }
-  return clean;
-}
-
-std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
-  bool colour = false;  // between ESC [ and m
-  for (const char c : text) {
-    if (c == '\033') colour = true;
-    const bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // no continuation byte
-    if (!colour && starts) ++width;
-    if (colour && c == 'm') colour = false;
-  }
-  return width;
 }
 
 Status print(std::string_view text) {

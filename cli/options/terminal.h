@@ -32,14 +32,8 @@ struct Terminal {
   std::string gauge(double share, int width) const;
 };
 
-// Text of others (names in files, arguments) without control characters: one line, no escapes.
-std::string printable(std::string_view text);
-
 // What COLUMNS says of every stream, else the width of the terminal behind this one; 0 without one.
 std::size_t columns_of(int descriptor);
-
-// Columns that a text takes on a terminal: its code points, colours left out.
-std::size_t display_width(std::string_view text);
 
 // Prints all of `text` on stdout; an error when the other end does not take it (a full disk).
 Status print(std::string_view text);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/options/assumed.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/scenario/plan_json.h"

@@ -4,6 +4,7 @@
 
 #include "cli/options/answers.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 

@@ -7,6 +7,7 @@
 
 #include "cli/options/fit.h"
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
 #include "plans/search/certificate.h"
 #include "sim/step/order.h"

@@ -62,4 +62,9 @@ constexpr std::string_view name_of(DType dtype) {
   return "?";
 }
 
+// Whether the dtype is one of those that collectives can reduce: fp32, bf16, fp16.
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+}
+
 }  // namespace tpsim

@@ -4,7 +4,7 @@
 
 #include "core/json/json_fields.h"
 #include "core/model/block_shape.h"
-#include "core/model/model_json.h"
+#include "core/model/model_spec.h"
 
 namespace tpsim {
 

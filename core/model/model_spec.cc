@@ -9,8 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/model/model_support.h"
-
 namespace tpsim {
 namespace {
 
@@ -322,89 +320,6 @@ Status validate(const ModelSpec& model) {
                                  weights_at_most(model), kMostWeights));
   }
   return Ok{};
-}
-
-namespace {
-
-Status missing(std::string_view what, std::string_view doing) {
-  return Error{ErrorKind::kMissing, fmt::format("models with {} are not {}", what, doing), "",
-               "docs/models.md says what is planned and what is trained"};
-}
-
-}  // namespace
-
-Status check_plannable(const ModelSpec& model) {
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const BlockShape block = block_of_kind(model, kind);
-    const bool is_whole = block.mixer == MixerKind::kAttention && block.ffn_hidden > 0;
-    const bool before = model.norm_place == NormPlace::kBefore && !model.residual_from_after_norm;
-    if (!is_whole && !before) {
-      return missing(
-          "recurrences, or blocks of one branch, that have norms elsewhere than before "
-          "their branches",
-          "planned");
-    }
-    if (block.attention.output_gate && block.attention.latent.kv_rank > 0) {
-      return missing("gated outputs of latent attention", "planned");
-    }
-  }
-  return Ok{};
-}
-
-namespace {
-
-// What is traced and priced, but computed by no device.
-std::string uncomputed_in(const BlockShape& block) {
-  if (block.attention.output_gate) return "gated attention outputs";
-  return branch_count(block) == 1 ? "blocks of one branch" : "";
-}
-
-std::string uncomputed_part(const ModelSpec& model) {
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const MixerKind mixer = block_of_kind(model, kind).mixer;
-    if (mixer == MixerKind::kMamba2) return "Mamba-2 layers";
-    if (mixer == MixerKind::kDeltaNet) return "gated delta nets";
-  }
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    std::string part = uncomputed_in(block_of_kind(model, kind));
-    if (!part.empty()) return part;
-  }
-  return "";
-}
-
-}  // namespace
-
-Status check_computable(const ModelSpec& model) {
-  const std::string part = uncomputed_part(model);
-  if (!part.empty()) return missing(part, "computed by any device here");
-  return Ok{};
-}
-
-std::string untrained_part(const ModelSpec& model) {
-  std::string uncomputed = uncomputed_part(model);
-  if (!uncomputed.empty()) return uncomputed;
-  if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
-    return "linear_bias for separate q, k and v (say qkv_bias of the attention instead)";
-  }
-  if (model.ends.head_bias) return "a bias in the head";
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    if (block_of_kind(model, kind).experts.shared_gate) return "a gate on the shared expert";
-  }
-  const bool norms_behind =
-      model.norm_place == NormPlace::kAfter || model.norm_place == NormPlace::kAround;
-  const bool drops = norms_behind && model.hidden_dropout > 0;
-  return drops ? "dropout beside norms behind the branches" : "";
-}
-
-Status check_trainable(const ModelSpec& model) {
-  TPSIM_TRY_STATUS(check_plannable(model));
-  const std::string part = untrained_part(model);
-  if (!part.empty()) return missing(part, "trained here");
-  return Ok{};
-}
-
-std::string family_of(const ModelSpec& model) {
-  return model.family.empty() ? model.name.substr(0, model.name.find('-')) : model.family;
 }
 
 }  // namespace tpsim

@@ -176,10 +176,5 @@ std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp);
 // Every rule that a usable model obeys (positive sizes, heads % kv_heads == 0, no more experts for
 // a token than there are, no more weights than can be counted, ...).
 Status validate(const ModelSpec& model);
-// What is counted but cannot be planned. kMissing, and which of it.
-Status check_plannable(const ModelSpec& model);
-// What is traced and priced but computed by no device (recurrences, gated attention), and what
-// plans leave out as too small to matter: kMissing, and which.
-Status check_trainable(const ModelSpec& model);
 
 }  // namespace tpsim

@@ -6,16 +6,17 @@
 namespace tpsim {
 namespace {
 
-constexpr std::uint8_t bit(Launcher launcher) {
+constexpr std::uint8_t launcher_bit(Launcher launcher) {
   return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
 }
-constexpr std::uint8_t kDeepSpeed = bit(Launcher::kMegatronDeepSpeed);
-constexpr std::uint8_t kNemo = bit(Launcher::kNemo);
-constexpr std::uint8_t kMegatron = bit(Launcher::kMegatron) | kNemo;
-constexpr std::uint8_t kTitan = bit(Launcher::kTorchTitan);
-constexpr std::uint8_t kMegatronLm = bit(Launcher::kMegatron);
-constexpr std::uint8_t kNano = bit(Launcher::kNanotron);
-constexpr std::uint8_t kAccel = bit(Launcher::kAccelerate);  // its models lie in checkpoints
+constexpr std::uint8_t kDeepSpeed = launcher_bit(Launcher::kMegatronDeepSpeed);
+constexpr std::uint8_t kNemo = launcher_bit(Launcher::kNemo);
+constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
+constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
+constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
+constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
+constexpr std::uint8_t kAccel =
+    launcher_bit(Launcher::kAccelerate);  // its models lie in checkpoints
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
@@ -327,7 +328,7 @@ const std::array kRules = std::to_array<LaunchRule>({
 });
 
 bool is_of(const LaunchRule& rule, Launcher launcher) {
-  return (rule.launchers & bit(launcher)) != 0;
+  return (rule.launchers & launcher_bit(launcher)) != 0;
 }
 
 }  // namespace

@@ -4,294 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
-#include <utility>
 
 #include "core/base/check.h"
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "core/software/stack_spec.h"
 
 namespace tpsim {
 namespace {
 
-template <class E, std::int64_t value_of(E)>
-constexpr auto words_of() {
-  std::array<PartWord, kEnumNames<E>.size()> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = {value_of(static_cast<E>(i)), kEnumNames<E>[i]};
-  }
-  return words;
-}
-
-template <class E>
-constexpr std::int64_t number_of(E value) {
-  return static_cast<std::int64_t>(value);
-}
-template <class E>
-constexpr auto kEnumWords = words_of<E, number_of<E>>();
-// Sets that have names of their own, then the scopes of a layer; the step alone, the last scope, is
-// none to ask for.
-constexpr auto kGraphs = [] {
-  constexpr auto kScopes = words_of<GraphScope, bit>();
-  std::array<PartWord, 3 + kScopes.size() - 1> words = {
-      {{0, "none"}, {kGraphsOfLayers, "full"}, {kGraphsOfStep, "full_iteration"}}};
-  for (std::size_t i = 3; i < words.size(); ++i) words[i] = kScopes[i - 3];
-  return words;
-}();
-constexpr auto kModules = words_of<RecomputeModule, bit>();
-constexpr auto kMoments = std::to_array<PartWord>(
-    {{static_cast<std::int64_t>(DType::kFloat32), name_of(DType::kFloat32)},
-     {static_cast<std::int64_t>(DType::kBFloat16), name_of(DType::kBFloat16)}});
-constexpr auto kLoads = std::to_array<PartWord>(
-    {{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}, {kCountedLoad, "counted"}});
-constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
-constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
-constexpr auto kSums = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}, {2, "overwriting"}});
-constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}});
-constexpr auto kShards =
-    std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
-constexpr std::int64_t kMostRanks = 1 << 20;
-
-template <class Class, class Value>
-constexpr bool is_trained(Value Class::*) {
-  return std::is_same_v<Class, TrainingOptions>;
-}
-
-// A member of the parts or of the training options.
-template <auto member, class Stack>
-constexpr auto& value_in(Stack& stack) {
-  if constexpr (is_trained(member)) {
-    return stack.training.*member;
-  } else {
-    return stack.parts.*member;
-  }
-}
-
-// The row of a part that is this member: a bool is a switch, an enumerator has its words, unless
-// the row has others.
-template <auto member>
-PartRow held(PartRow row) {
-  using Value = std::remove_reference_t<decltype(value_in<member>(std::declval<StackSpec&>()))>;
-  row.is_switch = std::is_same_v<Value, bool> && row.words.empty();
-  if (row.is_switch) row.words = kSwitch;
-  if constexpr (HasEnumNames<Value>) {
-    if (row.words.empty()) row.words = kEnumWords<Value>;
-  }
-  if (row.get == nullptr) {
-    row.get = [](const StackSpec& stack) {
-      return static_cast<std::int64_t>(value_in<member>(stack));
-    };
-  }
-  if (row.set == nullptr) {
-    row.set = [](StackSpec& stack, std::int64_t value) {
-      value_in<member>(stack) = static_cast<Value>(value);
-    };
-  }
-  return row;
-}
-
-// What the executed program issues follows from the kind.
-void set_sync(StackSpec& stack, std::int64_t value) {
-  stack.parts.sync = static_cast<DataParallelSync>(value);
-  const bool whole = stack.parts.sync == DataParallelSync::kAllReduce ||
-                     stack.parts.sync == DataParallelSync::kBf16Optimizer;
-  stack.training.gradient_reduction =
-      whole ? GradientReduction::kAllReduce : GradientReduction::kReduceScatter;
-}
-void set_loss(StackSpec& stack, std::int64_t value) {
-  stack.parts.loss_head = static_cast<LossHead>(value);
-  stack.training.online_loss = stack.parts.loss_head == LossHead::kOnline;
-}
-void set_overlap(StackSpec& stack, std::int64_t value) {
-  stack.parts.tp_overlap = static_cast<TpOverlap>(value);
-  stack.training.overlap_tensor_reduction = value == static_cast<int>(TpOverlap::kReductions);
-}
-std::int64_t accumulation_of(const StackSpec& stack) {
-  if (overwrites_gradients(stack.training)) return 2;
-  return stack.training.fused_gradient_accumulation ? 1 : 0;
-}
-void set_accumulation(StackSpec& stack, std::int64_t value) {
-  stack.training.fused_gradient_accumulation = value >= 1;
-  stack.training.overwritten_gradients = value == 2;
-}
-
-using S = SoftwareParts;
-using T = TrainingOptions;
-const std::array<PartRow, kStackPartCount> kRows = {{
-    held<&S::attention>({.part = StackPart::kAttentionKernel,
-                         .key = "attention_kernel",
-                         .title = "attention kernel",
-                         .help = "which kernel attends; best: the one that the profile timed"}),
-    held<&S::norm>({.part = StackPart::kNormKernel,
-                    .key = "norm_kernel",
-                    .title = "norm kernel",
-                    .help = "RMSNorm as one kernel or as plain ops"}),
-    held<&S::rotary>({.part = StackPart::kRotaryKernel,
-                      .key = "rotary_kernel",
-                      .title = "rotary kernel",
-                      .help = "one kernel, or plain ops; fused_unscaled: plain for YaRN"}),
-    held<&S::activation>({.part = StackPart::kActivationKernel,
-                          .key = "activation_kernel",
-                          .title = "activation kernel",
-                          .help = "GELU with its bias and SwiGLU as one kernel or as plain ops"}),
-    held<&S::residual>({.part = StackPart::kResidualKernel,
-                        .key = "residual_kernel",
-                        .title = "residual kernel",
-                        .help = "bias, dropout and residual as one kernel or as plain ops"}),
-    held<&S::residual_gradient>(
-        {.part = StackPart::kResidualGradient,
-         .key = "residual_gradient",
-         .title = "residual's gradient",
-         .help = "residual and norm add up their gradients in one kernel or two"}),
-    held<&S::optimizer>({.part = StackPart::kOptimizerKernel,
-                         .key = "optimizer_kernel",
-                         .title = "optimizer kernel",
-                         .help = "AdamW as one kernel or as plain ops over lists of tensors"}),
-    held<&S::loss_head>({.part = StackPart::kLossHead,
-                         .key = "loss_head",
-                         .title = "loss head",
-                         .help = "how the loss is taken from the logits",
-                         .set = set_loss}),
-    held<&T::wide_logits>({.part = StackPart::kLogitsDtype,
-                           .key = "logits_dtype",
-                           .title = "dtype of the logits",
-                           .help = "the plan's, or an fp32 copy that the loss is taken from",
-                           .words = kLogits}),
-    held<&T::fused_gradient_accumulation>(
-        {.part = StackPart::kGradientAccumulation,
-         .key = "gradient_accumulation",
-         .title = "gradient accumulation",
-         .help = "weight gradients added by a pass or product, or first written",
-         .words = kSums,
-         .get = accumulation_of,
-         .set = set_accumulation}),
-    held<&S::sync>({.part = StackPart::kDataParallelSync,
-                    .key = "data_parallel_sync",
-                    .title = "data-parallel synchronisation",
-                    .help = "how gradients are added up over data-parallel ranks",
-                    .set = set_sync}),
-    held<&T::gradient_sync>({.part = StackPart::kGradientSync,
-                             .key = "gradient_sync",
-                             .title = "gradient synchronisation",
-                             .help = "when ZeRO 2 and 3 reduce gradients, whole until then"}),
-    held<&T::reduce_dtype>({.part = StackPart::kReduceDtype,
-                            .key = "reduce_dtype",
-                            .title = "dtype of reduction",
-                            .help = "in which dtype ZeRO 2 and 3 reduce gradients"}),
-    held<&T::overlap_gradient_reduction>(
-        {.part = StackPart::kOverlapGradientReduction,
-         .key = "overlap_gradient_reduction",
-         .title = "overlap of gradient reduction",
-         .help = "gradients are reduced beside the last backward"}),
-    held<&T::overlap_parameter_gather>({.part = StackPart::kOverlapParameterGather,
-                                        .key = "overlap_parameter_gather",
-                                        .title = "overlap of parameter gather",
-                                        .help = "weights are gathered beside the next forward"}),
-    held<&S::shard_group>({.part = StackPart::kShardGroup,
-                           .key = "shard_group",
-                           .title = "shard group",
-                           .help = "GPUs over which ZeRO shards: all, those of a node, or N",
-                           .words = kShards,
-                           .most_count = kMostRanks}),
-    held<&T::scatter_gather_transfers>(
-        {.part = StackPart::kPipelineSends,
-         .key = "pipeline_sends",
-         .title = "pipeline sends",
-         .help = "whole activations, or each tensor-parallel rank its part",
-         .words = kSends}),
-    held<&S::p2p_calls>({.part = StackPart::kP2pCalls,
-                         .key = "p2p_calls",
-                         .title = "pipeline calls",
-                         .help = "stages send and receive at once, or in turn"}),
-    held<&S::overlap_p2p>({.part = StackPart::kOverlapP2p,
-                           .key = "overlap_p2p",
-                           .title = "overlap of pipeline sends",
-                           .help = "activations are sent beside compute"}),
-    held<&S::tp_overlap>({.part = StackPart::kTpOverlap,
-                          .key = "tp_overlap",
-                          .title = "tensor-parallel overlap",
-                          .help = "tensor-parallel collectives beside products",
-                          .set = set_overlap}),
-    held<&T::tp_recompute_allgather>(
-        {.part = StackPart::kTpRecomputeAllgather,
-         .key = "tp_recompute_allgather",
-         .title = "recomputed all-gather",
-         .help = "sequence-parallel inputs are gathered again, not kept"}),
-    held<&S::cp_comm_type>({.part = StackPart::kCpCommType,
-                            .key = "cp_comm_type",
-                            .title = "exchange of keys and values",
-                            .help = "how context-parallel ranks reach keys and values"}),
-    held<&S::blocking_launches>(
-        {.part = StackPart::kBlockingLaunches,
-         .key = "blocking_launches",
-         .title = "blocking launches",
-         .help = "CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel"}),
-    held<&S::cuda_graphs>({.part = StackPart::kCudaGraphs,
-                           .key = "cuda_graphs",
-                           .option = "cuda-graph-scope",
-                           .title = "CUDA graphs",
-                           .help = "what is replayed without the host",
-                           .words = kGraphs,
-                           .is_set = true}),
-    held<&S::compile>({.part = StackPart::kCompile,
-                       .key = "compile",
-                       .title = "torch.compile",
-                       .help = "layers are compiled: their plain ops become fused kernels"}),
-    held<&S::recompute_modules>({.part = StackPart::kRecomputeModules,
-                                 .key = "recompute_modules",
-                                 .title = "recomputed modules",
-                                 .help = "what selective recompute makes again in backward",
-                                 .words = kModules,
-                                 .is_set = true}),
-    held<&S::optimizer_dtype>({.part = StackPart::kOptimizerDtype,
-                               .key = "optimizer_dtype",
-                               .title = "dtype of Adam's moments",
-                               .help = "in which the optimizer keeps its two moments",
-                               .words = kMoments}),
-    held<&S::dispatcher>({.part = StackPart::kDispatcher,
-                          .key = "dispatcher",
-                          .title = "dispatcher",
-                          .help = "how tokens reach their experts and come back"}),
-    held<&S::router>({.part = StackPart::kRouterKernel,
-                      .key = "router_kernel",
-                      .title = "router kernel",
-                      .help = "choices of experts with a few kernels or with PyTorch's"}),
-    held<&S::permute>({.part = StackPart::kPermute,
-                       .key = "permute",
-                       .title = "permutation",
-                       .help = "tokens sorted by expert with one kernel or with PyTorch's"}),
-    held<&S::expert_weighting>(
-        {.part = StackPart::kExpertWeighting,
-         .key = "expert_weighting",
-         .title = "weighting of experts",
-         .help = "where a token's weights multiply: results, or activations"}),
-    held<&S::expert_load>({.part = StackPart::kExpertLoad,
-                           .key = "expert_load",
-                           .title = "load of experts",
-                           .help = "tokens of the busiest rank over the mean: word, 1.3, or file",
-                           .words = kLoads,
-                           .is_ratio = true}),
-    held<&S::ep_overlap>({.part = StackPart::kEpOverlap,
-                          .key = "ep_overlap",
-                          .title = "overlap of dispatch",
-                          .help = "tokens travel beside the compute of another micro-batch"}),
-    held<&S::delay_wgrad>({.part = StackPart::kDelayWgrad,
-                           .key = "delay_wgrad",
-                           .title = "delayed weight gradients",
-                           .help = "weight gradients wait for tokens to travel beside them"}),
-    held<&S::expandable_segments>({.part = StackPart::kExpandableSegments,
-                                   .key = "expandable_segments",
-                                   .title = "expandable segments",
-                                   .help = "freed memory merges: no holes that others cannot use"}),
-}};
-
 struct OptionNames {
   std::array<std::string, kStackPartCount> names;
   OptionNames() {
-    for (std::size_t i = 0; i < kRows.size(); ++i) {
-      TPSIM_CHECK(static_cast<std::size_t>(kRows[i].part) == i, "rows stand in their order");
-      names[i] = "--" + std::string(kRows[i].option.empty() ? kRows[i].key : kRows[i].option);
+    for (std::size_t i = 0; i < part_rows().size(); ++i) {
+      TPSIM_CHECK(static_cast<std::size_t>(part_rows()[i].part) == i, "rows stand in their order");
+      names[i] = "--" + std::string(part_rows()[i].option.empty() ? part_rows()[i].key
+                                                                  : part_rows()[i].option);
       std::replace(names[i].begin(), names[i].end(), '_', '-');
     }
   }
@@ -299,8 +26,7 @@ struct OptionNames {
 
 }  // namespace
 
-std::span<const PartRow> part_rows() { return kRows; }
-const PartRow& row_of(StackPart part) { return kRows[static_cast<std::size_t>(part)]; }
+const PartRow& row_of(StackPart part) { return part_rows()[static_cast<std::size_t>(part)]; }
 
 std::string_view option_of(StackPart part) {
   static const OptionNames options;
@@ -366,14 +92,6 @@ std::string text_of(const PartRow& row, std::int64_t value) {
       text += (text.empty() ? "" : ",") + std::string(word.word);
   }
   return text;
-}
-
-StackSpec with_parts(StackSpec stack, const PartValues& parts) {
-  for (const auto& [part, value] : parts) {
-    row_of(part).set(stack, value);
-    stack.choices.parts.erase(part);
-  }
-  return stack;
 }
 
 std::string to_string(const PartValues& parts) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "evidence/calibration/tunable_constants.h"
 #include "plans/search/parallel_for.h"
 #include "sim/step/simulate.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "evidence/calibration/calibration.h"
+#include "evidence/calibration/measured_step.h"
 #include "evidence/calibration/robust_fit.h"
 
 namespace tpsim {

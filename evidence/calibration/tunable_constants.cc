@@ -1,3 +1,5 @@
+#include "evidence/calibration/tunable_constants.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "evidence/calibration/calibration.h"
 
 namespace tpsim {
 namespace {

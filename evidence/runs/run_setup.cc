@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/machine/node_rate.h"
+#include "core/model/model_support.h"
 #include "core/plan/pipeline_layout.h"
 #include "sim/step/usual_spreads.h"
 

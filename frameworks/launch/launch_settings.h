@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/scenario/plan_file.h"
 #include "core/software/launch_rules.h"
-#include "frameworks/launch/launch_files.h"
+#include "core/software/stack_spec.h"
+#include "frameworks/launch/launch_stack.h"
 
 namespace tpsim {
 

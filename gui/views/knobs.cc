@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "plans/search/allowed_values.h"
 #include "plans/search/enumerate.h"
 #include "sim/step/predict.h"
 

@@ -4,7 +4,9 @@
 #include <iterator>
 
 #include "gui/views/choice.h"
+#include "plans/search/allowed_values.h"
 #include "plans/search/enumerate.h"
+#include "plans/search/search_work.h"
 
 namespace tpsim::gui {
 namespace {

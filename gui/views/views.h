@@ -109,7 +109,4 @@ class ViewComputer {
   Views views_;
 };
 
-// The state as pairs of a name and a text, for scripts and tests: "plan.tp" -> "8".
-std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);
-
 }  // namespace tpsim::gui

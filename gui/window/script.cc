@@ -11,6 +11,7 @@
 
 #include "core/base/text.h"
 #include "gui/panels/keys.h"
+#include "gui/views/facts.h"
 
 namespace tpsim::gui {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "plans/search/enumerate.h"
-
 namespace tpsim {
 namespace {
 
@@ -97,6 +95,17 @@ std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const Search
 
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp) {
   return pp == 1 ? 1 : std::max<std::int64_t>(1, (model.layers + 2) / pp);
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
 }
 
 }  // namespace tpsim

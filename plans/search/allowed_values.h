@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plans/search/search.h"
+#include "plans/search/search_space.h"
 
 namespace tpsim {
 
@@ -38,5 +38,8 @@ std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchS
 // Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space);
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp);
+
+// Divisors of n in ascending order.
+std::vector<std::int64_t> divisors(std::int64_t n);
 
 }  // namespace tpsim

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "plans/search/family_walk.h"
+#include "plans/search/allowed_values.h"
 #include "plans/search/stage_cuts.h"
 
 namespace tpsim {
@@ -149,16 +149,6 @@ void PlanSpace::add_cuts() {
   }
 }
 
-EnumerationCount PlanSpace::visit_groups(std::int64_t family, const GroupVisit& visit) const {
-  FamilyWalk walk(*this, family);
-  return walk.run(visit);
-}
-
-PlanGroup PlanSpace::group(const GroupKey& key) const {
-  FamilyWalk walk(*this, key.family);
-  return walk.group(key);
-}
-
 EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit) const {
   return visit_groups(family, [&](const PlanGroup& group) {
     for (const StageCut& cut : group.cuts) {
@@ -189,17 +179,6 @@ std::span<const std::int64_t> PlanSpace::recompute_counts(const StageCut& cut) c
   const std::vector<std::int64_t>& all = values(Setting::kRecomputeBlocks);
   const auto end = std::upper_bound(all.begin(), all.end(), most_recomputed_blocks(cut.layers));
   return std::span(all).first(static_cast<std::size_t>(end - all.begin()));
-}
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d != n / d) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
 }
 
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,

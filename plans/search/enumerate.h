@@ -16,7 +16,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "plans/search/allowed_values.h"
-#include "plans/search/search.h"
+#include "plans/search/search_space.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/schedule/stage_cut.h"
 
@@ -140,8 +140,5 @@ class PlanSpace {
 // All families in turn, with whole plans.
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit);
-
-// Divisors of n in ascending order.
-std::vector<std::int64_t> divisors(std::int64_t n);
 
 }  // namespace tpsim

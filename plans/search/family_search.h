@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plans/search/enumerate.h"
-#include "plans/search/search.h"
+#include "plans/search/search_space.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
 #include "sim/layers/layer_pricer.h"

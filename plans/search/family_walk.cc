@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/plan/rank_layout.h"
+#include "plans/search/allowed_values.h"
 #include "sim/layers/low_precision.h"
 
 namespace tpsim {
@@ -277,6 +278,16 @@ const char* FamilyWalk::reason_against_zero() {
     return "the stack refuses ZeRO 2 and 3 with pipelines";
   }
   return nullptr;
+}
+
+EnumerationCount PlanSpace::visit_groups(std::int64_t family, const GroupVisit& visit) const {
+  FamilyWalk walk(*this, family);
+  return walk.run(visit);
+}
+
+PlanGroup PlanSpace::group(const GroupKey& key) const {
+  FamilyWalk walk(*this, key.family);
+  return walk.group(key);
 }
 
 }  // namespace tpsim

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "plans/search/search.h"
+#include "plans/search/search_result.h"
 
 namespace tpsim {
 

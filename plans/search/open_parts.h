@@ -5,7 +5,7 @@
 
 #include "core/base/result.h"
 #include "core/scenario/scenario.h"
-#include "plans/search/search.h"
+#include "plans/search/search_result.h"
 
 namespace tpsim {
 

@@ -19,12 +19,13 @@ constexpr Label kWeightsUp{ModelPart::kWeightsToDevice, "optimizer.weights_up"};
 constexpr Label kGatherWeights{ModelPart::kParameterGather, "data.gather_weights"};
 
 // The part of [begin, end) that lies in this rank's share, relative to the share.
-struct Range {
+struct ElementRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
 
-Range within_share(const Segment& segment, std::int64_t share_begin, std::int64_t share_size) {
+ElementRange within_share(const Segment& segment, std::int64_t share_begin,
+                          std::int64_t share_size) {
   const std::int64_t begin = std::max(segment.begin, share_begin);
   const std::int64_t end = std::min(segment.end, share_begin + share_size);
   return {begin - share_begin, std::max<std::int64_t>(0, end - begin)};
@@ -106,7 +107,8 @@ double Optimizer::global_norm() {
   device.run(Fill{sum, 0.0F, kGradNorm});
   for (ParameterUnit& unit : store_.units()) {
     for (const Segment& segment : unit.segments()) {
-      const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
+      const ElementRange range =
+          within_share(segment, store_.share_begin(unit), store_.share_size(unit));
       if (!segment.counts_in_norm || !counts_in_norm(unit) || range.count == 0) continue;
       device.run(SumSquares{unit.gradient_share.slice(range.begin, range.count), sum, kGradNorm});
     }
@@ -162,7 +164,8 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Te
 void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const UpdateOperands& with,
                              const UpdateStep& update) {
   for (const Segment& segment : unit.segments()) {
-    const Range range = within_share(segment, store_.share_begin(unit), store_.share_size(unit));
+    const ElementRange range =
+        within_share(segment, store_.share_begin(unit), store_.share_size(unit));
     if (range.count == 0) continue;
     const auto part = [&](const Tensor& x) { return x.slice(range.begin, range.count); };
     context_.device.run(

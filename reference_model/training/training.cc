@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 
+#include "core/model/model_support.h"
 #include "core/plan/rank_layout.h"
 #include "kernels/timing_recorder.h"
 #include "reference_model/layers/expert_balance.h"

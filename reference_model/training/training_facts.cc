@@ -8,7 +8,8 @@
 
 #include "core/json/json_document.h"
 #include "core/model/model_fields.h"
-#include "reference_model/training/training.h"
+#include "reference_model/training/tokens.h"
+#include "reference_model/training/training_run.h"
 
 namespace tpsim {
 namespace {

@@ -12,7 +12,7 @@ namespace tpsim {
 namespace {
 
 // Sums in another order than that of a plan's own bound lie this close to it.
-constexpr double kRounding = 1 - 1e-8;
+constexpr double kGroupRounding = 1 - 1e-8;
 
 std::size_t slot_of(const LayerKey& key) {
   return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
@@ -223,7 +223,7 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
     fullest = std::min(fullest, held);
   }
   const double mean = fixed.held / static_cast<double>(plan.degrees.pp);
-  return Bytes(kRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
+  return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
 }
 
 // Some stage has every kind of block, and some stage an even share of all of them.
@@ -238,7 +238,7 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   for (std::size_t kind = 0; kind < left.highest.size(); ++kind) {
     most = std::max(most, fixed.block_held[kind] + left.highest[kind]);
   }
-  return Bytes(kRounding * (most + memory_outside_blocks(plan, fixed)));
+  return Bytes(kGroupRounding * (most + memory_outside_blocks(plan, fixed)));
 }
 
 // The first stage has begun as many micro-batches as there are stages, where there are as many,
@@ -259,7 +259,7 @@ Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
     }
     least = std::min(least, held + in_flight * std::max(0.0, kept));
   }
-  return Bytes(kRounding * (least + memory_outside_blocks(plan, fixed)));
+  return Bytes(kGroupRounding * (least + memory_outside_blocks(plan, fixed)));
 }
 
 bool GroupBounds::host_runs_ahead(const Plan& plan) const {
@@ -373,12 +373,12 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;
     least = std::min(least, met + std::max(first.update, fullest.update) + waiting);
   }
-  const double step = (1 + stack.uncalibrated_overhead) * kRounding *
+  const double step = (1 + stack.uncalibrated_overhead) * kGroupRounding *
                       (least + norm_.value() + stack.host.per_step.value());
   const auto m = static_cast<double>(micro_batches(plan));
   const double busy = m * (layers.all.forward.device + layers.all.backward.device) /
                       static_cast<double>(plan.degrees.pp);
-  return {Seconds(step), Seconds(kRounding * busy)};
+  return {Seconds(step), Seconds(kGroupRounding * busy)};
 }
 
 }  // namespace tpsim

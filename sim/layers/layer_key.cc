@@ -1,7 +1,7 @@
-// Which plans share the cost of a layer, of its share of the step's end, and of a transfer.
+#include "sim/layers/layer_key.h"
+
 #include <bit>
 
-#include "sim/layers/layer_pricer.h"
 #include "sim/layers/low_precision.h"
 
 namespace tpsim {

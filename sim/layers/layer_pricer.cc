@@ -125,25 +125,6 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
   return host_waits ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
-PhaseCost then(const PhaseCost& first, const PhaseCost& second) {
-  PhaseCost result = first;
-  result.time = then(first.time, second.time);
-  result.work += second.work;
-  result.by_source += second.by_source;
-  result.memory = then(first.memory, second.memory);
-  return result;
-}
-
-PhaseCost repeat(const PhaseCost& once, std::int64_t n) {
-  PhaseCost result;
-  result.time = repeat(once.time, n);
-  const auto times = static_cast<double>(n);
-  result.work = times * once.work;
-  result.by_source = times * once.by_source;
-  result.memory = repeat(once.memory, n);
-  return result;
-}
-
 PriceLists::PriceLists(const Scenario& s)
     : scenario(at_site_clock(with_rotary_kernel(with_blocking_launches(s)))),
       ops(scenario.profile),

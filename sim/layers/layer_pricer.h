@@ -11,115 +11,13 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "costs/collective_cost.h"
-#include "costs/host_device_time.h"
 #include "costs/op_cost.h"
 #include "sim/layers/context_ring.h"
-#include "sim/layers/memory_change.h"
-#include "sim/layers/priced_parts.h"
+#include "sim/layers/layer_cost.h"
+#include "sim/layers/layer_key.h"
 #include "sim/trace/trace.h"
 
 namespace tpsim {
-
-struct PhaseCost {
-  HostDeviceTime time;
-  SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
-  SecondsBy<PriceSource::kModel> by_source;  // collectives left out
-  MemoryChange memory;
-  double load = 1;           // of the busiest rank's experts (sim/layers/expert_prices.h)
-  std::int64_t experts = 1;  // of a block that one rank holds
-};
-PhaseCost then(const PhaseCost& first, const PhaseCost& second);
-PhaseCost repeat(const PhaseCost& once, std::int64_t n);
-
-// What one micro-batch costs.
-struct LayerCost {
-  PhaseCost forward, backward;
-  PhaseCost accumulate;  // after the chunk's backward: gradients join the accumulation buffer
-};
-
-// The same, memory alone: known from the trace before anything is priced.
-struct LayerMemory {
-  MemoryChange forward, backward, accumulate;
-  double gradients = 0;  // bytes of those that backward holds whole beside what is kept
-};
-
-// What every step costs, whatever the number of micro-batches.
-struct FixedCost {
-  BytesByCategory held{};    // weights, gradients, optimizer state
-  BytesByCategory update{};  // allocated while the step ends, all layers at once
-  StepEndCost end;
-  Bytes host;  // held in the host's memory, where the host is not the device
-  // Of a block: a gradient in the weights' dtype for each distinct shape of its weights.
-  Bytes stand_ins = {};
-};
-
-// An activation on its way to the next stage.
-struct TransferCost {
-  Seconds wire;      // from stage to stage
-  Seconds gather;    // inside the receiving tensor group
-  double bytes = 0;  // of the whole activation
-};
-
-// What decides the cost of a layer; what does not matter to it is left at zero.
-struct LayerKey {
-  LayerKind kind{};
-  std::int64_t block = 0;  // of blocks: which kind
-  ParallelDegrees degrees{0, 0, 0, 0, 0};
-  std::int64_t micro_batch = 0;
-  std::int64_t virtual_stages = 0;
-  std::int64_t node = 0;   // node_size(): how many GPUs of every node the plan takes
-  std::int64_t world = 0;  // all GPUs, where they do not fill whole nodes
-  int zero = 0;
-  bool sequence_parallel = false;
-  Recompute recompute{};
-  AttentionKind attention{};
-  RankOrder rank_order{};
-  Offload offload{};
-  DType dtype{};
-  DType gradient_dtype{};
-  Precision precision{};
-  bool fp8_param_gather = false;
-  bool whole_gradients = false;  // holds_whole_gradients()
-  friend bool operator==(const LayerKey&, const LayerKey&) = default;
-};
-// Keys of a layer, of its share of the step's end, of a transfer, and of all chunks of a plan,
-// whatever their layers. Blocks of a plan that recomputes some of them are of two kinds: call
-// layer_key() with with_whole_recompute().
-LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
-                   std::int64_t block = 0);
-LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
-                   std::int64_t block = 0);
-LayerKey transfer_key(const Plan& plan);
-LayerKey chunk_key(const Plan& plan, const Scenario& scenario);
-
-struct LayerKeyHash {
-  std::size_t operator()(const LayerKey& key) const noexcept;
-};
-
-// What was made of layers so far; references stay valid. Neighbouring plans ask for the same: the
-// last answer for each kind of layer, recomputed whole or not, needs no search.
-template <class T>
-class LayerCache {
- public:
-  // The value of the key, and whether it was made just now.
-  std::pair<T&, bool> place(const LayerKey& key) {
-    Entry*& recent = recent_of(key);
-    if (recent && recent->first == key) return {recent->second, false};
-    const auto [entry, is_new] = entries_.try_emplace(key);
-    recent = &*entry;
-    return {entry->second, is_new};
-  }
-
- private:
-  using Entry = std::pair<const LayerKey, T>;
-
-  Entry*& recent_of(const LayerKey& key) {
-    return recent_[static_cast<std::size_t>(key.kind)][key.recompute == Recompute::kFull ? 1 : 0];
-  }
-
-  std::unordered_map<LayerKey, T, LayerKeyHash> entries_;
-  std::array<std::array<Entry*, 2>, static_cast<std::size_t>(LayerKind::kHead) + 1> recent_{};
-};
 
 // The inputs of an op's price: OpCostModel::price() reads nothing else of a record.
 struct PricedOp {

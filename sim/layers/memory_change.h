@@ -11,6 +11,14 @@ namespace tpsim {
 
 using BytesByCategory = std::array<double, kMemoryCategoryCount>;
 
+// Indices of BytesByCategory.
+namespace memory_index {
+inline constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+inline constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+inline constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
+inline constexpr auto kCommunication = static_cast<std::size_t>(MemoryCategory::kCommunication);
+}  // namespace memory_index
+
 inline double total(const BytesByCategory& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }

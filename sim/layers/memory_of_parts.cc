@@ -10,7 +10,7 @@
 namespace tpsim {
 namespace {
 
-constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+using memory_index::kActivations;
 
 void raise(MemoryChange& change, double bytes) {
   change.highest[kActivations] += bytes;

@@ -5,8 +5,10 @@
 
 #include <vector>
 
+#include "core/scenario/scenario.h"
 #include "core/software/stack_spec.h"
-#include "sim/layers/layer_pricer.h"
+#include "sim/layers/layer_cost.h"
+#include "sim/trace/trace.h"
 
 namespace tpsim {
 

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+using memory_index::kActivations;
 
 // Not kept in forward, made again in backward.
 void drop(LayerMemory& block, double bytes) {

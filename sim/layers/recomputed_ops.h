@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "sim/layers/layer_pricer.h"
+#include "sim/layers/layer_cost.h"
+#include "sim/trace/trace.h"
 
 namespace tpsim {
 

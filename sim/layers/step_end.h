@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/software/stack_spec.h"
-#include "sim/layers/layer_pricer.h"
+#include "sim/layers/layer_cost.h"
 
 namespace tpsim {
 

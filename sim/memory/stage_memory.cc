@@ -7,10 +7,10 @@
 namespace tpsim {
 namespace {
 
-constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
-constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
-constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
-constexpr auto kCommunication = static_cast<std::size_t>(MemoryCategory::kCommunication);
+using memory_index::kActivations;
+using memory_index::kCommunication;
+using memory_index::kGradients;
+using memory_index::kWorkspace;
 
 MemoryChange of_activations(double bytes) {
   MemoryChange change;

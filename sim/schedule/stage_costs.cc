@@ -145,7 +145,7 @@ class GradientsInReduction {
     return then(then(first, of_gradients(behind_)), then(second, of_gradients(-behind_)));
   }
   static MemoryChange of_gradients(double bytes) {
-    constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
+    using memory_index::kGradients;
     MemoryChange change;
     change.left[kGradients] = bytes;
     change.highest[kGradients] = change.each[kGradients] = std::max(0.0, bytes);

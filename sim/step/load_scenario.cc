@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/machine/node_rate.h"
+#include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
 
 namespace tpsim {

@@ -5,6 +5,7 @@
 #include "cli/options/values.h"
 #include "core/software/stack_spec.h"
 #include "evidence/logs/log_check.h"
+#include "evidence/logs/log_reader.h"
 #include "evidence/logs/nsys_report.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_files.h"

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/options/assumed.h"
 #include "core/base/files.h"
 #include "plans/search/usual_batch.h"
 #include "sim/step/simulate.h"

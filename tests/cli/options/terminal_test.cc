@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 
 namespace tpsim::cli {
 namespace {

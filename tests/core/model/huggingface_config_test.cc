@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/model/model_json.h"
+#include "core/model/model_support.h"
 
 namespace tpsim {
 namespace {

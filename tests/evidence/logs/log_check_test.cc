@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 
+#include "evidence/logs/log_reader.h"
 #include "tests/evidence/logs/logged_run.h"
 
 namespace tpsim {

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "evidence/logs/log_reader.h"
+
 namespace tpsim {
 namespace {
 

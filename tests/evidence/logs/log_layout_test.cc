@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "evidence/logs/log_reader.h"
 #include "tests/evidence/logs/logged_run.h"
 
 namespace tpsim {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "evidence/logs/log_reader.h"
 #include "tests/evidence/logs/logged_run.h"
 
 namespace tpsim {

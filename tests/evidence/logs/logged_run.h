@@ -6,6 +6,7 @@
 #include <string>
 
 #include "evidence/logs/log_check.h"
+#include "evidence/logs/log_reader.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

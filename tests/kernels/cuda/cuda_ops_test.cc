@@ -7,6 +7,7 @@
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/runtime/cuda_device.h"
 #include "kernels/cuda/runtime/gpu_facts.h"
+#include "kernels/cuda/runtime/host_costs.h"
 #include "kernels/flash_memory.h"
 #include "tests/kernels/checks/odd_cases.h"
 #include "tests/test_label.h"

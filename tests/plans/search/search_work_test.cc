@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "plans/search/search.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/model/model_json.h"
+#include "core/model/model_support.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

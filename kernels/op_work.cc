@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "kernels/op_work.h"
+
+#include <algorithm>
 
 namespace tpsim {
 namespace {

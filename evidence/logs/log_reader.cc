@@ -1,4 +1,4 @@
-#include "evidence/logs/training_log.h"
+#include "evidence/logs/log_reader.h"
 
 #include <algorithm>
 #include <cctype>

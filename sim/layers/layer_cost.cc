@@ -1,0 +1,24 @@
+#include "sim/layers/layer_cost.h"
+
+namespace tpsim {
+
+PhaseCost then(const PhaseCost& first, const PhaseCost& second) {
+  PhaseCost result = first;
+  result.time = then(first.time, second.time);
+  result.work += second.work;
+  result.by_source += second.by_source;
+  result.memory = then(first.memory, second.memory);
+  return result;
+}
+
+PhaseCost repeat(const PhaseCost& once, std::int64_t n) {
+  PhaseCost result;
+  result.time = repeat(once.time, n);
+  const auto times = static_cast<double>(n);
+  result.work = times * once.work;
+  result.by_source = times * once.by_source;
+  result.memory = repeat(once.memory, n);
+  return result;
+}
+
+}  // namespace tpsim
