@@ -18,25 +18,6 @@ namespace {
 
 bool host_is_device(const Scenario& scenario) { return !scenario.profile.device.asynchronous; }
 
-// In a row of ops that the host issues ahead, the slower of the two queues counts.
-Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
-  return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
-}
-
-bool gathers_weights(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kParameterGather;
-}
-
-bool moves_slices(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kDataParallelReduction || gathers_weights(record);
-}
-
-// Two moments in 16 bits, read and written, are eight bytes fewer a weight.
-double moments_traffic(const OpRecord& op, const StackSpec& stack) {
-  if (op.key.kind != OpKind::kAdamW || stack.parts.optimizer_dtype == DType::kFloat32) return 1;
-  return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
-}
-
 // The plan whose data-parallel ranks are those of one shard group.
 Plan shard_plan(const Scenario& scenario, Plan plan) {
   const std::int64_t shards = shard_ranks(scenario, plan);
@@ -148,111 +129,6 @@ LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t bloc
   key.degrees.ep = 1;
   key.degrees.etp = 0;
   return without_replicas(key);
-}
-
-Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
-  if (record.kind == CollectiveKind::kReceive) return Seconds();
-  const Bytes bytes(static_cast<double>(record.bytes));
-  const GroupPlacement group =
-      place_group(plan, record.group, node_size(scenario().cluster, gpu_count(plan)));
-  if (record.group == GroupKind::kExpert) {
-    return dispatch_time(scenario(), collectives(), record, group);
-  }
-  const std::int64_t shards = shard_ranks(scenario(), plan);
-  const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
-  const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
-  const DataParallelSync sync = scenario().stack.parts.sync;
-  const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
-  if (owned && record.kind != CollectiveKind::kAllGather) {
-    return collectives().price(CollectiveKind::kAllReduce, bytes, group);
-  }
-  Seconds time =
-      sync == DataParallelSync::kSlices && moves_slices(record)
-          ? collectives().price_owner_broadcasts(bytes, inner)
-          : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
-  // Shards of gradients are added up over the ranks that hold the same one.
-  if (in_shards && record.kind != CollectiveKind::kAllGather) {
-    time +=
-        collectives().price(CollectiveKind::kAllReduce, (1 / static_cast<double>(shards)) * bytes,
-                            replica_placement(group, shards));
-  }
-  return time;
-}
-
-// An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
-// the ranks of a node share. Where the host is the device they are ops like any other.
-Seconds LayerPricer::end_op_time(const OpRecord& op) {
-  const ModelPart part = op.label.part;
-  const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
-  const bool offloaded = copies || part == ModelPart::kHostOptimizer;
-  if (host_is_device(scenario()) || !offloaded) {
-    return plain_kernel(op, scenario().stack).traffic * moments_traffic(op, scenario().stack) *
-           op_price(op).time;
-  }
-  const HostSpec& host = scenario().cluster.host;
-  const Bytes bytes(op.bytes);
-  if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
-  const auto sharers = static_cast<double>(host_size(scenario().cluster));
-  return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
-}
-
-// Owners broadcast one after the other, each around the whole ring what it owns of a stage: parts
-// of a block, or several.
-Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
-                                          const Plan& plan) const {
-  const auto blocks =
-      static_cast<double>(scenario().model.layers) / static_cast<double>(plan.degrees.pp);
-  const double owners = static_cast<double>(shard_ranks(scenario(), plan)) / std::max(1.0, blocks);
-  const double calls = std::min(owners, static_cast<double>(trace.tensors));
-  return in_calls(record, calls, plan);
-}
-
-// Gradients that are copied into buckets are reduced a bucket at a time.
-Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
-  const auto bucket =
-      static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
-  return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
-}
-
-// Fewer than one where a call carries several records like this one.
-Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan& plan) const {
-  if (record.bytes <= 0) return Seconds();
-  record.bytes = std::llround(static_cast<double>(record.bytes) / calls);
-  return calls * collective(record, plan);
-}
-
-Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
-                                    const Plan& plan) const {
-  const bool owned = scenario().stack.parts.sync == DataParallelSync::kOwners;
-  if (owned && gathers_weights(record)) return owner_broadcast_time(record, trace, plan);
-  const bool reduces = record.label.part == ModelPart::kDataParallelReduction;
-  if (reduces && scenario().stack.memory.reduction_bucket > 0) {
-    return reduce_in_buckets(record, plan);
-  }
-  return collective(record, plan);
-}
-
-StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) {
-  StepEndCost end;
-  const HostCost& host = scenario().stack.host;
-  const auto price = [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
-      const ProgramEvent& event = trace.program.events[i];
-      if (event.kind == ProgramEvent::Kind::kOp) {
-        const OpRecord& op = trace.program.ops[event.index];
-        const auto launches = static_cast<double>(plain_kernel(op, scenario().stack).launches);
-        end[end_part(op.label)] +=
-            issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
-      } else if (event.kind == ProgramEvent::Kind::kCollective) {
-        const CollectiveRecord record = as_gathered(trace.program.collectives[event.index], plan);
-        if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
-        const Seconds time = end_collective(record, trace, plan);
-        end[end_part(record.label)] += issued_and_run(scenario(), host.per_collective, time);
-      }
-    }
-  };
-  price(trace.clear, trace.end);
-  return end;
 }
 
 namespace {
@@ -393,31 +269,6 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
   const auto [trace, traced_now] = transfer_traces_.place(traced);
   if (traced_now) trace = trace_transfer(scenario().model, plan, scenario().stack.training);
   return transfer = price_transfer(trace.program, plan);
-}
-
-TransferCost LayerPricer::price_transfer(const Program& program, const Plan& plan) const {
-  TransferCost cost;
-  const auto [leaving, senders] =
-      place_transfers(plan, node_size(scenario().cluster, gpu_count(plan)));
-  for (const CollectiveRecord& record : program.collectives) {
-    const Bytes bytes(static_cast<double>(record.bytes));
-    if (record.kind == CollectiveKind::kSend) {
-      cost.wire += leaving * collectives().price_point_to_point(bytes, true, senders) +
-                   (1 - leaving) * collectives().price_point_to_point(bytes, false, 0);
-    } else if (record.kind == CollectiveKind::kAllGather) {
-      cost.gather += collective(record, plan);
-    }
-  }
-  cost.wire += scenario().stack.host.per_transfer;
-  cost.bytes = static_cast<double>(program.allocations.front().bytes);
-  return cost;
-}
-
-Seconds LayerPricer::global_norm(const Plan& plan) {
-  if (!scenario().stack.training.clip_gradients) return Seconds();
-  const GroupPlacement placement =
-      place_group(plan, GroupKind::kWorld, node_size(scenario().cluster, gpu_count(plan)));
-  return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placement);
 }
 
 }  // namespace tpsim

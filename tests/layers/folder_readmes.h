@@ -1,5 +1,6 @@
 // The README.md of each folder: at most 15 lines, of which one begins with "May include:" and lists
-// folders, and one with "Open first:" names a file of the folder.
+// folders, and one with "Open first:" names a file of the folder. Headers that CMake generates may
+// be included anywhere.
 #pragma once
 
 #include <filesystem>

@@ -1,0 +1,354 @@
+// One pass of a search: bounds of every family of plans, then event-exact simulation of those that
+// could be among the best. Internal to plans/search.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <tuple>
+
+#include "plans/search/enumerate.h"
+#include "plans/search/family_search.h"
+#include "plans/search/parallel_for.h"
+#include "plans/search/pricer_pool.h"
+#include "plans/search/search_result.h"
+#include "plans/search/search_work.h"
+#include "sim/step/predict.h"
+#include "sim/step/step.h"
+
+namespace tpsim {
+
+inline constexpr const char* kOverMemory = "would run out of memory";
+inline constexpr const char* kOverHost = "needs more memory than a host has";
+inline constexpr const char* kTooLong = "a step may take longer than is counted";
+inline constexpr double kNoCap = std::numeric_limits<double>::max();
+// Share of the progress bar for bounds. Simulation often stops early.
+inline constexpr double kBoundsShare = 0.9;
+inline constexpr const char* kNotAsGood = "cannot be as good as the plans shown";
+inline constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
+
+inline bool comes_before(const Candidate& a, const Candidate& b) {
+  return std::tuple(a.bound, a.place, a.plan.recompute_blocks) <
+         std::tuple(b.bound, b.place, b.plan.recompute_blocks);
+}
+
+inline Plan whole_plan(const Plan& settings, const StageCut& cut) {
+  Plan plan = settings;
+  plan.stage_layers = cut.layers;
+  return plan;
+}
+
+class SearchPass {
+ public:
+  // `cap`: a score that plans must reach; then nothing is said of a search that finds none. `slow`:
+  // groups that cannot reach it, or null.
+  SearchPass(PricerPool& pricers, const SearchSpace& space, int top, double cap = kNoCap,
+             const SlowGroups* slow = nullptr)
+      : space_(space),
+        top_(static_cast<std::size_t>(std::max(1, top))),
+        cap_(cap),
+        slow_(slow),
+        pricers_(pricers),
+        plans_(pricers.scenario(), space),
+        most_(pricers.scenario().limits.memory < kNoLimits.memory
+                  ? kMostCandidates
+                  : std::numeric_limits<std::int64_t>::max()) {}
+
+  Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
+      if (space_.objective == Objective::kMemory) {
+        TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
+        return choose_best(progress);
+      }
+      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      return open_best(progress);
+    });
+  }
+
+  Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
+      TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
+      return choose_front(progress);
+    });
+  }
+
+  // Groups of which no plan reaches the score, though all of its plans ran in the memory there is.
+  SlowGroups groups_beyond(double score) const {
+    SlowGroups slow;
+    for (const BoundedGroup& group : groups_) {
+      if (group.bound > score) slow.emplace(group.key, group.slots);
+    }
+    return slow;
+  }
+
+ private:
+  template <class Work>
+  Result<SearchResult> timed(const Work& work) {
+    const auto start = std::chrono::steady_clock::now();
+    TPSIM_TRY_STATUS(work());
+    if (candidates_.empty() && cap_ == kNoCap) TPSIM_TRY_STATUS(find_nearest_miss());
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    result_.elapsed = Seconds(elapsed.count());
+    return std::move(result_);
+  }
+
+  LayerPricer& pricer() { return families_->pricer(); }
+
+  using Found = FamilySearch::Found;
+  using FamilyWork = std::function<Found(FamilySearch&, std::int64_t family)>;
+
+  // What threads find is put together in the order of families, whoever was first.
+  Status visit_families(int threads, bool trades_memory, const FamilyWork& work,
+                        const std::function<void(double)>& progress) {
+    std::atomic<std::int64_t> kept = 0, done = 0;
+    const std::thread::id speaker = std::this_thread::get_id();
+    std::mutex mutex;
+    std::vector<Found> found(static_cast<std::size_t>(plans_.families()));
+    parallel_for(plans_.families(), threads, [&]() -> IndexWork {
+      const auto families =
+          std::make_shared<FamilySearch>(pricers_.take(), plans_, space_, trades_memory);
+      {
+        const std::lock_guard lock(mutex);
+        families_ = families;
+      }
+      return [&, families](std::int64_t i) {
+        if (kept > most_) return;
+        Found& part = found[static_cast<std::size_t>(i)];
+        part = work(*families, i);
+        kept += static_cast<std::int64_t>(part.candidates.size() + part.groups.size());
+        const auto share = static_cast<double>(++done) / static_cast<double>(plans_.families());
+        if (progress && std::this_thread::get_id() == speaker) progress(kBoundsShare * share);
+      };
+    });
+    if (kept > most_) return too_many_fit();
+    for (Found& part : found) add(part);
+    return Ok{};
+  }
+
+  Status evaluate_families(int threads, bool trades_memory,
+                           const std::function<void(double)>& progress) {
+    return visit_families(
+        threads, trades_memory,
+        [this](FamilySearch& families, std::int64_t i) { return families.run(i, most_); },
+        progress);
+  }
+
+  Status bound_families(int threads, const std::function<void(double)>& progress) {
+    return visit_families(
+        threads, false,
+        [this](FamilySearch& families, std::int64_t i) {
+          return families.bound_groups(i, cap_, slow_);
+        },
+        progress);
+  }
+
+  void add(Found& part) {
+    result_.considered += part.count.considered;
+    for (const auto& [reason, n] : part.count.pruned) result_.pruned[reason] += n;
+    const auto prune = [&](const char* reason, std::int64_t plans) {
+      if (plans > 0) result_.pruned[reason] += plans;
+    };
+    prune(kOverMemory, part.over_memory);
+    prune(kOverHost, part.over_host);
+    prune(kMoreRecompute, part.more_recompute);
+    prune(kTooLong, part.too_long);
+    prune(kNotAsGood, part.not_as_good);
+    result_.not_as_good += part.not_as_good;
+    result_.feasible += static_cast<std::int64_t>(part.candidates.size());
+    candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
+    groups_.insert(groups_.end(), part.groups.begin(), part.groups.end());
+    part = {};
+  }
+
+  static Error too_many_fit() {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("more than {} plans fit: ranking them takes more memory than is used "
+                             "unasked",
+                             kMostCandidates),
+                 "", "hold more settings to a value, or lift the limit with --no-limits"};
+  }
+
+  // Of the whole search, once so many of all candidates or groups were looked at or passed over.
+  static double share_done(std::size_t done, std::size_t all) {
+    const double part = static_cast<double>(done) / static_cast<double>(all);
+    return kBoundsShare + (1 - kBoundsShare) * part;
+  }
+
+  struct Scored {
+    double score = 0;
+    Candidate candidate;
+  };
+
+  // Of candidates that share a place only the best stays.
+  void keep(const Scored& scored, std::vector<Scored>& best) const {
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
+      return other.candidate.place == scored.candidate.place;
+    });
+    if (same != best.end()) {
+      if (same->score <= scored.score) return;
+      best.erase(same);
+    }
+    const auto here =
+        std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
+          return std::pair(a.score, a.candidate.place) < std::pair(b.score, b.candidate.place);
+        });
+    best.insert(here, scored);
+    if (best.size() > top_) best.pop_back();
+  }
+
+  // Best first, groups and plans alike: a group whose bound is the least of all is opened, a plan
+  // whose bound is simulated. Once the least bound passes the worst of the best `top` nothing
+  // better can follow.
+  Status open_best(const std::function<void(double)>& progress) {
+    std::sort(groups_.begin(), groups_.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
+      return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
+    });
+    const auto comes_later = [this](std::size_t a, std::size_t b) {
+      return comes_before(candidates_[b], candidates_[a]);
+    };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(comes_later)> open(
+        comes_later);
+    std::vector<Scored> best;
+    const auto goal = [&] {
+      return best.size() == top_ ? std::min(cap_, best.back().score) : cap_;
+    };
+    std::size_t group = 0;
+    while (group < groups_.size() || !open.empty()) {
+      const bool opens = group < groups_.size() &&
+                         (open.empty() || groups_[group].bound < candidates_[open.top()].bound);
+      const double bound = opens ? groups_[group].bound : candidates_[open.top()].bound;
+      if (bound > goal()) break;
+      if (opens) {
+        if (progress && group % 64 == 0) progress(share_done(group, groups_.size()));
+        const std::size_t known = candidates_.size();
+        Found found = families_->open(groups_[group++], goal());
+        add(found);
+        for (std::size_t i = known; i < candidates_.size(); ++i) open.push(i);
+        if (static_cast<std::int64_t>(candidates_.size()) > most_) return too_many_fit();
+      } else {
+        const Candidate& candidate = candidates_[open.top()];
+        keep({exact_score(candidate), candidate}, best);
+        ++result_.simulated;
+        open.pop();
+      }
+    }
+    Found left;
+    for (; group < groups_.size(); ++group) left.not_as_good += groups_[group].plans;
+    add(left);
+    return add_plans(best);
+  }
+
+  Status add_plans(const std::vector<Scored>& best) {
+    for (const Scored& scored : best) {
+      TPSIM_TRY_STATUS(add_plan(scored.candidate));
+      result_.scores.push_back(scored.score);
+    }
+    return Ok{};
+  }
+
+  // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
+  // better can follow.
+  Status choose_best(const std::function<void(double)>& progress) {
+    std::sort(candidates_.begin(), candidates_.end(), comes_before);
+    std::vector<Scored> best;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& candidate = candidates_[i];
+      if (best.size() == top_ && candidate.bound > best.back().score) break;
+      keep({exact_score(candidate), candidate}, best);
+      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
+      ++result_.simulated;
+    }
+    return add_plans(best);
+  }
+
+  // In the order of their bounds: what an exact plan beats with its bound already is beaten.
+  Status choose_front(const std::function<void(double)>& progress) {
+    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+    });
+    std::vector<Candidate> front;  // with exact steps
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      Candidate candidate = candidates_[i];
+      const auto beats_it = [&](const Candidate& other) { return beats(other, candidate); };
+      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
+      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
+      candidate.step = exact_step(candidate).value();
+      ++result_.simulated;
+      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
+      std::erase_if(front, [&](const Candidate& other) { return beats(candidate, other); });
+      front.push_back(candidate);
+    }
+    std::sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+    });
+    for (const Candidate& candidate : front) TPSIM_TRY_STATUS(add_plan(candidate));
+    return Ok{};
+  }
+
+  // No worse in anything; of equals the first of the enumeration.
+  static bool beats(const Candidate& a, const Candidate& b) {
+    const double a_gpus = a.step * static_cast<double>(gpu_count(a.plan));
+    const double b_gpus = b.step * static_cast<double>(gpu_count(b.plan));
+    return a.step <= b.step && a.peak <= b.peak && a_gpus <= b_gpus;
+  }
+
+  Seconds exact_step(const Candidate& candidate) {
+    const Plan plan = whole_plan(candidate.plan, *candidate.cut);
+    return step_cost(pricer(), plan, plan_costs(pricer(), plan), nullptr).step;
+  }
+
+  double exact_score(const Candidate& candidate) {
+    if (space_.objective == Objective::kMemory) return candidate.peak;
+    return score_of(space_.objective, candidate, exact_step(candidate).value());
+  }
+
+  Result<PlannedRun> predicted(const Candidate& candidate) {
+    Plan plan = whole_plan(candidate.plan, *candidate.cut);
+    TPSIM_TRY(Prediction prediction, predict(pricer(), plan));
+    return PlannedRun{std::move(plan), std::move(prediction)};
+  }
+  Status add_plan(const Candidate& candidate) {
+    TPSIM_TRY(PlannedRun run, predicted(candidate));
+    result_.plans.push_back(std::move(run));
+    return Ok{};
+  }
+
+  // Of all plans, none of which fits, the one with the lowest peak.
+  Status find_nearest_miss() {
+    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
+    PlanBounds bounds(pricer());
+    Candidate miss;
+    for (std::int64_t family = 0; family < plans_.families(); ++family) {
+      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
+        if (plan.offload == Offload::kOptimizer && !bounds.fits_hosts(plan, cut)) return;
+        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
+        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
+        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
+      });
+      pricer().drop_traces();
+    }
+    if (miss.cut == nullptr) return Ok{};
+    TPSIM_TRY(result_.nearest_miss, predicted(miss));
+    return Ok{};
+  }
+
+  const SearchSpace& space_;
+  std::size_t top_;
+  double cap_;
+  const SlowGroups* slow_;
+  PricerPool& pricers_;
+  PlanSpace plans_;
+  std::int64_t most_;                       // candidates or groups that are kept for ranking
+  std::shared_ptr<FamilySearch> families_;  // of one thread: it knows the prices of some layers
+  SearchResult result_;
+  std::vector<Candidate> candidates_;
+  std::vector<BoundedGroup> groups_;
+};
+
+}  // namespace tpsim

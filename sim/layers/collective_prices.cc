@@ -1,0 +1,70 @@
+// Collectives and transfers of a plan's groups, in seconds.
+#include "sim/layers/expert_prices.h"
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/shard_groups.h"
+
+namespace tpsim {
+namespace {
+
+bool moves_slices(const CollectiveRecord& record) {
+  return record.label.part == ModelPart::kDataParallelReduction ||
+         record.label.part == ModelPart::kParameterGather;
+}
+
+}  // namespace
+
+Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
+  if (record.kind == CollectiveKind::kReceive) return Seconds();
+  const Bytes bytes(static_cast<double>(record.bytes));
+  const GroupPlacement group =
+      place_group(plan, record.group, node_size(scenario().cluster, gpu_count(plan)));
+  if (record.group == GroupKind::kExpert) {
+    return dispatch_time(scenario(), collectives(), record, group);
+  }
+  const std::int64_t shards = shard_ranks(scenario(), plan);
+  const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
+  const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
+  const DataParallelSync sync = scenario().stack.parts.sync;
+  const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
+  if (owned && record.kind != CollectiveKind::kAllGather) {
+    return collectives().price(CollectiveKind::kAllReduce, bytes, group);
+  }
+  Seconds time =
+      sync == DataParallelSync::kSlices && moves_slices(record)
+          ? collectives().price_owner_broadcasts(bytes, inner)
+          : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
+  // Shards of gradients are added up over the ranks that hold the same one.
+  if (in_shards && record.kind != CollectiveKind::kAllGather) {
+    time +=
+        collectives().price(CollectiveKind::kAllReduce, (1 / static_cast<double>(shards)) * bytes,
+                            replica_placement(group, shards));
+  }
+  return time;
+}
+
+TransferCost LayerPricer::price_transfer(const Program& program, const Plan& plan) const {
+  TransferCost cost;
+  const auto [leaving, senders] =
+      place_transfers(plan, node_size(scenario().cluster, gpu_count(plan)));
+  for (const CollectiveRecord& record : program.collectives) {
+    const Bytes bytes(static_cast<double>(record.bytes));
+    if (record.kind == CollectiveKind::kSend) {
+      cost.wire += leaving * collectives().price_point_to_point(bytes, true, senders) +
+                   (1 - leaving) * collectives().price_point_to_point(bytes, false, 0);
+    } else if (record.kind == CollectiveKind::kAllGather) {
+      cost.gather += collective(record, plan);
+    }
+  }
+  cost.wire += scenario().stack.host.per_transfer;
+  cost.bytes = static_cast<double>(program.allocations.front().bytes);
+  return cost;
+}
+
+Seconds LayerPricer::global_norm(const Plan& plan) {
+  if (!scenario().stack.training.clip_gradients) return Seconds();
+  const GroupPlacement placement =
+      place_group(plan, GroupKind::kWorld, node_size(scenario().cluster, gpu_count(plan)));
+  return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placement);
+}
+
+}  // namespace tpsim

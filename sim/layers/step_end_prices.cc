@@ -1,0 +1,106 @@
+// The work of a layer at the end of a step, in seconds: reduction, optimizer, weight gather.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+#include "sim/layers/plain_kernels.h"
+#include "sim/layers/shard_groups.h"
+
+namespace tpsim {
+namespace {
+
+// In a row of ops that the host issues ahead, the slower of the two queues counts.
+Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
+  return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
+}
+
+bool gathers_weights(const CollectiveRecord& record) {
+  return record.label.part == ModelPart::kParameterGather;
+}
+
+// Two moments in 16 bits, read and written, are eight bytes fewer a weight.
+double moments_traffic(const OpRecord& op, const StackSpec& stack) {
+  if (op.key.kind != OpKind::kAdamW || stack.parts.optimizer_dtype == DType::kFloat32) return 1;
+  return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
+}
+
+}  // namespace
+
+// An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
+// the ranks of a node share. Where the host is the device they are ops like any other.
+Seconds LayerPricer::end_op_time(const OpRecord& op) {
+  const ModelPart part = op.label.part;
+  const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
+  const bool offloaded = copies || part == ModelPart::kHostOptimizer;
+  if (!scenario().profile.device.asynchronous || !offloaded) {
+    return plain_kernel(op, scenario().stack).traffic * moments_traffic(op, scenario().stack) *
+           op_price(op).time;
+  }
+  const HostSpec& host = scenario().cluster.host;
+  const Bytes bytes(op.bytes);
+  if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
+  const auto sharers = static_cast<double>(host_size(scenario().cluster));
+  return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
+}
+
+// Owners broadcast one after the other, each around the whole ring what it owns of a stage: parts
+// of a block, or several.
+Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
+                                          const Plan& plan) const {
+  const auto blocks =
+      static_cast<double>(scenario().model.layers) / static_cast<double>(plan.degrees.pp);
+  const double owners = static_cast<double>(shard_ranks(scenario(), plan)) / std::max(1.0, blocks);
+  const double calls = std::min(owners, static_cast<double>(trace.tensors));
+  return in_calls(record, calls, plan);
+}
+
+// Gradients that are copied into buckets are reduced a bucket at a time.
+Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
+  const auto bucket =
+      static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
+  return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
+}
+
+// Fewer than one where a call carries several records like this one.
+Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan& plan) const {
+  if (record.bytes <= 0) return Seconds();
+  record.bytes = std::llround(static_cast<double>(record.bytes) / calls);
+  return calls * collective(record, plan);
+}
+
+Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
+                                    const Plan& plan) const {
+  const bool owned = scenario().stack.parts.sync == DataParallelSync::kOwners;
+  if (owned && gathers_weights(record)) return owner_broadcast_time(record, trace, plan);
+  const bool reduces = record.label.part == ModelPart::kDataParallelReduction;
+  if (reduces && scenario().stack.memory.reduction_bucket > 0) {
+    return reduce_in_buckets(record, plan);
+  }
+  return collective(record, plan);
+}
+
+StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) {
+  StepEndCost end;
+  const HostCost& host = scenario().stack.host;
+  const auto price = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      const ProgramEvent& event = trace.program.events[i];
+      if (event.kind == ProgramEvent::Kind::kOp) {
+        const OpRecord& op = trace.program.ops[event.index];
+        const auto launches = static_cast<double>(plain_kernel(op, scenario().stack).launches);
+        end[end_part(op.label)] +=
+            issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
+      } else if (event.kind == ProgramEvent::Kind::kCollective) {
+        const CollectiveRecord record = as_gathered(trace.program.collectives[event.index], plan);
+        if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
+        const Seconds time = end_collective(record, trace, plan);
+        end[end_part(record.label)] += issued_and_run(scenario(), host.per_collective, time);
+      }
+    }
+  };
+  price(trace.clear, trace.end);
+  return end;
+}
+
+}  // namespace tpsim
