@@ -1,4 +1,4 @@
-// What a search tries: the values that are asked for, without those that are excluded or that the
+// The plans that a search tries: all values that are asked for, none that is excluded or that the
 // model, the stack or the cluster rules out.
 #include <catch2/catch.hpp>
 #include <optional>
