@@ -1,44 +1,28 @@
-// cuBLASLt's part that tpsim uses, on the host: strided-batched products of column-major matrices,
-// with sums in double, rounded once. Two algorithms are offered, which add in another order; the
-// second one fills the workspace that it asked for.
+// cuBLASLt's part that tpsim uses, on the host: strided-batched products. Two algorithms are
+// offered, which add in another order; the second one fills the workspace that it asked for.
 #include "kernels/cuda/linear/cublas_lt.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
-#include <array>
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <vector>
 
 #include "tests/emulated_gpu/counts.h"
+#include "tests/emulated_gpu/lt_products.h"
 #include "tests/emulated_gpu/stream.h"
 
 namespace tpsim {
 namespace {
 
 using emulated::at_work;
-
-struct Layout {
-  cudaDataType_t type;
-  std::uint64_t rows, cols;
-  std::int64_t leading;
-  std::int32_t batch = 1;
-  std::int64_t stride = 0;
-};
-
-// Of an operand in 8 bits.
-struct Scaling {
-  const void* scales = nullptr;
-  std::int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-};
+using emulated::is_8_bits;
+using emulated::kWorkspace;
+using emulated::LtCall;
+using emulated::LtLayout;
+using emulated::LtScaling;
 
 struct Product {
   cublasOperation_t first = CUBLAS_OP_N, second = CUBLAS_OP_N;
-  Scaling of_first, of_second;
+  LtScaling of_first, of_second;
 };
 
 std::size_t version() {
@@ -46,9 +30,7 @@ std::size_t version() {
   return emulated::is_played("cublas-12.8") ? 120803 : CUBLAS_VERSION;
 }
 
-constexpr std::size_t kWorkspace = std::size_t{1} << 20;
-
-Layout& layout_of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<Layout*>(layout); }
+LtLayout& layout_of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<LtLayout*>(layout); }
 
 // cuBLASLt's descriptors are opaque and made by itself.
 template <class T, class Handle>
@@ -63,44 +45,6 @@ cublasStatus_t take(T& field, const void* from, std::size_t bytes) {
   std::memcpy(&field, from, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-
-bool is_8_bits(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
-
-double from_8_bits(const void* data, cudaDataType_t type, std::int64_t i) {
-  const auto format = type == CUDA_R_8F_E4M3 ? __NV_E4M3 : __NV_E5M2;
-  return __half2float(
-      __nv_cvt_fp8_to_halfraw(static_cast<const __nv_fp8_storage_t*>(data)[i], format));
-}
-
-double element(const void* data, cudaDataType_t type, std::int64_t i) {
-  switch (type) {
-    case CUDA_R_8F_E4M3:
-    case CUDA_R_8F_E5M2: return from_8_bits(data, type, i);
-    case CUDA_R_16BF: return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
-    case CUDA_R_16F: return __half2float(static_cast<const __half*>(data)[i]);
-    default: return static_cast<const float*>(data)[i];
-  }
-}
-
-void set_element(void* data, cudaDataType_t type, std::int64_t i, double x) {
-  switch (type) {
-    case CUDA_R_16BF:
-      static_cast<__nv_bfloat16*>(data)[i] = __float2bfloat16_rn(static_cast<float>(x));
-      break;
-    case CUDA_R_16F: static_cast<__half*>(data)[i] = __float2half_rn(static_cast<float>(x)); break;
-    default: static_cast<float*>(data)[i] = static_cast<float>(x); break;
-  }
-}
-
-struct Call {
-  Layout a, b, c, d;
-  bool a_transposed, b_transposed;
-  const void *a_data, *b_data, *c_data;
-  void *d_data, *workspace;
-  float alpha, beta;
-  bool backwards;  // the second algorithm
-  Scaling a_scaling, b_scaling;
-};
 
 bool types_fit(cudaDataType_t a, cudaDataType_t b) {
   if (!is_8_bits(a)) return a == b;
@@ -124,7 +68,7 @@ bool scalings_fit(const Product& product) {
 }
 
 // Blocks' scales begin at 16 bytes.
-bool scales_lie_well(const Scaling& scaling) {
+bool scales_lie_well(const LtScaling& scaling) {
   if (scaling.mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
   return scaling.scales != nullptr && reinterpret_cast<std::uintptr_t>(scaling.scales) % 16 == 0;
 }
@@ -132,7 +76,7 @@ bool scales_lie_well(const Scaling& scaling) {
 // What products in 8 bits ask beside that: sums along both operands' columns (Ada and Hopper; tpsim
 // asks for nothing else on Blackwell), multiples of 16 and 16 bytes; with scales of 128 elements, a
 // result whose sides are multiples of 4; with scales of 32, sums over whole ones.
-bool fits_8_bits(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
+bool fits_8_bits(const Product& product, const LtLayout& a, const LtLayout& b, const LtLayout& d) {
   if (!is_8_bits(a.type)) return product.of_first.scales == nullptr;
   const auto on_16 = [](std::uint64_t n) { return n % 16 == 0; };
   const std::uint64_t bytes = d.type == CUDA_R_32F ? 4 : 2;
@@ -147,94 +91,17 @@ bool fits_8_bits(const Product& product, const Layout& a, const Layout& b, const
          on_16(bytes * static_cast<std::uint64_t>(d.leading)) && d.batch == 1;
 }
 
-// What the element stands for in units: `inner` counts along what is summed over. One byte of
-// UE8M0 is a power of two, and 255 is no number.
-double scale_of(const Scaling& scaling, const Layout& x, std::int64_t inner, std::int64_t outer) {
-  if (scaling.scales == nullptr) return 1;
-  const auto* const floats = static_cast<const float*>(scaling.scales);
-  const auto depth = static_cast<std::int64_t>(x.rows), lines = static_cast<std::int64_t>(x.cols);
-  switch (scaling.mode) {
-    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F: return floats[inner / 128 * lines + outer];
-    case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F: {
-      const std::int64_t stride = (depth + 511) / 512 * 4;
-      return floats[outer / 128 * stride + inner / 128];
-    }
-    case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: {
-      // "offset = (outer % 32) * 16 + (outer / 32) * 4 + inner" inside a block of 128 x 4, and
-      // blocks row by row.
-      const std::int64_t factors = (depth + 127) / 128 * 4, factor = inner / 32;
-      const std::int64_t block = (factor / 4 * 4 + outer / 128 * factors) * 128;
-      const std::int64_t in_block = outer % 32 * 16 + outer % 128 / 32 * 4 + factor % 4;
-      const int exponent = static_cast<const std::uint8_t*>(scaling.scales)[block + in_block];
-      return exponent == 255 ? std::nan("") : std::ldexp(1.0, exponent - 127);
-    }
-    default: return *floats;
-  }
-}
-
-bool fits(const Call& call) {
+bool fits(const LtCall& call) {
   const std::uint64_t m = call.a_transposed ? call.a.cols : call.a.rows;
   const std::uint64_t k = call.a_transposed ? call.a.rows : call.a.cols;
   const std::uint64_t k_of_b = call.b_transposed ? call.b.cols : call.b.rows;
   const std::uint64_t n = call.b_transposed ? call.b.rows : call.b.cols;
   bool leads = true;
-  for (const Layout* x : {&call.a, &call.b, &call.c, &call.d}) {
+  for (const LtLayout* x : {&call.a, &call.b, &call.c, &call.d}) {
     leads = leads && x->leading >= static_cast<std::int64_t>(x->rows) && x->batch == call.d.batch;
   }
   return leads && k == k_of_b && call.d.rows == m && call.d.cols == n && call.c.rows == m &&
          call.c.cols == n && types_fit(call.a.type, call.b.type) && call.c.type == call.d.type;
-}
-
-// The matrix's elements with those that are added up side by side.
-std::vector<double> lines_of(const Layout& x, const void* data, std::int64_t batch, bool along_rows,
-                             const Scaling& scaling) {
-  const auto rows = static_cast<std::int64_t>(x.rows), cols = static_cast<std::int64_t>(x.cols);
-  std::vector<double> lines(x.rows * x.cols);
-  for (std::int64_t col = 0; col < cols; ++col) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t to = along_rows ? row * cols + col : col * rows + row;
-      lines[static_cast<std::size_t>(to)] =
-          scale_of(scaling, x, row, col) *
-          element(data, x.type, batch * x.stride + col * x.leading + row);
-    }
-  }
-  return lines;
-}
-
-// In strands that run side by side.
-double product_of(const double* a, const double* b, std::int64_t depth, bool backwards) {
-  constexpr std::int64_t kStrands = 8;
-  std::array<double, kStrands> sums{};
-  std::int64_t k = 0;
-  for (; k + kStrands <= depth; k += kStrands) {
-    for (std::int64_t i = 0; i < kStrands; ++i) {
-      sums[static_cast<std::size_t>(i)] += a[k + i] * b[k + i];
-    }
-  }
-  for (; k < depth; ++k) sums[0] += a[k] * b[k];
-  return backwards ? std::accumulate(sums.rbegin(), sums.rend(), 0.0)
-                   : std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
-void multiply(const Call& call) {
-  if (call.backwards) std::memset(call.workspace, 0xff, kWorkspace);
-  const auto depth = static_cast<std::int64_t>(call.a_transposed ? call.a.rows : call.a.cols);
-  for (std::int64_t batch = 0; batch < call.d.batch; ++batch) {
-    const auto a = lines_of(call.a, call.a_data, batch, !call.a_transposed, call.a_scaling);
-    const auto b = lines_of(call.b, call.b_data, batch, call.b_transposed, call.b_scaling);
-    for (std::int64_t col = 0; col < static_cast<std::int64_t>(call.d.cols); ++col) {
-      for (std::int64_t row = 0; row < static_cast<std::int64_t>(call.d.rows); ++row) {
-        double sum = double{call.alpha} * product_of(a.data() + row * depth, b.data() + col * depth,
-                                                     depth, call.backwards);
-        if (call.beta != 0.0F) {
-          sum += double{call.beta} * element(call.c_data, call.c.type,
-                                             batch * call.c.stride + col * call.c.leading + row);
-        }
-        set_element(call.d_data, call.d.type, batch * call.d.stride + col * call.d.leading + row,
-                    sum);
-      }
-    }
-  }
 }
 
 cublasStatus_t create(cublasLtHandle_t* handle) { return make(handle, 0); }
@@ -277,7 +144,7 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
 
 cublasStatus_t layout_create(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
                              std::uint64_t cols, std::int64_t leading) {
-  return make(layout, Layout{type, rows, cols, leading});
+  return make(layout, LtLayout{type, rows, cols, leading});
 }
 cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout) {
   delete &layout_of(layout);
@@ -344,22 +211,22 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
                       const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t bytes,
                       cudaStream_t stream) {
   const auto& product = *reinterpret_cast<const Product*>(desc);
-  const Call call{layout_of(a_layout),
-                  layout_of(b_layout),
-                  layout_of(c_layout),
-                  layout_of(d_layout),
-                  product.first == CUBLAS_OP_T,
-                  product.second == CUBLAS_OP_T,
-                  a,
-                  b,
-                  c,
-                  d,
-                  workspace,
-                  *static_cast<const float*>(alpha),
-                  *static_cast<const float*>(beta),
-                  algorithm->data[0] == 1,
-                  product.of_first,
-                  product.of_second};
+  const LtCall call{layout_of(a_layout),
+                    layout_of(b_layout),
+                    layout_of(c_layout),
+                    layout_of(d_layout),
+                    product.first == CUBLAS_OP_T,
+                    product.second == CUBLAS_OP_T,
+                    a,
+                    b,
+                    c,
+                    d,
+                    workspace,
+                    *static_cast<const float*>(alpha),
+                    *static_cast<const float*>(beta),
+                    algorithm->data[0] == 1,
+                    product.of_first,
+                    product.of_second};
   const bool lies_well = !is_8_bits(call.a.type) || ((reinterpret_cast<std::uintptr_t>(a) |
                                                       reinterpret_cast<std::uintptr_t>(b) |
                                                       reinterpret_cast<std::uintptr_t>(d)) %
@@ -372,7 +239,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* a
   emulated::count(&emulated::Counts::products);
   if (!emulated::works()) return CUBLAS_STATUS_SUCCESS;
   emulated::enqueue(stream, [call] {
-    multiply(call);
+    emulated::multiply(call);
     return true;
   });
   return CUBLAS_STATUS_SUCCESS;

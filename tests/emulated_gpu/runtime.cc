@@ -1,16 +1,15 @@
-// The functions of the CUDA runtime that tpsim calls, on the host.
+// The functions of the CUDA runtime that tpsim calls, on the host; runtime_memory.cc has those of
+// memory.
 //
 // The GPU is one of Hopper's architecture with few multiprocessors and little memory. What CUDA
 // forbids is refused with CUDA's error: shapes of launches, memory that was not allocated, waiting
 // while a stream is recorded.
+#include "tests/emulated_gpu/runtime.h"
+
 #include <cuda_runtime_api.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
 #include <vector>
 
 #include "tests/emulated_gpu/counts.h"
@@ -22,8 +21,6 @@ namespace {
 
 constexpr int kGpus = 8;
 constexpr int kMultiprocessors = 6;
-constexpr std::size_t kMemory = std::size_t{8} << 30, kMemoryOfIdle = std::size_t{141} << 30;
-constexpr std::size_t kContext = std::size_t{100} << 20;  // what the driver itself would hold
 constexpr int kCache = 1 << 20;
 constexpr std::size_t kSharedWithoutAsking = 48 << 10;
 
@@ -36,55 +33,8 @@ struct Graph {
   std::vector<Work> work;
 };
 
-struct Memory {
-  std::map<const std::byte*, std::size_t> on_gpu, pinned;
-  std::size_t used = 0;
-};
-Memory& memory() {
-  static Memory all;
-  return all;
-}
-
-std::size_t total_memory() { return works() ? kMemory : kMemoryOfIdle; }
-
-// All ones, so that what nobody has written is not a number; zeros while nothing works.
-void* memory_of_gpu(std::size_t bytes) {
-  if (!works()) {
-    void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return data == MAP_FAILED ? nullptr : data;
-  }
-  constexpr std::size_t kAlignment = 512;
-  void* const data =
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  if (data != nullptr) std::memset(data, 0xff, bytes);
-  return data;
-}
-
-void free_memory_of_gpu(void* data, std::size_t bytes) {
-  if (works()) {
-    std::free(data);
-  } else {
-    munmap(data, bytes);
-  }
-}
-
-bool holds(const std::map<const std::byte*, std::size_t>& pieces, const void* data,
-           std::size_t bytes) {
-  const auto* const begin = static_cast<const std::byte*>(data);
-  const auto after = pieces.upper_bound(begin);
-  if (after == pieces.begin()) return false;
-  const auto& [piece, size] = *std::prev(after);
-  return begin + bytes <= piece + size;
-}
-
 thread_local cudaError_t last_error = cudaSuccess;
 std::size_t shared_asked_for = kSharedWithoutAsking;
-
-cudaError_t noted(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
 
 std::size_t shared_memory_of_block() {
   constexpr std::size_t kSmall = 99 << 10;
@@ -116,7 +66,10 @@ Counts counts() {
 }
 void count(std::int64_t Counts::*what) { ++(counted.*what); }
 
-void take_memory(std::ptrdiff_t bytes) { memory().used += static_cast<std::size_t>(bytes); }
+cudaError_t noted(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
 
 void start(const Launch& launch, std::function<void()> thread) {
   const auto lock = at_work();
@@ -211,92 +164,6 @@ const char* cudaGetErrorName(cudaError_t error) {
   }
 }
 const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
-
-cudaError_t cudaMalloc(void** data, std::size_t bytes) {
-  const auto lock = at_work();
-  *data = nullptr;
-  if (bytes > total_memory() - kContext - memory().used) return noted(cudaErrorMemoryAllocation);
-  *data = memory_of_gpu(bytes);
-  if (*data == nullptr) return noted(cudaErrorMemoryAllocation);
-  memory().on_gpu[static_cast<const std::byte*>(*data)] = bytes;
-  memory().used += bytes;
-  return cudaSuccess;
-}
-
-cudaError_t cudaFree(void* data) {
-  const auto lock = at_work();
-  if (data == nullptr) return cudaSuccess;
-  finish_all();
-  const auto piece = memory().on_gpu.find(static_cast<const std::byte*>(data));
-  if (piece == memory().on_gpu.end()) return noted(cudaErrorInvalidValue);
-  memory().used -= piece->second;
-  free_memory_of_gpu(data, piece->second);
-  memory().on_gpu.erase(piece);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
-  const auto lock = at_work();
-  *data = std::malloc(bytes);
-  if (*data == nullptr) return noted(cudaErrorMemoryAllocation);
-  memory().pinned[static_cast<const std::byte*>(*data)] = bytes;
-  return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void* data) {
-  const auto lock = at_work();
-  finish_all();
-  if (memory().pinned.erase(static_cast<const std::byte*>(data)) == 0) {
-    return noted(cudaErrorInvalidValue);
-  }
-  std::free(data);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* total) {
-  const auto lock = at_work();
-  *total = total_memory();
-  *unused = total_memory() - kContext - memory().used;
-  return cudaSuccess;
-}
-
-// Pinned memory is read when the copy's turn comes, other memory of the host before this returns.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-  const auto lock = at_work();
-  count(&Counts::copies);
-  const bool from_gpu = holds(memory().on_gpu, from, bytes),
-             to_gpu = holds(memory().on_gpu, to, bytes);
-  const bool needs_from = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDeviceToHost;
-  const bool needs_to = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice;
-  if (kind != cudaMemcpyDefault && (needs_from != from_gpu || needs_to != to_gpu)) {
-    return noted(cudaErrorInvalidValue);
-  }
-  if (from_gpu || holds(memory().pinned, from, bytes)) {
-    enqueue(stream, [=] {
-      std::memmove(to, from, bytes);
-      return true;
-    });
-    return cudaSuccess;
-  }
-  const auto* const begin = static_cast<const std::byte*>(from);
-  enqueue(stream, [to, staged = std::vector<std::byte>(begin, begin + bytes)] {
-    std::copy(staged.begin(), staged.end(), static_cast<std::byte*>(to));
-    return true;
-  });
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  const auto lock = at_work();
-  if (!holds(memory().on_gpu, to, bytes)) return noted(cudaErrorInvalidValue);
-  count(&Counts::copies);
-  enqueue(stream, [=] {
-    std::memset(to, value, bytes);
-    return true;
-  });
-  return cudaSuccess;
-}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const auto lock = at_work();

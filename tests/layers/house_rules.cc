@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 20> kLayers = {
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
-constexpr std::size_t kLongestFile = 450;
+constexpr std::size_t kLongestFile = 400;
 
 template <class Range, class Value>
 bool contains(const Range& range, const Value& value) {

@@ -1,5 +1,4 @@
-// Rules of programs whose settings lie in YAML, written from their own sources: what tests hold
-// exported files against.
+// Rules of single programs, written from their own sources; tests hold exported files against them.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +17,7 @@ struct Rule {
 std::string first_broken(const std::vector<Rule>& rules);
 std::int64_t world_of(const Script& script);
 
+std::string objection_of_megatron(const Script& script);
 std::string objection_of_nanotron(const Script& script, const std::string& yaml);
 std::string objection_of_accelerate(const Script& script, const std::string& yaml);
 std::string objection_of_kubernetes(const std::string& jobset);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <optional>
 #include <random>
 #include <set>
 
@@ -74,12 +73,13 @@ std::vector<Exact> front_of(std::vector<Exact> all) {
   return front;
 }
 
-// A model and a machine that nobody chose.
+// Settings hold their values as integers.
 template <class... E>
 std::vector<std::int64_t> numbers(E... values) {
   return {static_cast<std::int64_t>(values)...};
 }
 
+// A model and a machine that nobody chose.
 Scenario random_scenario(std::mt19937& random) {
   const auto pick = [&](std::vector<std::int64_t> values) {
     return values[random() % values.size()];
@@ -112,10 +112,6 @@ Scenario tight(const ModelSpec& model) {
   scenario.profile.device.memory = Bytes(0.6 * kGiB);
   return scenario;
 }
-
-}  // namespace
-
-namespace {
 
 // Every combination fits and was bounded by itself, or is counted with a reason.
 bool is_whole(const SearchResult& found) {
@@ -207,21 +203,6 @@ TEST_CASE("the search finds what brute force finds of models with experts") {
   CHECK(degrees == std::set<std::int64_t>{1, 2, 4});
 }
 
-TEST_CASE("expert parallelism is for models with experts") {
-  SearchSpace space;
-  space.gpus = 8;
-  space.global_batch = 8;
-  space.asked[Setting::kEp] = {2};
-  const Result<SearchResult> dense =
-      search(test::small_scenario(test::small_llama()), space, 1, {});
-  REQUIRE_FALSE(dense.ok());
-  CHECK_THAT(dense.error().message, Catch::Contains("has no experts"));
-  const Result<SearchResult> found =
-      search(test::small_scenario(test::small_mixture()), space, 3, {});
-  REQUIRE(found.ok());
-  for (const PlannedRun& run : found->plans) CHECK(run.plan.degrees.ep == 2);
-}
-
 TEST_CASE("any number of threads gives the same answer") {
   SearchSpace space;
   space.gpus = 16;
@@ -241,63 +222,6 @@ TEST_CASE("any number of threads gives the same answer") {
       CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
     }
   }
-}
-
-TEST_CASE("what is excluded is not planned, and the rest is") {
-  SearchSpace space;
-  space.gpus = 8;
-  space.global_batch = 16;
-  const Scenario scenario = test::small_scenario(test::small_bloom());
-  for (const SettingRow& row : setting_rows()) {
-    if (row.role == SettingRole::kGiven) continue;
-    const Setting setting = row.setting;
-    std::int64_t with = 0, others = 0, left = 0;
-    std::optional<SettingValue> excluded;
-    enumerate_plans(scenario, space, [&](const Plan& plan) {
-      const SettingValue value = setting_of(plan, setting);
-      const bool counts_nothing = row.counts_for != nullptr && value.value == 0;
-      if (!excluded && !counts_nothing) excluded = value;
-      if (!excluded) return void(++others);
-      ++(value == *excluded ? with : others);
-    });
-    SearchSpace without = space;
-    without.excluded = {*excluded};
-    enumerate_plans(scenario, without, [&](const Plan& plan) {
-      CHECK_FALSE(setting_of(plan, setting) == *excluded);
-      ++left;
-    });
-    INFO(to_string(*excluded));
-    CHECK(with > 0);
-    // Selective recompute with flash attention stands for none where none is excluded, and where
-    // the only value that is tried unasked is excluded, others are.
-    if (setting != Setting::kRecompute && setting != Setting::kZero &&
-        setting != Setting::kRankOrder && row.tried.size() != 1) {
-      CHECK(left == others);
-    }
-  }
-}
-
-TEST_CASE("sequences are shared when asked, and unasked only when they are long") {
-  Scenario scenario = test::small_scenario(test::small_llama());
-  SearchSpace space;
-  space.gpus = 8;
-  space.global_batch = 16;
-  const auto degrees = [&] {
-    std::set<std::int64_t> seen;
-    enumerate_plans(scenario, space, [&](const Plan& plan) {
-      CHECK(check_plan(scenario, plan).ok());
-      CHECK(gpu_count(plan) == space.gpus);
-      seen.insert(plan.degrees.cp);
-    });
-    return seen;
-  };
-  CHECK(degrees() == std::set<std::int64_t>{1});
-  scenario.model.seq = 16384;
-  CHECK(degrees() == std::set<std::int64_t>{1, 2, 4});
-  space.asked[Setting::kCp] = {2, 8};
-  CHECK(degrees() == std::set<std::int64_t>{2, 8});
-  scenario.model.seq = 136;  // 8 divides it, 16 does not
-  CHECK(degrees() == std::set<std::int64_t>{2});
 }
 
 TEST_CASE("considered plans are feasible or counted with a reason") {
@@ -320,61 +244,6 @@ TEST_CASE("when nothing fits the nearest miss is reported") {
   CHECK(found->plans.empty());
   REQUIRE(found->nearest_miss.has_value());
   CHECK(found->nearest_miss->predicted.peak > scenario.profile.device.memory);
-}
-
-TEST_CASE("GPU counts that the cluster cannot give are refused") {
-  const Scenario scenario = test::small_scenario(test::small_bloom());
-  SearchSpace space;
-  space.global_batch = 16;
-  for (const std::int64_t gpus : {0, 5, 33, 64}) {
-    space.gpus = gpus;
-    CHECK_FALSE(search(scenario, space, 1, {}).ok());
-  }
-}
-
-TEST_CASE("what the stack cannot run is not planned, and counted") {
-  Scenario scenario = test::small_scenario(test::small_bloom());
-  SearchSpace space;
-  space.gpus = 16;
-  space.global_batch = 16;
-  const auto all = search(scenario, space, 1, {});
-  scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
-  scenario.stack.choices.only[Setting::kRecompute] = numbers(Recompute::kNone, Recompute::kFull);
-  enumerate_plans(scenario, space,
-                  [&](const Plan& plan) { CHECK(check_plan(scenario, plan).ok()); });
-  const auto fewer = search(scenario, space, 1, {});
-  REQUIRE(all.ok());
-  REQUIRE(fewer.ok());
-  CHECK(fewer->considered == all->considered);
-  CHECK(fewer->pruned.at("the stack has no such rank order") > 0);
-  CHECK(fewer->pruned.at("the stack has no such recompute") > 0);
-  Plan plan = fewer->plans.front().plan;
-  plan.rank_order = RankOrder::kTpPpDp;
-  CHECK_FALSE(check_plan(scenario, plan).ok());
-}
-
-TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked for") {
-  Scenario scenario = test::small_scenario(test::small_bloom());
-  SearchSpace space;
-  space.gpus = 1;
-  space.global_batch = 4;
-  const auto roomy = search(scenario, space, 3, {});
-  REQUIRE(roomy.ok());
-  for (const PlannedRun& run : roomy->plans) CHECK(run.plan.offload == Offload::kNone);
-  Bytes least = roomy->plans.front().predicted.peak;
-  space.objective = Objective::kMemory;
-  least = search(scenario, space, 1, {})->plans.front().predicted.peak;
-  space.objective = Objective::kTime;
-  scenario.profile.device.memory = 0.9 * least;
-  const auto tight = search(scenario, space, 3, {});
-  REQUIRE(tight.ok());
-  REQUIRE_FALSE(tight->plans.empty());
-  for (const PlannedRun& run : tight->plans) CHECK(run.plan.offload == Offload::kOptimizer);
-  space.asked[Setting::kOffload] = numbers(Offload::kNone);
-  CHECK(search(scenario, space, 1, {})->plans.empty());
-  space.asked[Setting::kOffload] = {};
-  space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
-  CHECK(search(scenario, space, 1, {})->plans.empty());
 }
 
 TEST_CASE("a failed check in any thread of a search reaches its caller") {

@@ -13,10 +13,16 @@
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training/training.h"
+#include "tests/reference_model/training/golden_layouts.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim {
 namespace {
+
+using test::few_golden_layouts;
+using test::golden_layouts;
+using test::golden_plan;
+using test::GoldenLayout;
 
 const std::filesystem::path kGolden = std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/golden";
 
@@ -79,143 +85,12 @@ void check_trajectory(const Golden& golden, const std::vector<StepReport>& repor
   }
 }
 
-struct Layout {
-  std::string name;
-  Plan plan;
-  TrainingOptions options;
-};
-
-Plan plan_of(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batch) {
-  Plan plan;
-  plan.degrees = degrees;
-  plan.micro_batch = micro_batch;
-  plan.zero = 0;
-  plan.recompute = Recompute::kNone;
-  plan.stage_layers = even_stage_layers(model.layers, degrees.pp, false);
-  return plan;
-}
-
-std::vector<Layout> layouts(const ModelSpec& model) {
-  std::vector<Layout> list;
-  const auto add = [&](const std::string& name, ParallelDegrees degrees, std::int64_t micro_batch,
-                       auto change) {
-    Layout layout{name, plan_of(model, degrees, micro_batch), {}};
-    change(layout);
-    layout.plan.global_batch = 8;
-    if (validate(layout.plan, model).ok()) list.push_back(layout);
-  };
-  const auto nothing = [](Layout&) {};
-  add("one rank", {1, 1, 1, 1}, 8, nothing);
-  add("one rank, micro-batches", {1, 1, 1, 1}, 2, nothing);
-  add("full recompute", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kFull; });
-  add("some blocks recomputed", {1, 1, 1, 1}, 4, [](Layout& l) {
-    l.plan.recompute = Recompute::kBlocks;
-    l.plan.recompute_blocks = 2;
-  });
-  add("one block of every stage recomputed, zero 3", {1, 2, 2, 1}, 2, [](Layout& l) {
-    l.plan.recompute = Recompute::kBlocks;
-    l.plan.recompute_blocks = 1;
-    l.plan.zero = 3;
-  });
-  add("selective", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.recompute = Recompute::kSelective; });
-  add("flash", {1, 1, 1, 1}, 4, [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
-  for (const std::int64_t tp : {2, 3}) {
-    const std::string name = "tp" + std::to_string(tp);
-    add(name, {tp, 1, 1, 1}, 4, nothing);
-    add(name + " flash", {tp, 1, 1, 1}, 4,
-        [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
-    add(name + " sequence parallel", {tp, 1, 1, 1}, 4,
-        [](Layout& l) { l.plan.sequence_parallel = true; });
-    add(name + " sequence parallel, full recompute, pp2", {tp, 2, 1, 1}, 2, [](Layout& l) {
-      l.plan.sequence_parallel = true;
-      l.plan.recompute = Recompute::kFull;
-    });
-  }
-  for (const std::int64_t pp : {2, 4}) {
-    const std::string name = "pp" + std::to_string(pp);
-    add(name, {1, pp, 1, 1}, 2, nothing);
-    add(name + " gpipe", {1, pp, 1, 1}, 2,
-        [](Layout& l) { l.plan.schedule = ScheduleKind::kGpipe; });
-    add(name + " one micro-batch", {1, pp, 1, 1}, 8, nothing);
-  }
-  add("interleaved", {1, 2, 1, 1}, 1, [&](Layout& l) {
-    l.plan.schedule = ScheduleKind::kInterleaved;
-    l.plan.virtual_stages = 2;
-    l.plan.stage_layers = even_stage_layers(model.layers, 4, false);
-  });
-  add("uneven stages", {1, 2, 1, 1}, 2, [](Layout& l) { l.plan.stage_layers = {1, 3}; });
-  for (const int zero : {0, 1, 2, 3}) {
-    const auto set = [zero](Layout& l) { l.plan.zero = zero; };
-    const std::string name = " zero" + std::to_string(zero);
-    add("dp2" + name, {1, 1, 2, 1}, 2, set);
-    add("dp4" + name, {1, 1, 4, 1}, 1, set);
-    add("tp2 dp2" + name, {2, 1, 2, 1}, 2, set);
-    add("pp2 dp2" + name, {1, 2, 2, 1}, 2, set);
-    add("tp2 pp2 dp2 sp" + name, {2, 2, 2, 1}, 1, [zero](Layout& l) {
-      l.plan.zero = zero;
-      l.plan.sequence_parallel = true;
-      l.plan.recompute = Recompute::kFull;
-    });
-  }
-  for (const int zero : {0, 1, 2, 3}) {
-    add("dp2 offloaded optimizer, zero" + std::to_string(zero), {1, 1, 2, 1}, 2, [zero](Layout& l) {
-      l.plan.zero = zero;
-      l.plan.offload = Offload::kOptimizer;
-    });
-  }
-  for (const std::int64_t cp : {2, 3, 4}) {
-    const std::string name = "cp" + std::to_string(cp);
-    add(name, {1, 1, 1, cp}, 4, nothing);
-    add(name + " flash", {1, 1, 1, cp}, 2,
-        [](Layout& l) { l.plan.attention = AttentionKind::kFlash; });
-    add(name + " tp2 sequence parallel", {2, 1, 1, cp}, 4, [](Layout& l) {
-      l.plan.sequence_parallel = true;
-      l.plan.recompute = Recompute::kSelective;
-    });
-  }
-  add("cp2 tp3 sequence parallel", {3, 1, 1, 2}, 4,
-      [](Layout& l) { l.plan.sequence_parallel = true; });
-  for (const int zero : {0, 1, 2, 3}) {
-    add("cp2 dp2 zero" + std::to_string(zero), {1, 1, 2, 2}, 2, [zero](Layout& l) {
-      l.plan.zero = zero;
-      l.plan.recompute = Recompute::kFull;
-    });
-  }
-  add("cp2 tp2 pp2 zero1 sequence parallel, flash", {2, 2, 1, 2}, 2, [](Layout& l) {
-    l.plan.zero = 1;
-    l.plan.sequence_parallel = true;
-    l.plan.attention = AttentionKind::kFlash;
-    l.plan.recompute = Recompute::kFull;
-  });
-  add("cp2 interleaved", {1, 2, 1, 2}, 1, [&](Layout& l) {
-    l.plan.schedule = ScheduleKind::kInterleaved;
-    l.plan.virtual_stages = 2;
-    l.plan.stage_layers = even_stage_layers(model.layers, 4, false);
-  });
-  add("cp2 dp2 pp2 gpipe, tp-pp-dp rank order", {1, 2, 2, 2}, 1, [](Layout& l) {
-    l.plan.schedule = ScheduleKind::kGpipe;
-    l.plan.rank_order = RankOrder::kTpPpDp;
-    l.plan.zero = 1;
-  });
-  add("zero1 all-reduced gradients", {1, 1, 2, 1}, 2, [](Layout& l) {
-    l.plan.zero = 1;
-    l.options.gradient_reduction = GradientReduction::kAllReduce;
-  });
-  add("whole activations between stages", {2, 2, 1, 1}, 2,
-      [](Layout& l) { l.options.scatter_gather_transfers = false; });
-  add("tp-pp-dp rank order", {1, 2, 2, 1}, 2, [](Layout& l) {
-    l.plan.rank_order = RankOrder::kTpPpDp;
-    l.plan.zero = 1;
-  });
-  return list;
-}
-
 }  // namespace
 
 TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     const Golden golden = load(name);
-    for (const Layout& layout : layouts(golden.model)) {
+    for (const GoldenLayout& layout : golden_layouts(golden.model)) {
       INFO(name << " " << layout.name);
       TrainingRun run = run_of(golden, layout.plan);
       run.options = layout.options;
@@ -227,7 +102,7 @@ TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
 namespace {
 
 // Every gradient of the first step that the case holds, and no other.
-void check_gradients(const Golden& golden, const Layout& layout) {
+void check_gradients(const Golden& golden, const GoldenLayout& layout) {
   const SafetensorsFile expected =
       *SafetensorsFile::open(golden.folder / "expected_step0.safetensors");
   TrainingRun run = run_of(golden, layout.plan);
@@ -265,46 +140,11 @@ void check_gradients(const Golden& golden, const Layout& layout) {
 TEST_CASE("gradients of the first step equal PyTorch's, put together from any layout") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     const Golden golden = load(name);
-    for (const Layout& layout : layouts(golden.model)) check_gradients(golden, layout);
+    for (const GoldenLayout& layout : golden_layouts(golden.model)) check_gradients(golden, layout);
   }
 }
 
 namespace {
-
-// Layouts of the issue for models of today: fewer than above, every setting met once.
-std::vector<Layout> few_layouts(const ModelSpec& model) {
-  std::vector<Layout> list;
-  const bool routed = has_experts(model);
-  const auto add = [&](ParallelDegrees degrees, std::int64_t micro_batch, auto change) {
-    Layout layout{"", plan_of(model, degrees, micro_batch), {}};
-    layout.plan.sequence_parallel = routed && degrees.tp > 1;
-    change(layout.plan);
-    layout.plan.global_batch = 8;
-    layout.name = std::to_string(list.size());
-    if (validate(layout.plan, model).ok()) list.push_back(layout);
-  };
-  const auto flash = [](Plan& p) { p.attention = AttentionKind::kFlash; };
-  add({1, 1, 1, 1}, 4, [](Plan&) {});
-  add({1, 1, 1, 1}, 8, flash);
-  add({1, 1, 1, 1}, 4, [](Plan& p) { p.recompute = Recompute::kFull; });
-  add({1, 1, 1, 1}, 4, [](Plan& p) { p.recompute = Recompute::kSelective; });
-  add({2, 1, 1, 1}, 4, [](Plan&) {});
-  add({2, 2, 1, 1}, 2, [&](Plan& p) {
-    flash(p);
-    p.sequence_parallel = true;
-    p.recompute = Recompute::kFull;
-  });
-  add({1, 2, 2, 1}, 2, [](Plan& p) { p.zero = 2; });
-  add({1, 1, 4, 1}, 1, [](Plan& p) { p.zero = 3; });
-  add({2, 1, 2, 1}, 2, [](Plan& p) { p.zero = 1; });
-  add({1, 1, 1, 2}, 4, flash);
-  if (routed) {
-    add({1, 1, 2, 1, 2}, 2, [](Plan& p) { p.zero = 1; });
-    add({1, 1, 4, 1, 4}, 2, [](Plan&) {});
-    add({2, 1, 2, 1, 2}, 2, [](Plan& p) { p.zero = 3; });
-  }
-  return list;
-}
 
 const std::vector<std::string> kToday = {"mistral-tiny", "qwen2-tiny",   "llama3-tiny",
                                          "qwen3-tiny",   "phi3-tiny",    "gemma2-tiny",
@@ -322,7 +162,7 @@ std::vector<std::string> cases_of_today() {
 TEST_CASE("models of today follow PyTorch's losses and gradient norms in every kind of layout") {
   for (const std::string& name : cases_of_today()) {
     const Golden golden = load(name);
-    for (const Layout& layout : few_layouts(golden.model)) {
+    for (const GoldenLayout& layout : few_golden_layouts(golden.model)) {
       INFO(name << " layout " << layout.name);
       check_trajectory(golden, train_on_threads(run_of(golden, layout.plan), golden.tokens));
     }
@@ -332,7 +172,9 @@ TEST_CASE("models of today follow PyTorch's losses and gradient norms in every k
 TEST_CASE("gradients of models of today equal PyTorch's under the checkpoint's names") {
   for (const std::string& name : cases_of_today()) {
     const Golden golden = load(name);
-    for (const Layout& layout : few_layouts(golden.model)) check_gradients(golden, layout);
+    for (const GoldenLayout& layout : few_golden_layouts(golden.model)) {
+      check_gradients(golden, layout);
+    }
   }
 }
 
@@ -340,7 +182,7 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     const Golden golden = load(name);
     for (const bool fused : {true, false}) {
-      TrainingRun run = run_of(golden, plan_of(golden.model, {2, 2, 1, 1}, 2));
+      TrainingRun run = run_of(golden, golden_plan(golden.model, {2, 2, 1, 1}, 2));
       run.plan.dtype = DType::kBFloat16;
       run.options.fused_gradient_accumulation = fused;
       for (const StepReport& report : train_on_threads(run, golden.tokens)) {
@@ -359,7 +201,7 @@ TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 l
   for (const std::string name : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
     const Golden golden = load(name);
     const auto losses_with = [&](Precision precision) {
-      TrainingRun run = run_of(golden, plan_of(golden.model, {2, 1, 1, 1}, 2));
+      TrainingRun run = run_of(golden, golden_plan(golden.model, {2, 1, 1, 1}, 2));
       run.plan.dtype = DType::kBFloat16;
       run.plan.precision = precision;
       run.plan.sequence_parallel = has_experts(golden.model);
@@ -386,14 +228,14 @@ TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 l
 TEST_CASE("training resumes in another layout where it stopped") {
   const Golden golden = load("bloom-tiny");
   const test::TemporaryFolder folder;
-  TrainingRun first = run_of(golden, plan_of(golden.model, {2, 1, 1, 2}, 2));
+  TrainingRun first = run_of(golden, golden_plan(golden.model, {2, 1, 1, 2}, 2));
   first.plan.zero = 1;
   first.state_folder = folder.path();
   first.save_every = 6;
   first.steps = 6;
   train_on_threads(first, golden.tokens);
 
-  TrainingRun second = run_of(golden, plan_of(golden.model, {1, 1, 4, 1}, 1));
+  TrainingRun second = run_of(golden, golden_plan(golden.model, {1, 1, 4, 1}, 1));
   second.plan.zero = 3;
   second.state_folder = folder.path();
   const std::vector<StepReport> rest = train_on_threads(second, golden.tokens);

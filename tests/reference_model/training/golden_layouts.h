@@ -1,0 +1,24 @@
+// Layouts of the golden models over ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference_model/training/training.h"
+
+namespace tpsim::test {
+
+struct GoldenLayout {
+  std::string name;
+  Plan plan;
+  TrainingOptions options;
+};
+
+// A plan without ZeRO and recompute, of equal stages.
+Plan golden_plan(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batch);
+// Every kind of layout that the model's shape allows.
+std::vector<GoldenLayout> golden_layouts(const ModelSpec& model);
+// Fewer layouts, for models of today: every setting is met once.
+std::vector<GoldenLayout> few_golden_layouts(const ModelSpec& model);
+
+}  // namespace tpsim::test

@@ -1,0 +1,202 @@
+// Kernels, loss heads and optimizers of several stacks as laws: each has the passes and the memory
+// of its ops.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "sim/layers/plain_kernels.h"
+#include "tests/sim/layers/part_laws.h"
+
+namespace tpsim {
+namespace {
+
+using test::changed_terms;
+using test::parts_plan;
+using test::parts_scenario;
+using test::value_of;
+using test::with;
+
+}  // namespace
+
+TEST_CASE("plain ops cost at least their passes, and fused kernels are never slower") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const Plan plan = parts_plan(scenario.model);
+  const Prediction fused = with(scenario, plan, {});
+  for (const StackPart part : {StackPart::kNormKernel, StackPart::kRotaryKernel,
+                               StackPart::kActivationKernel, StackPart::kOptimizerKernel}) {
+    INFO(row_of(part).key);
+    const Prediction plain = with(scenario, plan, {{part, row_of(part).words.back().value}});
+    CHECK(plain.step > fused.step);
+    CHECK(plain.peak >= fused.peak);
+    // Compiled, a layer's plain ops are fused again.
+    PartValues compiled{{part, row_of(part).words.back().value}, {StackPart::kCompile, 1}};
+    CHECK(with(scenario, plan, compiled).step <= plain.step);
+  }
+  OpRecord norm{.key = {OpKind::kNormForward,
+                        DType::kBFloat16,
+                        static_cast<std::uint8_t>(NormKind::kRmsNorm),
+                        {1024, 4096}},
+                .bytes = 4.0 * 1024 * 4096,
+                .label = {ModelPart::kNorm, "norm"}};
+  StackSpec stack;
+  CHECK(plain_kernel(norm, stack).traffic == 1);
+  stack.parts.norm = KernelFusion::kTorch;
+  // To fp32, square, mean, scale, back, weight: 36 bytes an element in place of 4.
+  CHECK(plain_kernel(norm, stack).traffic == Approx(9));
+  CHECK(plain_kernel(norm, stack).kept.value() == Approx(6.0 * 1024 * 4096));
+  norm.key.variant = static_cast<std::uint8_t>(NormKind::kLayerNorm);
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // PyTorch's own is fused
+}
+
+TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own") {
+  const auto fused = value_of(StackPart::kResidualGradient, KernelFusion::kFused);
+  const auto apart = value_of(StackPart::kResidualGradient, KernelFusion::kTorch);
+  for (const ModelSpec& model : {test::small_llama(), test::small_gpt()}) {
+    const Scenario scenario = parts_scenario(model);
+    const Plan plan = parts_plan(scenario.model);
+    CHECK(with(scenario, plan, apart).step > with(scenario, plan, fused).step);
+    PartValues compiled = apart;
+    compiled[StackPart::kCompile] = 1;
+    CHECK(with(scenario, plan, compiled).step <= with(scenario, plan, apart).step);
+    // Sequence parallelism divides it.
+    const auto costs = [&](bool sequence_parallel) {
+      Plan sharded = plan;
+      sharded.sequence_parallel = sequence_parallel;
+      return (with(scenario, sharded, apart).step - with(scenario, sharded, fused).step).value();
+    };
+    CHECK(costs(true) < costs(false));
+  }
+  constexpr double kElements = 1024.0 * 4096;
+  OpRecord norm{.key = {OpKind::kNormBackward,
+                        DType::kBFloat16,
+                        static_cast<std::uint8_t>(static_cast<int>(NormKind::kRmsNorm) | 2),
+                        {1024, 4096}},
+                .bytes = 4 * 2 * kElements,
+                .label = {ModelPart::kNorm, "norm"}};
+  StackSpec stack;
+  stack.parts.residual_gradient = KernelFusion::kTorch;
+  // Three passes of the norm, two reads and a write of the sum, in place of four.
+  CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
+  CHECK(plain_kernel(norm, StackSpec()).traffic == 1);
+  norm.key.variant = static_cast<std::uint8_t>(NormKind::kRmsNorm);
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // nothing bypassed it
+  // torch.compile sums the gain's gradient in passes of its own, and the residual's beside them.
+  stack.parts.norm = KernelFusion::kTorch;
+  stack.parts.compile = true;
+  CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
+  norm.key.variant |= 2;
+  CHECK(plain_kernel(norm, stack).traffic == Approx(7.0 / 4));
+}
+
+TEST_CASE("a rotary kernel that takes no scale leaves YaRN's to plain ops") {
+  ModelSpec model = test::small_llama();
+  const auto step = [&](RotaryKernel kernel) {
+    const Scenario scenario = parts_scenario(model);
+    return with(scenario, parts_plan(scenario.model), value_of(StackPart::kRotaryKernel, kernel))
+        .step;
+  };
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
+  RotaryStretch& stretch = model.attention.rotary.stretch;
+  stretch.kind = RotaryScaling::kYarn;
+  stretch.factor = 32;
+  stretch.original_positions = 64;
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kTorch));
+  CHECK(step(RotaryKernel::kFusedUnscaled) > step(RotaryKernel::kFused));
+  stretch.mscale = stretch.mscale_all_dim = 1;  // magnitude 1, as DeepSeek has it
+  CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
+}
+
+TEST_CASE("complex products of rotary positions are what torch.compile finds them to be") {
+  constexpr double kElements = 1024.0 * 32 * 128;
+  OpRecord rotary{.key = {OpKind::kRotary, DType::kBFloat16, 0, {1024, 32, 128}},
+                  .bytes = 2 * 2 * kElements,
+                  .label = {ModelPart::kRotary, "rotary"}};
+  StackSpec stack;
+  stack.parts.rotary = RotaryKernel::kTorchComplex;
+  // Read and written in bf16, and in fp32 four times, in place of a read and a write.
+  CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
+  stack.parts.compile = true;
+  CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
+  CHECK(plain_kernel(rotary, stack).launches == 6);
+  stack.parts.rotary = RotaryKernel::kTorch;
+  CHECK(plain_kernel(rotary, stack).traffic == 1);
+  CHECK(plain_kernel(rotary, stack).launches == 1);
+}
+
+TEST_CASE("gradients that are overwritten are not cleared, and a loss of one pass is shorter") {
+  for (const ModelSpec& model : {test::small_llama(), test::small_bloom()}) {
+    const Scenario scenario = parts_scenario(model);
+    for (const int zero : {0, 1, 2, 3}) {
+      Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 4}, 8);
+      plan.zero = zero;
+      const Prediction cleared = with(scenario, plan, {});
+      const Prediction overwritten =
+          with(scenario, plan, value_of(StackPart::kGradientAccumulation, 2));
+      CHECK(overwritten.step < cleared.step);
+      CHECK(overwritten.peak == cleared.peak);
+      const Prediction online =
+          with(scenario, plan, value_of(StackPart::kLossHead, LossHead::kOnline));
+      CHECK(online.step < cleared.step);
+      CHECK(online.peak == cleared.peak);
+    }
+  }
+}
+
+TEST_CASE("Megatron-LM's loss is seven passes where a fused kernel is one") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const Plan plan = parts_plan(scenario.model);
+  const auto of = [&](LossHead head) {
+    return with(scenario, plan, value_of(StackPart::kLossHead, head));
+  };
+  const Prediction passes = of(LossHead::kVocabParallel);
+  const Prediction fused = of(LossHead::kVocabParallelFused);
+  CHECK(passes.step > fused.step);
+  const std::set<std::string> changed = changed_terms(passes, fused);
+  CHECK(changed.contains("elementwise"));
+  for (const std::string& term : changed) {
+    CAPTURE(term);  // what waits for the slowest stage moves with it
+    CHECK((term == "elementwise" || term == "pipeline_bubble" || term == "stragglers"));
+  }
+}
+
+TEST_CASE("Megatron-LM's softmax leaves heads that are no multiple of four to plain ops") {
+  Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = parts_plan(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 1};
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  plan.micro_batch = 1;
+  plan.attention = AttentionKind::kUnfused;
+  const auto gain = [&](std::int64_t heads) {
+    scenario.model.attention.heads = scenario.model.attention.kv_heads = heads;
+    const auto step = [&](AttentionKernel kernel) {
+      return with(scenario, plan, value_of(StackPart::kAttentionKernel, kernel)).step;
+    };
+    return step(AttentionKernel::kMegatron) - step(AttentionKernel::kBest);
+  };
+  CHECK(gain(8) == Seconds());
+  CHECK(gain(6) > Seconds());
+}
+
+TEST_CASE("gradients of fp16 are divided by the loss scale in a pass of their own") {
+  Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = parts_plan(scenario.model);
+  const auto optimizer = [&](DType dtype, bool scales) {
+    plan.dtype = dtype;
+    scenario.stack.scales_loss = scales;
+    return time_of(with(scenario, plan, {}), StepTerm::kOptimizer);
+  };
+  CHECK(optimizer(DType::kFloat16, true) > optimizer(DType::kFloat16, false));
+  CHECK(optimizer(DType::kBFloat16, true) == optimizer(DType::kBFloat16, false));
+}
+
+TEST_CASE("heads that keep whole logits need more memory, and those in chunks less") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const Plan plan = parts_plan(scenario.model);
+  const auto last_stage = [&](LossHead head) {
+    return with(scenario, plan, value_of(StackPart::kLossHead, head)).memory.back().total();
+  };
+  CHECK(last_stage(LossHead::kEager) > last_stage(LossHead::kVocabParallel));
+  CHECK(last_stage(LossHead::kGathered) > last_stage(LossHead::kEager));
+  CHECK(last_stage(LossHead::kChunked) <= last_stage(LossHead::kVocabParallel));
+}
+
+}  // namespace tpsim

@@ -1,0 +1,23 @@
+// Plans of every kind on small models, for laws that hold for all of them.
+#pragma once
+
+#include <vector>
+
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim::test {
+
+struct StepCase {
+  const char* name;
+  ModelSpec model;
+  Plan plan;
+  bool fused_accumulation = true;
+};
+
+std::vector<StepCase> step_cases();
+// The small scenario of the case's model, with memory counted to the byte.
+Scenario scenario_of(const StepCase& c);
+// The rank of a stage that layers are traced for.
+std::int64_t traced_rank(const Plan& plan, std::int64_t stage);
+
+}  // namespace tpsim::test
