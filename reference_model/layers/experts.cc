@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <unordered_map>
 
 #include "reference_model/layers/expert_balance.h"
 #include "reference_model/layers/linear.h"
@@ -42,14 +41,6 @@ Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t colum
           .offset = static_cast<std::int64_t>(expert) * s[1] * s[2] + column};
 }
 
-// Without a limit every expert has room for all tokens, so that none is lost; a device that
-// computes nothing counts on balanced experts.
-std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
-  const ExpertShape& experts = context.model.experts;
-  const bool room_for_all = experts.dropless && context.device.computes();
-  return room_for_all ? tokens : expert_capacity(experts, tokens);
-}
-
 }  // namespace
 
 bool is_dispatched_tokens(std::string_view allocation) {
@@ -57,60 +48,6 @@ bool is_dispatched_tokens(std::string_view allocation) {
                                                     kUp.text,     kDown.text,       kReorder.text,
                                                     kGather.text, kReduceSlots.text};
   return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
-}
-
-Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
-                 ParameterUnit& expert_unit, const std::string& block)
-    : context_(context),
-      layer_(block),
-      sizes_(local_sizes(context)),
-      capacity_(slots_of_expert(context, sizes_.seq_share * sizes_.batch)),
-      width_(expert_width(context.model)),
-      router_(get_parameter(block_unit, block + names_of(context.model).router + ".weight")),
-      latent_down_(find_parameter(block_unit, block + latent_name(true))),
-      latent_up_(find_parameter(block_unit, block + latent_name(false))),
-      unit_(expert_unit),
-      router_bias_(find_parameter(block_unit, block + names_of(context.model).router + ".bias")) {
-  const ModelSpec& model = context.model;
-  const WeightNames names = names_of(model);
-  const auto of_expert = [&](std::int64_t i, const std::string& name) -> const Parameter& {
-    return get_parameter(unit_,
-                         block + expert_name(names, first_expert(context) + i, name) + ".weight");
-  };
-  for (const std::string& name : names.expert_up) {
-    const Parameter& p = of_expert(0, name);
-    const bool joins = !up_.empty() && up_.back().offset + up_.back().rows * width_ == p.offset;
-    if (joins) {
-      up_.back().rows += sizes_.ffn;
-    } else {
-      up_.push_back({p.offset, sizes_.ffn, width_, &p});
-    }
-  }
-  const Parameter& down = of_expert(0, names.expert_down);
-  down_ = {down.offset, width_, sizes_.ffn, &down};
-  if (sizes_.experts > 1) {
-    const std::string& first = names.expert_up.front();
-    stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
-  }
-  if (model.experts.router.correction_bias) {
-    correction_ =
-        store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
-  }
-  if (!model.experts.bias) return;
-  std::unordered_map<std::string_view, Parameter*> called;  // of many, each asked for once
-  for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
-  const auto biases = [&](const std::string& name, std::int64_t column) {
-    Biases all{{}, column};
-    for (std::int64_t i = 0; i < sizes_.experts; ++i) {
-      all.of_experts.push_back(
-          called.at(block + expert_name(names, first_expert(context) + i, name) + ".bias"));
-    }
-    return all;
-  };
-  for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
-    up_biases_.push_back(biases(names.expert_up[i], static_cast<std::int64_t>(i) * sizes_.ffn));
-  }
-  down_biases_.push_back(biases(names.expert_down, 0));
 }
 
 // Rows [experts here, N, width]. What every rank of an expert holds is added by one of them, as

@@ -1,0 +1,327 @@
+// Which plans are legal for a model: the rules of validate(), and what they ask.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "core/base/checked_product.h"
+#include "core/plan/plan.h"
+
+namespace tpsim {
+namespace {
+
+Error illegal(std::string message, std::string hint = "") {
+  return bad_input(std::move(message), "", std::move(hint));
+}
+
+Status check_degrees(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  constexpr std::int64_t kMost = 1 << 20;
+  for (const auto& [name, value] :
+       {std::pair{"tp", d.tp}, std::pair{"pp", d.pp}, std::pair{"dp", d.dp}, std::pair{"cp", d.cp},
+        std::pair{"ep", d.ep}, std::pair{"etp", expert_tensor_ranks(plan)},
+        std::pair{"virtual_stages", plan.virtual_stages},
+        std::pair{"micro_batch", plan.micro_batch}, std::pair{"global_batch", plan.global_batch}}) {
+    if (value < 1 || value > kMost) {
+      return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
+    }
+  }
+  constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // of the largest cluster
+  const auto gpus = checked_product({d.tp, d.pp, d.dp, d.cp});
+  if (!gpus || *gpus > kMostGpus) {
+    return illegal(fmt::format("tp x pp x dp x cp is more than {}", kMostGpus));
+  }
+  if (plan.zero < 0 || plan.zero > 3) {
+    return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
+  }
+  return Ok{};
+}
+
+// Causal attention gives late positions more to do: every rank takes one early and one late chunk.
+Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t cp = plan.degrees.cp;
+  if (cp > 1 && has_recurrences(model)) {
+    return illegal(fmt::format("cp is {}; recurrences go through the whole sequence", cp),
+                   "their context parallelism is not modelled: set cp to 1");
+  }
+  if (cp > 1 && model.seq % (2 * cp) != 0) {
+    return illegal(
+        fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
+        "each context-parallel rank takes two of 2 x cp equal chunks");
+  }
+  return Ok{};
+}
+
+// The divisor of `all` that is nearest to n.
+std::int64_t nearest_divisor(std::int64_t all, std::int64_t n) {
+  std::int64_t nearest = 1;
+  for (std::int64_t divisor = 2; divisor <= all; ++divisor) {
+    if (all % divisor == 0 && std::abs(divisor - n) < std::abs(nearest - n)) nearest = divisor;
+  }
+  return nearest;
+}
+
+// The width of every kind of experts.
+Status check_experts_divide(const ModelSpec& model, std::int64_t etp) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const ModelSpec block = with_block_kind(model, kind);
+    if (!has_experts(block) || block.ffn_hidden % etp == 0) continue;
+    return illegal(
+        fmt::format("the experts' width {} does not divide by etp = {}", block.ffn_hidden, etp),
+        "etp 1 keeps every expert whole");
+  }
+  return Ok{};
+}
+
+Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t etp = expert_tensor_ranks(plan);
+  TPSIM_TRY_STATUS(check_experts_divide(model, etp));
+  if (stage_ranks(plan) % etp != 0) {
+    return illegal(
+        fmt::format("tp x cp x dp = {} does not divide by etp = {}", stage_ranks(plan), etp));
+  }
+  return Ok{};
+}
+
+Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
+  const ParallelDegrees& d = plan.degrees;
+  if (!has_experts(model)) {
+    if (d.ep == 1 && d.etp == 0) return Ok{};
+    return d.ep > 1
+               ? illegal(fmt::format("ep is {}; the model has no experts", d.ep), "set ep to 1")
+               : illegal(fmt::format("etp is {}; the model has no experts", d.etp),
+                         "leave etp out");
+  }
+  TPSIM_TRY_STATUS(check_expert_tensor_parallel(plan, model));
+  const std::int64_t ranks = stage_ranks(plan) / expert_tensor_ranks(plan);
+  const std::int64_t all = std::gcd(ranks, model.experts.count);
+  if (all % d.ep != 0) {
+    const bool by_ranks = ranks % d.ep != 0;
+    return illegal(
+        fmt::format("{} = {} does not divide by ep = {}",
+                    by_ranks ? "tp x cp x dp / etp" : "experts",
+                    by_ranks ? ranks : model.experts.count, d.ep),
+        fmt::format("the nearest ep that divides both is {}", nearest_divisor(all, d.ep)));
+  }
+  if (!experts_fit_ranks(plan)) {
+    return illegal(
+        fmt::format(
+            "etp x ep = {} x {} neither divides tp x cp = {} nor is a multiple of it, which "
+            "ranks in the order {} need",
+            expert_tensor_ranks(plan), d.ep, d.tp * d.cp, name_of(plan.rank_order)),
+        "use rank order tp-dp-pp");
+  }
+  if (d.tp > 1 && !plan.sequence_parallel) {
+    return illegal("experts with tp > 1 need sequence parallelism",
+                   "every tensor-parallel rank routes its own tokens; switch it on");
+  }
+  return Ok{};
+}
+
+// The multiple of `of` above zero that is nearest to n, the smaller of two.
+std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
+  const std::int64_t below = n / of * of;
+  return std::max(of, n - below <= of / 2 ? below : below + of);
+}
+
+std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
+  const std::int64_t all =
+      std::gcd(std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
+                        std::gcd(model.recurrent.heads, model.recurrent.key_heads)),
+               has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
+  return fmt::format("the nearest tp that does is {}", nearest_divisor(all, tp));
+}
+
+Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
+  if (model.attention.heads % tp != 0) {
+    return illegal(
+        fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp),
+        nearest_tp(model, tp));
+  }
+  if (model.attention.kv_heads % tp != 0) {
+    return illegal(
+        fmt::format("{} key/value heads do not divide by tp = {}, and none is kept twice",
+                    model.attention.kv_heads, tp),
+        nearest_tp(model, tp));
+  }
+  const RecurrentShape& recurrent = model.recurrent;
+  if (recurrent.heads % tp != 0 || recurrent.key_heads % tp != 0) {
+    return illegal(
+        fmt::format("{} heads of a recurrence and {} of its keys do not divide by tp = {}",
+                    recurrent.heads, recurrent.key_heads, tp),
+        nearest_tp(model, tp));
+  }
+  if (!has_experts(model) && model.ffn_hidden % tp != 0) {
+    return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),
+                   nearest_tp(model, tp));
+  }
+  if (model.experts.shared_ffn % tp != 0) {
+    return illegal(fmt::format("the shared expert's width {} does not divide by tp = {}",
+                               model.experts.shared_ffn, tp));
+  }
+  return Ok{};
+}
+
+Status check_blocks_divide(const ModelSpec& model, std::int64_t tp) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    TPSIM_TRY_STATUS(check_block_divides(with_block_kind(model, kind), tp));
+  }
+  return Ok{};
+}
+
+Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t tp = plan.degrees.tp;
+  TPSIM_TRY_STATUS(check_blocks_divide(model, tp));
+  if (plan.sequence_parallel && tp == 1) {
+    return illegal("sequence parallelism needs tp > 1", "it shards over the tensor group");
+  }
+  const std::int64_t positions = model.seq / plan.degrees.cp;
+  if (plan.sequence_parallel && positions % tp != 0) {
+    const char* of_whom = plan.degrees.cp > 1 ? " of a context-parallel rank" : "";
+    return illegal(
+        fmt::format("sequence length {}{} does not divide by tp = {}", positions, of_whom, tp),
+        "switch sequence parallelism off");
+  }
+  return Ok{};
+}
+
+Status check_batch(const Plan& plan) {
+  const std::int64_t per_step = plan.degrees.dp * plan.micro_batch;
+  if (plan.global_batch % per_step != 0) {
+    return illegal(
+        fmt::format("global batch {} does not divide by dp x micro_batch = {} x {}",
+                    plan.global_batch, plan.degrees.dp, plan.micro_batch),
+        fmt::format("the nearest that does is {}", nearest_multiple(per_step, plan.global_batch)));
+  }
+  return Ok{};
+}
+
+Status check_stages(const Plan& plan, const ModelSpec& model) {
+  const std::int64_t chunks = chunk_count(plan);
+  if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks) {
+    return illegal(fmt::format("stage_layers has {} entries; pp x virtual_stages = {}",
+                               plan.stage_layers.size(), chunks));
+  }
+  for (const std::int64_t layers : plan.stage_layers) {
+    if (layers < 0) return illegal("stage_layers holds a negative number");
+  }
+  const std::int64_t sum =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (sum != model.layers) {
+    return illegal(
+        fmt::format("stage_layers add up to {}; the model has {} layers", sum, model.layers));
+  }
+  return Ok{};
+}
+
+// One plan has one spelling: all blocks of every chunk is full recompute.
+Status check_recompute(const Plan& plan) {
+  if (plan.recompute != Recompute::kBlocks) {
+    if (plan.recompute_blocks == 0) return Ok{};
+    return illegal(fmt::format("{} recompute counts no blocks; recompute_blocks is {}",
+                               name_of(plan.recompute), plan.recompute_blocks),
+                   "recompute_blocks goes with recompute blocks");
+  }
+  const std::int64_t most = most_recomputed_blocks(plan.stage_layers);
+  if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
+  return illegal(
+      fmt::format("{} recomputed blocks of chunks with up to {}", plan.recompute_blocks, most + 1),
+      most < 1 ? "use full or no recompute"
+               : fmt::format("choose 1 to {}, or full recompute", most));
+}
+
+Status check_schedule(const Plan& plan) {
+  const std::int64_t pp = plan.degrees.pp;
+  if ((plan.schedule == ScheduleKind::kInterleaved) != (plan.virtual_stages > 1)) {
+    return illegal(fmt::format("schedule {} with {} virtual stages", name_of(plan.schedule),
+                               plan.virtual_stages),
+                   "interleaved goes with virtual_stages > 1, the others with 1");
+  }
+  if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
+  if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
+    return illegal(
+        fmt::format("the interleaved schedule needs micro-batches ({}) in multiples of "
+                    "pp = {}",
+                    micro_batches(plan), pp));
+  }
+  return Ok{};
+}
+
+// What Transformer Engine and Megatron ask for (arguments.py, validate_args).
+Status check_precision(const Plan& plan) {
+  if (plan.fp8_param_gather &&
+      (plan.precision == Precision::kNone || plan.precision == Precision::kNvFp4)) {
+    return illegal(fmt::format("fp8_param_gather with precision {}", name_of(plan.precision)),
+                   "weights of 8 bits go with the fp8 and mxfp8 recipes");
+  }
+  if (plan.precision != Precision::kNone && plan.dtype != DType::kBFloat16) {
+    return illegal(
+        fmt::format("precision {} with dtype {}", name_of(plan.precision), name_of(plan.dtype)),
+        "what is not rounded to fewer bits is bf16");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+bool divides_by_tp(const ModelSpec& model, std::int64_t tp) {
+  return check_blocks_divide(model, tp).ok();
+}
+
+bool divides_by_etp(const ModelSpec& model, std::int64_t etp) {
+  return check_experts_divide(model, etp).ok();
+}
+
+bool experts_fit_ranks(const Plan& plan) {
+  const std::int64_t etp = expert_tensor_ranks(plan), group = etp * plan.degrees.ep;
+  if (stage_ranks(plan) % group != 0) return false;
+  if (plan.rank_order == RankOrder::kTpDpPp || plan.degrees.pp == 1) return true;
+  const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
+  const auto fits = [&](std::int64_t ranks) {
+    return replica % ranks == 0 || ranks % replica == 0;
+  };
+  return fits(etp) && fits(group);
+}
+
+bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {
+  constexpr double kMostElements = 1e16;  // 40 PB; a layer has some tens of such tensors
+  const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+  const double tokens =
+      count(plan.micro_batch) * std::ceil(count(model.seq) / count(plan.degrees.cp));
+  const double of_experts = has_experts(model)
+                                ? count(model.experts.per_token) * model.experts.capacity_factor +
+                                      count(model.experts.count)
+                                : 1;
+  const double width = count(query_width(model)) + 2 * count(kv_width(model)) +
+                       count(model.hidden + 2 * model.ffn_hidden) * of_experts +
+                       count(padded_vocab(model, plan.degrees.tp)) +
+                       4 * count(recurrent_channels(model.recurrent)) +
+                       count(model.attention.heads) * count(model.seq);
+  return tokens * width <= kMostElements;
+}
+
+Status validate(const Plan& plan, const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_degrees(plan));
+  if (!has_countable_tensors(plan, model)) {
+    return illegal(fmt::format("a micro-batch of {} sequences of {} tokens has tensors too large "
+                               "to count",
+                               plan.micro_batch, model.seq),
+                   "choose a smaller micro_batch, or a shorter sequence");
+  }
+  TPSIM_TRY_STATUS(check_context_parallel(plan, model));
+  TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
+  TPSIM_TRY_STATUS(check_expert_parallel(plan, model));
+  TPSIM_TRY_STATUS(check_batch(plan));
+  TPSIM_TRY_STATUS(check_stages(plan, model));
+  TPSIM_TRY_STATUS(check_recompute(plan));
+  TPSIM_TRY_STATUS(check_precision(plan));
+  if (plan.attention == AttentionKind::kFlash && model.attention_dropout > 0) {
+    return illegal("the flash core has no dropout; the model's attention_dropout is above zero",
+                   "use unfused attention, or set attention_dropout to 0");
+  }
+  return check_schedule(plan);
+}
+
+}  // namespace tpsim

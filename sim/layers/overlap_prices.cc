@@ -1,0 +1,136 @@
+// What the collectives of a layer cost beside its ops, and what hides them.
+#include <algorithm>
+
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+#include "sim/layers/memory_of_parts.h"
+
+namespace tpsim {
+
+// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
+// input gradient is reduced while its weight gradient is computed, and, but in kReductions, its
+// input gathered again while its input gradient is; products slow down meanwhile.
+Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
+                                               Seconds whole, Seconds beside) const {
+  const StackSpec& stack = scenario().stack;
+  const TpOverlap overlap = stack.parts.tp_overlap;
+  const bool waits = overlap == TpOverlap::kNone || (overlap == TpOverlap::kReductions &&
+                                                     record.kind == CollectiveKind::kAllGather);
+  const Seconds hidden = waits ? Seconds() : std::min(whole, beside);
+  Seconds left = whole - hidden;
+  const bool in_pieces = stack.parts.tp_overlap == TpOverlap::kUserbuffers &&
+                         record.group == GroupKind::kTensor && plan.sequence_parallel;
+  if (in_pieces) left = (1 - stack.tp_overlap) * left;
+  return left + (stack.overlap_slowdown - 1) * hidden;
+}
+
+// A sum of input gradients that the program issues ahead runs beside the products of weight
+// gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
+Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t event,
+                                          Seconds last) {
+  if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
+  Seconds beside;
+  for (std::size_t i = event + 1; i < trace.program.events.size(); ++i) {
+    const ProgramEvent& next = trace.program.events[i];
+    if (next.kind == ProgramEvent::Kind::kCollective) break;
+    if (next.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = trace.program.ops[next.index];
+    const bool is_linear = is_linear_layer(op) || op.label.part == ModelPart::kHead;
+    const bool is_weight_gradient =
+        is_linear && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
+    if (!is_weight_gradient) break;
+    beside += op_price(op).time;
+  }
+  return beside;
+}
+
+// Where experts have tensor ranks: a rank exchanges its own tokens with the tensor group for slices
+// of all of its tokens, or back (one copy). What is gathered lies rank by rank, and along the
+// hidden dimension it must lie row by row: out of the list of parts and into their concatenation
+// (two copies); before a scatter once.
+void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& plan,
+                                    PhaseCost& phase) const {
+  const bool is_of_experts =
+      record.label.part == ModelPart::kDispatch && record.kind != CollectiveKind::kAllToAll;
+  if (!is_of_experts || scenario().stack.parts.permute != PermuteKernel::kUnfusedSeq) return;
+  const ParallelDegrees& d = plan.degrees;
+  const ModelSpec& model = scenario().model;
+  const std::int64_t tokens = plan.micro_batch * model.seq / (d.cp * d.tp);
+  const Bytes own(static_cast<double>(tokens * model.hidden * size_of(plan.dtype)));
+  const GroupPlacement group =
+      place_group(plan, GroupKind::kTensor, node_size(scenario().cluster, gpu_count(plan)));
+  const Seconds exchange = collectives().price(CollectiveKind::kAllToAll, own, group);
+  const double copies = record.kind == CollectiveKind::kAllGather ? 2 : 1;
+  const Bytes moved = 2 * (copies * Bytes(static_cast<double>(record.bytes)) + own);
+  const Seconds copying =
+      (copies + 1) * scenario().profile.model.kernel_latency + streaming_time(moved);
+  phase.work[StepTerm::kTensorCommunication] += exchange;
+  phase.time = then(phase.time, launch(scenario(), scenario().stack.host.per_collective, exchange));
+  add_copies(phase, StepTerm::kPermute, copying, copies + 1);
+}
+
+// `pass`: of attention, which hides what is sent beside it and is slowed down by it.
+void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass,
+                           PhaseCost& phase) const {
+  const StackSpec& stack = scenario().stack;
+  for (const RingExchange& sent : ring.sent) {
+    const Seconds each = collective(sent.record, plan);
+    const Seconds hidden = sent.beside * std::min(each, pass);
+    const Seconds seen = sent.calls * each - hidden + (stack.overlap_slowdown - 1) * hidden;
+    phase.work[StepTerm::kContextCommunication] += seen;
+    phase.time = then(phase.time, launch(scenario(), sent.calls * stack.host.per_collective, seen));
+  }
+  add_copies(phase, StepTerm::kElementwise, streaming_time(ring.copied));
+}
+
+void LayerPricer::add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels) const {
+  phase.work[term] += time;
+  phase.by_source[PriceSource::kModel] += time;
+  phase.time = then(phase.time, launch(scenario(), kernels * scenario().stack.host.per_op, time));
+}
+
+HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Seconds whole,
+                                           PhaseCost& phase) const {
+  phase.work[work_term(record)] += whole;
+  phase.work[StepTerm::kImbalance] += (phase.load - 1) * whole;
+  return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
+}
+
+// Collectives that a share of the phase's device time hides, which they slow down.
+void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
+                                 double share) const {
+  const Seconds hidden = std::min(collectives, share * phase.time.device);
+  const Seconds seen = collectives - hidden + (scenario().stack.overlap_slowdown - 1) * hidden;
+  phase.work[term] += seen;
+  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
+}
+
+bool LayerPricer::is_overlapped(const CollectiveRecord& record) const {
+  if (record.group != GroupKind::kData && record.group != GroupKind::kExpertData) return false;
+  const TrainingOptions& training = scenario().stack.training;
+  return record.kind == CollectiveKind::kAllGather ? training.overlap_parameter_gather
+                                                   : training.overlap_gradient_reduction;
+}
+
+// The tensor group gathers its logits, and every rank takes the loss of all of them.
+void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
+                                      const Plan& plan) const {
+  if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;
+  const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
+                                .group = GroupKind::kTensor,
+                                .bytes = plan.degrees.tp * logits_of(trace) * size_of(plan.dtype),
+                                .label = {ModelPart::kLoss, "head.gather"}};
+  const Seconds time = collective(gather, plan);
+  head.forward.work[StepTerm::kTensorCommunication] += time;
+  head.forward.time =
+      then(head.forward.time, launch(scenario(), scenario().stack.host.per_collective, time));
+  const auto others = static_cast<double>(plan.degrees.tp - 1);
+  for (PhaseCost* phase : {&head.forward, &head.backward}) {
+    const Seconds more = others * phase->work[StepTerm::kElementwise];
+    phase->work[StepTerm::kElementwise] += more;
+    phase->by_source[PriceSource::kModel] += more;
+    phase->time = then(phase->time, HostDeviceTime{Seconds(), more, more});
+  }
+}
+
+}  // namespace tpsim
