@@ -7,8 +7,8 @@
 
 #include "core/base/text.h"
 #include "formats/settings_text.h"
-#include "formats/shell_words.h"
-#include "frameworks/deepspeed/deepspeed_config.h"
+#include "frameworks/huggingface/trainer_keys.h"
+#include "frameworks/huggingface/trainer_sharding.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 
@@ -69,95 +69,6 @@ constexpr LeftOver kTrainerRows[] = {
 // What no question should precede.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
-// The first of these keys that the file has.
-std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys) {
-  std::optional<std::string> value;
-  for (const char* key : keys) {
-    const auto one = in.text(key);
-    if (!value) value = one;
-  }
-  return value;
-}
-bool any_flag(FlatReader& in, std::initializer_list<const char*> keys) {
-  bool on = false;
-  for (const char* key : keys) on |= in.flag(key, false);
-  return on;
-}
-std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys) {
-  std::int64_t value = -1;
-  for (const char* key : keys) {
-    const std::int64_t one = in.integer(key, -1);
-    if (value < 0) value = one;
-  }
-  return value;
-}
-
-// FSDP's strategies by name and by number (torch/distributed/fsdp/api.py).
-void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
-  const std::string name = in_capitals(word);
-  if (name == "AUTO_WRAP" || name.empty()) return;
-  if (name == "FULL_SHARD" || name == "1") {
-    result.plan.zero = 3;
-  } else if (name == "SHARD_GRAD_OP" || name == "2") {
-    result.plan.zero = 2;
-  } else if (name == "NO_SHARD" || name == "3") {
-    result.plan.zero = 0;
-  } else if (name == "HYBRID_SHARD" || name == "4") {
-    result.plan.zero = 3;
-    result.parts[StackPart::kShardGroup] = kShardOverNode;
-  } else {
-    in.fail(fmt::format("FSDP's strategy '{}' is not read", word),
-            "full_shard, shard_grad_op, no_shard or hybrid_shard");
-  }
-}
-
-void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
-  const std::vector<std::string> words = in.list("fsdp");
-  asked |= !words.empty() || in.has("fsdp_version") || in.has("fsdp_config.fsdp_version");
-  if (!asked) return;
-  result.stack = "pytorch-fsdp";
-  result.plan.zero = 3;
-  for (const std::string& word : words) read_strategy(in, word, result);
-  const auto strategy = any_text(in, {"fsdp_config.fsdp_sharding_strategy",
-                                      "fsdp_config.sharding_strategy", "fsdp_sharding_strategy"});
-  if (strategy) read_strategy(in, *strategy, result);
-  const auto reshards =
-      any_text(in, {"fsdp_config.fsdp_reshard_after_forward", "fsdp_config.reshard_after_forward"});
-  if (reshards && (*reshards == "true" || *reshards == "false")) {
-    result.plan.zero = *reshards == "true" ? 3 : 2;
-  } else if (reshards) {
-    read_strategy(in, *reshards, result);
-  }
-  if (any_flag(in, {"fsdp_config.fsdp_activation_checkpointing",
-                    "fsdp_config.activation_checkpointing"})) {
-    result.plan.recompute = Recompute::kFull;
-  }
-}
-
-// Scripts and trainings are started from the top of their repository.
-constexpr int kAbove = 4;
-
-// As its owner called it, from the folder of what names it, or from so many folders above; nothing
-// where it is not there.
-std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs,
-                                         int above) {
-  for (const LaunchFile& more : inputs.more) {
-    if (path_of(more) == name) return more.text;
-  }
-  std::string place = name;
-  for (int i = 0; inputs.open && i <= above; ++i) {
-    auto text = inputs.open(place);
-    if (text.ok()) return *std::move(text);
-    place.insert(0, "../");
-  }
-  return std::nullopt;
-}
-
-Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "") {
-  return bad_input(fmt::format("names {}, which is not there", name), by,
-                   "put it where the name leads from this file" + otherwise);
-}
-
 // Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
 void read_loaded_bits(FlatReader& in, const ImportedPlan& result) {
   for (const char* key : {"torch_dtype", "dtype"}) {
@@ -169,69 +80,6 @@ void read_loaded_bits(FlatReader& in, const ImportedPlan& result) {
     const std::string& word = found->value;
     if (is_kept || word == "auto" || word == "float32") in.left().erase(found);
   }
-}
-
-// FSDP2's mesh: shards, and copies of them. As accelerate calls it and as axolotl does.
-struct Mesh {
-  std::int64_t copies = 1;
-  std::int64_t shards = 1;
-};
-Mesh mesh_of(FlatReader& in) {
-  const auto size = [&](const std::string& name) {
-    const std::string long_name = "parallelism_config.parallelism_config_" + name;
-    return std::max<std::int64_t>(1, any_integer(in, {long_name.c_str(), name.c_str()}));
-  };
-  return {size("dp_replicate_size"), size("dp_shard_size")};
-}
-
-// Copies of shards are those of nodes where shards fill one.
-void read_mesh(FlatReader& in, const Mesh& mesh, std::int64_t gpus, ImportedPlan& result) {
-  const auto [copies, shards] = mesh;
-  if (copies <= 1) return;
-  if (shards <= 1) {
-    result.plan.zero = 0;
-    return;
-  }
-  constexpr std::int64_t kUsualNode = 8;
-  if (shards != kUsualNode && copies * shards == gpus) {
-    in.fail(fmt::format("{} copies of weights sharded over {} GPUs", copies, shards),
-            "shards over all GPUs, or over a node of 8, are read");
-  }
-  result.parts[StackPart::kShardGroup] = kShardOverNode;
-}
-
-Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
-                      DeepSpeedConfig& config, ImportedPlan& result) {
-  const auto named = any_text(in, {"deepspeed", "deepspeed_config.deepspeed_config_file"});
-  const bool own = in.has("zero_optimization.stage") || in.has("train_micro_batch_size_per_gpu");
-  const std::int64_t stage = in.integer("deepspeed_config.zero_stage", -1);
-  const std::string device = in.text("deepspeed_config.offload_optimizer_device").value_or("none");
-  if (named || own) {
-    LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
-    if (named) {
-      const auto text = text_of_named(*named, inputs, kAbove);
-      if (!text) {
-        return not_there(*named, path_of(file),
-                         ", or import it beside: tpsim import " + path_of(file) + " FILE");
-      }
-      json.text = *text;
-    }
-    TPSIM_TRY(config, read_deepspeed_config(json));
-    result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
-    if (own) in.left().clear();
-  } else if (stage >= 0) {
-    config.stage = stage;
-    config.offloads = device == "cpu";
-    if (device != "cpu" && device != "none") {
-      in.fail(fmt::format("offload_optimizer_device is {}: cpu or none", device));
-    }
-  } else {
-    return Ok{};
-  }
-  result.stack = "deepspeed-zero3";
-  result.plan.zero = static_cast<int>(config.stage);
-  result.plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
-  return Ok{};
 }
 
 void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
@@ -299,7 +147,7 @@ struct TrainerSize {
 
 // Each is said by one of the files, or by the options of the import; else it is asked for.
 TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
-                         const Mesh& mesh, OpenQuestions& open) {
+                         const ShardMesh& mesh, OpenQuestions& open) {
   TrainerSize size;
   size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size"});
   size.accumulation = any_integer(
@@ -365,7 +213,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     result.model.attention_dropout = 0;
     result.notes.emplace_back(kNoFlashDropout);
   }
-  const Mesh mesh = mesh_of(in);
+  const ShardMesh mesh = mesh_of(in);
   const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
   TPSIM_TRY_STATUS(open.status());
   read_mesh(in, mesh, size.gpus, result);
@@ -381,59 +229,6 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   TPSIM_TRY_STATUS(settle_left(in, file, kTrainerRows, result.outside));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;
-}
-
-// As scripts start it: by accelerate, torchrun or deepspeed, with arguments of its own and the
-// configurations that the command names.
-namespace {
-
-// "--per-device-train-batch-size" is one of its arguments too.
-std::string key_of(std::string_view option) {
-  std::string key(option.substr(option.find_first_not_of('-')));
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
-}
-
-Result<std::string> opened(const std::string& name, const LaunchFile& by,
-                           const ImportInputs& inputs) {
-  auto text = text_of_named(name, inputs, kAbove);
-  if (!text) return not_there(name, path_of(by));
-  return *std::move(text);
-}
-
-}  // namespace
-
-bool is_trainer_command(const LaunchCommand& command) {
-  return !command.configs.empty() ||
-         has_any_option(command.options, {"--per_device_train_batch_size",
-                                          "--per-device-train-batch-size", "--model_name_or_path"});
-}
-
-Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
-                                            const ImportInputs& inputs) {
-  std::vector<FlatSetting> settings;
-  const auto put = [&](FlatSetting setting) {
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
-    settings.push_back(std::move(setting));
-  };
-  for (const std::string& marked : command.configs) {
-    const std::string name = without_marks(marked);
-    TPSIM_TRY(std::string text, opened(name, file, inputs));
-    TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
-    for (FlatSetting& one : own) put(std::move(one));
-  }
-  for (const LaunchOption& option : command.options) {
-    const std::string key = key_of(option.name);
-    if (key == "config") continue;
-    put({key, option.value.empty() ? "true" : option.value, 0});
-  }
-  settings = with_values(std::move(settings), inputs.given);
-  ImportInputs all = inputs;
-  if (all.gpus == 0 && command.size.nodes > 0) {  // the command line goes first
-    all.gpus = command.size.nodes * command.size.gpus_per_node;
-  }
-  all.open = [&](const std::string& name) { return opened(name, file, inputs); };
-  return import_trainer(FlatReader(std::move(settings)), file, all);
 }
 
 }  // namespace tpsim

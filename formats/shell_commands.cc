@@ -1,0 +1,155 @@
+// Commands of a script as its interpreter runs them: assignments, redirections, here-documents,
+// calls of functions, eval and bash -c.
+#include <algorithm>
+#include <cctype>
+
+#include "formats/shell_interpreter.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::size_t kMostCommands = 20000;
+
+// "NAME=rest" and "NAME+=rest" at the start of a command.
+struct Assignment {
+  std::string name;
+  std::string_view value;
+  bool appends = false;
+};
+std::optional<Assignment> assignment_of(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) {
+    ++end;
+  }
+  const bool appends = end + 1 < text.size() && text[end] == '+' && text[end + 1] == '=';
+  const bool digit = !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+  if (end == 0 || digit || end >= text.size() || (text[end] != '=' && !appends)) {
+    return std::nullopt;
+  }
+  return Assignment{std::string(text.substr(0, end)), text.substr(end + (appends ? 2 : 1)),
+                    appends};
+}
+
+constexpr std::string_view kDeclarations[] = {"export", "local", "declare", "readonly", "typeset"};
+bool is_declaration(std::string_view word) {
+  return std::find(std::begin(kDeclarations), std::end(kDeclarations), word) !=
+         std::end(kDeclarations);
+}
+
+}  // namespace
+
+Status ShellInterpreter::call(const ShellCommand& command, int depth) {
+  const auto [tokens, start] = functions_.at(command.words.front());
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    script_.variables.set(std::to_string(i), {command.words[i]});
+  }
+  Status status = elsewhere(*tokens, start, [&] { return run_body("}", true, depth); });
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    script_.variables.erase(std::to_string(i));
+  }
+  return status;
+}
+
+Result<std::optional<bool>> ShellInterpreter::run_command(bool active, int depth) {
+  ShellCommand command;
+  std::vector<std::string> raw;
+  std::string target;
+  const std::string* document = nullptr;
+  bool document_expands = true;
+  bool assigns = true;  // only assignments so far
+  while (!done() && token().kind != ShellTokenKind::kSeparator) {
+    const ShellToken& word = token();
+    ++at_;
+    if (word.kind == ShellTokenKind::kRedirect) {
+      if (word.is_document) {
+        document = &word.text;
+        document_expands = word.is_expanded;
+      } else {
+        target = active ? script_.variables.expanded_text(word.text) : "";
+      }
+      continue;
+    }
+    if (!active) continue;
+    if (word.is_array || (assigns && assignment_of(word.text))) {
+      assign(word);
+      continue;
+    }
+    const bool declares = assigns && raw.empty() && is_declaration(word.text);
+    if (declares) continue;
+    assigns = assigns && raw.empty() && word.text.starts_with('-');  // declare -a X=...
+    raw.push_back(word.text);
+  }
+  if (!active) return std::optional<bool>();
+  if (!raw.empty() && (raw.front() == "[" || raw.front() == "[[" || raw.front() == "test")) {
+    return shell_condition(raw, script_.variables);
+  }
+  for (const std::string& word : raw) {
+    for (std::string& field : script_.variables.expanded(word)) {
+      if (!afford(field.size())) return std::optional<bool>();
+      command.words.push_back(std::move(field));
+    }
+  }
+  if (document != nullptr) {
+    write_document(command,
+                   document_expands ? script_.variables.expanded_document(*document) : *document,
+                   target);
+  }
+  TPSIM_TRY_STATUS(issue(std::move(command), depth));
+  return std::optional(true);
+}
+
+void ShellInterpreter::assign(const ShellToken& word) {
+  const auto assignment = assignment_of(word.text);
+  if (!assignment) return;
+  std::vector<std::string> values;
+  if (word.is_array) {
+    for (const std::string& element : word.elements) {
+      for (std::string& field : script_.variables.expanded(element)) {
+        if (!afford(field.size())) return;
+        values.push_back(std::move(field));
+      }
+    }
+  } else {
+    values.push_back(script_.variables.expanded_text(assignment->value));
+    if (!afford(values.back().size())) return;
+  }
+  if (assignment->appends) {
+    script_.variables.append(assignment->name, values, word.is_array);
+  } else {
+    script_.variables.set(assignment->name, std::move(values));
+  }
+}
+
+void ShellInterpreter::write_document(const ShellCommand& command, std::string text,
+                                      const std::string& target) {
+  if (command.words.empty()) return;
+  if (command.words.front() == "read" && command.words.size() > 1) {
+    script_.variables.set(command.words.back(), {std::move(text)});
+  } else if (!target.empty()) {
+    script_.files[without_marks(target)] = std::move(text);
+  } else if (command.words.front() == "tee" && command.words.size() > 1) {
+    script_.files[without_marks(command.words.back())] = std::move(text);
+  }
+}
+
+Status ShellInterpreter::issue(ShellCommand command, int depth) {
+  if (command.words.empty() || script_.commands.size() >= kMostCommands) return Ok{};
+  const std::string& name = command.words.front();
+  if (name == "exit") return exited_ = script_.exits = true, Ok{};
+  if (name == "return") return Ok{};
+  if (functions_.contains(name) && depth < kDeepestCommand) return call(command, depth + 1);
+  const auto shell = std::find(command.words.begin(), command.words.end(), "-c");
+  const bool nested = shell != command.words.begin() && shell != command.words.end() &&
+                      shell + 1 != command.words.end() && shell[-1].ends_with("sh");
+  if (nested) return run_text(shell[1], depth + 1);
+  if (name == "eval") {
+    std::string text;
+    for (std::size_t i = 1; i < command.words.size(); ++i) text += command.words[i] + " ";
+    return run_text(text, depth + 1);
+  }
+  script_.commands.push_back(std::move(command));
+  return Ok{};
+}
+
+}  // namespace tpsim

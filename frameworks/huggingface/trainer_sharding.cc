@@ -1,0 +1,115 @@
+// FSDP's settings and mesh, and DeepSpeed's file, as ZeRO stage, shard group and offload.
+#include "frameworks/huggingface/trainer_sharding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "frameworks/huggingface/trainer_keys.h"
+
+namespace tpsim {
+namespace {
+
+// FSDP's strategies by name and by number (torch/distributed/fsdp/api.py).
+void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
+  const std::string name = in_capitals(word);
+  if (name == "AUTO_WRAP" || name.empty()) return;
+  if (name == "FULL_SHARD" || name == "1") {
+    result.plan.zero = 3;
+  } else if (name == "SHARD_GRAD_OP" || name == "2") {
+    result.plan.zero = 2;
+  } else if (name == "NO_SHARD" || name == "3") {
+    result.plan.zero = 0;
+  } else if (name == "HYBRID_SHARD" || name == "4") {
+    result.plan.zero = 3;
+    result.parts[StackPart::kShardGroup] = kShardOverNode;
+  } else {
+    in.fail(fmt::format("FSDP's strategy '{}' is not read", word),
+            "full_shard, shard_grad_op, no_shard or hybrid_shard");
+  }
+}
+
+}  // namespace
+
+void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
+  const std::vector<std::string> words = in.list("fsdp");
+  asked |= !words.empty() || in.has("fsdp_version") || in.has("fsdp_config.fsdp_version");
+  if (!asked) return;
+  result.stack = "pytorch-fsdp";
+  result.plan.zero = 3;
+  for (const std::string& word : words) read_strategy(in, word, result);
+  const auto strategy = any_text(in, {"fsdp_config.fsdp_sharding_strategy",
+                                      "fsdp_config.sharding_strategy", "fsdp_sharding_strategy"});
+  if (strategy) read_strategy(in, *strategy, result);
+  const auto reshards =
+      any_text(in, {"fsdp_config.fsdp_reshard_after_forward", "fsdp_config.reshard_after_forward"});
+  if (reshards && (*reshards == "true" || *reshards == "false")) {
+    result.plan.zero = *reshards == "true" ? 3 : 2;
+  } else if (reshards) {
+    read_strategy(in, *reshards, result);
+  }
+  if (any_flag(in, {"fsdp_config.fsdp_activation_checkpointing",
+                    "fsdp_config.activation_checkpointing"})) {
+    result.plan.recompute = Recompute::kFull;
+  }
+}
+
+ShardMesh mesh_of(FlatReader& in) {
+  const auto size = [&](const std::string& name) {
+    const std::string long_name = "parallelism_config.parallelism_config_" + name;
+    return std::max<std::int64_t>(1, any_integer(in, {long_name.c_str(), name.c_str()}));
+  };
+  return {size("dp_replicate_size"), size("dp_shard_size")};
+}
+
+void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result) {
+  const auto [copies, shards] = mesh;
+  if (copies <= 1) return;
+  if (shards <= 1) {
+    result.plan.zero = 0;
+    return;
+  }
+  constexpr std::int64_t kUsualNode = 8;
+  if (shards != kUsualNode && copies * shards == gpus) {
+    in.fail(fmt::format("{} copies of weights sharded over {} GPUs", copies, shards),
+            "shards over all GPUs, or over a node of 8, are read");
+  }
+  result.parts[StackPart::kShardGroup] = kShardOverNode;
+}
+
+Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
+                      DeepSpeedConfig& config, ImportedPlan& result) {
+  const auto named = any_text(in, {"deepspeed", "deepspeed_config.deepspeed_config_file"});
+  const bool own = in.has("zero_optimization.stage") || in.has("train_micro_batch_size_per_gpu");
+  const std::int64_t stage = in.integer("deepspeed_config.zero_stage", -1);
+  const std::string device = in.text("deepspeed_config.offload_optimizer_device").value_or("none");
+  if (named || own) {
+    LaunchFile json{named.value_or(file.name), file.text, named ? "" : path_of(file)};
+    if (named) {
+      const auto text = text_of_named(*named, inputs);
+      if (!text) {
+        return not_there(*named, path_of(file),
+                         ", or import it beside: tpsim import " + path_of(file) + " FILE");
+      }
+      json.text = *text;
+    }
+    TPSIM_TRY(config, read_deepspeed_config(json));
+    result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
+    if (own) in.left().clear();
+  } else if (stage >= 0) {
+    config.stage = stage;
+    config.offloads = device == "cpu";
+    if (device != "cpu" && device != "none") {
+      in.fail(fmt::format("offload_optimizer_device is {}: cpu or none", device));
+    }
+  } else {
+    return Ok{};
+  }
+  result.stack = "deepspeed-zero3";
+  result.plan.zero = static_cast<int>(config.stage);
+  result.plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  return Ok{};
+}
+
+}  // namespace tpsim
