@@ -4,17 +4,11 @@
 #include <cmath>
 
 #include "core/base/check.h"
+#include "core/base/median.h"
 #include "core/base/packed.h"
 
 namespace tpsim {
 namespace {
-
-double median_of(std::vector<double>& numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  if (numbers.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(numbers.begin(), middle)) / 2;
-}
 
 void put_all(Packer& packer, const std::vector<double>& numbers) {
   packer.put(numbers.size());
@@ -41,9 +35,9 @@ std::vector<OpSample> samples_of(const std::map<OpKey, std::vector<double>>& tim
 
 MedianSpread median_and_spread(std::vector<double> numbers) {
   TPSIM_CHECK(!numbers.empty(), "a median of something");
-  MedianSpread result{median_of(numbers)};
+  MedianSpread result{median(numbers)};
   for (double& number : numbers) number = std::fabs(number - result.median);
-  result.spread = result.median > 0 ? median_of(numbers) / result.median : 0;
+  result.spread = result.median > 0 ? median(numbers) / result.median : 0;
   return result;
 }
 

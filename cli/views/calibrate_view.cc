@@ -9,6 +9,7 @@
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
+#include "core/base/normal.h"
 #include "core/base/numbers.h"
 
 namespace tpsim::cli {
@@ -209,7 +210,7 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
       "  of rows left out, layout by layout, and predicted by the others: {:.1f} %\n"
       "  90 % of other such runs are expected within {:.0f} %, plus what is new about them\n",
       100 * found.error_before(), 100 * found.error_after(), 100 * found.error_left_out(),
-      100 * std::expm1(1.645 * found.spread));
+      100 * std::expm1(kHalfOf90 * found.spread));
   if (found.shrinkage < 1) {
     text += fmt::format(
         "  a fit to the others would predict them worse than before: constants went {:.0f} %\n"

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "core/base/normal.h"
 #include "evidence/calibration/fit_steps.h"
 #include "evidence/calibration/robust_fit.h"
 #include "sim/step/usual_spreads.h"
@@ -326,8 +327,7 @@ class Fitter {
     const double degrees = std::max(1.0, n - now_.fit.effective_parameters);
     // The 95 % quantile of Student's t over the normal's, to second order (Abramowitz and Stegun,
     // 26.7.5).
-    constexpr double kNormal = 1.645;
-    const double z2 = kNormal * kNormal;
+    constexpr double z2 = kHalfOf90 * kHalfOf90;
     const double widening =
         1 + (z2 + 1) / (4 * degrees) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * degrees * degrees);
     return std::sqrt(squares / n * (1 + 1 / n)) * widening;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
+#include "core/base/median.h"
 #include "evidence/calibration/tunable_constants.h"
 #include "plans/search/parallel_for.h"
 #include "sim/step/simulate.h"
@@ -24,9 +26,7 @@ double most_of_step(const std::vector<MeasuredStep>& steps, const TunableConstan
     const std::int64_t times = constant.times == nullptr ? 1 : constant.times(step.plan);
     most.push_back(kShare * step.measured.value() / static_cast<double>(times));
   }
-  const auto middle = most.begin() + static_cast<std::ptrdiff_t>(most.size() / 2);
-  std::nth_element(most.begin(), middle, most.end());
-  return *middle;
+  return upper_median(std::move(most));
 }
 
 }  // namespace

@@ -7,38 +7,16 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/base/enum_words.h"
 #include "core/base/result.h"
 #include "core/plan/plan.h"
 #include "core/plan/report.h"
 #include "core/scenario/scenario.h"
+#include "evidence/logs/gap_causes.h"
 #include "evidence/logs/training_log.h"
 
 namespace tpsim {
-
-enum class GapCause : std::uint8_t {
-  kSlowerCompute,
-  kSlowerLinks,
-  kStraggler,
-  kHostBound,
-  kMemory,
-  kFaster,
-  kUnexplained,
-  kUnsound,     // losses that are no numbers, steps that were skipped
-  kImpossible,  // rates that no such GPU has
-};
-template <>
-inline constexpr auto kEnumNames<GapCause> = std::to_array<std::string_view>(
-    {"slower compute", "slower links", "a straggler", "host-bound", "memory",
-     "faster than predicted", "unexplained", "unsound run", "impossible rate"});
-
-struct Finding {
-  GapCause cause;
-  std::string evidence;
-};
 
 struct StageReserved {
   std::int64_t stage = 0;

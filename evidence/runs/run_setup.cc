@@ -4,180 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/machine/node_rate.h"
 #include "core/model/model_support.h"
-#include "core/plan/pipeline_layout.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
 namespace {
-
-// Before the modules that Megatron-Core's selective recompute is given.
-constexpr std::string_view kModules = "mod:";
-constexpr std::string_view kUnstatedModules = "mod";
-constexpr const char* kOwnZeroOne = "BF16_Optimizer";
-
-Error cannot(std::string reason) { return bad_input(std::move(reason)); }
-
-Result<DType> dtype_of(const std::string& text, DType otherwise) {
-  if (text.empty()) return otherwise;
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-    if (text == name_of(dtype)) return dtype;
-  }
-  return cannot(fmt::format("dtype {} is not modelled", text));
-}
-
-// Half-precision training adds gradients up in its own dtype where nothing else is said, bf16
-// training in what its software does.
-Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
-                                const StackSpec& stack, DType dtype) {
-  return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype),
-                  dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype);
-}
-
-// A table of runs says whether Transformer Engine's userbuffers were on.
-Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
-  if (text == "1") return static_cast<std::int64_t>(TpOverlap::kUserbuffers);
-  if (text != "0") return parse_value(row_of(StackPart::kTpOverlap), text);
-  const TpOverlap own = stack.parts.tp_overlap;
-  const bool in_pieces = own == TpOverlap::kUserbuffers;
-  return static_cast<std::int64_t>(in_pieces ? TpOverlap::kBackward : own);
-}
-
-Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
-  PartValues parts;
-  for (const auto& [part, text] : run.parts) {
-    const Result<std::int64_t> value = part == StackPart::kTpOverlap
-                                           ? tensor_overlap_of(stack, text)
-                                           : parse_value(row_of(part), text);
-    if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
-    parts[part] = *value;
-  }
-  // Capacities pad or cut every expert's share to the same.
-  if (run.load_balance == "forced" || run.load_balance == "capacity") {
-    parts.try_emplace(StackPart::kExpertLoad, kBalancedLoad);
-  } else if (run.load_balance == "natural" || run.load_balance == "aux") {
-    parts.try_emplace(StackPart::kExpertLoad, kNaturalLoad);
-  } else if (!run.load_balance.empty()) {
-    return cannot(fmt::format("load_balance '{}' is not modelled", run.load_balance));
-  }
-  if (run.recompute.starts_with(kModules)) {
-    const PartRow& modules = row_of(StackPart::kRecomputeModules);
-    const Result<std::int64_t> value =
-        parse_value(modules, std::string_view(run.recompute).substr(kModules.size()));
-    if (!value.ok()) return cannot(fmt::format("recompute '{}' is not modelled", run.recompute));
-    parts[StackPart::kRecomputeModules] = *value;
-  }
-  return parts;
-}
-
-// A table's dtype of fewer than 16 bits: that of the linear layers, all else as in bf16 training.
-bool names_recipe(const std::string& dtype) {
-  return dtype == "fp8" || dtype == "mxfp8" || dtype == "nvfp4";
-}
-
-// See StackSpec::deepspeed_engine.
-Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& environment,
-                               const StackSpec& stack, PartValues parts) {
-  const bool is_stated = parts.contains(StackPart::kDataParallelSync);
-  if (is_stated || !stack.deepspeed_engine || environment.default_stack.empty()) return parts;
-  TPSIM_TRY(const DType dtype,
-            dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
-  TPSIM_TRY(const DType gradients, gradient_dtype_of(run, environment, stack, dtype));
-  const bool in_fp32 = dtype == DType::kBFloat16 && gradients == DType::kFloat32;
-  DataParallelSync sync = DataParallelSync::kAllReduce;
-  if (in_fp32 && run.zero != "2" && run.zero != "3") sync = DataParallelSync::kBf16Optimizer;
-  if (!in_fp32 && run.zero == "1") sync = DataParallelSync::kSlices;
-  parts[StackPart::kDataParallelSync] = static_cast<std::int64_t>(sync);
-  return parts;
-}
-
-// What "fp8" alone means: scales of steps before, Transformer Engine's usual recipe, where the
-// software has it, else the first recipe of 8 bits that it has.
-Precision usual_recipe(const StackSpec& stack) {
-  for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block}) {
-    if (stack.choices.has({Setting::kPrecision, static_cast<std::int64_t>(recipe)})) return recipe;
-  }
-  return Precision::kFp8;
-}
-
-// The recipe by the dtype and the column of that name.
-Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) {
-  const std::string& recipe = run.precision_recipe;
-  if (!names_recipe(run.dtype)) {
-    if (recipe.empty() || recipe == "none") return Precision::kNone;
-    return cannot(fmt::format("precision_recipe {} with dtype {}", recipe, run.dtype));
-  }
-  if (run.dtype != "fp8" && !recipe.empty() && recipe != run.dtype) {
-    return cannot(fmt::format("precision_recipe {} with dtype {}", recipe, run.dtype));
-  }
-  if (run.dtype == "fp8" && recipe.empty()) return usual_recipe(stack);
-  const std::string& words = recipe.empty() ? run.dtype : recipe;
-  for (const auto& [word, precision] :
-       {std::pair{"delayed", Precision::kFp8}, std::pair{"current", Precision::kFp8Current},
-        std::pair{"block", Precision::kFp8Block}, std::pair{"mxfp8", Precision::kMxFp8},
-        std::pair{"nvfp4", Precision::kNvFp4}}) {
-    if (words == word) return precision;
-  }
-  return cannot(fmt::format("precision_recipe '{}' is not modelled", words));
-}
-
-Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwise) {
-  // DeepSpeed's bf16 optimizer calls itself stage 0 and shards its state all the same.
-  if (stack.parts.sync == DataParallelSync::kBf16Optimizer) return 1;
-  if (run.zero.empty()) return otherwise;
-  if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
-  if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') return run.zero[0] - '0';
-  return cannot(fmt::format("ZeRO stage '{}' is not known", run.zero));
-}
-
-// "full", "blocks:3"; nothing stated: none.
-Status set_recompute(Plan& plan, const std::string& text) {
-  const bool by_modules = text.starts_with(kModules) || text == kUnstatedModules;
-  plan.recompute = by_modules ? Recompute::kSelective : Recompute::kNone;
-  if (text.empty() || plan.recompute == Recompute::kSelective) return Ok{};
-  const Result<std::vector<SettingValue>> values = parse_settings("recompute=" + text);
-  if (!values.ok()) return cannot(fmt::format("recompute '{}' is not modelled", text));
-  if (const SettingRow& row = row_of(values->front().setting); row.counts_for != nullptr) {
-    set(plan, *row.counts_for);
-  }
-  set(plan, values->front());
-  return Ok{};
-}
-
-bool writes_scores(AttentionKernel kernel) {
-  return kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
-}
-
-Result<AttentionKind> attention_of(const std::string& text, const StackSpec& stack) {
-  if (writes_scores(stack.parts.attention)) return AttentionKind::kUnfused;
-  if (text.empty() || text == name_of(AttentionKind::kFlash)) return AttentionKind::kFlash;
-  if (text == name_of(AttentionKind::kUnfused)) return AttentionKind::kUnfused;
-  return cannot(fmt::format("attention '{}' is not modelled", text));
-}
-
-std::int64_t virtual_stages_of(const PublishedRun& run, const RunEnvironment& environment) {
-  if (run.virtual_stages > 0) return run.virtual_stages;
-  const std::int64_t blocks_of_stages = environment.blocks_per_chunk * run.pp;
-  if (run.pp == 1 || blocks_of_stages == 0 || run.layers % blocks_of_stages != 0) return 1;
-  return run.layers / blocks_of_stages;
-}
-
-Status check_stated(const PublishedRun& run) {
-  for (const auto& [name, value] :
-       {std::pair{"layers", run.layers}, std::pair{"hidden", run.hidden},
-        std::pair{"heads", run.heads}, std::pair{"seq", run.seq}, std::pair{"tp", run.tp},
-        std::pair{"pp", run.pp}, std::pair{"dp", run.dp},
-        std::pair{"global_batch", run.global_batch}}) {
-    if (value < 1) return cannot(fmt::format("{} is not stated", name));
-  }
-  if (run.head_dim == 0 && run.hidden % run.heads != 0) {
-    return cannot(fmt::format("hidden {} does not divide by {} heads", run.hidden, run.heads));
-  }
-  return Ok{};
-}
 
 std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
                                      const Scenario& scenario, bool states_network) {
@@ -212,62 +45,7 @@ void lift_limits(RunSetup& setup) {
   scenario.stack = without_limits(std::move(scenario.stack));
 }
 
-Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
-                                            const RunEnvironment& environment,
-                                            std::int64_t chunks) {
-  if (run.layout.empty()) {
-    std::vector<std::int64_t> even = even_stage_layers(
-        run.layers, chunks,
-        run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);
-    if (even.empty()) return cannot("the stages cannot be cut as stated");
-    return even;
-  }
-  const std::optional<PipelineLayout> layout = parse_pipeline_layout(run.layout);
-  const bool fits =
-      layout && static_cast<std::int64_t>(layout->blocks.size()) == chunks &&
-      std::accumulate(layout->blocks.begin(), layout->blocks.end(), std::int64_t{0}) == run.layers;
-  if (!fits) {
-    return cannot(fmt::format("layout '{}' is no cut of {} blocks into {} chunks", run.layout,
-                              run.layers, chunks));
-  }
-  return layout->blocks;
-}
-
 }  // namespace
-
-Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
-                     const StackSpec& stack) {
-  TPSIM_TRY_STATUS(check_stated(run));
-  Plan plan;
-  plan.degrees = {run.tp, run.pp, run.dp, stated_or(run.cp, 1)};
-  plan.virtual_stages = virtual_stages_of(run, environment);
-  if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
-  plan.micro_batch = stated_or(run.micro_batch, 1);
-  plan.global_batch = run.global_batch;
-  // Without a tensor group there is nothing to shard norms over.
-  plan.sequence_parallel =
-      run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  TPSIM_TRY(plan.zero, zero_of(run, stack, environment.zero));
-  TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));
-  TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention), stack));
-  TPSIM_TRY(plan.dtype, dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
-  TPSIM_TRY(plan.precision, precision_of(run, stack));
-  TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, stack, plan.dtype));
-  const bool by_tensor =
-      plan.precision == Precision::kFp8 || plan.precision == Precision::kFp8Current;
-  plan.fp8_param_gather = by_tensor && stack.fp8_param_gather;
-  for (const auto& [setting, text] : run.settings) {
-    const Result<std::int64_t> value = parse_value(row_of(setting), text);
-    if (!value.ok()) return cannot(fmt::format("{} '{}' is not modelled", name_of(setting), text));
-    set(plan, {setting, *value});
-  }
-  TPSIM_TRY(plan.stage_layers, stages_of(run, environment, chunk_count(plan)));
-  if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
-    return cannot(
-        fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
-  }
-  return plan;
-}
 
 RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments,
                      RunOverrides overrides)
@@ -341,12 +119,12 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   const PublishedRun run = completed(stated);
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
-    return cannot(
+    return bad_input(
         fmt::format("no environment is known for cluster '{}', GPU '{}'; --cluster names one",
                     run.cluster, run.gpu));
   }
   // An environment without a cluster is there to say why its rows are not predicted.
-  if (where->runs_on.empty()) return cannot(where->source);
+  if (where->runs_on.empty()) return bad_input(where->source);
   TPSIM_TRY_STATUS(check_stated(run));
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
@@ -368,7 +146,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
-    return cannot(fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));
+    return bad_input(
+        fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));
   }
   // Tables with an entry of their own calibrate software, or show how far it is off without that.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
@@ -403,11 +182,11 @@ Result<Seconds> measured_step(const PublishedRun& run) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }
   if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
-    return cannot("neither time nor speed is stated");
+    return bad_input("neither time nor speed is stated");
   }
   // What a source counts as hardware FLOPs is agreed upon for full recompute alone.
   if (run.recompute != name_of(Recompute::kFull)) {
-    return cannot("only hardware TFLOPs are stated, and not of full recompute");
+    return bad_input("only hardware TFLOPs are stated, and not of full recompute");
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);

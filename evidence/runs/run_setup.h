@@ -10,6 +10,7 @@
 #include "evidence/runs/known_names.h"
 #include "evidence/runs/run_environment.h"
 #include "evidence/runs/run_model.h"
+#include "evidence/runs/run_plan.h"
 #include "sim/layers/layer_pricer.h"
 
 namespace tpsim {
@@ -29,10 +30,6 @@ struct RunSetup {
   // "network of a100-4x100g", "tensor parallel, which torchtitan has not".
   std::vector<std::string> assumed;
 };
-
-// The row's plan. An error says why it cannot be modelled.
-Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
-                     const StackSpec& stack);
 
 // Sets rows up, loading each cluster, stack and profile once.
 class RunLoader {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/median.h"
 #include "sim/memory/stage_memory.h"
 #include "sim/step/simulate.h"
 
@@ -57,12 +58,6 @@ double half_peak_seconds(const RunSetup& setup, const Prediction& predicted) {
 double quantile(const std::vector<double>& sorted, double share) {
   const auto last = static_cast<double>(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(share * last))];
-}
-
-// Of an even number the mean of the two in the middle.
-double median(const std::vector<double>& sorted) {
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
 void add_time_figures(ValidationSummary& summary, const std::vector<const RunOutcome*>& timed) {

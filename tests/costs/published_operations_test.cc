@@ -1,11 +1,11 @@
 // Published times of operations that the shipped profiles do not hold, against their predictions.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
 
+#include "core/base/median.h"
 #include "core/scenario/catalogue.h"
 #include "costs/collective_cost.h"
 #include "costs/op_cost.h"
@@ -53,11 +53,7 @@ struct Errors {
     for (const double size : sizes) sum += size;
     return sum / static_cast<double>(sizes.size());
   }
-  double median() const {
-    std::vector<double> sorted = sizes;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  double median() const { return upper_median(sizes); }
 };
 
 // The tables were timed in bursts: judged without the slowdown of sustained clocks.

@@ -1,17 +1,9 @@
-#include <algorithm>
+#include <utility>
 
+#include "core/base/median.h"
 #include "kernels/cuda/runtime/kernel_trace.h"
 
 namespace tpsim {
-namespace {
-
-double median_of(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
-
-}  // namespace
 
 LaunchGap launch_gap_of(const std::vector<KernelSpan>& kernels) {
   if (kernels.size() < 2) return {};
@@ -24,7 +16,7 @@ LaunchGap launch_gap_of(const std::vector<KernelSpan>& kernels) {
                        ? kNanosecond * static_cast<double>(one.begin_ns - before.end_ns)
                        : 0.0);
   }
-  return {median_of(std::move(lengths)), median_of(std::move(gaps))};
+  return {upper_median(std::move(lengths)), upper_median(std::move(gaps))};
 }
 
 }  // namespace tpsim

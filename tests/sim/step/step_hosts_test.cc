@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "core/base/normal.h"
 #include "sim/bounds/plan_bounds.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
@@ -48,17 +49,16 @@ TEST_CASE("experts that share tokens between nodes widen the interval by the net
   plan.sequence_parallel = true;
   const Prediction p = *simulate(scenario, plan);
   REQUIRE(p.sources.model == 1);
-  constexpr double kQuantile = 1.645, kModelSpread = 0.05, kNetworkSpread = 0.2;
+  constexpr double kModelSpread = 0.05, kNetworkSpread = 0.2;
   const auto squared = [](double x) { return x * x; };
   const double share = time_of(p, StepTerm::kExpertCommunication) / p.step;
   CHECK(share > time_of(p, StepTerm::kGradientReduction) / p.step);
-  CHECK(squared((p.step_high / p.step - 1) / kQuantile) >
+  CHECK(squared((p.step_high / p.step - 1) / kHalfOf90) >
         squared(kModelSpread) + squared(scenario.stack.run_spread) +
             squared(scenario.stack.residual_spread) + squared(kNetworkSpread * share));
 }
 
 TEST_CASE("an interval answers to the network by the time of groups between nodes, counted once") {
-  constexpr double kQuantile = 1.645;
   const auto squared = [](double x) { return x * x; };
   for (const ModelSpec& model : {test::small_mixture(), test::small_llama()}) {
     Scenario scenario = test::small_scenario(model);
@@ -69,7 +69,7 @@ TEST_CASE("an interval answers to the network by the time of groups between node
       scenario.cluster.calibrated.rows = 10;
       scenario.cluster.calibrated.network_spread = network_spread;
       const Prediction p = *simulate(scenario, plan);
-      return squared(std::log(p.step_high / p.step) / kQuantile);
+      return squared(std::log(p.step_high / p.step) / kHalfOf90);
     };
     const Prediction p = *simulate(scenario, plan);
     const double between_nodes =
@@ -91,7 +91,7 @@ TEST_CASE("experts' communication between nodes is uncertain as the network, not
     placed.cluster.inter_node = placed.cluster.intra_node;
     placed.cluster.calibrated.rows = 10;  // of a network that is known exactly
     const Prediction p = *simulate(placed, plan);
-    const double half = std::log(p.step_high / p.step) / 1.645;
+    const double half = std::log(p.step_high / p.step) / kHalfOf90;
     return std::pair(half * half, time_of(p, StepTerm::kExpertCommunication) / p.step);
   };
   const auto [inside, inside_share] = variance(8);
