@@ -62,6 +62,10 @@ if(TPSIM_FUZZ)
   target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
+# For libraries whose speed nobody notices (commands, launch files, logs): -O1 compiles in 60 % of the
+# time of -O3.
+set(TPSIM_COLD_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+
 # Loops of the CPU device and of its ranks' sums; comparisons with infinities stay exact. On x86-64
 # they are AVX2 code, checked for at run time.
 set(TPSIM_CPU_KERNEL_OPTIONS -O3 -fopenmp-simd -ffp-contract=fast -fno-math-errno

@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
 
-std::filesystem::path folder() { return std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/stacks"; }
+std::filesystem::path folder() {
+  return std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/frameworks/launch";
+}
 
 LaunchFile config(const std::string& name) {
   return {name, read_file(folder() / "configs" / name, kMostBytes).value()};
