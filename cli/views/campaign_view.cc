@@ -40,8 +40,8 @@ std::string mass_text(double tonnes) {
 }
 
 template <class... Values>
-std::string row(const Terminal& terminal, const char* label,
-                fmt::format_string<const Values&...> text, const Values&... values) {
+std::string campaign_row(const Terminal& terminal, const char* label,
+                         fmt::format_string<const Values&...> text, const Values&... values) {
   return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<14}", label), Ink::kDim),
                      fmt::format(text, values...));
 }
@@ -55,20 +55,22 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
                            days(campaign.wall_low), days(campaign.wall_high));
   }
   std::string text =
-      row(terminal, "time", "{}",
-          terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
-              fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
-  text += row(terminal, "GPU-hours", "{} on {} GPUs; {} with the spare nodes",
-              terminal.paint(large_text(cost.gpu_hours), Ink::kBold), count_text(campaign.gpus),
-              large_text(cost.reserved_hours));
-  text += row(terminal, "energy", "{} of the GPUs alone, {} in all; {} with the spare nodes",
-              terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold), energy_text(cost.total_kwh),
-              energy_text(cost.reserved_total_kwh));
-  text += row(terminal, "CO2", "{} of the GPUs alone, {} in all; {} with the spare nodes",
-              mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
-              mass_text(cost.reserved_total_co2_t));
-  return text + row(terminal, "money", "{} USD; {} with the spare nodes",
-                    terminal.paint(large_text(cost.usd_run), Ink::kBold), large_text(cost.usd));
+      campaign_row(terminal, "time", "{}",
+                   terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
+                       fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
+  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with the spare nodes",
+                       terminal.paint(large_text(cost.gpu_hours), Ink::kBold),
+                       count_text(campaign.gpus), large_text(cost.reserved_hours));
+  text +=
+      campaign_row(terminal, "energy", "{} of the GPUs alone, {} in all; {} with the spare nodes",
+                   terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
+                   energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh));
+  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in all; {} with the spare nodes",
+                       mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
+                       mass_text(cost.reserved_total_co2_t));
+  return text + campaign_row(terminal, "money", "{} USD; {} with the spare nodes",
+                             terminal.paint(large_text(cost.usd_run), Ink::kBold),
+                             large_text(cost.usd));
 }
 
 std::string time_view(const Terminal& terminal, const CampaignTime& time, CheckpointKind kind) {
@@ -92,16 +94,17 @@ std::string steps_view(const Terminal& terminal, const Campaign& campaign,
   std::int64_t steps = 0;
   for (const RampPhase& phase : campaign.phases) steps += phase.steps;
   std::string text =
-      row(terminal, "steps", "{} of {} ({})", count_text(steps), time_text(campaign.step),
-          request.step > Seconds() ? "measured, as given" : "predicted");
+      campaign_row(terminal, "steps", "{} of {} ({})", count_text(steps), time_text(campaign.step),
+                   request.step > Seconds() ? "measured, as given" : "predicted");
   if (campaign.phases.size() > 1) {
     Seconds ramp;
     for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
       ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
     }
-    text += row(terminal, "batch ramp", "{} sizes from {} sequences ({} a step), {} in all",
-                campaign.phases.size() - 1, campaign.phases.front().global_batch,
-                time_text(campaign.phase_steps.front()), duration_text(ramp));
+    text +=
+        campaign_row(terminal, "batch ramp", "{} sizes from {} sequences ({} a step), {} in all",
+                     campaign.phases.size() - 1, campaign.phases.front().global_batch,
+                     time_text(campaign.phase_steps.front()), duration_text(ramp));
   }
   return text;
 }
@@ -111,23 +114,23 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Replays& r = campaign.replays;
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
-  std::string text = row(terminal, "checkpoint",
-                         "{} written in {}{}, {} of them, one after {} of work ({} full steps)",
-                         to_string(c.size), duration_text(c.write),
-                         c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
-                         count_text(c.count), duration_text(c.interval), count_text(c.steps));
-  text += row(terminal, "best interval", "{}; {} by Daly, {} by Young", duration_text(c.best),
-              duration_text(c.daly), duration_text(c.young));
-  text += row(terminal, "a node fails", "every {}; {:.1f} times in the run",
-              duration_text(campaign.mtbf), r.failures);
-  text += row(terminal, "closed form", "{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)",
-              days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
-              days(1.96 * unlimited.standard_error));
-  text +=
-      row(terminal, "replayed", "{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
-          days(r.median), days(r.low), days(r.high));
-  return text + row(terminal, "spare nodes", "{}; {} are enough at 99 of 100 moments",
-                    campaign.spare_nodes, campaign.spare_nodes_wanted);
+  std::string text = campaign_row(
+      terminal, "checkpoint",
+      "{} written in {}{}, {} of them, one after {} of work ({} full steps)", to_string(c.size),
+      duration_text(c.write), c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
+      count_text(c.count), duration_text(c.interval), count_text(c.steps));
+  text += campaign_row(terminal, "best interval", "{}; {} by Daly, {} by Young",
+                       duration_text(c.best), duration_text(c.daly), duration_text(c.young));
+  text += campaign_row(terminal, "a node fails", "every {}; {:.1f} times in the run",
+                       duration_text(campaign.mtbf), r.failures);
+  text += campaign_row(terminal, "closed form", "{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)",
+                       days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
+                       days(1.96 * unlimited.standard_error));
+  text += campaign_row(terminal, "replayed",
+                       "{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
+                       days(r.median), days(r.low), days(r.high));
+  return text + campaign_row(terminal, "spare nodes", "{}; {} are enough at 99 of 100 moments",
+                             campaign.spare_nodes, campaign.spare_nodes_wanted);
 }
 
 std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
@@ -286,7 +289,7 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
   text += heading(terminal, "CAMPAIGN",
                   fmt::format("{} tokens on {} {}", large_text(report.request.tokens),
                               count_text(campaign.nodes), campaign.nodes == 1 ? "node" : "nodes"));
-  text += row(terminal, "plan", "{}", short_name(report.plan));
+  text += campaign_row(terminal, "plan", "{}", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
   text += bill_view(terminal, campaign);
   text += assumed_view(terminal, report.named) + "\n";

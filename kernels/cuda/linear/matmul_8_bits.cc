@@ -55,7 +55,7 @@ std::string nearest_on(const NarrowGpu& gpu) {
 }
 
 // 13.0.2 of 130002.
-std::string version_text(std::size_t version) {
+std::string library_version_text(std::size_t version) {
   return fmt::format("{}.{}", version / 10000, version / 100 % 100);
 }
 
@@ -199,8 +199,8 @@ std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
   }
   const std::size_t least = std::max(least_version(row->scales), least_version(row->weights));
   const bool is_built = least < std::size_t{1000000};
-  return fmt::format("cuBLASLt here is {}, {}{}", version_text(gpu.library_version),
-                     is_built ? "and has such products from " + version_text(least) + " on"
+  return fmt::format("cuBLASLt here is {}, {}{}", library_version_text(gpu.library_version),
+                     is_built ? "and has such products from " + library_version_text(least) + " on"
                               : "and this build's headers know no such products",
                      nearest_on(gpu));
 }
