@@ -1,6 +1,6 @@
-// What a training state belongs to: by name, the settings that its losses follow from.
+// The settings of a run that determine its losses, by name. A saved state contains them.
 //
-// The layout is none of them: a state goes on in any.
+// The layout is not included: a state can be resumed in any layout.
 #pragma once
 
 #include <string>

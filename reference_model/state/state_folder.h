@@ -27,10 +27,10 @@ struct StateFile {
 // As the file is now on disk.
 Result<StateFile> describe_state_file(const std::filesystem::path& path);
 
-// Where the whole state of a step lies.
+// Folder of a complete state of a step.
 std::filesystem::path saved_state(const std::filesystem::path& folder, std::int64_t step);
 
-// Where the ranks put their files of a state that is being written.
+// Folder of the files of a state that is being written.
 std::filesystem::path unfinished_state(const std::filesystem::path& folder, std::int64_t step);
 // Makes that folder, empty. What an earlier run left unfinished is removed.
 Status begin_state(const std::filesystem::path& folder, std::int64_t step);

@@ -18,7 +18,8 @@ struct StoredPlace {
   std::int64_t slabs = 1, slab = 0;
   std::int64_t offset = 0, row_stride = 1, col_stride = 1;
 };
-// Of a weight by the reference model's name for it; has the same name where it is stored as it is.
+// Returns the place of a weight, by the reference model's name. The name is unchanged if the
+// checkpoint stores the weight in the same form.
 StoredPlace stored_place(const ModelSpec& model, const std::string& name);
 
 // A region of a weight from a checkpoint, however it is stored there.

@@ -24,7 +24,7 @@ class TokenSource {
   std::int64_t batch() const { return batch_; }
   // Largest token id; -1 for a synthetic source.
   std::int64_t largest() const;
-  // What tells it from other sources: that it is made up, or the checksum of its tokens.
+  // Identifies the source: "made up", or shape and checksum of the tokens.
   std::string description() const;
   // seq + 1 tokens.
   std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;

@@ -41,11 +41,11 @@ struct StepReport {
   double share_on_core = 1;     // of what it did outside collectives; only where ops are timed
 };
 
-// What else a run may want to hear, and say. All of them may be empty.
+// Callbacks of a run; each may be empty.
 struct TrainingHooks {
   // On the first rank only: where the run goes on, and which saved states are damaged.
   std::function<void(const std::string&)> on_note;
-  // Asked on every rank after every step; one that says yes ends the run for all, after saving.
+  // Called on every rank after every step. If one returns true, all ranks save and stop.
   std::function<bool()> should_stop;
 };
 
