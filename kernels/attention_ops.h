@@ -1,5 +1,5 @@
-// The ops between the projections of attention: norms and turns of queries and keys, scores,
-// probabilities, and the whole core at once. See kernels/ops.h.
+// The ops between the projections of attention: norms and rotary embedding of queries and keys,
+// softmax of scores, and flash attention. See kernels/ops.h.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tpsim {
 
-// Which of the keys up to its own a query sees: the last `window` ones, or those of its own chunk;
-// 0 stands for no such limit. Positions count from the first key.
+// The keys that a causal query attends to: the last `window` keys, or the keys of its own chunk.
+// 0 means no limit. Positions count from the first key.
 struct Visibility {
   std::int64_t window = 0;
   std::int64_t chunk = 0;
@@ -22,14 +22,16 @@ struct Visibility {
     return chunk > 0 ? position / chunk * chunk : 0;
   }
 };
-// Query-key pairs of `queries`, the last of `keys`.
+// Number of visible query-key pairs, where the queries are the last of the keys.
 double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& visibility);
 
-// In place: p = softmax(scale * scores + slope * key position), keys after the query masked out.
+// Megatron's FusedScaleMaskSoftmax with a causal mask, and ALiBi. In place:
+// p = softmax(scale * scores + slope * key position), later keys masked.
+//
 // scores [batch * heads, queries, keys]: the queries are the last of the keys, so that query q sees
-// keys 0 .. q + keys - queries of what its visibility leaves. slopes [heads] fp32, undefined
-// without ALiBi. sinks [heads], undefined without: one more score for each head, whose probability
-// goes nowhere.
+// keys 0 .. q + keys - queries, within its visibility. slopes [heads] fp32, undefined without
+// ALiBi. sinks [heads], undefined without sinks: one more score for each head, whose probability is
+// dropped.
 struct SoftmaxForward {
   Tensor scores, slopes;
   std::int64_t heads = 1;
@@ -38,7 +40,7 @@ struct SoftmaxForward {
   Tensor sinks = {};
   Label label;
 };
-// In place: dprobs becomes the gradient of the unscaled scores. dsinks [heads] +=, undefined
+// In place: dprobs becomes the gradient of the unscaled scores. dsinks [heads] +=; undefined
 // without sinks.
 struct SoftmaxBackward {
   Tensor probs, dprobs;

@@ -158,7 +158,8 @@ struct ColumnSum {
   Label label;
 };
 
-// y[t] = table[token - vocab_begin], zero for tokens of other ranks.
+// The masked lookup of VocabParallelEmbedding: y[t] = table[token - vocab_begin], zero for tokens
+// of other ranks.
 struct EmbeddingForward {
   Tensor tokens, table, y;  // [T] int32, [V local, H], [T,H]
   std::int64_t vocab_begin = 0;
@@ -222,8 +223,8 @@ struct RouteWeightGradient {
   Label label;
 };
 
-// The vocabulary-parallel cross entropy in parts; only the first `columns` of the local
-// logits [T, V local] are real words, the rest is padding.
+// Megatron's vocab_parallel_cross_entropy in steps; the all-reduces between them are in Head. Only
+// the first `columns` of the local logits [T, V local] are token ids, the rest is padding.
 struct VocabMax {
   Tensor logits, max;  // max [T] fp32; -inf where no column is real
   std::int64_t columns = 0;

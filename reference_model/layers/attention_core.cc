@@ -106,7 +106,7 @@ AttentionCore::AttentionCore(const RankContext& context, const Weights& weights)
 Visibility AttentionCore::visibility() const {
   const AttentionShape& attention = context_.model.attention;
   const std::int64_t seq = context_.model.seq;
-  // What reaches over the whole sequence limits nothing.
+  // A window or chunk that spans the whole sequence does not limit anything.
   return {attention.window >= seq ? 0 : attention.window,
           attention.chunk >= seq ? 0 : attention.chunk};
 }
@@ -169,7 +169,7 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
   return saved.dropped;
 }
 
-// Query head h reads key head h / group: one batched product per place in the group.
+// Query head h reads key head h / group: one batched GEMM for each place in the group.
 Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x,
                                     CoreSaved::Run& saved) const {
   const AttentionDims& d = run.dims;
@@ -248,8 +248,8 @@ Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
   return dqkv;
 }
 
-// The run with the most keys writes their gradients; those of later keys are zero, and what the
-// other runs say is added.
+// The run with the most keys writes the gradients; later keys get zero. The gradients of the other
+// runs are added.
 Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& dqkv,
                                           CoreSaved& saved) const {
   const Tensor key_values = gather_key_values(context_, layout_, saved.qkv);
@@ -335,7 +335,7 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   }
 }
 
-// From the gradient of the probabilities to that of the products, in place.
+// In place: the gradient of the probabilities becomes that of the scores.
 void AttentionCore::softmax_backward(const Run& run, const Tensor& dprobs,
                                      CoreSaved::Run& saved) const {
   const auto cap = static_cast<float>(context_.model.attention.score.cap);

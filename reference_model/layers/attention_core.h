@@ -1,8 +1,9 @@
 // The causal core of attention: softmax(q k') v over this rank's heads and queries.
 //
-// Unfused (scores, softmax, values: what BLOOM ran) or flash. q, k and v are read through strides
-// out of the projection's output; nothing is copied. With context parallelism the queries are two
-// runs of positions, and the keys those of the whole sequence up to each run's end
+// Unfused (scores, SoftmaxForward as Megatron's FusedScaleMaskSoftmax, values; BLOOM was trained
+// this way) or flash. q, k and v are read through strides from the projection's output without a
+// copy. The constructor slices the ALiBi slopes of this rank's heads. With context parallelism the
+// queries are two runs of positions, and each run has the keys of the whole sequence up to its end
 // (reference_model/parallel/context_parallel.h).
 #pragma once
 
@@ -14,15 +15,15 @@
 namespace tpsim {
 
 struct CoreSaved {
-  // Of one run of queries.
+  // One run of queries.
   struct Run {
     Tensor probs;          // unfused: [batch * heads, queries, keys]; undefined while recomputed
-    Tensor capped;         // with a cap: the scores that the probabilities come from
-    Tensor mask, dropped;  // with dropout: which probs were kept; what is left of them
+    Tensor capped;         // with a score cap: the capped scores
+    Tensor mask, dropped;  // with dropout: its mask; the probabilities after dropout
     Tensor log_sum;        // flash: [batch, heads, queries] fp32
   };
-  Tensor qkv;              // [seq, batch, qkv_width], normalised and rotated
-  Tensor raw_q, raw_k;     // before their norms, [seq, batch, heads, head_dim]
+  Tensor qkv;              // [seq, batch, qkv_width], after q/k norm and rotary embedding
+  Tensor raw_q, raw_k;     // before the q/k norm, [seq, batch, heads, head_dim]
   std::uint64_t seed = 0;  // of the dropout
   std::vector<Run> runs;
   Tensor context;  // [seq, batch, heads * width of a value]
@@ -30,33 +31,33 @@ struct CoreSaved {
 
 class AttentionCore {
  public:
-  // Uploads the ALiBi slopes of this rank's heads and the rotary frequencies. Of the norms' gains
-  // and the sinks each may be null.
+  // Each may be null.
   struct Weights {
     Parameter *q_norm = nullptr, *k_norm = nullptr, *sinks = nullptr;
   };
+  // Uploads the ALiBi slopes of this rank's heads, or the rotary frequencies.
   AttentionCore(const RankContext& context, const Weights& weights);
 
   const QkvLayout& layout() const { return layout_; }
-  // Norms, rotary turn and temperature: what becomes of queries and keys between projection and
-  // core, in place of saved.qkv; and its way back on dqkv.
+  // Applies q/k norm, rotary embedding and temperature to saved.qkv in place; and their backward to
+  // dqkv in place.
   void prepare(CoreSaved& saved) const;
   void prepare_backward(const Tensor& dqkv, CoreSaved& saved) const;
-  // Turns the rotary part of `heads` heads, of the queries' positions in this rank's rows.
+  // Applies rotary embedding, or its inverse, to `heads` heads at this rank's positions.
   void rotate(const Heads& x, std::int64_t heads, bool inverse) const;
-  // Sets saved.context and what backward needs. Dropout draws from saved.seed.
+  // Sets saved.context and the tensors that backward needs. saved.seed seeds dropout.
   void forward(CoreSaved& saved) const;
-  // From the gradient of saved.context to that of saved.qkv. Lets go of the probabilities.
+  // Returns the gradient of saved.qkv from that of saved.context. Frees the probabilities.
   Tensor backward(const Tensor& dcontext, CoreSaved& saved) const;
 
  private:
-  // A run of queries: the last of the keys that they see.
+  // A run of queries, which are the last of their keys.
   struct Run {
     AttentionDims dims;
-    std::int64_t row = 0;       // where the queries begin in qkv
-    std::int64_t position = 0;  // and in the sequence
+    std::int64_t row = 0;       // first query in qkv
+    std::int64_t position = 0;  // first query in the sequence
   };
-  // What a run reads, and in backward the gradients that it writes: q from its first query on.
+  // Inputs of a run, and in backward the gradients that it writes; q starts at the first query.
   struct Operands {
     QkvView x, dx;
     Heads out, dout;
@@ -75,9 +76,9 @@ class AttentionCore {
                    CoreSaved::Run& saved) const;
   void run_backward(const Run& run, const Operands& x, std::uint64_t seed,
                     CoreSaved::Run& saved) const;
-  // Gradients of all keys and values from the queries of this rank.
+  // Returns the gradients of all keys and values from the queries of this rank.
   Tensor key_value_gradients(const Tensor& dcontext, const Tensor& dqkv, CoreSaved& saved) const;
-  // saved.probs, and with dropout saved.dropped; the result is what multiplies the values.
+  // Sets saved.probs, and with dropout saved.dropped. Returns the left operand of the values GEMM.
   Tensor draw_probs(const Run& run, const Operands& x, std::uint64_t seed,
                     CoreSaved::Run& saved) const;
   Tensor unfused_probs(const Run& run, const Operands& x, CoreSaved::Run& saved) const;
@@ -90,7 +91,7 @@ class AttentionCore {
 
   const RankContext& context_;
   QkvLayout layout_;
-  std::vector<Run> runs_;  // the one with the most keys last
+  std::vector<Run> runs_;  // the run with the most keys is last
   float scale_;
   Weights weights_;
   Tensor slopes_;       // [heads] fp32; undefined without ALiBi
@@ -98,8 +99,9 @@ class AttentionCore {
   float magnitude_ = 1;
 };
 
-// ALiBi slopes of all heads (Press et al. 2022): powers of 2^(-8/n) for the largest power of two n
-// <= heads, then every second power of 2^(-4/n).
+// Returns the ALiBi slopes of all heads of the model (Press et al. 2022): powers of 2^(-8/n) for
+// the largest power of two n <= heads, then every second power of 2^(-4/n). A tensor-parallel rank
+// uses a slice of the result, not the slopes of heads / tp heads.
 std::vector<float> alibi_slopes(std::int64_t heads);
 
 }  // namespace tpsim

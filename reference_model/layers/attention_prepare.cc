@@ -1,4 +1,4 @@
-// What becomes of queries and keys between their projection and the core.
+// Norm, rotary embedding and temperature of queries and keys, between projection and core.
 #include "reference_model/layers/attention_core.h"
 #include "reference_model/layers/rotary_table.h"
 
@@ -13,7 +13,7 @@ constexpr Label kTemperature{ModelPart::kRotary, "attention.temperature"};
 
 void AttentionCore::prepare(CoreSaved& saved) const {
   const AttentionShape& attention = context_.model.attention;
-  // LLaMA 4 norms what has been turned, the others turn what has been normed.
+  // LLaMA 4 normalizes after rotary embedding, the other models before.
   const bool turned_first = attention.qk_norm == QkNorm::kPlain;
   if (attention.qk_norm != QkNorm::kNone && !turned_first) normalise(saved);
   if (attention.position == PositionKind::kRotary) {

@@ -1,15 +1,17 @@
-// One transformer block, pre-norm:
+// One transformer block: Megatron's ParallelTransformerLayer. Pre-norm:
 //
 //   n1 = norm(x)   a = attention(n1)   y = x + a + bias
 //   n2 = norm(y)   m = mlp(n2)         z = y + m + bias     (or m = experts(n2))
 //
-// NormPlace says where the norms stand: behind the branches in place of before them, in both
-// places, or before two branches that both start from x. A block may lack either branch, and a
-// recurrence may stand for attention.
+// NormPlace selects other places of the norms: after the branches, around them, or before two
+// parallel branches of x. A block may lack one branch. A recurrence may replace attention.
 //
-// With residual_from_after_norm the residual branches start at n1 and n2 instead of x and y (a
-// switch of BLOOM's). A recomputed block keeps x alone and runs forward again in backward;
-// selective recompute drops the attention probabilities.
+// With residual_from_after_norm (Megatron's apply_residual_connection_post_layernorm) the residuals
+// start at n1 and n2. A recomputed block saves x only and repeats forward in backward. Selective
+// recompute drops the attention probabilities.
+//
+// Collectives over the tensor group: two forward (mixer_forward, mlp_forward) and two backward
+// (ParallelMLP::backward, ParallelAttention::backward). See docs/reference-model.md.
 #pragma once
 
 #include <optional>
@@ -25,16 +27,16 @@ namespace tpsim {
 struct BlockSaved {
   Tensor x;
   NormSaved norm1, norm2;    // before the branches
-  NormSaved after1, after2;  // behind them
+  NormSaved after1, after2;  // after the branches
   AttentionSaved attention;
   RecurrenceSaved recurrence;
   MlpSaved mlp;  // dense, or the shared expert's
   ExpertsSaved experts;
-  Tensor attention_mask, mlp_mask;  // dropout of the two branches, [elements] uint8
-  std::int64_t draw = 0;            // which forward of this block: what dropout draws from
+  Tensor attention_mask, mlp_mask;  // dropout masks of the two branches, [elements] uint8
+  std::int64_t draw = 0;            // number of this forward pass; part of the dropout seed
 };
 
-// The parameters of a block; experts are a unit of their own, null where there are none.
+// The parameters of a block. Experts have a separate unit; null without experts.
 struct BlockUnits {
   ParameterUnit* block = nullptr;
   ParameterUnit* experts = nullptr;
@@ -51,7 +53,7 @@ class Block {
   Block(const RankContext& context, ParameterStore& store, const BlockUnits& units,
         const Place& place);
 
-  // x and the result: residual_shape(context).
+  // x and the result have residual_shape(context). backward() returns the gradient of x.
   Tensor forward(const Tensor& x, BlockSaved& saved);
   Tensor backward(const Tensor& dz, BlockSaved saved);
 
@@ -60,30 +62,30 @@ class Block {
   Tensor run_parallel(const Tensor& x, BlockSaved& saved) const;
   Tensor parallel_backward(const Tensor& dz, BlockSaved& saved) const;
   Tensor run_backward(const Tensor& dz, BlockSaved& saved) const;
-  // The norms around a branch, on the way back.
+  // The norms around a branch, for backward.
   struct Norms {
     const Norm* before;
     NormSaved before_saved;
     const Norm* after;
     NormSaved after_saved;
   };
-  // Both whole, not partial sums over the tensor group.
+  // Results of the two branches, summed over the tensor group.
   Tensor mixer_forward(const Tensor& x, BlockSaved& saved) const;
   Tensor mlp_forward(const Tensor& x, BlockSaved& saved) const;
   Tensor mixer_backward(Tensor dy, BlockSaved& saved) const;
   Tensor mlp_backward(Tensor dy, BlockSaved& saved) const;
-  // A branch of the block on its way back to the residual.
+  // Arguments of add_residual().
   struct Branch {
     Parameter* bias;
     Tensor& mask;
     std::uint64_t seed;
     const char* label;
-    const Norm* after = nullptr;  // the norm behind it, and what its backward needs
+    const Norm* after = nullptr;  // the norm after the branch, and its saved tensors
     NormSaved* after_saved = nullptr;
   };
-  // residual + dropout(sum + bias).
+  // residual + dropout(sum + bias): Megatron's bias_dropout_add.
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
-  // Through the dropout of a branch; dout itself without one.
+  // Backward of a branch's dropout; returns dout without dropout.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
   bool mixes() const { return attention_ || recurrence_; }
   bool has_next_branch() const { return mlp_ || experts_; }
@@ -95,10 +97,10 @@ class Block {
   ParameterStore& store_;
   BlockUnits units_;
   std::optional<Norm> norm1_, norm2_;    // before the branches
-  std::optional<Norm> after1_, after2_;  // behind them
+  std::optional<Norm> after1_, after2_;  // after the branches
   std::optional<ParallelAttention> attention_;
   std::optional<Recurrence> recurrence_;
-  std::optional<ParallelMLP> mlp_;  // dense, or beside the experts the shared one
+  std::optional<ParallelMLP> mlp_;  // dense, or the shared expert
   std::optional<Experts> experts_;
   Place place_;
   std::int64_t forwards_ = 0;

@@ -1,5 +1,8 @@
-// The first layer: vocabulary-parallel word embedding (masked lookup + all-reduce), learned
-// positions where the model has them, BLOOM's LayerNorm after it.
+// Megatron's VocabParallelEmbedding, with learned positions (if the model has them), embedding
+// scale and BLOOM's LayerNorm after the embedding.
+//
+// A rank holds vocab / tp rows of the padded table. Forward: masked lookup, then all-reduce or
+// reduce-scatter. Backward: each rank adds the rows of its own tokens.
 #pragma once
 
 #include <memory>
@@ -13,36 +16,38 @@ namespace tpsim {
 struct EmbeddingSaved {
   Tensor tokens;
   NormSaved norm;
-  Tensor mask;  // of the dropout, [elements] uint8
+  Tensor mask;  // dropout mask, [elements] uint8
 };
 
-// The word embeddings' unit: of the embedding, of the untied head, or of the tied head on another
-// stage.
+// Adds the unit of the word embeddings, [padded vocab / tp, hidden]: for the embedding, for an
+// untied head, or for a tied head on another stage (`repeats_first_stage`).
 ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& store,
                                    const std::string& name, bool repeats_first_stage);
 std::string embedding_table_name(const ModelSpec& model);
-std::string head_table_name(const ModelSpec& model);  // the embedding's when tied
+std::string head_table_name(const ModelSpec& model);  // if tied: that of the embedding
 
 class VocabParallelEmbedding {
  public:
-  // Adds the unit of everything but the word embeddings, which may be shared with the head.
+  // Adds the unit of positions and norm. The head may share `word_embeddings`.
   VocabParallelEmbedding(const RankContext& context, ParameterStore& store,
                          ParameterUnit& word_embeddings);
-  // tokens [seq, batch] int32 -> residual_shape(context).
+  // tokens [seq, batch] int32 -> activations of residual_shape(context).
   Tensor forward(const Tensor& tokens, EmbeddingSaved& saved);
+  // Adds to the gradients of table, positions and norm.
   void backward(const Tensor& dy, EmbeddingSaved saved);
 
  private:
+  // Lookup and reduction over the tensor group.
   Tensor lookup(const Tensor& tokens);
   Parameter* positions() const;
-  // This rank's rows of activations with the rows of a position table that belong to them.
+  // Rows of this rank's activations, and the rows of the position table for them.
   struct PositionRows {
     Tensor x, table;
   };
   std::vector<PositionRows> position_rows(const Tensor& x, const Tensor& table) const;
-  // By the model's embedding_scale, in place.
+  // Multiplies by the model's embedding_scale, in place.
   void scale(const Tensor& x) const;
-  // Positions and norm, where the model has them.
+  // Adds positions and applies the norm, if the model has them.
   Tensor finish(Tensor x, EmbeddingSaved& saved);
 
   const RankContext& context_;

@@ -25,7 +25,7 @@ constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
 constexpr Label kLatent{ModelPart::kLatentExperts, "experts.latent"};
-// Of allocations.
+// Labels of allocations.
 constexpr const char* kArrived = "experts.arrived";
 constexpr const char* kActive = "experts.active";
 constexpr const char* kSlopes = "experts.dup";
@@ -50,8 +50,8 @@ bool is_dispatched_tokens(std::string_view allocation) {
   return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
 }
 
-// Rows [experts here, N, width]. What every rank of an expert holds is added by one of them, as
-// their results are summed.
+// Rows [local experts, N, width]. With `first_rank_alone` only one rank of an expert adds the
+// replicated bias, because the results of these ranks are summed.
 void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {
   if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) return;
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
@@ -61,7 +61,7 @@ void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_ra
   }
 }
 
-// Where one rank alone has added a bias, the others' gradients are zero.
+// The gradient is zero on ranks that did not add the bias.
 void Experts::bias_gradients(const Tensor& drows, const Biases& biases,
                              bool first_rank_alone) const {
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
@@ -211,7 +211,7 @@ Tensor Experts::from_experts(Tensor slots) const {
   return slots;
 }
 
-// What arrives lies as [rank, expert here, slot]; an expert multiplies the slots of all ranks.
+// Slots arrive as [rank, local expert, slot]; an expert needs the slots of all ranks together.
 Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
   const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, width_}

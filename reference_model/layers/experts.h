@@ -1,15 +1,15 @@
-// The feed-forward part of a block with experts: a router sends every token to a few of them.
+// Mixture of experts: the MLP of a block in which a router sends each token to a few experts.
 //
-// Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes up
-// to `capacity` of them, so that all shapes are known beforehand; what it cannot take passes it by
-// (core/model/model_spec.h). The expert group shares the experts: an all-to-all brings every expert
-// its slots, an all-gather over the expert-tensor group brings each of its ranks, which hold a part
-// of the expert's matrices, the slots of all of them. The way back is the same in reverse, a
-// reduce-scatter in place of the gather. The result is whole, not a partial sum. Where experts are
-// whole on a rank, the ranks of a tensor group are merely ranks with other tokens.
+// 1. Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes
+//    up to `capacity` tokens of a rank, so that all shapes are static; further tokens are dropped
+//    (ExpertShape).
+// 2. An all-to-all over the expert group sends each expert its slots. An all-gather over the
+//    expert-tensor group gives each rank with a shard of the expert the slots of all these ranks.
+// 3. The experts run as batched GEMMs.
+// 4. A reduce-scatter and an all-to-all return the slots. The result is a total, not a partial sum.
 //
-// Experts of a latent (ExpertShape::latent) get tokens projected down by a matrix that every rank
-// repeats, and what comes back is projected up by another: `width` is that of what experts get.
+// With latent experts (ExpertShape::latent) a replicated matrix projects tokens down before the
+// all-to-all, and another projects results up. `width` is the width of the experts' input.
 #pragma once
 
 #include <string>
@@ -21,48 +21,48 @@
 
 namespace tpsim {
 
-// Whether an allocation, by its label, holds rows of tokens for this rank's experts, whoever sent
-// them: their number follows how many tokens chose these experts, where none is dropped.
+// Whether the allocation with this label holds tokens for this rank's experts, whose number depends
+// on the router's choices if no token is dropped.
 bool is_dispatched_tokens(std::string_view allocation);
 
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
 struct ExpertsSaved {
   Tensor x;                                // [seq_share, batch, hidden]
-  Tensor combined;                         // [seq_share, batch, width], of experts of a latent
+  Tensor combined;                         // [seq_share, batch, width], with latent experts
   Tensor logits;                           // [T, E] fp32
   Tensor weights, chosen, slots, choices;  // of RouteForward
   Tensor input;                            // [experts here, N, width]
   Tensor up, active;                       // [experts here, N, ffn], up twice as wide for SwiGLU
-  Tensor output;                           // [E, C, width]: what came back for this rank's tokens
+  Tensor output;                           // [E, C, width]: results for this rank's tokens
 };
 
 class Experts {
  public:
-  // What the router adds to the block's unit.
+  // Adds the router's parameters to the block's unit.
   static void specify_router(SpecList& specs);
-  // The unit of this rank's experts.
+  // Adds the unit of this rank's experts.
   static ParameterUnit& add_to(const RankContext& context, ParameterStore& store,
                                const std::string& block);
   Experts(const RankContext& context, ParameterStore& store, ParameterUnit& block_unit,
           ParameterUnit& expert_unit, const std::string& block);
 
-  // x and the result: residual_shape(context).
+  // x and the result have residual_shape(context).
   Tensor forward(const Tensor& x, ExpertsSaved& saved) const;
-  // Gradient of x. Consumes `saved`.
+  // Returns the gradient of x.
   Tensor backward(const Tensor& dz, ExpertsSaved saved) const;
 
  private:
-  // Matrices of all experts here, one in each, that multiply as one batch: the first one's place in
-  // the unit.
+  // One matrix of each local expert, which run as one batched GEMM. `offset` is the first matrix's
+  // place in the unit.
   struct Stack {
     std::int64_t offset = 0;
     std::int64_t rows = 0, cols = 0;
-    const Parameter* first = nullptr;  // whose scales are those of all
+    const Parameter* first = nullptr;  // has the FP8 scales of the stack
   };
-  // Behind the block's prefix, without ".weight".
+  // Name after the block's prefix, without ".weight".
   static std::string expert_name(const WeightNames& names, std::int64_t expert,
                                  const std::string& matrix);
-  // Of the projection of latents, down or up, behind the block's prefix.
+  // Name of the latent projection, down or up, after the block's prefix.
   static std::string latent_name(bool down);
   static std::int64_t first_expert(const RankContext& context);
 
@@ -74,41 +74,41 @@ class Experts {
   // [E, C, width] of this rank's tokens -> [experts here, N, width], and back.
   Tensor to_experts(Tensor slots) const;
   Tensor from_experts(Tensor slots) const;
-  // Between the order in which ranks send and that of experts.
+  // Permutes between the order of sending ranks and the order of experts.
   Tensor reordered(const Tensor& slots, bool by_expert) const;
-  // Gradient of `input` from that of the down projection's result; adds to the weights' gradients.
+  // Returns the gradient of `input` from that of the down projection's result. Accumulates wgrads.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product, const Stack& stack) const;
-  // x times a projection of latents, or x itself without; and the gradient of x.
+  // Latent projection of x, or x if `by` is null; and its backward.
   Tensor project(const Tensor& x, const Parameter* by) const;
   Tensor project_backward(Tensor dy, const Tensor& x, Parameter* by) const;
 
   bool gated() const { return is_gated(context_.model.mlp); }
-  // Biases of the experts here, stacked like their matrices.
+  // Biases of the local experts, in the order of their matrices.
   struct Biases {
     std::vector<Parameter*> of_experts;
-    std::int64_t column = 0;  // in the rows that they are added to
+    std::int64_t column = 0;  // first column that they are added to
   };
   void add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const;
   void bias_gradients(const Tensor& drows, const Biases& biases, bool first_rank_alone) const;
 
-  // What balancing adds to the gradient of the router's logits, and counts.
+  // Adds the gradient of the auxiliary loss to dlogits, and counts tokens by expert.
   void balance(const ExpertsSaved& saved, const Tensor& dlogits) const;
 
   const RankContext& context_;
   std::string layer_;  // the block's prefix
   LocalSizes sizes_;
-  std::int64_t capacity_;  // of one expert for this rank's tokens
-  std::int64_t width_;     // of what experts get and give
+  std::int64_t capacity_;  // slots of one expert for this rank's tokens
+  std::int64_t width_;     // of an expert's input and output
   Parameter& router_;
-  Parameter *latent_down_, *latent_up_;  // null where experts get whole tokens
+  Parameter *latent_down_, *latent_up_;  // null without latent experts
   ParameterUnit& unit_;
-  std::vector<Stack> up_;  // one, or gate and up where they do not lie together
+  std::vector<Stack> up_;  // one, or gate and up if they are not adjacent in memory
   Stack down_;
   Parameter* router_bias_ = nullptr;
-  Tensor correction_;                            // [E] fp32, not trained; undefined without
-  std::vector<Biases> up_biases_, down_biases_;  // empty without
-  std::int64_t stride_ = 0;                      // from one expert to the next
+  Tensor correction_;                            // [E] fp32, without gradient; may be undefined
+  std::vector<Biases> up_biases_, down_biases_;  // empty if experts have no biases
+  std::int64_t stride_ = 0;                      // elements from one expert to the next
 };
 
 }  // namespace tpsim

@@ -1,6 +1,9 @@
-// The last layer: final norm, logits against the word embeddings (column-parallel over the
-// vocabulary), and the vocabulary-parallel cross entropy: maxima, then one all-reduce of the sums
-// of exponentials and the labels' logits. No rank ever holds all logits.
+// The last layer: final norm, logits (Megatron's parallel_lm_logits) and
+// vocab_parallel_cross_entropy.
+//
+// The logits are column-parallel: a rank has the logits of its vocab / tp tokens of the vocabulary.
+// The loss takes two all-reduces: the maximum of each token, then the sum of exponentials together
+// with the label's logit. Logits are never gathered.
 #pragma once
 
 #include "reference_model/layers/norm.h"
@@ -12,19 +15,19 @@ struct HeadSaved {
   NormSaved norm;
   Tensor x;          // after the norm, [seq_share, batch, hidden]
   Tensor logits;     // [seq, batch, vocab / tp], fp32 with options.wide_logits
-  Tensor capped;     // with a logit_cap: the same, when logits have become gradients
+  Tensor capped;     // with logit_cap: a copy of the capped logits
   Tensor max, sums;  // [T], [2, T] fp32
   Tensor labels;     // [seq, batch] int32
 };
 
 class Head {
  public:
-  // Adds the final norm's unit. `word_embeddings` may be the embedding's.
+  // Adds the unit of the final norm. With tied embeddings the embedding shares `word_embeddings`.
   Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings);
 
-  // Loss of every token, [seq * batch] fp32; the same on every tensor-parallel rank.
+  // Returns the loss of each token, [seq * batch] fp32, equal on all tensor-parallel ranks.
   Tensor forward(const Tensor& x, const Tensor& labels, HeadSaved& saved);
-  // Gradient of x for a loss that is `scale` times the sum over the tokens.
+  // Returns the gradient of x for the loss `scale` x sum over tokens. Overwrites the logits.
   Tensor backward(float scale, HeadSaved saved);
 
  private:

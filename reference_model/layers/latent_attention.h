@@ -1,11 +1,11 @@
 // The projections of multi-head latent attention (DeepSeek-AI 2024, section 2.1):
 //
-//   q       = q_b(norm(q_a(x)))               or q_proj(x) without a rank of its own
-//   c, r    = kv_a(x)                         a latent, and a key part that all heads share
-//   k, v    = kv_b(norm(c))                   of every head; a head's key is [k, rotated r]
+//   q       = q_b(norm(q_a(x)))               or q_proj(x) if q_rank is 0
+//   c, r    = kv_a(x)                         a latent, and a key part shared by all heads
+//   k, v    = kv_b(norm(c))                   for each head; a head's key is [k, rotated r]
 //
-// The down projections are whole on every rank and work outside the tensor-parallel region, so that
-// what is gathered is the latents; the up projections are cut by heads.
+// The down projections are replicated and run outside the tensor-parallel region, so that the
+// all-gather moves latents. The up projections are column-parallel, by heads.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@
 namespace tpsim {
 
 struct LatentSaved {
-  // Normed latents, kept as mappings.h has it; kv with the shared key behind it. q is x without a
-  // q_rank.
+  // Normed latents as returned by kept_input(); kv is followed by the shared key. q is x if q_rank
+  // is 0.
   Tensor q, kv;
   Tensor raw_q, raw_kv;  // latents before their norms
 };
@@ -27,9 +27,10 @@ class LatentAttention {
   static void specify(SpecList& specs);
   LatentAttention(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
-  // q, k and v of this rank's heads side by side, rotated, from x [seq_share, batch, hidden].
+  // Returns q, k and v of this rank's heads in adjacent columns, after rotary embedding, from
+  // x [seq_share, batch, hidden].
   Tensor forward(const Tensor& x, LatentSaved& saved, const AttentionCore& core) const;
-  // The gradient of x, whole. Consumes `saved`.
+  // Returns the gradient of x, summed over the tensor group.
   Tensor backward(const Tensor& dqkv, const Tensor& x, LatentSaved saved,
                   const AttentionCore& core) const;
 
@@ -37,9 +38,9 @@ class LatentAttention {
   struct Down {
     Parameter *weight = nullptr, *bias = nullptr, *norm = nullptr;
   };
-  // Projects down and norms the first `rank` columns.
+  // Projects down and normalizes the first `rank` columns.
   Tensor down(const Tensor& x, const Down& by, std::int64_t rank, Tensor& raw) const;
-  // Adds to dx, whose first contribution overwrites it.
+  // dx = beta dx + the gradient through a down projection.
   void down_backward(const Tensor& dlatent, const Tensor& x, const Down& by, const Tensor& raw,
                      const Tensor& dx, float beta) const;
   void up_keys_and_values(const Tensor& kv, const Tensor& qkv, const AttentionCore& core) const;
@@ -47,8 +48,9 @@ class LatentAttention {
                                   const AttentionCore& core) const;
   Tensor queries_backward(const Tensor& dqkv, const LatentSaved& saved) const;
   void copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const;
-  // Columns of queries and of keys in a row of qkv; heads of a tensor whose rows hold one latent.
+  // Number of query columns in a row of qkv.
   std::int64_t query_columns() const;
+  // The shared key in the rows of kv, as one head.
   Heads shared_key(const Tensor& kv) const;
 
   const RankContext& context_;

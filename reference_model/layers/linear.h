@@ -1,6 +1,12 @@
-// Linear layers whose weight [out, in] is cut over the tensor group: by rows (column-parallel, the
-// output is cut) or by columns (row-parallel, the input is cut). Biases are the caller's, because
-// they are fused with what follows; communication is the caller's too (mappings.h).
+// Linear layers: Megatron's ColumnParallelLinear and RowParallelLinear.
+//
+// Both are functions on a weight [out, in], whose Sharding decides which of the two it is:
+//   ColumnParallelLinear  Sharding::kRows: a rank has out / tp rows. enter_tensor_parallel(), then
+//                         linear_forward(). The output stays sharded (gather_output=False).
+//   RowParallelLinear     Sharding::kColumns: a rank has in / tp columns. linear_forward() on the
+//                         sharded input, then leave_tensor_parallel() on the partial sum.
+// The caller runs the collectives (mappings.h) and adds the bias, fused with the next op. T is the
+// number of tokens; in and out are the local extents.
 #pragma once
 
 #include <vector>
@@ -10,23 +16,24 @@
 
 namespace tpsim {
 
-// The product with its operands rounded by the plan's recipe, where it is one of a linear layer's
-// or of experts': forward has the transposed weight behind, a weight gradient the transposed
-// gradient before. `scales`: Parameter::scales of the weight.
+// Returns the GEMM with operands quantized by the plan's recipe; unchanged if its label is not that
+// of a linear layer or of experts. Forward has a transposed weight as second operand, wgrad a
+// transposed gradient as first. `scales`: Parameter::scales of the weight.
 Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& scales);
 
-// y[T, out] = x[T, in] weight'.
+// Forward: y[T, out] = x[T, in] weight'. Allocates y.
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
                       const Label& label);
 
-// dx[T, in] = dy weight.
+// dgrad: dx[T, in] = dy[T, out] weight. Allocates dx.
 Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Parameter& weight,
                              const Label& label);
 
-// Adjacent columns of a tensor's rows.
+// Returns a view of columns first .. first + count of x.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
 
-// The products by themselves: y = x weight'; dx = beta dx + dy weight; weight.gradient (+)= dy' x.
+// The same into existing memory: y = x weight'; dx = beta dx + dy weight; wgrad: weight.gradient =
+// dy' x, or += after the first micro-batch (accumulation_beta()).
 void linear_forward(const RankContext& context, const Matrix& x, const Parameter& weight,
                     const Matrix& y, const Label& label);
 void linear_input_gradient(const RankContext& context, const Matrix& dy, const Parameter& weight,
@@ -34,24 +41,25 @@ void linear_input_gradient(const RankContext& context, const Matrix& dy, const P
 void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
                             Parameter& weight, const Label& label);
 
-// Both, dx first: dy is rounded once for the two.
+// dgrad, then wgrad. Returns dx. dy is quantized once for both GEMMs.
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                        Parameter& weight, const Label& label);
 
-// Several matrices that read one input, with adjacent columns of y as outputs: those that lie one
-// behind the other in memory multiply as one.
+// Several weights with one input, such as q, k and v: their outputs are adjacent columns of y.
+// Weights that are adjacent in memory run as one GEMM.
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label);
-// dx[T, in] = dy weights, and weight gradients (+)= dy' x: matrix by matrix, or first the one, then
-// the other of the same dy with no product of a linear layer between them.
+// dgrad and wgrad of the same weights. side_by_side_backward() alternates them weight by weight.
+// Between side_by_side_input_gradient() and side_by_side_weight_gradient() of one dy no other
+// linear layer may run, since the device may keep the quantized dy.
 Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
                                    const std::vector<Parameter*>& weights, const Label& label);
 void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
                                   const std::vector<Parameter*>& weights, const Label& label);
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                              const std::vector<Parameter*>& weights, const Label& label);
-// Adds dy's column sums to a bias gradient; nothing for an absent bias.
+// Adds the column sums of dy to the bias gradient. Does nothing if `bias` is null.
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,
                    const char* label);
 

@@ -1,5 +1,7 @@
-// The feed-forward part of a block: up projection (column-parallel), GELU or SwiGLU, down
-// projection (row-parallel). SwiGLU's gate and up matrices write adjacent halves of one tensor.
+// Megatron's ParallelMLP: up projection (ColumnParallelLinear), activation, down projection
+// (RowParallelLinear).
+//
+// A gated MLP has two matrices, gate and up, which write adjacent halves of one tensor.
 #pragma once
 
 #include <string>
@@ -11,22 +13,22 @@ namespace tpsim {
 
 struct MlpSaved {
   Tensor x;       // [seq_share, batch, hidden]
-  Tensor up;      // before the activation: [seq, batch, ffn], twice as wide for SwiGLU
-  Tensor active;  // after it: [seq, batch, ffn]
+  Tensor up;      // input of the activation: [seq, batch, ffn / tp], twice as wide if gated
+  Tensor active;  // output of the activation: [seq, batch, ffn / tp]
 };
 
-// What its matrices are called behind the block's prefix, and how wide they are.
+// Names of the matrices after the block's prefix, and the width.
 struct MlpShape {
   std::vector<std::string> up;  // one matrix, or gate and up
   std::string down;
-  std::int64_t width = 0;  // of one branch, over all ranks
+  std::int64_t width = 0;  // FFN width over all ranks; of gate and up each
   bool bias = false;
 };
 MlpShape dense_mlp(const ModelSpec& model);
 MlpShape shared_expert(const ModelSpec& model);
 
-// A feed-forward network between its projections, whose first one's bias a plain activation adds
-// where it is defined; and from the gradient behind it to that before.
+// The activation between the projections. A plain activation also adds `bias` if defined; for a
+// gated one `bias` is ignored. activate_backward() writes dup, the gradient of `up`.
 void activate(const RankContext& context, const Tensor& up, const Tensor& bias,
               const Tensor& active, const Label& label);
 void activate_backward(const RankContext& context, const Tensor& dactive, const Tensor& up,
@@ -38,9 +40,9 @@ class ParallelMLP {
   ParallelMLP(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
               const std::string& block);
 
-  // The down projection's partial sum over the tensor group, without its bias.
+  // Returns this rank's partial sum of the down projection, [seq, batch, hidden], without bias.
   Tensor forward(const Tensor& x, MlpSaved& saved) const;
-  // Gradient of x, from that of the result inside the tensor-parallel region. Consumes `saved`.
+  // Returns the gradient of x, summed over the tensor group, from the gradient of forward's result.
   Tensor backward(const Tensor& dy, MlpSaved saved) const;
 
   Parameter* output_bias() const { return down_bias_; }
@@ -48,11 +50,11 @@ class ParallelMLP {
  private:
   bool gated() const { return is_gated(context_.model.mlp); }
   const Label& activation_label() const;
-  // Gated branches have their biases added where they lie; a plain one's is fused with what
-  // follows.
+  // The bias that the activation op adds; undefined if gated, where add_up_bias() adds the biases.
   Tensor fused_bias() const;
   void add_up_bias(const Tensor& up) const;
   void up_bias_gradients(const Tensor& dup) const;
+  // Backward of down projection and activation: returns the gradient of `up`.
   Tensor up_gradient(const Tensor& dy, MlpSaved& saved) const;
 
   const RankContext& context_;

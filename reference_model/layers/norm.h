@@ -1,4 +1,6 @@
-// LayerNorm or RMSNorm over the hidden dimension.
+// LayerNorm or RMSNorm over the hidden dimension: Megatron's MixedFusedLayerNorm.
+//
+// Weights are whole on every tensor-parallel rank.
 #pragma once
 
 #include <string>
@@ -15,13 +17,14 @@ struct NormSaved {
 
 class Norm {
  public:
-  // Adds "<name>.weight" (and "<name>.bias" for LayerNorm) to the list of a unit.
+  // Adds "<name>.weight", and for LayerNorm with bias "<name>.bias", to the list of a unit.
   static void specify(const std::string& name, SpecList& specs);
   Norm(ParameterUnit& unit, const std::string& name);
 
   Tensor forward(const RankContext& context, const Tensor& x, NormSaved& saved,
                  const char* label) const;
-  // The gradient of x, plus `residual` where defined.
+  // Returns the gradient of x, plus `residual` if defined: the gradient that bypassed the norm.
+  // Adds to the gradients of weight and bias.
   Tensor backward(const RankContext& context, const Tensor& dy, const NormSaved& saved,
                   const Tensor& residual, const char* label) const;
 
@@ -30,7 +33,8 @@ class Norm {
   Parameter* bias_;
 };
 
-// The parameter of that name in a unit; null when there is none.
+// Returns the parameter `name` of a unit; null if the unit has no such parameter, which
+// get_parameter() treats as a bug.
 Parameter* find_parameter(ParameterUnit& unit, const std::string& name);
 Parameter& get_parameter(ParameterUnit& unit, const std::string& name);
 

@@ -1,4 +1,4 @@
-// What a family's checkpoints call a model's weights.
+// Names of a model's weights in the checkpoints of its family.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace tpsim {
 
-// Names within a block follow its prefix ("model.layers.3."); matrices and norms end in ".weight"
-// and ".bias". Empty where the model has no such part.
+// Names inside a block are without the block's prefix ("model.layers.3."), and without ".weight"
+// and
+// ".bias". A name is empty if the model lacks the part.
 struct WeightNames {
   std::string blocks;  // before the layer's number
   std::string words, head, final_norm, embedding_norm, positions;

@@ -1,10 +1,9 @@
-// Scales of Precision::kFp8: of every tensor that a linear layer multiplies, from its greatest
-// magnitudes of steps before, as Transformer Engine's DelayedScaling keeps them: so many values,
-// the greatest of which becomes the format's.
+// Delayed scaling for Precision::kFp8, as Transformer Engine's DelayedScaling: the scale of each
+// operand of a linear layer follows from an amax history of previous steps.
 //
-// A step is one entry, whatever its micro-batches, so that a tensor that is rounded for several
-// products is rounded alike. Until a step has ended, products find the scales themselves
-// (OperandRounding::finds_scales). Histories belong to a run: states on disk do not hold them.
+// A step adds one entry to the history, whatever the number of micro-batches, so that all GEMMs
+// quantize a tensor with the same scale. In the first step the GEMMs compute the scales
+// (OperandRounding::finds_scales). Saved states do not contain the histories.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +16,28 @@ namespace tpsim {
 
 class ParameterStore;
 
-// Entries of a history: amax_history_len of Transformer Engine's recipe where nobody sets it.
+// Length of a history: the default amax_history_len of Transformer Engine's recipe.
 inline constexpr std::size_t kScaleHistory = 1024;
 
 class DelayedScales {
  public:
-  // Gives every matrix that is multiplied its Parameter::scales.
+  // Sets Parameter::scales of every matrix that a GEMM reads.
   void attach(Device& device, ParameterStore& store);
   // Whether a step has ended.
   bool has_history() const { return steps_ > 0; }
-  // The magnitudes of a step join the histories, and the next step's scales follow. Ranks of a
-  // stage agree on the greatest: all of them call this.
+  // Adds the amax values of a step to the histories, as maximum over the ranks of a stage, and
+  // computes the scales of the next step. Collective.
   void end_step(const RankContext& context);
 
  private:
   Tensor scales_;                            // [operands, 2] fp32
-  std::vector<std::vector<float>> history_;  // of each operand; empty where none was multiplied
+  std::vector<std::vector<float>> history_;  // by operand; empty if no GEMM has read the operand
   std::size_t steps_ = 0;
 };
 
-// The scale of an operand in the next step: what a unit of its format stands for. Magnitudes that
-// are zero or not finite say nothing; where all do, the scale stays `before`.
+// Returns the scale of an operand for the next step: maximum of the history over
+// `greatest_of_format`. Values that are not finite are ignored; returns `before` if no positive
+// value is left.
 float delayed_scale(const std::vector<float>& history, float greatest_of_format, float before);
 
 }  // namespace tpsim

@@ -1,14 +1,19 @@
-// The borders of the tensor-parallel region. Each function and its conjugate in backward:
+// The borders of the tensor-parallel region: Megatron's mappings.
 //
-//   entering the region   forward             backward
-//   without sequence p.   nothing             all-reduce       (copy-to)
-//   with                  all-gather          reduce-scatter   (gather-from-sequence)
-//   leaving the region
-//   without               all-reduce          nothing          (reduce-from)
-//   with                  reduce-scatter      all-gather       (scatter-to-sequence)
+//                                                      forward         backward
+//   enter the region, without sequence parallelism     nothing         all-reduce
+//       copy_to_tensor_model_parallel_region
+//   enter the region, with sequence parallelism        all-gather      reduce-scatter
+//       gather_from_sequence_parallel_region
+//   leave the region, without sequence parallelism     all-reduce      nothing
+//       reduce_from_tensor_model_parallel_region
+//   leave the region, with sequence parallelism        reduce-scatter  all-gather
+//       reduce_scatter_to_sequence_parallel_region
 //
-// Korthikanti et al. 2022, section 4.2. Sequence shards are contiguous because activations are
-// sequence-major.
+// The backward of entering is leave_tensor_parallel() on the gradient, and vice versa. Megatron's
+// scatter_to_ and gather_from_tensor_model_parallel_region are not needed, since outputs stay
+// sharded. Korthikanti et al. 2022, section 4.2. A sequence shard is contiguous, because
+// activations are sequence-major.
 #pragma once
 
 #include <functional>
@@ -17,21 +22,22 @@
 
 namespace tpsim {
 
-// [seq_share, batch, n] -> [seq, batch, n]; x itself where the region holds the same tensor.
+// [seq_share, batch, n] -> [seq, batch, n] by an all-gather; returns x without sequence
+// parallelism.
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label);
-// What the input x of a region leaves for the weight gradients of backward, `inside` being what x
-// became: x, gathered again then, or `inside` without options.tp_recompute_allgather.
+// Returns the tensor to save for wgrad: `inside`, the gathered x; or x itself, if backward gathers
+// again (options.tp_recompute_allgather, or ops are recomputed).
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
-// From what kept_input() left to `inside`.
+// Returns `inside` in backward: gathers again if kept_input() saved x.
 Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label);
-// A partial sum over the tensor group [seq, batch, n] -> its total, [seq_share, batch, n]. The
-// result may be x itself, reduced in place.
+// Sums partial sums [seq, batch, n] over the tensor group -> [seq_share, batch, n]: all-reduce in
+// place, or reduce-scatter with sequence parallelism.
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label);
 
-// Whether the software adds up input gradients beside the products of weight gradients.
+// Whether the all-reduce or reduce-scatter of dgrad overlaps with the wgrad GEMM.
 bool overlaps_input_gradient_reduction(const RankContext& context);
-// Runs `work` and leaves, which goes on meanwhile where overlaps_input_gradient_reduction(). `work`
-// has no part in x and asks nothing of the tensor group.
+// leave_tensor_parallel(x) overlapped with `work`, if overlaps_input_gradient_reduction(); else
+// runs `work` first. `work` must neither use x nor communicate in the tensor group.
 Tensor leave_overlapped(const RankContext& context, Tensor x, const Label& label,
                         const std::function<void()>& work);
 

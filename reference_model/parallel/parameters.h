@@ -1,13 +1,13 @@
-// The weights of a rank and their gradients, in flat buffers that ZeRO can cut.
+// Weights and gradients of a rank in flat buffers, which ZeRO shards. Plays the part of Megatron's
+// DistributedDataParallel and MemoryBuffer.
 //
-// Parameters live in units (a block, the word embeddings, ...). A unit is one flat range: sharded
-// tensors first, tensors that every tensor-parallel rank repeats last, padded so that the ranks of
-// its data group own equal shares: data x context parallel, of experts those of them that hold the
-// same. ZeRO works unit by unit:
+// A unit (a block, the word embeddings, ...) is one flat range: tensor-parallel shards first,
+// replicated tensors last. Padding gives the ranks of the unit's data group (data x context
+// parallel; for experts the ranks with the same experts) equal shares. ZeRO works unit by unit:
 //   stage 0, 1  weights and gradients are whole
-//   stage 2     a unit's gradients exist while its backward runs, then only this rank's share
-//   stage 3     so do its weights, gathered around every forward and backward
-// The optimizer owns everything (stage 0) or this rank's share (1 to 3).
+//   stage 2     whole gradients exist during the unit's backward; then only this rank's share
+//   stage 3     whole weights exist during the unit's forward and backward (all-gather before each)
+// The optimizer owns all elements (stage 0) or this rank's share (1 to 3).
 #pragma once
 
 #include <deque>
@@ -19,13 +19,13 @@
 
 namespace tpsim {
 
-// What is special about a unit: it is the table of words; repeats the one that lives on another
-// stage, which counts it (tied head); or holds experts.
+// Kind of a unit. kRepeatedWordEmbeddings: the copy of tied word embeddings on the last stage,
+// which the gradient norm does not count again.
 enum class UnitRole : std::uint8_t { kPlain, kWordEmbeddings, kRepeatedWordEmbeddings, kExperts };
 
-// How a rank's tensor is cut from the global one.
-// kPartial: whole on every rank, whose gradient sees only its own heads, so that the ranks' sum is
-// the gradient.
+// How a tensor is sharded over tensor-parallel ranks. For a linear weight [out, in] kRows is
+// ColumnParallelLinear and kColumns is RowParallelLinear. kPartial: replicated, but each rank
+// computes the gradient of its own heads only, so that gradients are summed over the ranks.
 enum class Sharding : std::uint8_t { kReplicated, kRows, kColumns, kPartial };
 enum class InitialValue : std::uint8_t { kNormal, kOnes, kZeros };
 
@@ -35,13 +35,13 @@ struct ParameterSpec {
   Sharding sharding = Sharding::kReplicated;
   InitialValue initial = InitialValue::kNormal;
   double deviation = 0.02;
-  std::int64_t global_rows = 0;  // real extent of the first dimension, without padding
-  // Of a matrix: the first thing that a micro-batch does to its gradient is a product.
+  std::int64_t global_rows = 0;  // extent of the first dimension over all ranks, without padding
+  // For a matrix: whether a GEMM is the first op that writes its gradient in a micro-batch.
   bool is_multiplied = true;
 };
 
-// The tensors of a unit, in the order in which they are told; names stand behind a prefix. Extents
-// are the whole model's: what is sharded is cut over `ranks`.
+// Collects the tensors of a unit. Adds a prefix to names. Extents are those of the whole model;
+// sharded dimensions are divided by `ranks`.
 class SpecList {
  public:
   SpecList(const RankContext& context, std::string prefix)
@@ -55,9 +55,9 @@ class SpecList {
                         Sharding sharding = Sharding::kReplicated);
   void vector(const std::string& name, std::int64_t rows, InitialValue initial,
               Sharding sharding = Sharding::kReplicated);
-  // Of a norm: starts as a factor of one.
+  // The weight of a norm, initialized to a factor of one.
   void gain(const std::string& name, std::int64_t rows, Sharding sharding = Sharding::kReplicated);
-  // The matrix `name`.weight, and `name`.bias, of which a rank holds its own rows.
+  // Adds `name`.weight and `name`.bias. The bias is sharded if the weight is sharded by rows.
   void linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
               Sharding sharding, bool has_bias);
 
@@ -74,32 +74,34 @@ class SpecList {
 struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;  // in its unit
-  Tensor weight;            // undefined while ZeRO-3 has it cut
-  Tensor gradient;          // undefined while there is none
-  // The gradient holds nothing yet: a matrix product may overwrite it.
+  Tensor weight;            // undefined outside forward and backward with ZeRO-3
+  Tensor gradient;          // undefined outside the unit's backward
+  // The gradient has no value yet, so that a GEMM may overwrite it.
   bool gradient_is_fresh = false;
-  // [3, 2] fp32, where products are rounded with scales of steps before (delayed_scales.h): of its
-  // products' inputs, of itself, and of the gradients of their results.
+  // [3, 2] fp32 with delayed scaling (delayed_scales.h), else undefined: scales of the GEMM's
+  // input, of the weight, and of the output's gradient.
   Tensor scales = {};
 
   bool is_matrix() const { return spec.shape.rank() >= 2; }
   bool is_multiplied() const { return is_matrix() && spec.is_multiplied; }
 };
 
-// beta for a product that adds to p.gradient: 0 the first time, 1 afterwards. For ops that can only
-// add, zero_if_fresh clears the gradient first.
+// Returns beta for a GEMM that adds to p.gradient: 0 if the gradient is fresh, else 1. For ops that
+// can only add, zero_if_fresh() clears a fresh gradient. Both mark the gradient as not fresh.
 float accumulation_beta(Parameter& p);
 void zero_if_fresh(Device& device, Parameter& p);
-// Of a parameter that may be absent; the gradient as ops take it that can only add.
+// Weight, and gradient after zero_if_fresh(); undefined if `p` is null.
 inline Tensor weight_of(const Parameter* p) { return p != nullptr ? p->weight : Tensor(); }
 Tensor gradient_of(Device& device, Parameter* p);
 
-// A range of a unit whose elements are treated alike by the optimizer.
+// A range of a unit with one weight decay and one rule for the gradient norm.
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  bool decay = false;          // weight decay applies: tensors of two or more dimensions
-  bool counts_in_norm = true;  // false on the ranks that merely repeat it
+  bool decay = false;  // weight decay applies: tensors of two or more dimensions
+  // False for replicated tensors on all but one tensor-parallel rank, as Megatron's
+  // param_is_not_tensor_parallel_duplicate.
+  bool counts_in_norm = true;
 };
 
 class ParameterUnit {
@@ -116,11 +118,11 @@ class ParameterUnit {
   }
   bool holds_experts() const { return role_ == UnitRole::kExperts; }
 
-  Tensor weights;          // whole, flat; undefined while cut
+  Tensor weights;          // whole, flat; undefined while sharded (ZeRO-3)
   Tensor weight_share;     // this rank's share in its data group, flat
-  Tensor gradients;        // whole, flat
-  Tensor gradient_share;   // what the optimizer reads
-  Tensor gradient_buffer;  // whole, flat: what the parameters' gradients are slices of
+  Tensor gradients;        // whole, flat; accumulated over micro-batches
+  Tensor gradient_share;   // input of the optimizer
+  Tensor gradient_buffer;  // whole, flat; Parameter::gradient is a slice of it
 
  private:
   friend class ParameterStore;
@@ -131,11 +133,11 @@ class ParameterUnit {
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;     // of this micro-batch, not yet accumulated
-  bool is_reduced_ = false;      // over the data group, in this step; or that has begun
-  bool share_is_fresh_ = false;  // ZeRO 2, 3: the accumulated share holds nothing yet
+  bool is_reduced_ = false;      // in this step the reduction over the data group is done or begun
+  bool share_is_fresh_ = false;  // ZeRO 2, 3: the accumulated share has no value yet
 };
 
-// A tensor of the checkpoint that is not trained, [n] fp32.
+// A checkpoint tensor without gradient, [n] fp32.
 struct Buffer {
   std::string name;
   Tensor values;
@@ -145,72 +147,72 @@ class ParameterStore {
  public:
   explicit ParameterStore(const RankContext& context) : context_(context) {}
 
-  // Lays out a new unit; its buffers exist after materialize().
+  // Adds a unit and computes its layout. Its buffers exist after materialize().
   ParameterUnit& add_unit(std::vector<ParameterSpec> specs, UnitRole role = UnitRole::kPlain);
-  // Zeros until a checkpoint is read.
+  // Adds a buffer of zeros.
   Tensor add_buffer(const std::string& name, std::int64_t elements);
   const std::deque<Buffer>& buffers() const { return buffers_; }
-  // Allocates weights and gradient buffers of all units; initial values are drawn by name and
-  // global index, so that every layout starts equal.
+  // Allocates weights and gradients of all units. Initial values depend on seed, name and global
+  // index only, so that every layout starts with the same weights.
   void materialize(std::uint64_t seed);
 
-  // Around a unit's forward / backward.
+  // Call before and after a unit's forward and backward. ZeRO-3 gathers and frees weights here; the
+  // end of backward accumulates gradients, and reduces them with ZeRO 2 and 3.
   void begin_forward(ParameterUnit& unit);
   void end_forward(ParameterUnit& unit);
   void begin_backward(ParameterUnit& unit);
   void end_backward(ParameterUnit& unit);
-  // After a model chunk's backward: gradients that were produced beside the accumulation buffer
-  // are added to it.
+  // After a model chunk's backward: adds gradients in separate buffers to the accumulation buffers.
   void accumulate_pending();
-  // Before a model chunk's backward: whether it is the chunk's last of the step. Where the software
-  // reduces gradients beside backward, a unit's reduction begins then when its backward ends.
+  // Before a model chunk's backward: whether it is the chunk's last one in this step. If reductions
+  // overlap with backward, the end of a unit's last backward starts its reduction.
   void set_last_backward(bool is_last) { is_last_backward_ = is_last; }
 
-  // Gradients of a unit over its tensor group, and of stages 0 and 1 over its data group. Does
-  // nothing for a unit of which that has been done, or has begun, in this step.
+  // Sums gradients over the tensor group; and, with ZeRO 0 and 1, over the data group. Does nothing
+  // if the reduction is done or has begun in this step.
   void reduce_partials(ParameterUnit& unit);
   void reduce_over_data_parallel(ParameterUnit& unit);
-  // Stages 2 and 3, before a block's units end their backward, before the embedding's, and after a
-  // chunk's: the shares of the layer before have been added up.
+  // ZeRO 2 and 3: waits for reduce-scatters in flight and accumulates their shares. Called before a
+  // block's backward ends, before the embedding's backward, and after a chunk's backward.
   void finish_shares();
-  // Every reduction that has begun is done.
+  // Waits for all reductions in flight.
   void finish_reductions();
 
-  // Before the first micro-batch: clears the accumulated gradients, or, where the software has that
-  // micro-batch overwrite them, what no product writes.
+  // Before the first micro-batch: clears the accumulated gradients. If the first micro-batch
+  // overwrites gradients, clears only those that no GEMM writes.
   void clear_gradients();
-  // What products are to overwrite holds nothing, or all gradients do hold something: around the
-  // first micro-batch, where it may be a record that the host knows nothing of.
+  // Marks the gradients that GEMMs write as fresh, or all as not fresh. run_whole() calls this
+  // around the first micro-batch, since a replayed graph does not update the marks.
   void set_fresh(bool fresh);
 
   const std::deque<ParameterUnit>& units() const { return units_; }
   std::deque<ParameterUnit>& units() { return units_; }
-  // The ranks that hold a unit's weights, and those that share them.
+  // Ranks that hold the same weights of a unit, and ranks that hold its tensor-parallel shards.
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
-  int zero_stage(const ParameterUnit& unit) const;  // 0 where its data group has one rank
-  // Of gradients, from one micro-batch to the next; otherwise they are whole until all are done.
+  int zero_stage(const ParameterUnit& unit) const;  // 0 if its data group has one rank
+  // Whether gradients are sharded between micro-batches, instead of whole until the step's end.
   bool keeps_shares(const ParameterUnit& unit) const;
-  // Of whole gradients, which add up over micro-batches; a share is their part where it has no
-  // other.
+  // Dtype of whole gradients that accumulate over micro-batches.
   DType whole_dtype(const ParameterUnit& unit) const;
+  // Whether the gradient share is a separate buffer, instead of a slice of the whole gradients.
   bool has_own_share(const ParameterUnit& unit) const;
   std::int64_t share_size(const ParameterUnit& unit) const;
   std::int64_t share_begin(const ParameterUnit& unit) const;
 
  private:
-  // A share, inside the unit's whole gradients, on its way to where stages 2 and 3 accumulate it.
+  // A reduced share inside the unit's whole gradients, not yet accumulated (ZeRO 2 and 3).
   struct ShareOnItsWay {
     ParameterUnit* unit = nullptr;
     Tensor share;
   };
 
-  // Gradients of tensors that every tensor-parallel rank repeats, each rank having seen its part of
-  // the sequence, or of the heads: their sum. Without sequence parallelism those of kPartial alone.
+  // Sums gradients of replicated tensors over the tensor group, since each rank has seen a part of
+  // the sequence or of the heads. Without sequence parallelism: only those of kPartial.
   void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
   Communicator& reduction_group(const ParameterUnit& unit) const;
   bool overlaps_reduction() const { return context_.options.overlap_gradient_reduction; }
-  // Of stages 0 and 1: all of the step's gradients have been added up.
+  // ZeRO 0 and 1: a unit's gradients of all micro-batches are accumulated; may start the reduction.
   void gradients_complete(ParameterUnit& unit);
   void bind_weights(ParameterUnit& unit);
   void bind_gradients(ParameterUnit& unit, const Tensor& buffer);
@@ -221,7 +223,7 @@ class ParameterStore {
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
   void reduce_into_share(ParameterUnit& unit, const Tensor& whole);
   void accumulate_pending(ParameterUnit& unit);
-  // In the dtype that they are reduced in.
+  // Returns gradients in the dtype of their reduction; a copy if the dtypes differ.
   Tensor as_reduced(const Tensor& whole);
 
   const RankContext& context_;

@@ -1,4 +1,5 @@
-// What every layer of a rank needs to know: its device, its groups, and the sizes of its shard.
+// The context of every layer: device, process groups, plan, and the sizes of this rank's shards.
+// Holds the state that Megatron keeps in mpu (get_tensor_model_parallel_rank() and the like).
 #pragma once
 
 #include <cstdint>
@@ -12,35 +13,34 @@
 
 namespace tpsim {
 
-// The communicators of one rank, as OwnedGroups forms them
-// (reference_model/parallel/process_groups.h) and core/plan/rank_layout.h numbers their members;
-// they outlive the model. Activations and their gradients travel on two pipeline communicators, so
-// that messages between two ranks stay in one order each.
+// The communicators of one rank. OwnedGroups creates them
+// (reference_model/parallel/process_groups.h); core/plan/rank_layout.h lists their ranks. They must
+// outlive the model. Activations and their gradients have one pipeline communicator each, so that
+// messages in one direction stay in order.
 struct ProcessGroups {
   Communicator& tensor;
   Communicator& data;  // ranks that hold the same weights: data x context parallel
-  // The same ranks as of `data` and `expert_data`, for reductions of gradients. Groups of their own
-  // where these run beside ops while the others gather weights.
+  // Same ranks as `data` and `expert_data`, for gradient reductions. Separate communicators if
+  // reductions overlap with ZeRO-3's gathers.
   Communicator& reduction;
   Communicator& expert_reduction;
   Communicator& pipeline_forward;
   Communicator& pipeline_backward;
-  Communicator& embedding;  // first and last stage; of one rank elsewhere
-  Communicator& model;      // tensor x pipeline: all weights once
+  Communicator& embedding;  // first and last stage; other stages: this rank only
+  Communicator& model;      // tensor x pipeline: one copy of all weights
   Communicator& world;
   Communicator& context;      // ranks that share every sequence
-  Communicator& expert;       // ranks that share out the experts
+  Communicator& expert;       // expert-parallel ranks
   Communicator& expert_data;  // ranks that hold the same experts
-  // Ranks that share every expert. This and the one above are the tensor and the data group where
-  // experts lie on the ranks as the rest of a block does.
+  // Ranks that share every expert. expert_tensor and expert_data are `tensor` and `data` if experts
+  // have the layout of the rest of a block.
   Communicator& expert_tensor;
 };
 
-// How the load of experts is kept even while training (reference_model/layers/expert_balance.h);
-// zero: not at all.
+// Load balancing of experts (reference_model/layers/expert_balance.h); zero switches it off.
 struct BalanceSettings {
-  double auxiliary_loss = 0;  // its coefficient
-  double bias_rate = 0;       // by which biases of the choice move in a step
+  double auxiliary_loss = 0;  // coefficient of the router's loss
+  double bias_rate = 0;       // change of the router's biases in a step
 };
 class ExpertLoads;
 class DelayedScales;
@@ -53,8 +53,8 @@ struct RankContext {
   Plan plan;
   TrainingOptions options;
   BalanceSettings balance = {};
-  ExpertLoads* loads = nullptr;           // where tokens of experts are counted; null: nowhere
-  const DelayedScales* scales = nullptr;  // of Precision::kFp8; null: products are not run
+  ExpertLoads* loads = nullptr;           // counts tokens by expert; null: not counted
+  const DelayedScales* scales = nullptr;  // with Precision::kFp8; null if no op is executed
 };
 
 // Sizes of a rank's share of the tensors of one micro-batch.
@@ -66,22 +66,22 @@ struct LocalSizes {
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;            // of one expert, where there are experts
   std::int64_t experts = 0;        // of this rank
-  std::int64_t vocab = 0;          // of the padded vocabulary
-  std::int64_t vocab_begin = 0;    // first word of this rank
-  std::int64_t vocab_columns = 0;  // real words among `vocab`
+  std::int64_t vocab = 0;          // padded vocab size / tp
+  std::int64_t vocab_begin = 0;    // first token id of this rank (Megatron's VocabUtility)
+  std::int64_t vocab_columns = 0;  // token ids among `vocab` that are not padding
 };
 LocalSizes local_sizes(const RankContext& context);
 
-// A rank's activation of one micro-batch outside / inside the tensor-parallel region.
+// Shape of a rank's activation outside the tensor-parallel region.
 Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
-// [elements of like] uint8, for dropout.
+// Allocates a dropout mask with the shape of `like`, uint8.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
-// A seed of dropout. It differs for every layer, for every forward of the layer (`draw` counts
-// them), and for every place inside it. Where tensor-parallel ranks hold different parts, `by_rank`
-// gives each its own.
+// Returns a dropout seed, which plays the part of Megatron's CudaRNGStatesTracker. The seed depends
+// on layer, forward pass of the layer (`draw`), place in the layer and data-parallel rank. With
+// `by_rank` it also depends on the tensor-parallel rank, for tensors that are sharded.
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank);
-// The greatest of a number that every rank of the world gives; a barrier too.
+// Maximum of `mine` over all ranks of the world; also a barrier.
 float greatest_over_world(const RankContext& context, float mine, const Label& label);
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);
 

@@ -1,6 +1,7 @@
-// Pipeline schedules: which micro-batch of which chunk, forward or backward, in which order, on
-// every stage. The executor runs this order, the simulator times it, and memory is counted along
-// it.
+// Pipeline schedules: the order of forward and backward tasks on each stage. Megatron's
+// forward_backward_pipelining_without_interleaving and _with_interleaving.
+//
+// The executor runs this order, the simulator times it, and peak memory follows from it.
 //
 //   gpipe        all forwards, then all backwards (Huang et al. 2019)
 //   1f1b         p - 1 - stage warm-up forwards, then one forward, one backward (PipeDream-flush,
@@ -33,22 +34,22 @@ struct PipelineShape {
 };
 PipelineShape pipeline_shape(const Plan& plan);
 
-// Most micro-batches that are between forward and backward on a stage at once, those of each of its
-// chunks counted; for 1f1b min(m, p - stage).
+// Returns the maximum number of micro-batches in flight on a stage, summed over its chunks. For
+// 1f1b: min(m, p - stage).
 std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage);
 
-// Whether every forward is followed by its own backward: one stage of one chunk, one micro-batch in
+// Whether each forward is followed by its own backward: one stage, one chunk, one micro-batch in
 // flight.
 bool alternates(const PipelineShape& shape);
 
-// The tasks of one stage, one after the other in the order in which it runs them. Cheap: additions
-// and well-predicted branches alone, as the event simulation spends a few nanoseconds on a task.
+// Iterates over the tasks of one stage in execution order. advance() takes a few nanoseconds, since
+// the event simulation calls it for each task.
 class ScheduleCursor {
  public:
   ScheduleCursor(const PipelineShape& shape, std::int64_t stage);
 
   bool done() const { return forwards_left_ == 0 && in_flight_ == 0; }
-  // The next task of a stage that is not done.
+  // Returns the current task; requires !done().
   PipelineTask current() const {
     switch (kind_) {
       case TaskKind::kForward: return forwards_.task(TaskKind::kForward);
@@ -72,7 +73,7 @@ class ScheduleCursor {
   }
 
  private:
-  // All tasks of one kind in their order: groups of p micro-batches visit the chunks in turn.
+  // All tasks of one kind in order: each group of p micro-batches visits one chunk after the other.
   class Walk {
    public:
     Walk(TaskKind kind, const PipelineShape& shape);
@@ -96,8 +97,7 @@ class ScheduleCursor {
     std::int32_t group_ = 0, in_group_ = 0;  // their sum is the micro-batch
   };
 
-  // Forward until as many micro-batches are in flight as the schedule keeps there, then backward
-  // and forward in turn, and backward once no forward is left.
+  // Forward while fewer than most_in_flight_ micro-batches are in flight, else backward.
   TaskKind next_kind() const {
     return forwards_left_ > 0 && in_flight_ < most_in_flight_ ? TaskKind::kForward
                                                               : TaskKind::kBackward;

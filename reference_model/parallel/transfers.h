@@ -1,8 +1,9 @@
-// What travels between ranks outside the layers: tokens inside a tensor group, activations and
-// their gradients between pipeline stages.
+// Transfers outside the layers: tokens inside a tensor group (Megatron's broadcast_data), and
+// activations and their gradients between pipeline stages (send_forward, recv_forward,
+// send_backward, recv_backward).
 //
-// With scatter_gather_transfers each tensor-parallel rank sends its part and the receivers gather
-// it inside their tensor group: less over the network, more over the links of the node.
+// With scatter_gather_transfers each tensor-parallel rank sends a 1 / tp slice, and the receivers
+// all-gather the slices in their tensor group: less traffic between nodes, more inside a node.
 #pragma once
 
 #include <vector>
@@ -13,13 +14,13 @@ namespace tpsim {
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
                    const char* label);
-// A tensor of residual_shape(context).
+// Returns a tensor of residual_shape(context).
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
                           const char* label);
 
-// Tokens shift .. shift + seq of every sample (seq + 1 tokens each, sample by sample), of these the
-// positions of this rank: [seq / cp, batch] int32 on every rank of the tensor group. Its first rank
-// has the samples; the others pass none.
+// Broadcasts tokens over the tensor group. Returns [seq / cp, batch] int32: this rank's positions
+// of tokens shift .. shift + seq of each sample. The first rank of the group passes `samples` (seq
+// + 1 tokens for each sample, sample by sample), the others pass none.
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label);
 

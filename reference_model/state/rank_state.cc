@@ -43,7 +43,7 @@ void upload(Device& device, std::span<const float> values, const Tensor& x) {
   device.upload(std::as_bytes(std::span<const std::uint16_t>(halves)), x);
 }
 
-// Where a local parameter lies in its global tensor, without padding rows.
+// Place of a local parameter in its global tensor, without padding rows.
 BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const ParameterSpec& spec) {
   const Communicator& sharers = model.store().tensor_group(unit);
   const std::int64_t tp = sharers.size(), at = sharers.rank();

@@ -1,6 +1,6 @@
-// What a training state belongs to: by name, the settings that its losses follow from.
+// The settings of a run that determine its losses, by name. A saved state contains them.
 //
-// The layout is none of them: a state goes on in any.
+// The layout is not included: a state can be resumed in any layout.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ struct RunFact {
 };
 using RunFacts = std::vector<RunFact>;
 
-// Facts about the model have names that begin so.
+// Prefix of the names of facts about the model.
 inline constexpr std::string_view kModelFact = "model.";
 
-// In words, what is another for a run than for the state it would go on from: "lr 0.0001, now 5".
+// Returns a message for each setting that differs between state and run: "lr 0.0001, now 5".
 std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now);
-// An error when the state is that of another model: its weights would mean nothing here.
+// Error if the state belongs to another model.
 Status check_model(const RunFacts& saved, const RunFacts& now);
 
 }  // namespace tpsim

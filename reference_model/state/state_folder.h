@@ -1,12 +1,11 @@
 // Saved training states on disk: one folder step-NNNNNNNN for each.
 //
-// A state is written into a hidden folder, its manifest last, and renamed when all of it has
-// reached the disk; so a folder step-* is whole unless somebody damaged it, and the manifest tells
-// that too: it holds the size and a checksum of each file. It says what the state belongs to as
-// well.
+// A state is written into a hidden folder, manifest last, synced, and then renamed. A folder step-*
+// is therefore complete. The manifest has the size and a checksum of each file, which detect later
+// damage, and the run's settings (run_facts.h).
 //
-// The two newest whole states are kept, the one just written among them. A state is removed only
-// when two whole ones are newer: one that is damaged never takes the place of one that is not.
+// The two newest intact states are kept. A state is removed only if two intact states are newer, so
+// that a damaged state never replaces an intact one.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +23,37 @@ struct StateFile {
   std::int64_t bytes = 0;
   std::uint64_t checksum = 0;  // detects damage, not malice
 };
-// As the file is now on disk.
+// Reads a file and returns its name, size and checksum.
 Result<StateFile> describe_state_file(const std::filesystem::path& path);
 
-// Where the whole state of a step lies.
+// Folder of a complete state of a step.
 std::filesystem::path saved_state(const std::filesystem::path& folder, std::int64_t step);
 
-// Where the ranks put their files of a state that is being written.
+// Folder of the files of a state that is being written.
 std::filesystem::path unfinished_state(const std::filesystem::path& folder, std::int64_t step);
-// Makes that folder, empty. What an earlier run left unfinished is removed.
+// Creates that folder, empty. Removes unfinished states of earlier runs.
 Status begin_state(const std::filesystem::path& folder, std::int64_t step);
-// All files are in it: makes it the state of that step and forgets older ones. Reads the state
-// before it, to know that it is whole. `run` is what it belongs to.
+// Writes the manifest, renames the folder to the step's state, and removes older states. Reads the
+// previous state to check that it is intact. All files must have been written.
 Status complete_state(const std::filesystem::path& folder, std::int64_t step,
                       const std::vector<StateFile>& files, const RunFacts& run);
-// Removes what there is of unfinished states.
+// Removes unfinished states.
 void discard_unfinished_states(const std::filesystem::path& folder);
 
 struct SavedState {
-  std::filesystem::path path;  // empty: nothing has been saved
+  std::filesystem::path path;  // empty if there is no saved state
   std::int64_t step = 0;
-  RunFacts run;                          // what it belongs to; empty: an older tpsim did not say
-  std::vector<std::string> passed_over;  // newer ones that are damaged: which file, and how
+  RunFacts run;                          // settings of its run; empty in states of older versions
+  std::vector<std::string> passed_over;  // one message for each newer, damaged state
 };
-// The newest state whose files are all as they were written. An error when states were saved but
-// none is whole: a run must not start over in silence.
+// Returns the newest intact state. Error if there are saved states but all are damaged, so that a
+// run does not silently start from step 0.
 Result<SavedState> newest_whole_state(const std::filesystem::path& folder);
 
-// One run at a time saves into a folder; the system releases the lock however the process ends.
+// Lock of a folder for one run. The operating system releases the lock when the process ends.
 class StateLock {
  public:
-  // Makes the folder where it is missing. Waits a few seconds for a run that is just ending.
+  // Creates the folder if it is missing. Waits up to ten seconds for another run to end.
   static Result<StateLock> acquire(const std::filesystem::path& folder);
   ~StateLock();
   StateLock(StateLock&& other) noexcept;

@@ -1,5 +1,5 @@
-// Weights that a checkpoint keeps otherwise than the reference model: several matrices in one, or
-// all experts in one tensor, perhaps transposed or interleaved.
+// Weights that a checkpoint stores in another form than the reference model: several matrices in
+// one tensor, or all experts in one tensor, possibly transposed or interleaved.
 #pragma once
 
 #include <string>
@@ -10,21 +10,22 @@
 
 namespace tpsim {
 
-// Element (r, c) of a weight lies at offset + r * row_stride + c * col_stride of slab `slab` of the
-// stored tensor, whose first extent counts the slabs where there are several.
+// Element (r, c) of a weight is at offset + r * row_stride + c * col_stride of slab `slab` in the
+// stored tensor. If there are several slabs, the first extent of the tensor is their number.
 struct StoredPlace {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t slabs = 1, slab = 0;
   std::int64_t offset = 0, row_stride = 1, col_stride = 1;
 };
-// Of a weight by the reference model's name for it; has the same name where it is stored as it is.
+// Returns the place of a weight, by the reference model's name. The name is unchanged if the
+// checkpoint stores the weight in the same form.
 StoredPlace stored_place(const ModelSpec& model, const std::string& name);
 
-// A region of a weight from a checkpoint, however it is stored there.
+// Reads a region of a weight from a checkpoint, in either form.
 Result<std::vector<float>> read_stored(const ModelSpec& model, const BlockReader& reader,
                                        const std::string& name, const BlockPlace& region);
-// Whole tensors by the reference model's names to those of the checkpoint.
+// Converts whole tensors from the reference model's names and form to those of the checkpoint.
 std::vector<NamedFloats> as_stored(const ModelSpec& model, std::vector<NamedFloats> tensors);
 
 }  // namespace tpsim

@@ -67,7 +67,7 @@ void Optimizer::materialize() {
   }
 }
 
-// Of what the update reads.
+// Dtype of the gradients that the update reads.
 DType Optimizer::gradient_share_dtype() const {
   return context_.options.widened_optimizer_gradients ? DType::kFloat32
                                                       : context_.plan.gradient_dtype;
@@ -96,7 +96,7 @@ bool Optimizer::shares_differ() const {
   return (plan.zero > 0 && has_replicas(plan)) || folds_experts(plan);
 }
 
-// Of ranks that hold the same whole gradients, one counts them.
+// If several ranks hold the same whole gradients, one of them counts.
 bool Optimizer::counts_in_norm(const ParameterUnit& unit) const {
   return !shares_differ() || store_.zero_stage(unit) > 0 || store_.data_group(unit).rank() == 0;
 }

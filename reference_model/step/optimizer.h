@@ -1,7 +1,9 @@
-// The end of a step: gradients are completed over the groups, clipped by their global norm, and
-// AdamW updates the weights that this rank owns (all of them, or its ZeRO share). With the
-// optimizer offloaded its state lies in the host's memory, where the update works on copies of the
-// gradients and writes weights that are copied back.
+// The end of a step: reduces gradients over the groups, clips them by the global norm
+// (Megatron's clip_grad_norm_fp32), and updates this rank's weights with AdamW: all of them, or its
+// ZeRO share. Plays the part of Float16OptimizerWithFloat16Params.
+//
+// If the optimizer is offloaded, its state is in host memory: gradients are copied to the host, the
+// CPU updates the weights, and the weights are copied back.
 #pragma once
 
 #include <vector>
@@ -16,15 +18,14 @@ struct OptimizerSettings {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
-  double clip_norm = 1.0;  // of the global gradient norm; 0 switches clipping off
+  double clip_norm = 1.0;  // maximum global gradient norm; 0 switches clipping off
 };
 
 struct OptimizerState {
-  Tensor master;  // fp32 weights; the weights themselves in fp32 training
+  Tensor master;  // fp32 weights; in fp32 training the weights themselves
   Tensor momentum;
   Tensor variance;
-  // In the host's memory with the optimizer offloaded, else undefined: the gradients as they came
-  // down, and the weights as they go up.
+  // Copies of gradients and weights in host memory if the optimizer is offloaded, else undefined.
   Tensor host_gradients, host_weights;
 };
 
@@ -34,14 +35,15 @@ class Optimizer {
   // Allocates the state from the store's weights.
   void materialize();
 
-  // Completes the gradients of the step over the groups: sequence-parallel partial sums, data
-  // parallel reduction (stages 0 and 1; stages 2 and 3 did it in backward), tied word embeddings.
-  // What has begun beside backward is waited for.
+  // Reduces the gradients of the step: replicated tensors over the tensor group, tied word
+  // embeddings over first and last stage, all over the data group (ZeRO 0 and 1; ZeRO 2 and 3
+  // reduce in backward). Waits for reductions in flight.
   void reduce_gradients();
-  // Updates the weights; `step` counts from 1. The global norm before clipping.
+  // Updates the weights; `step` counts from 1. Returns the global gradient norm before clipping; 0
+  // if clipping is switched off.
   double update(std::int64_t step);
 
-  // By unit, in the store's order.
+  // One state for each unit, in the order of the store.
   std::vector<OptimizerState>& states() { return states_; }
 
  private:
@@ -51,7 +53,7 @@ class Optimizer {
   double global_norm();
   struct UpdateStep {
     std::int64_t step;
-    double scale;  // of the gradients
+    double scale;  // factor of the gradients, from clipping
   };
   std::vector<Tensor> optimizer_gradients();
   bool is_offloaded() const { return context_.plan.offload == Offload::kOptimizer; }

@@ -1,4 +1,5 @@
-// Everything one rank holds: its chunks, its weights, its optimizer; and one training step.
+// The model chunks, weights and optimizer of one rank, and one training step: Megatron's GPTModel
+// with its train_step.
 #pragma once
 
 #include <deque>
@@ -15,18 +16,18 @@
 
 namespace tpsim {
 
-// Token ids of one micro-batch, [seq, batch] int32; undefined where a chunk needs none.
+// Token ids of one micro-batch, [seq, batch] int32; undefined if the chunk does not need them.
 struct MicroBatch {
   Tensor tokens;
   Tensor labels;
 };
 
-// The part of the model that one pipeline rank runs as a unit: some blocks, with the embedding
-// before them on the first chunk and the head after them on the last.
+// Consecutive blocks on one pipeline stage: Megatron's ParallelTransformer. The first chunk also
+// has the embedding, the last chunk the head.
 class ModelChunk {
  public:
-  // `chunk` counts over the whole model; `shared_table` holds the word embeddings of an earlier
-  // chunk of this rank, for a tied head beside its embedding.
+  // `chunk` counts over the whole model. `shared_table`: word embeddings of an earlier chunk of
+  // this rank, which a tied head shares; may be null.
   ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
              ParameterUnit* shared_table);
 
@@ -34,11 +35,11 @@ class ModelChunk {
   bool is_last() const { return head_ != nullptr; }
   ParameterUnit* word_embeddings() const { return word_embeddings_; }
 
-  // The output activation, or on the last chunk the loss per token. `x` is undefined on the first
-  // chunk. What backward needs is kept under the micro-batch's number.
+  // Returns the output activation; on the last chunk the loss of each token. `x` is undefined on
+  // the first chunk. Saves activations for the backward of the same micro-batch.
   Tensor forward(std::int64_t micro_batch, const Tensor& x, const MicroBatch& data);
-  // Gradient of the chunk's input (undefined on the first chunk). `dy` is undefined on the last
-  // chunk, whose loss is `loss_scale` times the sum over its tokens.
+  // Returns the gradient of the chunk's input; undefined on the first chunk. `dy` is undefined on
+  // the last chunk, whose loss is `loss_scale` times the sum over its tokens.
   Tensor backward(std::int64_t micro_batch, Tensor dy, float loss_scale);
 
  private:
@@ -49,7 +50,7 @@ class ModelChunk {
   };
 
   ParameterStore& store_;
-  std::deque<RankContext> contexts_;  // by kind of block: the model as if all its blocks were such
+  std::deque<RankContext> contexts_;  // one for each kind of block in the model
   ParameterUnit* word_embeddings_ = nullptr;
   std::unique_ptr<VocabParallelEmbedding> embedding_;
   std::vector<Block> blocks_;
@@ -58,8 +59,8 @@ class ModelChunk {
 };
 
 struct StepResult {
-  double loss = 0;       // mean over all tokens of the step; on every rank
-  double grad_norm = 0;  // before clipping; 0 where clipping is switched off
+  double loss = 0;       // mean over all tokens of the step, equal on all ranks
+  double grad_norm = 0;  // before clipping; 0 if clipping is switched off
 };
 
 class RankModel {
@@ -68,14 +69,14 @@ class RankModel {
   RankModel(const RankModel&) = delete;
   RankModel& operator=(const RankModel&) = delete;
 
-  // Allocates and initialises weights and optimizer state.
+  // Allocates and initializes weights and optimizer state.
   void materialize(std::uint64_t seed);
 
-  // This data-parallel rank's `micro_batch`-th micro-batch: seq + 1 tokens for each sample, sample
-  // by sample. Read by the first rank of each tensor group and broadcast inside it.
+  // Returns this data-parallel rank's `micro_batch`-th micro-batch: seq + 1 tokens for each sample,
+  // sample by sample. Only the first rank of a tensor group calls this and broadcasts the tokens.
   using DataSource = std::function<std::vector<std::int32_t>(std::int64_t micro_batch)>;
 
-  // Forward and backward of all micro-batches in the plan's schedule; gradients accumulate.
+  // Forward and backward of all micro-batches in the order of the plan's schedule.
   void run_pipeline(const DataSource& data);
   void reduce_gradients() { optimizer_.reduce_gradients(); }
   StepResult update(std::int64_t step);
@@ -88,7 +89,7 @@ class RankModel {
 
  private:
   void run_whole(const PipelineTask& forward, const PipelineTask& backward, const DataSource& data);
-  // `loaded` gives the micro-batch's tokens and labels once the input has arrived.
+  // `loaded` returns tokens and labels; it is called after the input has arrived.
   void run_forward(const PipelineTask& task, const std::function<MicroBatch()>& loaded);
   void run_backward(const PipelineTask& task);
   MicroBatch load(const PipelineTask& task, const DataSource& data);
@@ -101,7 +102,7 @@ class RankModel {
   ParameterStore store_;
   Optimizer optimizer_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
-  std::vector<std::int64_t> backwards_left_;  // of each chunk, in this step
+  std::vector<std::int64_t> backwards_left_;  // by chunk, in this step
   Tensor loss_sum_;                           // [1] fp32, over this rank's tokens
 };
 

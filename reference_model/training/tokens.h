@@ -1,4 +1,4 @@
-// Training tokens: from a safetensors file or made up.
+// Training tokens: from a safetensors file, or random.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace tpsim {
 
 class TokenSource {
  public:
-  // A file with an integer tensor `tokens` [steps, batch, seq + 1]. Steps beyond the last start
-  // over.
+  // Opens a file with an integer tensor `tokens` [steps, batch, seq + 1]. After the last step the
+  // file starts over.
   static Result<TokenSource> open(const std::filesystem::path& path);
-  // Uniformly distributed words, drawn by (seed, step, sample): the same in every layout.
+  // Uniformly distributed tokens, which depend on (seed, step, sample) only: equal in every layout.
   static TokenSource synthetic(std::int64_t seq, std::int64_t vocab, std::uint64_t seed);
 
   std::int64_t seq() const { return seq_; }
-  // Samples in a step; 0 where any number can be made.
+  // Samples in a step; 0 for a synthetic source, which has any number.
   std::int64_t batch() const { return batch_; }
   // Largest token id; -1 for a synthetic source.
   std::int64_t largest() const;
-  // What tells it from other sources: that it is made up, or the checksum of its tokens.
+  // Identifies the source: "made up", or shape and checksum of the tokens.
   std::string description() const;
-  // seq + 1 tokens.
+  // Returns seq + 1 tokens.
   std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;
 
  private:
@@ -38,13 +38,13 @@ class TokenSource {
   std::vector<std::int64_t> tokens_;
 };
 
-// Which samples of a step: data-parallel ranks take consecutive shares of the global batch.
+// Place of a micro-batch. Data-parallel ranks take consecutive shares of the global batch.
 struct MicroBatchPlace {
   std::int64_t step = 0;  // from 0
   std::int64_t micro_batch = 0;
-  std::int64_t dp = 0;  // the rank's
+  std::int64_t dp = 0;  // data-parallel rank
 };
-// seq + 1 tokens for each, sample by sample.
+// Returns seq + 1 tokens for each sample of a micro-batch, sample by sample.
 std::vector<std::int32_t> micro_batch_samples(const TokenSource& tokens, const Plan& plan,
                                               const MicroBatchPlace& at);
 

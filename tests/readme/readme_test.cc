@@ -1,4 +1,4 @@
-// README.md tells the truth: its commands run, and print what it shows.
+// Runs the commands that README.md and two pages of docs/ show, and compares their output.
 #include <sys/wait.h>
 
 #include <array>
@@ -83,8 +83,9 @@ void regenerate(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every command that README and tour show with their output runs and prints that") {
-  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/tour.md");
+TEST_CASE("every command shown in README, tour and reference-model prints the shown output") {
+  const std::string page =
+      GENERATE(as<std::string>{}, "README.md", "docs/tour.md", "docs/reference-model.md");
   const std::vector<ShownCommand> commands = shown_commands(text_of(TPSIM_SOURCE_DIR "/" + page));
   REQUIRE_FALSE(commands.empty());
   if (std::getenv("TPSIM_REGENERATE_GOLDEN") != nullptr)
