@@ -1,10 +1,14 @@
 """90 % intervals: what is stated never widens them."""
-from base import Skip, law, option_of
+from base import Skip, close, law, option_of
 from program import Refused
 
 ROOM = 1e-6
 # The software that might have been meant has the stated part too, which may move one of its steps a little away.
 PART_ROOM = 0.02
+
+
+def step_of(report):
+    return report["predicted"]["step_s"]
 
 
 def spread(report):
@@ -27,16 +31,21 @@ def stated(case):
     if cluster["nodes"] > 1 and cluster["inter_node"]["bandwidth"].endswith("GB/s"):
         gigabytes = float(cluster["inter_node"]["bandwidth"].split()[0])
         statements["--node-gbps"] = {"--node-gbps": f"{gigabytes * 8 * cluster['nics_per_node']:.10g}"}
-    open_widths = spread(report)
-    chain, so_far = [("nothing", options, open_widths)], dict(options)
+    chain, so_far = [("nothing", options, report)], dict(options)
     for name in case.rng.sample(sorted(statements), len(statements)):
         so_far = {**so_far, **statements[name]}
         try:
-            chain.append((name, so_far, spread(case.tpsim.simulate(so_far)[0])))
+            chain.append((name, so_far, case.tpsim.simulate(so_far)[0]))
         except Refused:
             break
-    for (_, before, wide), (name, after, narrow) in zip(chain, chain[1:]):
+    for (_, before, first), (name, after, second) in zip(chain, chain[1:]):
         case.checks += 1
+        if not close(step_of(first), step_of(second)):
+            yield case.violation(f"stating {name} as it is assumed changes the step",
+                                 f"{step_of(first):.6g} -> {step_of(second):.6g} s", ("simulate", before),
+                                 ("simulate", after))
+            continue
+        wide, narrow = spread(first), spread(second)
         for side in ("slow", "fast"):
             if narrow[side] > wide[side] + ROOM:
                 yield case.violation(f"stating {name} widens the {side} side of the interval",

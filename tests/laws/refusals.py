@@ -46,7 +46,8 @@ def hints(case):
     command = "simulate", options
     says_what_is_needed = any(word in error.message for word in ("cannot run", " need", "stage_layers"))
     if not error.hint and not says_what_is_needed:
-        yield case.violation("a refusal without a hint", error, command)
+        without_numbers = re.split(r"[\d']", error.message)[0].strip()
+        yield case.violation(f"a refusal without a hint: {without_numbers}", error, command)
     match = re.search(r"(\d+) does not divide by .*= ([\d x]+)$", error.message)
     nearest = re.search(r"nearest that does is (\d+)", error.hint)
     if match and nearest and "global batch" in error.message:
