@@ -1,0 +1,198 @@
+"""Parameters, FLOPs and shards of a model file by the papers' formulas, as a second opinion on the program's counts."""
+import math
+
+
+def blocks_of(model):
+    """(kinds of blocks, the kind of each layer)"""
+    extras = model.get("extras", {})
+    kinds = [{"mixer": extras.get("mixer", "attention"), "attention": model["attention"], "ffn": model["ffn_hidden"],
+              "recurrent": extras.get("recurrent", model.get("recurrent")), "experts": model.get("experts")}]
+    described = model.get("blocks", {})
+    for other in described.get("others", []):
+        kinds.append({"mixer": other.get("mixer", "attention"), "attention": other.get("attention", model["attention"]),
+                      "ffn": other["ffn_hidden"], "recurrent": other.get("recurrent"), "experts": other.get("experts")})
+    return kinds, described.get("of_layers") or [0] * model["layers"]
+
+
+def norm_width(model):
+    has_bias = model["norm"] == "layer_norm" and model.get("extras", {}).get("norm_bias", True)
+    return model["hidden"] * (2 if has_bias else 1)
+
+
+def matrices(model):
+    return 3 if model["mlp"] in ("swiglu", "geglu", "clamped_swiglu") else 2
+
+
+class Mixer:
+    """Weights of matrices, cut by tp and held whole; other parameters, cut and whole; FLOPs of the core."""
+
+    def __init__(self, model, block):
+        self.cut = self.whole = self.cut_other = self.whole_other = 0
+        self.model, self.block = model, block
+        {"attention": self._attention, "mamba2": self._recurrence, "delta_net": self._recurrence}.get(block["mixer"],
+                                                                                                      lambda: None)()
+
+    def _attention(self):
+        hidden, attention = self.model["hidden"], self.block["attention"]
+        heads, kv, dim = attention["heads"], attention["kv_heads"], attention["head_dim"]
+        extras, bias = attention.get("extras", {}), self.model["linear_bias"]
+        latent = extras.get("latent")
+        if latent:
+            rank, q_rank = latent["kv_rank"], latent["q_rank"] or 0
+            width = latent["nope_dim"] + latent["rope_dim"]
+            self.whole = hidden * (q_rank + rank + latent["rope_dim"])
+            self.cut = (q_rank or hidden) * heads * width + heads * latent["value_dim"] * hidden
+            self.cut += rank * heads * (latent["nope_dim"] + latent["value_dim"])
+            self.whole_other = rank + q_rank
+            if bias or extras.get("qkv_bias"):
+                self.whole_other += q_rank + rank + latent["rope_dim"]
+            self.core_width = heads * (width + latent["value_dim"])
+        else:
+            gates = 1 if extras.get("output_gate") else 0
+            self.cut = hidden * dim * ((2 + gates) * heads + 2 * kv)
+            self.cut_other = (heads + 2 * kv) * dim if bias or extras.get("qkv_bias") else 0
+            self.cut_other += heads if extras.get("score", {}).get("sinks") else 0
+            kind = extras.get("qk_norm", "none")
+            self.whole_other = 2 * dim if kind == "head" else 0
+            self.cut_other += (heads + kv) * dim if kind in ("width", "each_head") else 0
+            self.core_width = 2 * heads * dim
+        self.whole_other += hidden if bias or extras.get("output_bias") else 0
+
+    def _recurrence(self):
+        hidden, shape = self.model["hidden"], self.block["recurrent"]
+        inner, keys = shape["heads"] * shape["value_dim"], shape["key_heads"] * shape["key_dim"]
+        convolved = inner + 2 * keys
+        is_mamba = self.block["mixer"] == "mamba2"
+        gates = shape["heads"] if is_mamba else 2 * shape["heads"]
+        self.cut = hidden * (inner + convolved + gates) + inner * hidden
+        self.cut_other = convolved * (shape["convolution"] + (1 if shape.get("convolution_bias") else 0)) + \
+            (3 * shape["heads"] + inner if is_mamba else 2 * shape["heads"] + shape["value_dim"])
+
+    def core(self, seq):
+        if self.block["mixer"] == "attention":
+            return 2 * pairs(self.block["attention"].get("extras", {}), seq) * self.core_width
+        if self.block["mixer"] in ("mamba2", "delta_net"):
+            shape = self.block["recurrent"]
+            return 4 * shape["heads"] * shape["key_dim"] * shape["value_dim"] * seq
+        return 0
+
+
+def pairs(extras, seq):
+    """Pairs of positions: the square of the sequence, times what a window or chunk leaves of a causal core."""
+    reach, is_window = extras.get("window") or extras.get("chunk"), bool(extras.get("window"))
+    if not reach or reach >= seq:
+        return float(seq) * seq
+    full, rest = divmod(seq, reach)
+    kept = reach * (reach + 1) / 2 + (seq - reach) * reach if is_window else \
+        full * reach * (reach + 1) / 2 + rest * (rest + 1) / 2
+    return float(seq) * seq * kept / (seq * (seq + 1) / 2)
+
+
+class Mlp:
+    """Weights of a dense layer or of experts: `expert` of one, `cut` and `whole` of the rest, with biases apart."""
+
+    def __init__(self, model, block):
+        hidden, width, experts = model["hidden"], block["ffn"], block["experts"]
+        self.count = self.per_token = self.expert = self.expert_other = 0
+        self.cut = self.whole = self.cut_other = self.whole_other = 0
+        number = matrices(model)
+        if not experts:
+            if width:
+                self.cut = number * hidden * width
+                if model["linear_bias"] or model.get("extras", {}).get("mlp_bias"):
+                    self.cut_other, self.whole_other = (number - 1) * width, hidden
+            self.exists = bool(width)
+            return
+        extras = experts.get("extras", {})
+        latent = extras.get("latent") or 0
+        self.exists, self.count, self.per_token = True, experts["count"], experts["per_token"]
+        self.expert = number * (latent or hidden) * width
+        self.expert_other = (number - 1) * width + (latent or hidden) if extras.get("bias") else 0
+        self.cut = number * hidden * extras.get("shared_ffn", 0)
+        self.whole = hidden * self.count + (hidden if extras.get("shared_gate") else 0) + 2 * hidden * latent
+        self.whole_other = self.count if extras.get("router", {}).get("bias") else 0
+
+    def passed(self):
+        """Weights that a token is multiplied with."""
+        return self.cut + self.whole + self.expert * self.per_token
+
+    def all(self):
+        experts = self.count * (self.expert + self.expert_other)
+        return self.cut + self.whole + self.cut_other + self.whole_other + experts
+
+
+def norms_of(model, block):
+    branches = (block["mixer"] != "none") + Mlp(model, block).exists
+    place = model.get("extras", {}).get("norm_place", "before")
+    return {"around": 2 * branches, "one_parallel": 1}.get(place, branches) * norm_width(model)
+
+
+def positions_of(model):
+    if model["attention"]["position"] != "learned":
+        return 0
+    return max(model.get("extras", {}).get("positions", 0), model["seq"]) * model["hidden"]
+
+
+def parameters(model):
+    """(all, those that a token passes)"""
+    kinds, layers = blocks_of(model)
+    tables = 1 if model["tied_embedding"] else 2
+    total = tables * model["vocab"] * model["hidden"] + norm_width(model) + positions_of(model)
+    total += model["vocab"] if model.get("extras", {}).get("head_bias") else 0
+    total += norm_width(model) if model.get("embedding_norm") else 0
+    idle = 0
+    for kind in layers:
+        mixer, mlp = Mixer(model, kinds[kind]), Mlp(model, kinds[kind])
+        total += mixer.cut + mixer.whole + mixer.cut_other + mixer.whole_other + mlp.all() + norms_of(model,
+                                                                                                      kinds[kind])
+        idle += (mlp.count - mlp.per_token) * (mlp.expert + mlp.expert_other)
+    return total, total - idle
+
+
+def block_flops(model, block):
+    """Of one sequence, forward."""
+    mixer, seq = Mixer(model, block), model["seq"]
+    return 2 * seq * (mixer.cut + mixer.whole + Mlp(model, block).passed()) + mixer.core(seq)
+
+
+def step_flops(model, batch):
+    kinds, layers = blocks_of(model)
+    each = [block_flops(model, kind) for kind in kinds]
+    return 3 * batch * (sum(each[kind] for kind in layers) + 2 * model["seq"] * model["hidden"] * model["vocab"])
+
+
+def recomputed_flops(model, plan):
+    """Of full recompute, or of the first blocks of each chunk."""
+    kinds, layers = blocks_of(model)
+    each = [block_flops(model, kind) for kind in kinds]
+    again, first = 0, 0
+    for count in plan["stage_layers"]:
+        some = {"full": count, "blocks": min(count, plan["recompute_blocks"]), "none": 0}[plan["recompute"]]
+        again += sum(each[kind] for kind in layers[first:first + some])
+        first += count
+    return plan["global_batch"] * again
+
+
+def shard_parameters(model, plan, stage):
+    """(dense, of experts) parameters of a rank of a stage, cut by tensor and expert parallelism."""
+    kinds, layers = blocks_of(model)
+    tp, pp, ep = plan["tp"], plan["pp"], plan["ep"]
+    etp = plan["etp"] or tp
+    dense = expert = 0.0
+    first = 0
+    for chunk, count in enumerate(plan["stage_layers"]):
+        for kind in layers[first:first + count] if chunk % pp == stage else []:
+            mixer, mlp = Mixer(model, kinds[kind]), Mlp(model, kinds[kind])
+            dense += (mixer.cut + mixer.cut_other + mlp.cut + mlp.cut_other) / tp + mixer.whole + mixer.whole_other
+            dense += mlp.whole + mlp.whole_other + norms_of(model, kinds[kind])
+            expert += mlp.count * (mlp.expert + mlp.expert_other) / (ep * etp)
+        first += count
+    multiple = model.get("vocab_multiple", 128) * tp
+    table = math.ceil(model["vocab"] / multiple) * multiple / tp
+    if stage == 0:
+        dense += table * model["hidden"] + positions_of(model) + (norm_width(model)
+                                                                  if model.get("embedding_norm") else 0)
+    if stage == pp - 1:
+        dense += norm_width(model) + (0 if model["tied_embedding"] and pp == 1 else table * model["hidden"])
+        dense += table if model.get("extras", {}).get("head_bias") else 0
+    return dense, expert

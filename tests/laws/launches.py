@@ -1,0 +1,76 @@
+"""Launch files: what export writes, import reads; what it cannot write, it names."""
+import json
+import os
+import tempfile
+
+from base import close, differences, law
+from files import limits, saving
+from program import Refused, typed
+
+# The stack files that a launcher's plans are usually predicted with.
+STACKS = {"megatron-lm": "megatron-core", "megatron-deepspeed": "megatron-deepspeed", "nemo": "nemo",
+          "torchtitan": "torchtitan", "nanotron": "nanotron", "accelerate": "pytorch-fsdp"}
+LAUNCHERS = tuple(STACKS)
+
+
+def comparable(file):
+    """What launch files are to carry of a saved plan."""
+    saved = json.loads(file)
+    return {"model": saved["model"], "parts": saved.get("parts", {}), **saved["plan"]}
+
+
+def brought_back(case, export, launcher, options):
+    """The plan file that tpsim import makes of exported files."""
+    with tempfile.TemporaryDirectory(dir=case.folder) as folder:
+        for file in export["files"]:
+            with open(os.path.join(folder, file["name"]), "w", encoding="utf-8") as out:
+                out.write(file["text"])
+        _, files = case.tpsim.call("import_plan", {"--from": launcher, **{
+            name: options[name] for name in ("--model", "--cluster", "--stack")}}, path=folder)
+    return files[0]
+
+
+def export_faults(case, launcher, options):
+    """(kind, text) of a plan exported and imported."""
+    report, file = case.tpsim.simulate(options)
+    try:
+        export, _ = case.tpsim.call("export", {"--to": launcher, "--allow-oom": None, "--allow-loss": None,
+                                               **limits(case)}, file)
+    except Refused as error:
+        if error.is_bug or not error.message:
+            yield "export fails", error
+        return
+    if not close(export["step_s"], report["predicted"]["step_s"]):
+        yield "export predicts another step", f"{export['step_s']} and {report['predicted']['step_s']}"
+    if "import_refuses" in export:
+        return  # said by name, and files are written only with --allow-loss
+    try:
+        back = brought_back(case, export, launcher, options)
+    except Refused as error:
+        yield "import refuses what export calls readable", error
+        return
+    again, _ = case.tpsim.simulate(limits(case), back)
+    step, back_step = report["predicted"]["step_s"], again["predicted"]["step_s"]
+    if not close(back_step, export["step_s_back"], 1e-6):
+        yield "import gives another step than export says", f"{back_step} and {export['step_s_back']}"
+    lost = {entry["key"] for entry in export["lost"]}
+    for path, was, now in differences(comparable(file), comparable(back)):
+        keys = path.split(".")
+        row = keys[1] if keys[0] in ("parts", "model") else keys[0]
+        if not {path, keys[0], keys[-1], ".".join(keys[1:])} & lost and not close(back_step, step, 1e-6):
+            yield f"{launcher}: {row} comes back different, unnamed", f"{path}: {was} and {now}; lost: {sorted(lost)}"
+
+
+@law("prediction")
+def exported(case):
+    """A plan exported and imported is the same plan, but for what the export names as lost."""
+    launcher = case.rng.choice(LAUNCHERS)
+    options = {**case.without("--node-gbps", "--ignore-stack-limits"), "--stack": STACKS[launcher]}
+    for kind, text in export_faults(case, launcher, options):
+        yield case.violation(kind, text, saving(case, options),
+                             typed("export", {"--to": launcher, "--allow-loss": None, "--allow-oom": None,
+                                              "-o": "launch"}, "p.json"),
+                             typed("import", {"--from": launcher, "--model": options["--model"],
+                                              "--cluster": options["--cluster"],
+                                              "--stack": options["--stack"], "--save": "q.json"}, "launch"),
+                             "tpsim compare p.json q.json")

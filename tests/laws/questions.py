@@ -1,0 +1,93 @@
+"""Questions about plans: why not, what if, whole runs."""
+from base import Skip, close, law
+from files import limits, saving
+from program import Refused, typed
+
+ASKED = ("tp=2", "pp=2", "zero=0", "zero=3", "recompute=full", "micro_batch=2", "attention=unfused", "dp=2",
+         "tp=2,pp=2",
+         "sequence_parallel=on", "recompute=none", "rank_order=tp-pp-dp", "schedule=gpipe")
+
+
+@law("search", 0.4)
+def why_not(case):
+    """Why-not compares with the best plan that has what was asked, and its waterfall is the difference of the steps."""
+    asked = case.rng.choice(ASKED)
+    held = {"--" + pair.split("=")[0].replace("_", "-"): pair.split("=")[1] for pair in asked.split(",")}
+    options = case.without("--objective", *held)
+    try:
+        answer, _ = case.tpsim.call("explain", {**options, "--why-not": asked, "--threads": 1})
+    except Refused as error:
+        if error.is_bug:
+            raise
+        answer = {}
+    if "waterfall" not in answer:
+        raise Skip("no plan has it")
+    command = "explain", {**options, "--why-not": asked}
+    best, other = (answer[name]["predicted"]["step_s"] for name in ("best", "other"))
+    total = sum(term["difference_s"] for term in answer["waterfall"])
+    if abs(total - (other - best)) > 1e-8 * best:
+        yield case.violation("the waterfall does not add up", f"{total} and {other - best}", command)
+    for pair in asked.split(","):
+        key, value = pair.split("=")
+        got = answer["other"][key]
+        if {True: "on", False: "off"}.get(got, str(got)) != value and str(got) != value:
+            yield case.violation("the other plan has not what was asked for", f"{key} is {got}", command)
+    if other < best * (1 - 1e-9):
+        yield case.violation("the other plan is faster than the best", f"{best:.6g} and {other:.6g} s", command)
+    try:
+        found, _ = case.tpsim.plan({**options, **held, "--top": 1})
+    except Refused:
+        return
+    if not close(found["plans"][0]["predicted"]["step_s"], other):
+        yield case.violation("the other plan is not the best that has it",
+                             f"{other:.6g} and {found['plans'][0]['predicted']['step_s']:.6g} s",
+                             command, ("plan", {**options, **held}))
+
+
+@law("prediction", 0.2)
+def what_if(case):
+    """What-if starts from the plan's own step, and 10 % more of something good never makes it longer."""
+    report, file = case.tpsim.simulate(case.options)
+    if report["gpus"] > 16 or case.model["parameters"] > 15e9:
+        raise Skip("a long search")
+    commands = saving(case), typed("explain", {**limits(case), "--what-if": None, "--json": None}, "p.json")
+    answer, _ = case.tpsim.call("explain", {**limits(case), "--what-if": None}, file)
+    if not close(answer["plan"]["predicted"]["step_s"], report["predicted"]["step_s"]):
+        yield case.violation("what-if starts from another step", answer["plan"]["predicted"]["step_s"], *commands)
+    for entry in answer["sensitivities"]:
+        costs = any(word in entry["constant"] for word in ("latency", "host time", "jitter"))
+        if (-entry["change"] if costs else entry["change"]) > 1e-6:
+            yield case.violation(f"10 % more {entry['constant']} is {'faster' if costs else 'slower'}"
+                                 + (" in fp32" if report["dtype"] == "fp32" else ""), f"{entry['change']:+.4%}",
+                                 *commands)
+
+
+# (option, better value, what it never raises)
+EASIER = (("--restart-time", "1min", "wall_days"), ("--node-mtbf", "100000h", "wall_days"),
+          ("--storage-bandwidth", "1000GB/s", "wall_days"),
+          ("--checkpoint", "async", "wall_days"), ("--spare-nodes", "16", "wall_days"),
+          ("--repair-time", "1h", "wall_days"))
+
+
+@law("prediction", 0.4)
+def campaigns(case):
+    """Fewer failures, faster restarts and storage, more spares never end later; more tokens never end sooner."""
+    _, file = case.tpsim.simulate(case.options)
+    asked = {"--tokens": case.rng.choice(["1e10", "1e12"]), "--replays": 200,
+             "--assumptions": case.rng.choice(["dgx-h100", "jean-zay-a100"]),
+             "--spare-nodes": case.rng.choice([0, 2]), **limits(case), "--allow-oom": None}
+    before, _ = case.tpsim.call("campaign", asked, file)
+    changes = [(option, value, -1) for option, value, _ in EASIER] + [("--tokens", "2e12", 1)]
+    for option, value, sign in changes:
+        case.checks += 1
+        try:
+            after, _ = case.tpsim.call("campaign", {**asked, option: value}, file)
+        except Refused:
+            continue
+        a, b = before["time"]["wall_days"], after["time"]["wall_days"]
+        waits = max(before["time"]["waiting_days"], after["time"]["waiting_days"]) > 0
+        errors = sum(one["replays"]["standard_error_days"] for one in (before, after)) if waits else 0
+        if sign * (b - a) < -(1e-9 * a + 4 * errors):
+            yield case.violation(f"{option}: {'more, and sooner' if sign > 0 else 'better, and later'} at its end",
+                                 f"{a:.6g} -> {b:.6g} days", saving(case), typed("campaign", asked, "p.json"),
+                                 typed("campaign", {**asked, option: value}, "p.json"))

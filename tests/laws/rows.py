@@ -1,0 +1,286 @@
+"""The walk: every setting of a plan and every part of the software, with every value, before every reader.
+
+Rows and values come from the program's schemas and help. A new row is walked without a change here, unless its values
+are numbers that stand in no help: then the walk fails and names the row until VALUES has one.
+"""
+import json
+
+from base import Skip, close, differences, law, option_of, settings_of
+from files import saving
+from launches import LAUNCHERS, STACKS, brought_back, comparable
+from program import Refused, typed
+from sample.drawing import OF_EXPERTS, needed
+
+# Of rows whose values the program lists nowhere; None: such a row is no choice of its own.
+VALUES = {"--tp": [2], "--pp": [2], "--dp": [4], "--cp": [2], "--ep": [2], "--etp": [1], "--micro-batch": [2],
+          "--virtual-stages": [2], "--global-batch": [32], "--stage-layers": ["9,7"], "--recompute-blocks": None}
+# Machines and models: the first that accepts a value is walked with it.
+MODEL = {"--model": "llama-3.2-1b", "--cluster": "dgx-h100", "--seq": 2048, "--global-batch": 16}
+PLACES = ({}, {"--cluster": "dgx-b200"}, {"--model": "qwen3-30b-a3b"},
+          {"--model": "qwen3-30b-a3b", "--cluster": "dgx-b200"},
+          {"--model": "deepseek-v2-lite"}, {"--model": "nemotron-h-8b"}, {"--model": "gpt-1.7b"},
+          {"--model": "gpt-1.7b", "--attention-dropout": 0})
+MORE_NEEDS = {"--ep": {"--dp": 4}, "--etp": {"--tp": 2, "--dp": 2, "--ep": 2, "--sequence-parallel": "on"},
+              "--virtual-stages": {"--pp": 2},
+              "--stage-layers": {"--pp": 2}, "--fp8-param-gather off": {"--precision": "fp8"}, "--zero": {"--dp": 4},
+              "--precision": {"--dp": 2}}
+
+
+def values_of(catalogue, option, row):
+    """Values to walk; Skip for a row that is part of another one."""
+    if option in catalogue.choices:
+        return catalogue.choices[option]
+    if option in VALUES:
+        return VALUES[option]
+    if row.get("type") == "boolean":
+        return ["on", "off"]
+    return row.get("enum", [])
+
+
+def walk(catalogue):
+    """(option, value) of all rows; a row without known values has the value None."""
+    rows = [(option_of(key), row) for key, row in {**catalogue.settings, **catalogue.part_rows}.items()]
+    return [(option, value) for option, row in rows if VALUES.get(option, 0) is not None
+            for value in values_of(catalogue, option, row) or [None]]
+
+
+def placed(case, option, value, launcher_stack=None):
+    """(options without the row, with it) that the program predicts. Skip where a launcher's stack takes it nowhere."""
+    least = {**MORE_NEEDS.get(option, {}), **MORE_NEEDS.get(f"{option} {value}", {}), **needed(option, value)}
+    for place in PLACES:
+        base = {**MODEL, **place, "--dp": 2, **least}
+        if option in OF_EXPERTS and not case.catalogue.models[base["--model"]]["experts"]:
+            continue
+        if case.catalogue.models[base["--model"]]["experts"] and int(base.get("--tp", 1)) > 1:
+            base["--sequence-parallel"] = "on"
+        base.update({"--stack": launcher_stack}
+                    if launcher_stack else {"--stack": "megatron-core", "--ignore-stack-limits": None})
+        if option == "--stage-layers":
+            layers = case.catalogue.models[base["--model"]]["layers"]
+            value = f"{layers // 2 + 1},{layers - layers // 2 - 1}"
+        base.pop(option, None)
+        options = {**base, option: value}
+        try:
+            case.tpsim.simulate(options)
+            case.tpsim.simulate(base)
+            return base, options
+        except Refused as error:
+            if error.is_bug:
+                raise
+    raise Skip(f"{option} {value} is accepted nowhere")
+
+
+# ---- readers: each yields (text, commands...) of what it does with the row
+def saved_plan(case, base, options, row, value):
+    """A saved plan holds it and predicts the same."""
+    report, file = case.tpsim.simulate(options)
+    again, text = case.tpsim.simulate({"--ignore-stack-limits": None}, file)
+    if json.loads(file) != json.loads(text):
+        yield "is lost by saving and loading", saving(case, options), typed("simulate", {"--save": "q.json"}, "p.json")
+    if not close(again["predicted"]["step_s"], report["predicted"]["step_s"]):
+        yield "predicts otherwise from a saved plan", saving(case, options), typed("simulate", {}, "p.json")
+    stated = {**json.loads(file).get("parts", {}), **json.loads(file)["plan"]}
+    own = case.tpsim.show("stack", options["--stack"])["parts"]
+    if row not in stated and row not in own:
+        yield "is not in a saved plan", saving(case, options)
+
+
+def search(case, base, options, row, value):
+    """A search over the values with and without it lists what simulate predicts: no cache confuses them."""
+    report, before = case.tpsim.simulate(options)[0], case.tpsim.simulate(base)[0]
+    mine, other = settings_of(case, report), settings_of(case, before)
+    option = option_of(row)
+    question = {**options, **mine, "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
+    question.pop("--stage-layers")  # a search cuts the stages itself
+    if [name for name in mine if mine[name] != other[name]] == [option] and option in question:
+        question[option] = f"{other[option]},{mine[option]}"
+    try:
+        found, _ = case.tpsim.plan(question)
+    except Refused as error:
+        if error.kind != "does_not_fit":
+            yield f"is refused by plan: {error}", ("plan", question), ("simulate", options)
+        return
+    for plan in found["plans"]:
+        if all(plan[key] == report[key] for key in case.catalogue.settings):
+            for what in ("step_s", "memory_gib"):
+                if differences(plan["predicted"][what], report["predicted"][what]):
+                    yield f"is another {what} in a search", ("plan", question), ("simulate", options)
+
+
+def flops(case, base, options, row, value):
+    """It leaves the model's FLOPs of a step alone; hardware FLOPs are more with recompute only."""
+    report, before = case.tpsim.simulate(options)[0], case.tpsim.simulate(base)[0]
+
+    def count(one, key):
+        return one["predicted"][key] * one["predicted"]["step_s"] * one["gpus"] / one["global_batch"]
+
+    if not close(count(report, "model_tflops_per_gpu"), count(before, "model_tflops_per_gpu"), 1e-6):
+        yield "changes the model's FLOPs", ("simulate", base), ("simulate", options)
+    if report["recompute"] == "none" and not close(count(report, "hw_tflops_per_gpu"),
+                                                   count(report, "model_tflops_per_gpu"), 1e-6):
+        yield "has FLOPs of recompute without recompute", ("simulate", options)
+
+
+def memory(case, base, options, row, value):
+    """Every stage's memory is the sum of its categories, none of them negative."""
+    report, _ = case.tpsim.simulate(options)
+    for stage in report["predicted"]["memory_gib"]["by_stage"]:
+        parts = [amount for name, amount in stage.items() if name not in ("stage", "total")]
+        if not close(sum(parts), stage["total"], 1e-6) or min(parts) < 0:
+            yield "breaks the sum of a stage's memory", ("simulate", options)
+
+
+def explain(case, base, options, row, value):
+    """explain predicts the same, and where a part changes the step a term names it as asked for."""
+    report, file = case.tpsim.simulate(options)
+    explained, _ = case.tpsim.call("explain", {"--ignore-stack-limits": None}, file)
+    before, _ = case.tpsim.simulate(base)
+    command = saving(case, options), typed("explain", {"--ignore-stack-limits": None}, "p.json")
+    if not close(explained["plan"]["predicted"]["step_s"], report["predicted"]["step_s"]):
+        yield "predicts otherwise in explain", *command
+    changed = [term for term in report["predicted"]["breakdown_s"]
+               if not close(report["predicted"]["breakdown_s"][term], before["predicted"]["breakdown_s"][term], 1e-6)]
+    named = {part["name"] for term in explained["terms"] for part in term["parts"] if part["asked_for"]}
+    if row in case.catalogue.part_rows and changed and row not in named:
+        yield f"changes {', '.join(changed)}, and no term names it", *command
+
+
+def campaign(case, base, options, row, value):
+    """A campaign runs the same step."""
+    report, file = case.tpsim.simulate(options)
+    asked = {"--tokens": "1e9", "--replays": 2, "--assumptions": "dgx-h100", "--ignore-stack-limits": None,
+             "--allow-oom": None}
+    answer, _ = case.tpsim.call("campaign", asked, file)
+    if not close(answer["step_s"], report["predicted"]["step_s"]):
+        yield "is another step in a campaign", saving(case, options), typed("campaign", asked, "p.json")
+
+
+def compare(case, base, options, row, value):
+    """compare names it as what differs, and predicts the same."""
+    report, file = case.tpsim.simulate(options)
+    before, other = case.tpsim.simulate(base)
+    if json.loads(file) == json.loads(other):
+        return
+    paths = case.written(other, "plan.json"), case.written(file, "plan.json")
+    code, out, error = case.tpsim.command("compare", *paths, "--json", "--quiet")
+    command = saving(case, base), saving(case, {**options, "--save": "q.json"}), "tpsim compare p.json q.json"
+    if code not in (0, 3):
+        if "cannot" not in error:  # a stack's limit, as for any command
+            yield f"is refused by compare: {error.strip()}", *command
+        return
+    answer = json.loads(out)
+    if not answer["differs"]:
+        yield "is a difference that compare does not name", *command
+    if not close(answer["plans"][1]["predicted"]["step_s"], report["predicted"]["step_s"]):
+        yield "is another step in compare", *command
+
+
+def what_if(case, base, options, row, value):
+    """What-if of the saved plan starts from its step."""
+    report, file = case.tpsim.simulate(options)
+    asked = {"--what-if": None, "--ignore-stack-limits": None}
+    try:
+        answer, _ = case.tpsim.call("explain", asked, file)
+    except Refused as error:
+        if error.kind != "does_not_fit":
+            yield f"is refused by what-if: {error}", saving(case, options), typed("explain", asked, "p.json")
+        return
+    if not close(answer["plan"]["predicted"]["step_s"], report["predicted"]["step_s"]):
+        yield "is another step in what-if", saving(case, options), typed("explain", asked, "p.json")
+
+
+def launch_files(launcher):
+    def reader(case, base, options, row, value):
+        """Launch files carry it, or export names it as lost, or refuses it with a reason."""
+        try:
+            _, taken = placed(case, option_of(row), value, STACKS[launcher])
+        except Skip:
+            return  # the stack cannot run it: it comes to no export
+        case.checks += 1
+        report, file = case.tpsim.simulate(taken)
+        try:
+            export, _ = case.tpsim.call("export", {"--to": launcher, "--allow-oom": None, "--allow-loss": None}, file)
+        except Refused as error:
+            if error.is_bug or not error.hint:
+                yield f"is refused by export without a reason: {error}", saving(case, taken), \
+                    typed("export", {"--to": launcher}, "p.json")
+            return
+        command = (saving(case, taken),
+                   typed("export", {"--to": launcher, "--allow-loss": None, "--allow-oom": None, "-o": "launch"},
+                         "p.json"),
+                   typed("import", {"--from": launcher, "--save": "q.json"}, "launch"), "tpsim compare p.json q.json")
+        if "import_refuses" in export:
+            return
+        back = brought_back(case, export, launcher, taken)
+        lost = {entry["key"] for entry in export["lost"]}
+        was, now = comparable(file), comparable(back)
+        holds = was["parts"].get(row, was.get(row)) == now["parts"].get(row, now.get(row))
+        if not holds and row not in lost:
+            again, _ = case.tpsim.simulate({}, back)
+            if not close(again["predicted"]["step_s"], report["predicted"]["step_s"], 1e-6):
+                yield "is lost by the files, and export does not name it", *command
+    return reader
+
+
+READERS = {"saved plan": saved_plan, "search": search, "FLOPs": flops, "memory": memory, "explain": explain,
+           "campaign": campaign, "compare": compare,
+           **{f"{launcher}'s files": launch_files(launcher) for launcher in LAUNCHERS}}
+SLOW_READERS = {"what-if": what_if}
+
+
+def read_row(case, option, value, readers):
+    row = next(key for key in (*case.catalogue.settings, *case.catalogue.part_rows) if option_of(key) == option)
+    if value is None:
+        yield case.violation(f"{option}: the walk has no value of it", "give tests/laws/rows.py one in VALUES",
+                             "tpsim show schema plan")
+        return
+    try:
+        base, options = placed(case, option, value)
+    except Skip:
+        yield case.violation(f"{option} {value}: no scenario of the walk takes it",
+                             "give tests/laws/rows.py one in PLACES",
+                             ("simulate", {**MODEL, option: value}))
+        return
+    for name, reader in readers.items():
+        case.checks += 1
+        try:
+            for text, *commands in reader(case, base, options, row, value):
+                yield case.violation(f"{option} {value}, {name}: {text.split(':')[0]}", text, *commands)
+        except Refused as error:
+            yield case.violation(f"{option} {value}, {name}: is refused", error, saving(case, options))
+
+
+@law("nothing", 6)
+def rows(case):
+    """Saved plans, searches, reports and launch files handle every value of every setting and part."""
+    pairs = walk(case.catalogue)
+    if case.number >= len(pairs):
+        raise Skip("all are walked")
+    # Spread over the rows: the first cases have one value of each.
+    order = sorted(range(len(pairs)),
+                   key=lambda place: (sum(pairs[place][0] == pair[0] for pair in pairs[:place]), place))
+    yield from read_row(case, *pairs[order[case.number]], READERS)
+
+
+@law("nothing", 0.5)
+def rows_of_what_if(case):
+    """What-if handles every setting and part."""
+    pairs = walk(case.catalogue)
+    yield from read_row(case, *pairs[case.number * 7 % len(pairs)], SLOW_READERS)
+
+
+@law("nothing", 0.02)
+def options_of_rows(case):
+    """Every setting and part is an option of simulate and plan, and no option of layout or software lacks a row."""
+    if case.number:
+        raise Skip("said once")
+    rows_ = {option_of(key) for key in (*case.catalogue.settings, *case.catalogue.part_rows)} - \
+        {option for option, values in VALUES.items() if values is None}
+    answer, _ = case.tpsim.call("options")
+    for call in ("simulate", "plan"):
+        offered = {"--" + one["name"].replace("_", "-") for one in answer[call]}
+        # A search finds the layers of stages, and what they count, itself.
+        for option in sorted(rows_ - offered - ({"--stage-layers"} if call == "plan" else set())):
+            yield case.violation(f"{option} has a row, and {call} has no such option", "", f"tpsim {call} --help")
+    for option in sorted(set(case.catalogue.choices) - rows_):
+        yield case.violation(f"{option} is an option of layout or software without a row", "", "tpsim show schema plan")
