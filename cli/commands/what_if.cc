@@ -156,7 +156,7 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
 Status search_break_evens(const Arguments& arguments, const NamedScenario& named,
                           const std::optional<PlanFile>& file, const PlannedRun& run,
                           const Terminal& terminal, Answers& answers) {
-  constexpr double kMemoryShare = 0.2;  // of the time, by and large
+  constexpr double kMemorySearchShare = 0.2;  // of the progress bar
   Scenario scenario = named.scenario;
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const int threads, threads_of(arguments));
@@ -171,8 +171,10 @@ Status search_break_evens(const Arguments& arguments, const NamedScenario& named
   }
   TPSIM_TRY(answers.memory,
             memory_break_evens(scenario, space, kMostMemory, threads,
-                               [&](double share) { progress.show(kMemoryShare * share); }));
-  const auto show = [&](double share) { progress.show(kMemoryShare + (1 - kMemoryShare) * share); };
+                               [&](double share) { progress.show(kMemorySearchShare * share); }));
+  const auto show = [&](double share) {
+    progress.show(kMemorySearchShare + (1 - kMemorySearchShare) * share);
+  };
   TPSIM_TRY(answers.plans, plan_break_evens(scenario, space, threads, show, today));
   return Ok{};
 }

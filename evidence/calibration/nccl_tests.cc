@@ -40,22 +40,23 @@ std::optional<double> number(const std::string& word) {
   return std::nullopt;
 }
 
-// Columns of a row, from its first: bytes, count, type, redop, root, then time in microseconds and
-// the two bandwidths in GB/s. Before 2021 there was no root, and no redop of what does not reduce.
-struct Columns {
+// NcclColumns of a row, from its first: bytes, count, type, redop, root, then time in microseconds
+// and the two bandwidths in GB/s. Before 2021 there was no root, and no redop of what does not
+// reduce.
+struct NcclColumns {
   std::size_t time = 5;
   bool has_redop = true;
 };
 constexpr std::size_t kType = 2;
 
 // "#       size         count      type   redop    root     time   algbw   busbw"
-std::optional<Columns> columns_of(const std::vector<std::string>& words) {
+std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words) {
   const auto size = std::find(words.begin(), words.end(), "size");
   const auto time = std::find(size, words.end(), "time");
   if (time == words.end() || time - size <= static_cast<std::ptrdiff_t>(kType)) {
     return std::nullopt;
   }
-  Columns columns;
+  NcclColumns columns;
   columns.time = static_cast<std::size_t>(time - size);
   columns.has_redop = std::find(size, time, "redop") != time;
   return columns;
@@ -75,7 +76,7 @@ std::size_t start_of_row(const std::vector<std::string>& words) {
   return words.size();
 }
 
-std::optional<Row> row_of_line(const std::vector<std::string>& words, const Columns& columns) {
+std::optional<Row> row_of_line(const std::vector<std::string>& words, const NcclColumns& columns) {
   const std::size_t start = start_of_row(words);
   if (start + columns.time + 2 >= words.size()) return std::nullopt;
   const auto column = [&](std::size_t index) { return number(words[start + index]); };
@@ -229,7 +230,7 @@ bool is_nccl_test(std::string_view text) {
 Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file) {
   NcclTest test;
   Ranks ranks;
-  Columns columns;
+  NcclColumns columns;
   std::vector<Row> rows;
   std::optional<CollectiveKind> stated;
   std::istringstream lines{std::string(text)};
@@ -239,7 +240,7 @@ Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file)
     }
     const std::vector<std::string> words = words_in(line);
     add_rank(ranks, words);
-    columns = columns_of(words).value_or(columns);
+    columns = nccl_columns_of(words).value_or(columns);
     if (const auto row = row_of_line(words, columns); row && row->message.size > Bytes()) {
       rows.push_back(*row);
     }
