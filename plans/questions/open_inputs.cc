@@ -7,6 +7,7 @@
 #include "core/base/normal.h"
 #include "plans/search/family_walk.h"
 #include "plans/search/parallel_for.h"
+#include "sim/step/interval.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 

@@ -14,10 +14,6 @@ namespace tpsim {
 // in memory is predicted all the same (peak > capacity, p_oom).
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan);
 
-// Widens the interval by what else is uncertain: standard deviations of the step's logarithm to its
-// faster and its slower side.
-void widen_interval(Prediction& prediction, double faster, double slower);
-
 // The step's spans, for pictures and traces.
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan);
 

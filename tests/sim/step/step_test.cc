@@ -6,6 +6,7 @@
 #include "core/plan/rank_layout.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
+#include "sim/step/interval.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
