@@ -92,7 +92,8 @@ def search(case, base, options, row, value):
     option = option_of(row)
     question = {**options, **mine, "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
     question.pop("--stage-layers")  # a search cuts the stages itself
-    if [name for name in mine if mine[name] != other[name]] == [option] and option in question:
+    changed = [name for name in mine if mine[name] != other[name]]
+    if changed == [option] and option in question and option != "--global-batch":  # plan takes one batch
         question[option] = f"{other[option]},{mine[option]}"
     try:
         found, _ = case.tpsim.plan(question)
