@@ -121,7 +121,7 @@ Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const Opene
   Owners owners;
   std::vector<std::string> names;
   for (const PlannedLog& log : logs) {
-    TPSIM_TRY(const OpenedLog opened, open_same_software(first, log.path));
+    TPSIM_TRY(const OpenedLog opened, open_or_reuse(first, log.path));
     TPSIM_TRY(const PlanFile plan, plan_of(arguments, log, opened));
     TPSIM_TRY(CheckedLog checked, check_log_answer(arguments, opened, plan));
     names.push_back(log.path);

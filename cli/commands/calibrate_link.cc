@@ -38,7 +38,7 @@ Result<LinkAnswer> answer_of(const Arguments& arguments, const OpenedLog& first)
   TPSIM_TRY(const Profile profile, catalogue.load_profile(answer.cluster.profile));
   std::vector<NcclTest> tests;
   for (const std::string& file : arguments.words()) {
-    TPSIM_TRY(const OpenedLog opened, open_same_software(first, file));
+    TPSIM_TRY(const OpenedLog opened, open_or_reuse(first, file));
     TPSIM_TRY(NcclTest test, parse_nccl_test(opened.text, file));
     answer.messages += static_cast<std::int64_t>(test.messages.size());
     tests.push_back(std::move(test));

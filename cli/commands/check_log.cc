@@ -269,7 +269,7 @@ Status refuse_reports(const std::string& file) {
                    "nsys export --type sqlite writes one that is read, with its plan.json");
 }
 
-Result<OpenedLog> open_same_software(const OpenedLog& first, const std::string& path) {
+Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path) {
   return path == first.path ? Result(first) : open_log(path);
 }
 

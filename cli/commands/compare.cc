@@ -110,8 +110,8 @@ std::vector<Line> differences(const std::vector<Compared>& all) {
   return lines;
 }
 
-// Plans of one model, batch and machine share most of their error (sim/step/order.h); steps of
-// others are no race.
+// The order of two plans has a probability only if they share most of their error: the same model,
+// batch and machine (sim/step/order.h).
 bool shares_errors(const std::vector<Compared>& all) {
   const Compared& first = all.front();
   return std::all_of(all.begin(), all.end(), [&](const Compared& one) {

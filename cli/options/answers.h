@@ -77,8 +77,8 @@ struct OpenedLog {
   bool is_report = false;  // of Nsight Systems, a database
 };
 Result<OpenedLog> open_log(const std::string& path);
-// The log at `path`, which may be the one that was opened first.
-Result<OpenedLog> open_same_software(const OpenedLog& first, const std::string& path);
+// The log at `path`: `first` if it is that log, since standard input can be read once only.
+Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path);
 // The plan whose arguments the log prints; nothing where it prints none.
 Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
                                                     const OpenedLog& log);

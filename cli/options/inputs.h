@@ -96,7 +96,7 @@ PlanDefaults plan_defaults(const Scenario& scenario);
 
 // The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1, no recompute and the
 // defaults, changed by the options. Stages are cut anew when they no longer make up the model, or
-// when asked for. The result obeys validate().
+// when asked for. The result has passed validate().
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                          const std::optional<PlanFile>& file, const PlanDefaults& defaults);
 

@@ -22,7 +22,7 @@ struct NamedScenario {
   double node_gbps = 0;                   // likewise of the cluster's network; 0: the cluster's
   bool is_saved = false;                  // a plan file is behind it
   std::vector<std::string> dropped = {};  // of the plan file, made void by options
-  // What neither an option nor a plan file says; reports mark it.
+  // Inputs that neither an option nor a plan file states. Reports mark them as defaults.
   bool cluster_is_default = false, stack_is_default = false;
   std::set<Setting> settings_left = {};
   Assumed assumed = {};                // once a plan was predicted

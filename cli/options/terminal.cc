@@ -65,8 +65,8 @@ double now() {
 
 // "12 s left", where enough is done to tell.
 std::string left_text(double share, double spent) {
-  constexpr double kInformed = 0.02, kMinute = 60;
-  if (share < kInformed || share >= 1) return "";
+  constexpr double kLeastShare = 0.02, kMinute = 60;
+  if (share < kLeastShare || share >= 1) return "";
   const double left = spent * (1 - share) / share;
   return left < 2 * kMinute ? fmt::format(", {:.0f} s left", left)
                             : fmt::format(", {:.0f} min left", left / kMinute);

@@ -24,8 +24,8 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 namespace {
 
 bool is_shown(const FittedConstant& fitted) {
-  constexpr double kInformed = 0.1;
-  return fitted.information() > kInformed;
+  constexpr double kLeastShown = 0.1;
+  return fitted.information() > kLeastShown;
 }
 
 bool moved(const FittedConstant& fitted) { return fitted.before != fitted.after; }

@@ -12,7 +12,7 @@
 namespace tpsim {
 
 // Reads either kind: a file with "format" is ours, one with "model_type" is Hugging Face's (see
-// core/model/huggingface_family.h). The model returned obeys validate().
+// core/model/huggingface_family.h). The model returned has passed validate().
 Result<ModelSpec> read_model(const std::filesystem::path& path);
 Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
 

@@ -32,7 +32,7 @@ Status check_plannable(const ModelSpec& model) {
 
 namespace {
 
-// What is traced and priced, but computed by no device.
+// Names the part of a block that is traced and priced but that no device computes; empty if none.
 std::string uncomputed_in(const BlockShape& block) {
   if (block.attention.output_gate) return "gated attention outputs";
   return branch_count(block) == 1 ? "blocks of one branch" : "";

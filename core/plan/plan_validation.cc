@@ -1,4 +1,4 @@
-// Which plans are legal for a model: the rules of validate(), and what they ask.
+// The rules of validate(): which plans are legal for a model.
 #include <fmt/format.h>
 
 #include <cmath>

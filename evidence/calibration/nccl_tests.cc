@@ -40,7 +40,7 @@ std::optional<double> number(const std::string& word) {
   return std::nullopt;
 }
 
-// NcclColumns of a row, from its first: bytes, count, type, redop, root, then time in microseconds
+// Columns of a row, from its first: bytes, count, type, redop, root, then time in microseconds
 // and the two bandwidths in GB/s. Before 2021 there was no root, and no redop of what does not
 // reduce.
 struct NcclColumns {

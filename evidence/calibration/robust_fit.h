@@ -25,7 +25,7 @@ struct RobustFit {
   std::vector<double> unknowns;
   std::vector<double> errors;       // their standard deviations, with the rows known
   double noise = 0;                 // scale of the residuals
-  double effective_parameters = 0;  // of the rows' that the unknowns took: their effective number
+  double effective_parameters = 0;  // effective number of unknowns: trace of the hat matrix
 };
 
 RobustFit robust_fit(const LinearProblem& problem);

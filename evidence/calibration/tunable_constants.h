@@ -17,7 +17,7 @@ namespace tpsim {
 enum class ConstantOwner : std::uint8_t { kStack, kCluster };
 std::string_view name_of(ConstantOwner owner);  // "stack"
 
-// What of a step it prices, as far as intervals tell it apart.
+// The part of a step that a constant prices. Intervals have a spread for each.
 enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
 
 struct TunableConstant {

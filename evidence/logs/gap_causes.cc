@@ -18,7 +18,7 @@ constexpr double kSlowRank = 1.25;
 // Parts of a step that logs time.
 enum class LogPart : std::uint8_t { kBlocks, kReduction, kTransfers, kOptimizer, kDataLoading };
 
-// Where a term's time is in a log; nothing for what no timer covers.
+// The part of a log whose timers cover a term; nothing if no timer does.
 std::optional<LogPart> log_part(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul:
@@ -78,7 +78,7 @@ const std::vector<Group>& megatron_groups() {
   return groups;
 }
 
-// Of the slowest rank, after warm-up where there are enough.
+// Median of a timer over the steps. Warm-up steps are left out if enough steps remain.
 template <class Pick>
 Seconds timer_of(const std::vector<LoggedTimer>& timers, Pick pick) {
   std::vector<Seconds> values;

@@ -22,7 +22,7 @@ enum class GapCause : std::uint8_t {
   kMemory,
   kFaster,
   kUnexplained,
-  kUnsound,     // losses that are no numbers, steps that were skipped
+  kUnsound,     // losses that are NaN or infinite, skipped steps
   kImpossible,  // rates that no such GPU has
 };
 template <>

@@ -73,7 +73,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   return usable;
 }
 
-// What says that the run itself is not as it should be, before any time.
+// Findings about the run itself, before any time is compared: bad losses and skipped steps.
 void judge_run(const TrainingLog& log, LogCheck& check) {
   check.nan_losses = log.nan_losses;
   check.skipped = log.skipped;
@@ -81,7 +81,7 @@ void judge_run(const TrainingLog& log, LogCheck& check) {
   check.iterations = std::max(log.iterations, steps);
   if (log.nan_losses > 0) {
     check.findings.push_back(
-        {GapCause::kUnsound, fmt::format("the loss of {} of {} steps is no number",
+        {GapCause::kUnsound, fmt::format("the loss of {} of {} steps is NaN or infinite",
                                          std::min(log.nan_losses, steps), steps)});
   }
   if (2 * log.skipped >= check.iterations) {

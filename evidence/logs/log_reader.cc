@@ -151,7 +151,7 @@ bool has_bad_loss(std::string_view line) {
   return false;
 }
 
-// Megatron leaves out a loss that is no number, and one of steps that it skipped.
+// Megatron prints no loss for NaN and for skipped steps.
 bool leaves_out_loss(std::string_view line) {
   if (line.find("loss scale") == std::string_view::npos) return false;
   for (std::size_t at = line.find("loss"); at != std::string_view::npos;
@@ -166,7 +166,7 @@ bool leaves_out_loss(std::string_view line) {
 // More iterations than that no line sums up, and sums of them would leave the numbers.
 constexpr std::int64_t kMostToALine = 1'000'000;
 
-// Losses that are no numbers, and steps that changed nothing.
+// Counts losses that are NaN or infinite, and steps that were skipped.
 void read_soundness(std::string_view line, TrainingLog& log) {
   const auto skipped = number_after(line, "number of skipped iterations:");
   if (skipped) log.skipped += std::min(whole(skipped), kMostToALine);

@@ -56,7 +56,7 @@ struct TrainingLog {
   std::vector<double> balancing_losses, z_losses;
   std::vector<double> tflops;   // of a GPU, as the log counts them, a step each
   std::int64_t iterations = 0;  // that its lines speak of: each may sum up many
-  std::int64_t nan_losses = 0;  // lines whose loss is no number
+  std::int64_t nan_losses = 0;  // lines whose loss is NaN or infinite
   std::int64_t skipped = 0;     // iterations that the loss scaler skipped
   Seconds summed_up;            // a mean step that the log's end states; zero: it does not
 };

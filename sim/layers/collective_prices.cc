@@ -7,8 +7,7 @@ namespace tpsim {
 namespace {
 
 bool moves_slices(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kDataParallelReduction ||
-         record.label.part == ModelPart::kParameterGather;
+  return record.label.part == ModelPart::kDataParallelReduction || gathers_weights(record);
 }
 
 }  // namespace

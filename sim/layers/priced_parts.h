@@ -25,4 +25,9 @@ using StepEndCost = SecondsBy<StepEndPart::kParameterGather>;
 // Of an op or collective outside the pipeline.
 StepEndPart end_part(const Label& label);
 
+// Whether a collective gathers updated weights from the ranks that own them.
+inline bool gathers_weights(const CollectiveRecord& record) {
+  return record.label.part == ModelPart::kParameterGather;
+}
+
 }  // namespace tpsim

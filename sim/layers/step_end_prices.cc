@@ -15,10 +15,6 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
-bool gathers_weights(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kParameterGather;
-}
-
 // Two moments in 16 bits, read and written, are eight bytes fewer a weight.
 double moments_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW || stack.parts.optimizer_dtype == DType::kFloat32) return 1;
