@@ -7,23 +7,64 @@ namespace {
 
 // cuBLASLt's workspace, which is there before any attention; small enough for the L2 cache.
 constexpr std::int64_t kRoom = std::int64_t{32} << 20;
+// Items that keep the multiprocessors of any GPU busy: four for each of a B200, as the longest are
+// twice as long as the average. One number for all GPUs, so that the same values give the same bits
+// on all of them.
+constexpr std::int64_t kEnoughItems = 592;
+constexpr std::int64_t kKeysOfBlock = 128;
 
 constexpr std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+constexpr std::int64_t pieces_of(std::int64_t all, std::int64_t each) {
+  return (all + each - 1) / each;
+}
+constexpr std::int64_t width_of(const AttentionDims& dims) {
+  return dims.head_dim <= 64 ? 64 : 128;
+}
+
+// The smallest number of equal parts of a group of query heads that gives enough items.
+std::int64_t parts_of(const AttentionDims& dims) {
+  const std::int64_t group = dims.heads / dims.kv_heads;
+  const std::int64_t items = dims.batch * dims.kv_heads * pieces_of(key_count(dims), kKeysOfBlock);
+  std::int64_t parts = 1;
+  while (parts < group && (group % parts != 0 || items * parts < kEnoughItems)) ++parts;
+  return parts;
+}
 
 }  // namespace
 
 FlashMemory flash_backward_memory(const AttentionDims& dims) {
-  const std::int64_t tiles = (dims.seq + kFlashQueries - 1) / kFlashQueries;
-  const std::int64_t width = dims.head_dim <= 64 ? 64 : 128;
+  const std::int64_t tiles = pieces_of(dims.seq, kFlashQueries);
+  const std::int64_t width = width_of(dims);
   FlashMemory memory;
+  memory.parts = parts_of(dims);
+  const std::int64_t units = dims.batch * dims.kv_heads * memory.parts;
   memory.turns = rounded_up(dims.batch * dims.heads * dims.seq * 4);
   memory.turn_count = dims.batch * dims.heads * tiles * kFlashTurns;
   memory.sums = memory.turns + rounded_up((memory.turn_count + 1) * 4);
-  const std::int64_t slot = dims.heads / dims.kv_heads * tiles * kFlashQueries * width * 4;
-  memory.slots =
-      std::clamp<std::int64_t>((kRoom - memory.sums) / slot, 1, dims.batch * dims.kv_heads);
-  memory.bytes = memory.sums + memory.slots * slot;
+  const std::int64_t slot = dims.batch * dims.heads / units * tiles * kFlashQueries * width * 4;
+  const std::int64_t most =
+      std::min(std::max<std::int64_t>((kRoom - memory.sums) / slot, 2), units);
+  // As few rounds as there is room for.
+  memory.slots = pieces_of(units, pieces_of(units, most));
+  memory.partials = memory.sums + memory.slots * slot;
+  memory.bytes = memory.partials;
+  if (memory.parts > 1) memory.bytes += 2 * units * key_count(dims) * width * 4;
   return memory;
+}
+
+FlashSchedule flash_schedule(const AttentionDims& dims, const FlashMemory& memory,
+                             std::int64_t keys_of_block) {
+  const std::int64_t keys = key_count(dims);
+  const std::int64_t sample_units = dims.kv_heads * memory.parts;
+  return {static_cast<int>(dims.batch * sample_units),
+          static_cast<int>(sample_units),
+          static_cast<int>(dims.heads / sample_units),
+          static_cast<int>(memory.slots),
+          static_cast<int>(keys_of_block),
+          static_cast<int>(pieces_of(keys, keys_of_block)),
+          static_cast<int>(kFlashQueries),
+          static_cast<int>(pieces_of(dims.seq, kFlashQueries)),
+          static_cast<int>(keys - dims.seq)};
 }
 
 // As kernels/cuda/attention/flash_paths.h chooses; operands of a training step lie as tensor cores

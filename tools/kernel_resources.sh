@@ -16,7 +16,7 @@ report() {
     -gencode "arch=compute_$architecture,code=sm_$architecture" -cubin -o /dev/null "$1" 2>&1
 }
 
-table=$(for source in kernels/cuda/*.cu; do report "$source"; done | c++filt | awk '
+table=$(for source in kernels/cuda/*/*.cu; do report "$source"; done | c++filt | awk '
   /Compiling entry function/ { split($0, part, "\047"); name = part[2] }
   /bytes stack frame/ { stack = $1; stores = $5 }
   /Used [0-9]+ registers/ {

@@ -31,10 +31,15 @@ double rounding_of(DType dtype) {
   TPSIM_CHECK(false, "no device computes in " + std::string(name_of(dtype)));
 }
 
-// Rounding errors of a product's sums grow like a random walk.
+// Rounding errors of a product's sums grow like a random walk; those of attention's backward are
+// over the queries of a group of heads.
 double growth_of(const OpKey& key) {
-  if (key.kind != OpKind::kMatmul) return 1;
-  return std::max(1.0, std::sqrt(static_cast<double>(key.dims[3])) / 32);
+  double terms = 0;
+  if (key.kind == OpKind::kMatmul) terms = static_cast<double>(key.dims[3]);
+  if (key.kind == OpKind::kFlashBackward) {
+    terms = static_cast<double>(key.dims[1] * key.dims[2] / key.dims[3]);
+  }
+  return std::max(1.0, std::sqrt(terms) / 32);
 }
 
 // A score of size a is held to a x 2^-24 in fp32, and so is the logarithm of its probability.

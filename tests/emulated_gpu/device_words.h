@@ -2,11 +2,6 @@
 // nvcc would compile (translate.cmake).
 #pragma once
 
-// A block at a time is at work, so that its variables are everybody's. CUDA's headers, which may
-// have come before, mean nothing by it on a host.
-#undef __shared__
-#define __shared__ static
-
 #include <cuda_runtime.h>
 
 #include <bit>

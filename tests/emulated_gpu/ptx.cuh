@@ -123,20 +123,45 @@ inline float exp2_fast(float x) {
 
 inline int next_number(int* next) { return (*next)++; }
 
-// Blocks run one after another: who waits for a turn that has not ended would wait for a block that
-// has not begun, as a GPU whose other multiprocessors are taken may do for ever.
+struct Turn {
+  const int* of;
+  int value, seen;
+};
+inline Turn turn_now(const int* of, int value) {
+  emulated::let_others_go();
+  return {of, value, *of};
+}
+inline void wait_for_turn(Turn turn) {
+  while (turn.seen != turn.value && !emulated::ignores_turns()) {
+    emulated::wait_for_others();
+    turn.seen = *turn.of;
+  }
+  emulated::let_others_go();
+}
 inline void end_turn(int* turn, int value) {
   __syncwarp();
-  if (threadIdx.x % 32 == 0) *turn = value;
+  emulated::let_others_go();
+  if (threadIdx.x % 32 != 0) return;
+  *turn = value;
+  emulated::tell_others();
 }
-inline void wait_for_turn(const int* turn, int value) {
-  if (threadIdx.x % 32 == 0 && *turn != value) {
-    emulated::end_with("a turn is waited for that no block before this one has ended");
+template <int kApart, int N>
+void store_beyond_l1(float4* to, const float (&sums)[N][4]) {
+  for (int n = 0; n < N; ++n) to[n * kApart] = {sums[n][0], sums[n][1], sums[n][2], sums[n][3]};
+}
+template <int kApart, int N>
+void add_from_beyond_l1(float (&sums)[N][4], const float4* from) {
+  for (int n = 0; n < N; ++n) {
+    const float4 x = from[n * kApart];
+    const std::array<float, 4> four{x.x, x.y, x.z, x.w};
+    for (std::size_t i = 0; i < 4; ++i) sums[n][i] += four[i];
   }
-  __syncwarp();
 }
-inline float4 load_beyond_l1(const float4* from) { return *from; }
-inline void store_beyond_l1(float4* to, float4 value) { *to = value; }
+template <int kApart, int N>
+void add_beyond_l1(float4* to, float (&sums)[N][4]) {
+  add_from_beyond_l1<kApart>(sums, to);
+  store_beyond_l1<kApart>(to, sums);
+}
 
 inline int thread_now() { return static_cast<int>(threadIdx.x); }
 

@@ -1,10 +1,11 @@
-// A grid of threads on the host: the blocks one after another, the threads of a block as fibers
-// that change at barriers and where lanes of a warp work together.
+// A grid of threads on the host: a few blocks at a time, which take turns where one waits for
+// another or lets it go on; the threads of a block as fibers that change at barriers and where
+// lanes of a warp work together.
 //
 // The order of blocks and of threads is shuffled, differently for every block but the same in every
 // run of the program, so that code that leans on an order is found out. A fault that a GPU would
 // answer with a hang or with nonsense ends the process with a sentence: a barrier or a warp's
-// instruction that not all threads reach.
+// instruction that not all threads reach, blocks that all wait for others.
 #pragma once
 
 #include <vector_types.h>
@@ -35,6 +36,25 @@ bool any_of_block(bool mine);
 
 // The block's shared memory, all ones before the block begins.
 std::byte* shared_memory();
+// Memory of the block for what `key` stands for, all ones before the block begins.
+void* shared_variable(const void* key, std::size_t bytes);
+// A variable of the block; every lambda that is given stands for another.
+template <class T, class Key>
+T& block_variable(Key) {
+  static const char key = 0;
+  return *static_cast<T*>(shared_variable(&key, sizeof(T)));
+}
+
+// Other blocks may go on before this thread does: between what it has done and what follows, a GPU
+// runs any number of them.
+void let_others_go();
+// The thread waits for something that another block does, and looks again when this returns.
+void wait_for_others();
+// What blocks wait for may have come.
+void tell_others();
+// For tests of the tests: turns are not waited for.
+bool ignores_turns();
+void ignore_turns(bool ignores);
 
 // Copies that may happen any time from now on until they are waited for: they happen then, or when
 // the thread ends.

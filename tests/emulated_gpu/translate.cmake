@@ -1,6 +1,6 @@
 # Makes a source of kernels/cuda one that a host compiler understands:
 #   cmake -DFROM=<file> -DTO=<file> -P translate.cmake
-# Launches become calls, dynamic shared memory a pointer, and a kernel's bounds a check; all other
+# Launches become calls, shared memory the block's own, and a kernel's bounds a check; all other
 # words are macros and functions of device_words.h. Lines keep their numbers.
 file(READ "${FROM}" text)
 string(REGEX REPLACE "([A-Za-z_][A-Za-z0-9_]*(<[^;(){}]*>)?)([ \n]*)<<<"
@@ -8,6 +8,8 @@ string(REGEX REPLACE "([A-Za-z_][A-Za-z0-9_]*(<[^;(){}]*>)?)([ \n]*)<<<"
 string(REPLACE ">>>(" "))(" text "${text}")
 string(REGEX REPLACE "extern __shared__ (__align__\\([0-9]+\\) )?([A-Za-z0-9_]+) ([A-Za-z0-9_]+)\\[\\]"
   "\\2* const \\3 = reinterpret_cast<\\2*>(::tpsim::emulated::shared_memory())" text "${text}")
+string(REGEX REPLACE "__shared__ ([A-Za-z0-9_:]+) ([a-z_]+)([^;\n]*);"
+  "auto& \\2 = ::tpsim::emulated::block_variable<\\1\\3>([] {});" text "${text}")
 string(REGEX REPLACE "__launch_bounds__\\(([^)]*)\\)([^{]*{)"
   "\\2 ::tpsim::emulated::demand_threads(\\1);" text "${text}")
 string(PREPEND text "#include \"tests/emulated_gpu/device_words.h\"\n#line 1 \"${FROM}\"\n")

@@ -4,18 +4,29 @@
 
 namespace tpsim {
 
-TEST_CASE("sums of dq take no more than a workspace of products, and room for one head at least") {
+TEST_CASE("sums of dq take no more than a workspace of products, and room for two units at least") {
   constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
   const FlashMemory few = flash_backward_memory({1, 2048, 28, 28, 128});
   CHECK(few.slots == 28);
   CHECK(few.bytes < kWorkspace);
   const FlashMemory many = flash_backward_memory({4, 2048, 16, 16, 128});
-  CHECK(many.slots == 31);  // a MiB each, and o . d_o
+  CHECK(many.slots == 22);  // 31 have room, a MiB each, and so three rounds of up to 22
   CHECK(many.bytes <= kWorkspace);
   const FlashMemory long_ones = flash_backward_memory({1, 65536, 8, 1, 128});
-  CHECK(long_ones.slots == 1);
+  CHECK(long_ones.slots == 2);  // all units
   CHECK(long_ones.bytes > 8 * kWorkspace);
-  CHECK(flash_backward_memory({1, 65536, 8, 1, 64}).bytes < 5 * kWorkspace);
+  CHECK(flash_backward_memory({1, 65536, 32, 4, 128}).slots == 2);
+  CHECK(flash_backward_memory({1, 65536, 8, 1, 64}).bytes < 7 * kWorkspace);
+}
+
+TEST_CASE("a group of query heads is divided where there are few blocks of keys") {
+  CHECK(flash_backward_memory({1, 2048, 32, 32, 128}).parts == 1);  // no group
+  CHECK(flash_backward_memory({1, 32768, 32, 8, 128}).parts == 1);
+  CHECK(flash_backward_memory({1, 8192, 32, 8, 128}).parts == 2);
+  const FlashMemory one_head = flash_backward_memory({1, 4096, 8, 1, 128});
+  CHECK(one_head.parts == 8);
+  CHECK(one_head.bytes - one_head.partials == 2 * 8 * 4096 * 128 * 4);  // dk and dv, fp32
+  CHECK(flash_backward_memory({1, 4096, 7, 1, 128}).parts == 7);
 }
 
 TEST_CASE("attention without tensor cores keeps no sums") {

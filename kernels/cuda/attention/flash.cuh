@@ -150,6 +150,15 @@ __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t posit
   }
 }
 
+// Two neighbouring elements.
+template <class T>
+__device__ inline void store_pair(T* to, float first, float second) {
+  *reinterpret_cast<unsigned*>(to) = packed(first, second, T{});
+}
+__device__ inline void store_pair(float* to, float first, float second) {
+  *reinterpret_cast<float2*>(to) = float2{first, second};
+}
+
 // Writes 16 x D results of a warp, times `factor` of each half's row, to rows from `first` on.
 template <class T, int D>
 __device__ inline void store_result(const float (&sums)[D / 8][4], const float (&factor)[2],
@@ -164,8 +173,8 @@ __device__ inline void store_result(const float (&sums)[D / 8][4], const float (
     for (int d = 0; d < D / 8; ++d) {
       const int column = d * 8 + result_col(lane, 0);
       if (column >= extent.head_dim) continue;
-      *reinterpret_cast<unsigned*>(head + row * position_stride + column) =
-          packed(sums[d][2 * half] * factor[half], sums[d][2 * half + 1] * factor[half], T{});
+      store_pair(head + row * position_stride + column, sums[d][2 * half] * factor[half],
+                 sums[d][2 * half + 1] * factor[half]);
     }
   }
 }

@@ -55,30 +55,33 @@ struct Tiles {
 template <class T, class S>
 class Backward : public KeyBlock<T, S::kKeys> {
   using Base = KeyBlock<T, S::kKeys>;
-  using Base::a_, Base::item_;
-  using Base::first_query, Base::head_of;
+  using Base::a_, Base::w_;
+  using Base::at, Base::item;
 
  public:
-  __device__ Backward(const FlashBackwardArgs<T>& a, const DqSums& w, Item& item, uint4* shared)
-      : Base(a, w, item), tiles_{shared} {}
+  __device__ Backward(const FlashBackwardArgs<T>& a, const SharedSums& w, BlockWork& block_work,
+                      uint4* shared)
+      : Base(a, w, block_work), tiles_{shared} {}
 
   __device__ void fetch_keys() const {
     const FlashSizes& s = a_.sizes;
-    fetch_tile<T, S::D, S::kKeys, S::kThreads>(tiles_.keys(), a_.k.at(item_.sample, item_.kv_head),
-                                               a_.k.position, item_.first_key, s.keys, s.head_dim);
+    fetch_tile<T, S::D, S::kKeys, S::kThreads>(tiles_.keys(),
+                                               a_.k.at(item().sample, this->kv_head()),
+                                               a_.k.position, item().first_key, s.keys, s.head_dim);
     fetch_tile<T, S::D, S::kKeys, S::kThreads>(tiles_.values(),
-                                               a_.v.at(item_.sample, item_.kv_head), a_.v.position,
-                                               item_.first_key, s.keys, s.head_dim);
+                                               a_.v.at(item().sample, this->kv_head()),
+                                               a_.v.position, item().first_key, s.keys, s.head_dim);
   }
 
   __device__ void fetch(int step) const {
     const FlashSizes& s = a_.sizes;
-    const int head = head_of(step), first = first_query(step), turn = step % S::kTurns;
-    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(0, turn), a_.q.at(item_.sample, head),
+    const FlashStep now = this->begin_step(step);
+    const int head = now.head, first = now.first_query, turn = step % S::kTurns;
+    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(0, turn), a_.q.at(item().sample, head),
                                                a_.q.position, first, s.seq, s.head_dim);
-    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(1, turn), a_.d_o.at(item_.sample, head),
+    fetch_tile<T, S::D, kQueries, S::kThreads>(tiles_.met(1, turn), a_.d_o.at(item().sample, head),
                                                a_.d_o.position, first, s.seq, s.head_dim);
-    this->fetch_numbers(step, tiles_.numbers(0, turn));
+    this->fetch_numbers(now, tiles_.numbers(0, turn));
     commit_copies();
   }
 
@@ -110,17 +113,13 @@ class Backward : public KeyBlock<T, S::kKeys> {
   }
 
   __device__ void store() const {
-    const FlashSizes& s = a_.sizes;
-    const float one[2] = {1, 1}, scale[2] = {s.scale, s.scale};
     const int column = query_warp() * S::kColumns;
-    const HeadExtent extent{s.keys, s.head_dim - column};
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
-      const int first = item_.first_key + key_row() + m * 16;
-      store_result<T, S::kColumns>(dk_[m], scale, a_.dk.at(item_.sample, item_.kv_head) + column,
-                                   a_.dk.position, first, extent);
-      store_result<T, S::kColumns>(dv_[m], one, a_.dv.at(item_.sample, item_.kv_head) + column,
-                                   a_.dv.position, first, extent);
+      const int first = item().first_key + key_row() + m * 16;
+      this->template store_keys<S::kColumns>(dk_[m], a_.sizes.scale, a_.dk, w_.dk_parts, first,
+                                             column);
+      this->template store_keys<S::kColumns>(dv_[m], 1.0F, a_.dv, w_.dv_parts, first, column);
     }
   }
 
@@ -136,7 +135,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
 
   // The last key that one half of the tile's queries sees, counted from the block's first.
   __device__ int last_seen(int step, int half) const {
-    return first_query(step) + half * kHalf + kHalf - 1 + a_.sizes.earlier() - item_.first_key;
+    return at(step).first_query + half * kHalf + kHalf - 1 + a_.sizes.earlier() - item().first_key;
   }
   __device__ bool sees_keys(int step, int half) const { return key_row() <= last_seen(step, half); }
 
@@ -144,9 +143,9 @@ class Backward : public KeyBlock<T, S::kKeys> {
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(0, step % S::kTurns) + query_warp() * kHalf;
-    const float slope2 = (a_.slopes != nullptr ? a_.slopes[head_of(step)] : 0.0F) * kLog2E;
+    const float slope2 = (a_.slopes != nullptr ? a_.slopes[at(step).head] : 0.0F) * kLog2E;
     const float scale2 = s.scale * kLog2E;
-    const int first = first_query(step) + query_warp() * kHalf;
+    const int first = at(step).first_query + query_warp() * kHalf;
 #pragma unroll
     for (int n = 0; n < kHalf / 8; ++n) {
 #pragma unroll
@@ -158,7 +157,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
         for (int m = 0; m < 2; ++m) {
 #pragma unroll
           for (int i = side; i < 4; i += 2) {
-            const int key = item_.first_key + key_row() + m * 16 + result_row(lane(), i);
+            const int key = item().first_key + key_row() + m * 16 + result_row(lane(), i);
             const float score2 = scale2 * probs[m][n][i] + slope2 * static_cast<float>(key);
             probs[m][n][i] = key <= last ? exp2_fast(score2 - log_sum2) : 0.0F;
           }
@@ -258,9 +257,12 @@ class Backward : public KeyBlock<T, S::kKeys> {
       add_step_by_depth<T, 2, S::kDqColumns>(dq, left, b_place + key * S::D * 2);
     }
     constexpr int kPieces = 2 * S::kDqColumns / 8;
-    this->template add_in_turn<S::kDqParts * S::kWarps>(step, part * S::kThreads + thread_,
+    const int thread = part * S::kThreads + thread_;
+    wait_for_turn(this->template awaited_turn<S::kDqParts * S::kWarps>(step, thread));
+    this->template add_in_turn<S::kDqParts * S::kWarps>(step, thread,
                                                         reinterpret_cast<float(&)[kPieces][4]>(dq),
                                                         [&] { store_dq(step, columns, dq); });
+    this->template pass_turn<S::kDqParts * S::kWarps>(step, thread);
   }
 
   __device__ void store_dq(int step, int column, const Dq& dq) const {
@@ -269,9 +271,9 @@ class Backward : public KeyBlock<T, S::kKeys> {
     const HeadExtent extent{s.seq, s.head_dim - column};
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
-      store_result<T, S::kDqColumns>(dq[m], scale, a_.dq.at(item_.sample, head_of(step)) + column,
+      store_result<T, S::kDqColumns>(dq[m], scale, a_.dq.at(item().sample, at(step).head) + column,
                                      a_.dq.position,
-                                     first_query(step) + query_warp() * kHalf + m * 16, extent);
+                                     at(step).first_query + query_warp() * kHalf + m * 16, extent);
     }
   }
 
@@ -282,10 +284,10 @@ class Backward : public KeyBlock<T, S::kKeys> {
 
 template <class T, class S>
 __global__ void __launch_bounds__(S::kThreads, 1)
-    flash_backward_kernel(const FlashBackwardArgs<T> a, const DqSums w) {
+    flash_backward_kernel(const FlashBackwardArgs<T> a, const SharedSums w) {
   extern __shared__ __align__(256) uint4 shared[];
-  __shared__ Item item;
-  Backward<T, S> work(a, w, item, shared);
+  __shared__ BlockWork block_work;
+  Backward<T, S> work(a, w, block_work, shared);
   work.fetch_keys();
   work.fetch(0);
   for (int step = 0; step < work.steps(); ++step) {
@@ -303,12 +305,13 @@ __global__ void __launch_bounds__(S::kThreads, 1)
 template <class T, class S>
 void launch(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
             const CudaState& state) {
-  const DqSums sums = dq_sums(op, memory, scratch, S::kKeys);
+  const SharedSums work = shared_sums(op, memory, scratch, S::kKeys);
   const auto kernel = flash_backward_kernel<T, S>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
              "shared memory of flash attention");
-  kernel<<<static_cast<unsigned>(sums.heads_of_keys * sums.key_blocks), S::kThreads, S::kBytes,
-           state.stream>>>(backward_args<T>(op, reinterpret_cast<float*>(scratch)), sums);
+  kernel<<<static_cast<unsigned>(work.schedule.items()), S::kThreads, S::kBytes, state.stream>>>(
+      backward_args<T>(op, reinterpret_cast<float*>(scratch)), work);
+  add_parts(op, work, state);
 }
 
 template <class T>
@@ -327,7 +330,7 @@ void launch_for_dim(const FlashBackward& op, const FlashMemory& memory, std::byt
 // Blocks and turns are counted in 32 bits.
 bool is_countable(const FlashBackward& op, const FlashMemory& memory) {
   return memory.turn_count < (std::int64_t{1} << 31) - 1 &&
-         op.dims.batch * op.dims.kv_heads * (key_count(op.dims) / 64 + 1) < std::int64_t{1} << 31;
+         op.dims.batch * op.dims.heads * (key_count(op.dims) / 64 + 1) < std::int64_t{1} << 31;
 }
 
 }  // namespace

@@ -39,33 +39,36 @@ struct Tiles {
 template <class T>
 class Backward : public KeyBlock<T, kKeys> {
   using Base = KeyBlock<T, kKeys>;
-  using Base::a_, Base::item_;
-  using Base::first_query, Base::head_of;
+  using Base::a_, Base::w_;
+  using Base::at, Base::item;
 
  public:
-  __device__ Backward(const FlashBackwardArgs<T>& a, const DqSums& w, Item& item, uint4* shared)
-      : Base(a, w, item), tiles_{shared} {}
+  __device__ Backward(const FlashBackwardArgs<T>& a, const SharedSums& w, BlockWork& block_work,
+                      uint4* shared)
+      : Base(a, w, block_work), tiles_{shared} {}
 
   __device__ void fetch_keys() const {
     const FlashSizes& s = a_.sizes;
-    fetch_panels<T, kD, kKeys>(tiles_.keys(), a_.k.at(item_.sample, item_.kv_head), a_.k.position,
-                               item_.first_key, s.keys, s.head_dim);
-    fetch_panels<T, kD, kKeys>(tiles_.values(), a_.v.at(item_.sample, item_.kv_head), a_.v.position,
-                               item_.first_key, s.keys, s.head_dim);
+    fetch_panels<T, kD, kKeys>(tiles_.keys(), a_.k.at(item().sample, this->kv_head()),
+                               a_.k.position, item().first_key, s.keys, s.head_dim);
+    fetch_panels<T, kD, kKeys>(tiles_.values(), a_.v.at(item().sample, this->kv_head()),
+                               a_.v.position, item().first_key, s.keys, s.head_dim);
   }
 
   __device__ void fetch(int step) const {
     const FlashSizes& s = a_.sizes;
-    const int head = head_of(step), first = first_query(step), turn = step % kTurns;
-    fetch_panels<T, kD, kQueries>(tiles_.met(0, turn), a_.q.at(item_.sample, head), a_.q.position,
+    const FlashStep now = this->begin_step(step);
+    const int head = now.head, first = now.first_query, turn = step % kTurns;
+    fetch_panels<T, kD, kQueries>(tiles_.met(0, turn), a_.q.at(item().sample, head), a_.q.position,
                                   first, s.seq, s.head_dim);
-    fetch_panels<T, kD, kQueries>(tiles_.met(1, turn), a_.d_o.at(item_.sample, head),
+    fetch_panels<T, kD, kQueries>(tiles_.met(1, turn), a_.d_o.at(item().sample, head),
                                   a_.d_o.position, first, s.seq, s.head_dim);
-    this->fetch_numbers(step, tiles_.numbers(turn));
+    this->fetch_numbers(now, tiles_.numbers(turn));
     commit_copies();
   }
 
-  // All of one tile of queries; the block's threads meet once in between.
+  // All of one tile of queries; the block's threads meet once in between. The tile's turn is passed
+  // on in the middle of the next one, when the sums of dq have arrived in the L2 cache.
   __device__ void meet(int step) {
     thread_ = thread_now();
     const uint4 *const q = tiles_.met(0, step % kTurns), *const d_o = tiles_.met(1, step % kTurns);
@@ -90,30 +93,35 @@ class Backward : public KeyBlock<T, kKeys> {
     start_sums(dv_, left[0], d_o);
     start_sums(dk_, left[1], q);
     show_to_products();
+    if (step > 0) pass_turn(step - 1);
     __syncthreads();  // everyone's slopes are here
     thread_ = thread_now();
     float dq[kColumns / 8][4];
     begin_products();
     start_dq(dq);
+    // Known, as a rule, when the products are done.
+    const Turn turn = this->template awaited_turn<kWarps>(step, thread_);
     wait_for_products<0>();
     take_sums(dk_[0]);
     take_sums(dv_[0]);
     take_sums(dq);
+    wait_for_turn(turn);
     this->template add_in_turn<kWarps>(step, thread_, dq, [&] { store_dq(step, dq); });
   }
 
+  // What meet() leaves of the last step.
+  __device__ void finish() const { pass_turn(this->steps() - 1); }
+
   __device__ void store() const {
-    const FlashSizes& s = a_.sizes;
-    const float one[2] = {1, 1}, scale[2] = {s.scale, s.scale};
-    const int first = item_.first_key + key_row();
-    store_result<T, kD>(dk_[0], scale, a_.dk.at(item_.sample, item_.kv_head), a_.dk.position, first,
-                        s.keys_and_values());
-    store_result<T, kD>(dv_[0], one, a_.dv.at(item_.sample, item_.kv_head), a_.dv.position, first,
-                        s.keys_and_values());
+    const int first = item().first_key + key_row();
+    this->template store_keys<kD>(dk_[0], a_.sizes.scale, a_.dk, w_.dk_parts, first, 0);
+    this->template store_keys<kD>(dv_[0], 1.0F, a_.dv, w_.dv_parts, first, 0);
   }
 
  private:
   using Scores = float[kQueries / 8][4];  // [key][query]
+
+  __device__ void pass_turn(int step) const { Base::template pass_turn<kWarps>(step, thread_); }
 
   __device__ int lane() const { return thread_ % 32; }
   __device__ int group() const { return thread_ / 128; }
@@ -161,15 +169,15 @@ class Backward : public KeyBlock<T, kKeys> {
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(step % kTurns);
-    const float slope2 = (a_.slopes != nullptr ? a_.slopes[head_of(step)] : 0.0F) * kLog2E;
+    const float slope2 = (a_.slopes != nullptr ? a_.slopes[at(step).head] : 0.0F) * kLog2E;
     const float scale2 = s.scale * kLog2E;
-    const int first = first_query(step);
+    const int first = at(step).first_query;
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = n * 8 + result_col(lane(), i);
-        const int key = item_.first_key + key_row() + result_row(lane(), i);
+        const int key = item().first_key + key_row() + result_row(lane(), i);
         const bool seen = key <= first + at + s.earlier() && first + at < s.seq;
         const float score2 = scale2 * probs[n][i] + slope2 * static_cast<float>(key);
         probs[n][i] = seen ? exp2_fast(score2 - log_sums[at] * kLog2E) : 0.0F;
@@ -205,8 +213,8 @@ class Backward : public KeyBlock<T, kKeys> {
     const FlashSizes& s = a_.sizes;
     const float scale[2] = {s.scale, s.scale};
     const int column = group() * kColumns;
-    store_result<T, kColumns>(dq, scale, a_.dq.at(item_.sample, head_of(step)) + column,
-                              a_.dq.position, first_query(step) + key_row() % kRows,
+    store_result<T, kColumns>(dq, scale, a_.dq.at(item().sample, at(step).head) + column,
+                              a_.dq.position, at(step).first_query + key_row() % kRows,
                               {s.seq, s.head_dim - column});
   }
 
@@ -217,10 +225,10 @@ class Backward : public KeyBlock<T, kKeys> {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1)
-    flash_backward_hopper_kernel(const FlashBackwardArgs<T> a, const DqSums w) {
+    flash_backward_hopper_kernel(const FlashBackwardArgs<T> a, const SharedSums w) {
   extern __shared__ __align__(1024) uint4 shared[];
-  __shared__ Item item;
-  Backward<T> work(a, w, item, aligned_tiles(shared));
+  __shared__ BlockWork block_work;
+  Backward<T> work(a, w, block_work, aligned_tiles(shared));
   work.fetch_keys();
   work.fetch(0);
   for (int step = 0; step < work.steps(); ++step) {
@@ -228,18 +236,20 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (step + 1 < work.steps()) work.fetch(step + 1);
     work.meet(step);
   }
+  work.finish();
   work.store();
 }
 
 template <class T>
 void launch(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
             const CudaState& state) {
-  const DqSums sums = dq_sums(op, memory, scratch, kKeys);
+  const SharedSums work = shared_sums(op, memory, scratch, kKeys);
   const auto kernel = flash_backward_hopper_kernel<T>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "shared memory of flash attention");
-  kernel<<<static_cast<unsigned>(sums.heads_of_keys * sums.key_blocks), kThreads, kBytes,
-           state.stream>>>(backward_args<T>(op, reinterpret_cast<float*>(scratch)), sums);
+  kernel<<<static_cast<unsigned>(work.schedule.items()), kThreads, kBytes, state.stream>>>(
+      backward_args<T>(op, reinterpret_cast<float*>(scratch)), work);
+  add_parts(op, work, state);
 }
 
 }  // namespace

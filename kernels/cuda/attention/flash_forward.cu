@@ -9,6 +9,7 @@
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/runtime/cuda_ops.h"
 #include "kernels/cuda/tiles/packs.cuh"
+#include "kernels/flash_schedule.h"
 
 namespace tpsim {
 namespace {
@@ -21,7 +22,7 @@ constexpr int kRows = kWarps * 16 * kM;
 template <int D>
 constexpr int kKeysOf = D > 64 ? 32 : 64;
 
-// Grid: (tiles of queries, heads, batch). The longest rows start first.
+// Grid: (heads of all samples, tiles of queries).
 template <class T, int D, int kM>
 __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForwardArgs<T> a) {
   extern __shared__ __align__(256) uint4 tiles[];
@@ -30,8 +31,10 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
   uint4* const k_tile = q_tile + kRows<kM> * kChunks;
   uint4* const v_tile = k_tile + kKeys * kChunks;
   const FlashSizes s = a.sizes;
-  const int head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
-  const int block_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows<kM>;
+  const int head = static_cast<int>(blockIdx.x) % s.heads;
+  const int sample = static_cast<int>(blockIdx.x) / s.heads;
+  const int block_row =
+      forward_tile(static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y)) * kRows<kM>;
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16 * kM;
   const int first_row = block_row + warp_row;
   const T* const keys = a.k.at(sample, head / s.group());
@@ -82,8 +85,8 @@ void launch(const FlashForward& op, const CudaState& state) {
   const auto kernel = flash_forward_kernel<T, D, kM>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
              "shared memory of flash attention");
-  const dim3 grid(static_cast<unsigned>((op.dims.seq + kRows<kM> - 1) / kRows<kM>),
-                  static_cast<unsigned>(op.dims.heads), static_cast<unsigned>(op.dims.batch));
+  const dim3 grid(static_cast<unsigned>(op.dims.heads * op.dims.batch),
+                  static_cast<unsigned>((op.dims.seq + kRows<kM> - 1) / kRows<kM>));
   kernel<<<grid, kThreads, kShared, state.stream>>>(forward_args<T>(op));
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cuda/attention/hopper_tiles.cuh"
 #include "kernels/cuda/attention/warpgroups.h"
 #include "kernels/cuda/runtime/cuda_check.h"
+#include "kernels/flash_schedule.h"
 
 namespace tpsim {
 namespace {
@@ -82,15 +83,17 @@ __device__ inline void take_probs(const float (&scores)[1][kKeys / 8][4],
   for (int k = 0; k < kKeys / 16; ++k) take_as_left<T, 1, kKeys>(scores, k, probs[k]);
 }
 
-// Grid: (tiles of queries, heads, batch). The longest rows start first.
+// Grid: (heads of all samples, tiles of queries).
 template <class T, int D>
 __global__ void __launch_bounds__(kThreads, 1)
     flash_forward_hopper_kernel(const FlashForwardArgs<T> a) {
   extern __shared__ __align__(1024) uint4 shared[];
   const Tiles<D> tiles{aligned_tiles(shared)};
   const FlashSizes s = a.sizes;
-  const int head = static_cast<int>(blockIdx.y), sample = static_cast<int>(blockIdx.z);
-  const int block_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;
+  const int head = static_cast<int>(blockIdx.x) % s.heads;
+  const int sample = static_cast<int>(blockIdx.x) / s.heads;
+  const int block_row =
+      forward_tile(static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y)) * kQueries;
   const int group_row = static_cast<int>(threadIdx.x) / 128 * kRows;
   const int first_row = block_row + static_cast<int>(threadIdx.x) / 32 * 16;
   const int last_seen = first_row + s.earlier();
@@ -148,8 +151,8 @@ void launch(const FlashForward& op, const CudaState& state) {
   check_cuda(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Tiles<D>::kBytes),
       "shared memory of flash attention");
-  const dim3 grid(static_cast<unsigned>((op.dims.seq + kQueries - 1) / kQueries),
-                  static_cast<unsigned>(op.dims.heads), static_cast<unsigned>(op.dims.batch));
+  const dim3 grid(static_cast<unsigned>(op.dims.heads * op.dims.batch),
+                  static_cast<unsigned>((op.dims.seq + kQueries - 1) / kQueries));
   kernel<<<grid, kThreads, Tiles<D>::kBytes, state.stream>>>(forward_args<T>(op));
 }
 

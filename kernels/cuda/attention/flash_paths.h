@@ -10,7 +10,7 @@
 namespace tpsim {
 
 inline constexpr std::int64_t kLongestTileRow = 128;  // head_dim of the tensor cores' kernels
-inline constexpr std::int64_t kGridYLimit = 65535;    // also of z
+inline constexpr std::int64_t kGridYLimit = 65535;    // tiles of 128 queries
 
 // Windows, chunks and caps of scores are computed without tensor cores.
 template <class Flash>
@@ -25,7 +25,7 @@ bool is_plainly_causal(const Flash& op) {
 inline bool suits_tensor_cores(const AttentionDims& dims,
                                std::initializer_list<const Heads*> operands) {
   bool suits = dims.head_dim <= kLongestTileRow && dims.head_dim % 8 == 0 &&
-               dims.heads <= kGridYLimit && dims.batch <= kGridYLimit;
+               dims.seq <= 128 * kGridYLimit && dims.heads * dims.batch < std::int64_t{1} << 31;
   for (const Heads* x : operands) {
     suits = suits && size_of(x->tensor.dtype()) == 2 &&
             reinterpret_cast<std::uintptr_t>(x->tensor.raw()) % 16 == 0;

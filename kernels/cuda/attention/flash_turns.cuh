@@ -1,137 +1,153 @@
-// What the kernels of flash attention's backward share: a block keeps the keys of one head, sums up
-// their dk and dv, and meets the tiles of queries that see them; dq is summed over blocks in global
-// memory, in the order of their keys, so that the same values give the same bits.
+// What the kernels of flash attention's backward share: a block keeps some keys of one unit (see
+// flash_schedule.h), sums up their dk and dv, and meets the tiles of queries that see them; dq is
+// summed over blocks in global memory, in the order of their keys, so that the same values give the
+// same bits.
 //
-// Blocks draw their work in the order of item_of(): for one query, blocks of earlier keys come
-// first. Whoever waits for a sum waits for a block that has begun.
+// Blocks draw their work in the order of item_of(). Whoever waits for a sum waits for a block that
+// has begun.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/runtime/cuda_state.h"
 #include "kernels/flash_memory.h"
 
 namespace tpsim {
 
 inline constexpr int kTileQueries = kFlashQueries;
 
-struct DqSums {
+// What all blocks of threads of a backward share.
+struct SharedSums {
+  FlashSchedule schedule;
   int* next;     // how many blocks have begun
   int* turns;    // [batch * heads][tiles of queries][warps]: blocks of keys that have added
   float4* sums;  // [slots * group][tiles of queries][warps][pieces][lane]
-  int slots;
-  int heads_of_keys;  // of all samples
-  int key_blocks;
+  // Of units that share a key/value head, [sample][unit of the sample][key][column]; else null.
+  HeadArray<float> dk_parts, dv_parts;
 };
 
-inline DqSums dq_sums(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
-                      int keys_of_block) {
-  const AttentionDims& d = op.dims;
-  auto* const turns = reinterpret_cast<int*>(scratch + memory.turns);
-  return {turns + memory.turn_count,
-          turns,
-          reinterpret_cast<float4*>(scratch + memory.sums),
-          static_cast<int>(memory.slots),
-          static_cast<int>(d.batch * d.kv_heads),
-          static_cast<int>((key_count(d) + keys_of_block - 1) / keys_of_block)};
-}
+SharedSums shared_sums(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
+                       int keys_of_block);
 
-// What a block does: one block of keys of one head. In shared memory, as registers are few.
-struct Item {
-  int key_block, first_key;
-  int head;  // sample * kv_heads + kv_head
-  int sample, kv_head;
-  int query_tiles;
-  int tiles_met;  // the last ones; queries of earlier tiles see none of the block's keys
+// dk and dv as sums of their parts, in the order of the units' heads. Nothing where each unit has a
+// key/value head of its own.
+void add_parts(const FlashBackward& op, const SharedSums& work, const CudaState& state);
+
+// One tile of queries of one head.
+struct FlashStep {
+  int first_query, head;
+  int adding;  // blocks of keys
+  // Where the tile lies among [head of all][tile], among [slot][head][tile], and where that of the
+  // unit lies that had the slot before (-1: none).
+  int place, sums_place, place_before;
 };
-// As many heads at a time as have room for their sums; of these the longest rows of work first.
-__device__ inline Item item_of(int n, const DqSums& w, const FlashSizes& s, int keys_of_block) {
-  const int at_a_time = w.slots * w.key_blocks;
-  const int first = n / at_a_time * w.slots;
-  const int heads = min(w.slots, w.heads_of_keys - first);
-  Item item{};
-  item.key_block = n % at_a_time / heads;
-  item.first_key = item.key_block * keys_of_block;
-  item.head = first + n % at_a_time % heads;
-  item.sample = item.head / s.kv_heads;
-  item.kv_head = item.head % s.kv_heads;
-  item.query_tiles = (s.seq + kTileQueries - 1) / kTileQueries;
-  item.tiles_met = item.query_tiles - max(item.first_key - s.earlier(), 0) / kTileQueries;
-  return item;
-}
 
-// A block of kKeys keys; a step is one tile of queries.
+// What a block of threads does, in shared memory, as registers are few.
+struct BlockWork {
+  static constexpr int kSteps = 4;  // the last ones, by turns; three are in use at once
+  FlashItem item;
+  FlashStep steps[kSteps];
+};
+
+// A block of kKeys keys.
 template <class T, int kKeys>
 class KeyBlock {
  public:
-  // By all threads; `item` is shared.
-  __device__ KeyBlock(const FlashBackwardArgs<T>& a, const DqSums& w, Item& item)
-      : a_(a), w_(w), item_(item) {
-    if (threadIdx.x == 0) item = item_of(next_number(w.next), w, a.sizes, kKeys);
+  // By all threads; `work` is shared.
+  __device__ KeyBlock(const FlashBackwardArgs<T>& a, const SharedSums& w, BlockWork& work)
+      : a_(a), w_(w), work_(work) {
+    if (threadIdx.x == 0) work.item = item_of(next_number(w.next), w.schedule);
     __syncthreads();
   }
 
-  __device__ int steps() const { return item_.tiles_met * a_.sizes.group(); }
+  __device__ int steps() const { return item().tiles_met * w_.schedule.group; }
 
  protected:
-  // From the last queries to the first ones that see the keys, head by head.
-  __device__ int tile_of(int step) const { return item_.query_tiles - 1 - step % item_.tiles_met; }
-  __device__ int first_query(int step) const { return tile_of(step) * kTileQueries; }
-  __device__ int head_of(int step) const {
-    return item_.kv_head * a_.sizes.group() + step / item_.tiles_met;
+  __device__ const FlashItem& item() const { return work_.item; }
+  __device__ const FlashStep& at(int step) const { return work_.steps[step % BlockWork::kSteps]; }
+  __device__ int kv_head() const { return item().first_head / a_.sizes.group(); }
+
+  // By all threads, before they meet and at() is asked.
+  __device__ FlashStep begin_step(int step) const {
+    const FlashSchedule& s = w_.schedule;
+    const int tile = tile_of(step, s), head = head_in_unit(step, s);
+    const auto place_of = [&](int unit) { return (unit * s.group + head) * s.query_tiles + tile; };
+    const FlashStep now{
+        tile * kTileQueries,   item().first_head + head,
+        s.key_blocks_of(tile), place_of(item().unit),
+        place_of(item().slot), item().unit_before < 0 ? -1 : place_of(item().unit_before)};
+    if (threadIdx.x == 0) work_.steps[step % BlockWork::kSteps] = now;
+    return now;
   }
 
   // Starts copying log_sum of a step's queries to `to`, and o . d_o behind.
-  __device__ void fetch_numbers(int step, float* to) const {
+  __device__ void fetch_numbers(const FlashStep& now, float* to) const {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread >= 2 * kTileQueries) return;
-    const int query = first_query(step) + thread % kTileQueries;
+    const int query = now.first_query + thread % kTileQueries;
     const float* const of_head =
-        (thread < kTileQueries ? a_.log_sum : a_.along) + a_.sizes.row(item_.sample, head_of(step));
+        (thread < kTileQueries ? a_.log_sum : a_.along) + a_.sizes.row(item().sample, now.head);
     const bool present = query < a_.sizes.seq;
     copy_word_async(to + thread, present ? of_head + query : of_head, present);
   }
 
-  // Adds the part of the tile's dq that `thread`'s warp has to those of earlier blocks of keys, one
-  // of kWarps equal parts. The first block needs the room of a head that was summed up before; the
-  // last one, whose keys no later query of the tile sees, gives the sum to `store`.
+  // Of the turns of a tile's dq that its kWarps equal parts have, the one of `thread`'s warp that
+  // the block waits for: the block of keys before it, or, where it is the first, the last one of
+  // the unit whose room it takes. As it stands now.
+  template <int kWarps>
+  __device__ Turn awaited_turn(int step, int thread) const {
+    const FlashStep& now = at(step);
+    const bool is_first = item().key_block == 0, waits = !is_first || now.place_before >= 0;
+    const int place = is_first && waits ? now.place_before : now.place;
+    return turn_now(w_.turns + place * kWarps + thread / 32,
+                    waits ? (is_first ? now.adding : item().key_block) : 0);
+  }
+
+  // Adds the warp's part of the tile's dq to those of earlier blocks of keys; the turn has come.
+  // The last block, whose keys no later query of the tile sees, gives the sum to `store`.
+  // pass_turn() ends it.
   template <int kWarps, int N, class Store>
   __device__ void add_in_turn(int step, int thread, float (&dq)[N][4], Store store) const {
-    const FlashSizes& s = a_.sizes;
-    const int tile = tile_of(step), in_group = step / item_.tiles_met;
-    const int adding =  // blocks of keys
-        min((first_query(step) + kTileQueries - 1 + s.earlier()) / kKeys + 1, w_.key_blocks);
-    const auto place_of = [&](int head_of_keys) {  // the warp's, of all
-      return ((head_of_keys * s.group() + in_group) * item_.query_tiles + tile) * kWarps +
-             thread / 32;
-    };
+    const FlashStep& now = at(step);
+    const int warp = thread / 32, key_block = item().key_block;
     float4* const sums =
-        w_.sums + std::int64_t{place_of(item_.head % w_.slots)} * (N * 32) + thread % 32;
-    if (item_.key_block > 0) {
-      wait_for_turn(w_.turns + place_of(item_.head), item_.key_block);
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        const float4 before = load_beyond_l1(sums + n * 32);
-        dq[n][0] += before.x;
-        dq[n][1] += before.y;
-        dq[n][2] += before.z;
-        dq[n][3] += before.w;
+        w_.sums + std::int64_t{now.sums_place * kWarps + warp} * (N * 32) + thread % 32;
+    const bool is_first = key_block == 0, is_last = key_block + 1 == now.adding;
+    if (!is_last) {
+      if (is_first) {
+        store_beyond_l1<32>(sums, dq);
+      } else {
+        add_beyond_l1<32>(sums, dq);
       }
-    } else if (item_.head >= w_.slots) {
-      wait_for_turn(w_.turns + place_of(item_.head - w_.slots), adding);
+      return;
     }
-    if (item_.key_block + 1 < adding) {
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        store_beyond_l1(sums + n * 32, {dq[n][0], dq[n][1], dq[n][2], dq[n][3]});
-      }
+    if (!is_first) add_from_beyond_l1<32>(dq, sums);
+    store();
+  }
+  // After add_in_turn() of the step: the next block of keys may add.
+  template <int kWarps>
+  __device__ void pass_turn(int step, int thread) const {
+    end_turn(w_.turns + at(step).place * kWarps + thread / 32, item().key_block + 1);
+  }
+
+  // Writes 16 keys' sums of N columns, times `scale`, to the operand, or to the unit's part of it.
+  template <int N>
+  __device__ void store_keys(const float (&sums)[N / 8][4], float scale, const HeadArray<T>& whole,
+                             const HeadArray<float>& part, int first, int column) const {
+    const float factor[2] = {scale, scale};
+    const HeadExtent extent{a_.sizes.keys, a_.sizes.head_dim - column};
+    if (part.data == nullptr) {
+      store_result<T, N>(sums, factor, whole.at(item().sample, kv_head()) + column, whole.position,
+                         first, extent);
     } else {
-      store();
+      const int unit = item().unit - item().sample * w_.schedule.sample_units;
+      store_result<float, N>(sums, factor, part.at(item().sample, unit) + column, part.position,
+                             first, extent);
     }
-    end_turn(w_.turns + place_of(item_.head), item_.key_block + 1);
   }
 
   const FlashBackwardArgs<T>& a_;
-  const DqSums& w_;
-  const Item& item_;
+  const SharedSums& w_;
+  BlockWork& work_;
 };
 
 }  // namespace tpsim

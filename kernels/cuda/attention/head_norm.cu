@@ -97,32 +97,47 @@ __global__ void __launch_bounds__(kHeadThreads)
   if (threadIdx.x % kWarp == 0) statistics[row] = s;
 }
 
-// partial[piece][element of the gain], of the piece's tokens in order.
-template <class T>
+// partial[piece][element of the gain]. Grid: (columns, pieces of the tokens, heads where each has a
+// gain of its own). Threads side by side take a pack of columns each, and every strand of them
+// other vectors; strands are added in order.
+template <class T, int V>
 __global__ void __launch_bounds__(kHeadThreads)
     head_gain_gradient_kernel(const HeadNormRows<T> a, const HeadStatistics* statistics,
-                              std::int64_t tokens_each, float* partial) {
-  const std::int64_t gains = a.gain.of_each_head ? a.x.heads * a.x.dim : a.x.dim;
-  const std::int64_t g = std::int64_t{blockIdx.x} * kHeadThreads + threadIdx.x;
-  if (g >= gains) return;
-  const std::int64_t d = g % a.x.dim;
-  const std::int64_t first = a.gain.of_each_head ? g / a.x.dim : 0;
-  const std::int64_t last = a.gain.of_each_head ? first + 1 : a.x.heads;
-  const std::int64_t begin = blockIdx.y * tokens_each;
-  const std::int64_t end = begin + tokens_each < a.x.tokens ? begin + tokens_each : a.x.tokens;
-  float sum = 0;
-  for (std::int64_t token = begin; token < end; ++token) {
-    // One division for a token: one for each head makes the kernel spill.
-    const T* dy = a.x.data + a.x.token_begin(token) + first * a.x.head_stride + d;
-    for (std::int64_t head = first; head < last; ++head) {
-      const std::int64_t row = token * a.x.heads + head;
+                              int tokens_each, float* partial) {
+  __shared__ float strand_sums[kHeadThreads * V];
+  const int heads = static_cast<int>(a.x.heads), dim = static_cast<int>(a.x.dim);
+  const int width = min(dim / V, kHeadThreads), strands = kHeadThreads / width;
+  const int thread = static_cast<int>(threadIdx.x), strand = thread / width;
+  const int column = (static_cast<int>(blockIdx.x) * width + thread % width) * V;
+  const int first_head = a.gain.of_each_head ? static_cast<int>(blockIdx.z) : 0;
+  const int heads_met = a.gain.of_each_head ? 1 : heads;
+  const int begin = static_cast<int>(blockIdx.y) * tokens_each;
+  const int end = min(begin + tokens_each, static_cast<int>(a.x.tokens));
+  float sums[V] = {};
+  if (strand < strands && column < dim) {
+    int head = strand % heads_met;
+    for (int token = begin + strand / heads_met; token < end;) {
+      const std::int64_t row = std::int64_t{token} * heads + first_head + head;
       const HeadStatistics s = statistics[row];
-      const float xhat = (widened(a.raw[row * a.x.dim + d]) - s.mean) * s.rstd;
-      sum += widened(*dy) * xhat;
-      dy += a.x.head_stride;
+      const Raw<T, V> dy = raw_at<T, V>(a.x.data + a.x.token_begin(token) +
+                                        (first_head + head) * a.x.head_stride + column);
+      const Raw<T, V> x = raw_at<T, V>(a.raw + row * dim + column);
+#pragma unroll
+      for (int i = 0; i < V; ++i) sums[i] += dy[i] * (x[i] - s.mean) * s.rstd;
+      for (head += strands; head >= heads_met; head -= heads_met) ++token;
     }
   }
-  partial[blockIdx.y * gains + g] = sum;
+#pragma unroll
+  for (int i = 0; i < V; ++i) strand_sums[thread * V + i] = sums[i];
+  __syncthreads();
+  if (strand > 0 || column >= dim) return;
+  float* const out = partial + (blockIdx.y * gridDim.z + blockIdx.z) * a.x.dim + column;
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    float sum = 0;
+    for (int n = 0; n < strands; ++n) sum += strand_sums[(n * width + thread) * V + i];
+    out[i] = sum;
+  }
 }
 
 template <class T, int V>
@@ -166,16 +181,17 @@ unsigned blocks_of_rows(const AttentionDims& d) {
   return static_cast<unsigned>((d.seq * d.batch * d.heads + kHeadWarps - 1) / kHeadWarps);
 }
 
-// Where the gradient of the gain is summed: statistics of all rows, then sums of pieces of tokens.
-template <class T>
+// Sums of pieces of the tokens, and then of all.
+template <class T, int V>
 void add_gain_gradient(const HeadNormBackward& op, const HeadNormRows<T>& a, std::int64_t pieces,
                        const HeadStatistics* statistics, float* partial, const CudaState& state) {
+  TPSIM_CHECK(a.x.tokens < std::int64_t{1} << 31, "tokens that 32 bits count");
   const std::int64_t gains = op.gain.elements();
-  const std::int64_t each = (a.x.tokens + pieces - 1) / pieces;
-  const dim3 grid(static_cast<unsigned>((gains + kHeadThreads - 1) / kHeadThreads),
-                  static_cast<unsigned>(pieces));
-  head_gain_gradient_kernel<T>
-      <<<grid, kHeadThreads, 0, state.stream>>>(a, statistics, each, partial);
+  const std::int64_t width = std::min<std::int64_t>(a.x.dim / V, kHeadThreads);
+  const dim3 grid(static_cast<unsigned>((a.x.dim / V + width - 1) / width),
+                  static_cast<unsigned>(pieces), static_cast<unsigned>(gains / a.x.dim));
+  head_gain_gradient_kernel<T, V><<<grid, kHeadThreads, 0, state.stream>>>(
+      a, statistics, static_cast<int>((a.x.tokens + pieces - 1) / pieces), partial);
   add_partial_sums({partial, pieces, gains, gains}, any_floats(op.dgain), state);
 }
 
@@ -207,7 +223,7 @@ void compute(const HeadNormBackward& op, CudaState& state) {
         const unsigned blocks = blocks_of_rows(op.dims);
         head_statistics_kernel<T, V><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
         if (gains > 0 && op.dgain.defined()) {
-          add_gain_gradient(op, a, pieces, statistics, partial, state);
+          add_gain_gradient<T, V>(op, a, pieces, statistics, partial, state);
         }
         head_norm_backward_kernel<T, V><<<blocks, kHeadThreads, 0, state.stream>>>(a, statistics);
       });

@@ -81,28 +81,69 @@ __device__ inline int next_number(int* next) {
   return number;
 }
 
-// By whole warps: one ends a turn, and what its lanes have read and written before is done for the
-// lanes of the other, which waits until `turn` is `value`. The other must have drawn a later
-// number.
+// A turn that another block ends: `of` becomes `value`. `seen`: what it was.
+struct Turn {
+  const int* of;
+  int value, seen;
+};
+__device__ inline Turn turn_now(const int* of, int value) {
+  int seen;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(of) : "memory");
+  return {of, value, seen};
+}
+// By every lane for itself. Who ends the turn must have drawn an earlier number.
+__device__ inline void wait_for_turn(Turn turn) {
+  while (turn.seen != turn.value) {
+    __nanosleep(32);
+    turn = turn_now(turn.of, turn.value);
+  }
+}
+// By a whole warp: what its lanes have read and written before is done for those that wait. The
+// barrier orders the other lanes' writes before the first lane's release, which is cumulative
+// (PTX's memory model): they need no fence of their own.
 __device__ inline void end_turn(int* turn, int value) {
-  __threadfence();
   __syncwarp();
   if (threadIdx.x % 32 == 0) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(value) : "memory");
   }
 }
-__device__ inline void wait_for_turn(const int* turn, int value) {
-  if (threadIdx.x % 32 == 0) {
-    int now;
-    do {
-      asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(now) : "l"(turn) : "memory");
-    } while (now != value);
+// Sums that blocks share lie in the L2 cache, not in a multiprocessor's: N pieces of four, kApart
+// of them from one to the next.
+template <int kApart, int N>
+__device__ inline void store_beyond_l1(float4* to, const float (&sums)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    __stcg(to + n * kApart, float4{sums[n][0], sums[n][1], sums[n][2], sums[n][3]});
   }
-  __syncwarp();
 }
-// What another block has written is in the L2 cache, not in this multiprocessor's.
-__device__ inline float4 load_beyond_l1(const float4* from) { return __ldcg(from); }
-__device__ inline void store_beyond_l1(float4* to, float4 value) { __stcg(to, value); }
+template <int kApart, int N>
+__device__ inline void add_from_beyond_l1(float (&sums)[N][4], const float4* from) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const float4 x = __ldcg(from + n * kApart);
+    sums[n][0] += x.x;
+    sums[n][1] += x.y;
+    sums[n][2] += x.z;
+    sums[n][3] += x.w;
+  }
+}
+// The sums there become what they were and `sums`; nobody else adds meanwhile. From Hopper on the
+// cache adds by itself: half the traffic, and nobody waits for it.
+template <int kApart, int N>
+__device__ inline void add_beyond_l1(float4* to, float (&sums)[N][4]) {
+#if __CUDA_ARCH__ >= 900
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    asm volatile(
+        "red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(to + n * kApart),
+        "f"(sums[n][0]), "f"(sums[n][1]), "f"(sums[n][2]), "f"(sums[n][3])
+        : "memory");
+  }
+#else
+  add_from_beyond_l1<kApart>(sums, to);
+  store_beyond_l1<kApart>(to, sums);
+#endif
+}
 
 // threadIdx.x, read anew each time: what is computed from it needs no registers in between.
 __device__ inline int thread_now() {

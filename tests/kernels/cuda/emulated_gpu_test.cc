@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/checks/op_cases.h"
 #include "kernels/cuda/linear/cublas_lt.h"
+#include "kernels/cuda/runtime/cuda_device.h"
 #include "tests/emulated_gpu/device_words.h"
 
 namespace tpsim::emulated {
@@ -65,6 +67,68 @@ std::string last_words(const Grid& grid, Kernel kernel) {
 }
 
 }  // namespace
+
+TEST_CASE("blocks that wait for others go on when these have come so far") {
+  constexpr int kBlocks = 40;
+  int begun = 0, ended = 0;
+  std::vector<int> order;
+  run_grid({{kBlocks}, {64}, 0}, [&] {
+    int& number = block_variable<int>([] {});
+    if (threadIdx.x == 0) number = begun++;
+    __syncthreads();
+    let_others_go();
+    while (ended < number) wait_for_others();
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    order.push_back(number);
+    ++ended;
+    tell_others();
+  });
+  std::vector<int> expected(kBlocks);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(order == expected);
+}
+
+TEST_CASE("blocks that wait for one that cannot begin end with a sentence") {
+  int begun = 0;
+  const std::string words = last_words({{40}, {32}, 0}, [&] {
+    int& number = block_variable<int>([] {});
+    if (threadIdx.x == 0) number = begun++;
+    __syncwarp();
+    while (begun < 40) wait_for_others();
+  });
+  CHECK(words.find("all blocks that have begun wait for others") != std::string::npos);
+}
+
+// The bits of dq, dk and dv.
+std::vector<std::vector<std::byte>> gradients_on(const char* by_warpgroups, bool waits) {
+  setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
+  const auto device = std::move(CudaDevice::create()).value();
+  unsetenv("TPSIM_HOPPER_ATTENTION");
+  const Op op =
+      make_op(*device, {OpKind::kFlashBackward, DType::kBFloat16, 0, {1, 264, 2, 1, 128}}, 1);
+  const auto& flash = std::get<FlashBackward>(op);
+  ignore_turns(!waits);
+  std::vector<std::vector<std::byte>> all;
+  device->run(op);
+  device->synchronize();
+  for (const Heads* x : {&flash.dq, &flash.dk, &flash.dv}) {
+    all.emplace_back(static_cast<std::size_t>(x->tensor.bytes()));
+    device->download(x->tensor, all.back());
+  }
+  ignore_turns(false);
+  return all;
+}
+
+TEST_CASE("attention's backward that did not wait for its turns would be found out") {
+  for (const char* by_warpgroups : {"0", "1"}) {
+    const auto waited = gradients_on(by_warpgroups, true);
+    const bool are_the_same = gradients_on(by_warpgroups, true) == waited;
+    const bool are_found_out = gradients_on(by_warpgroups, false) != waited;
+    CHECK(are_the_same);
+    CHECK(are_found_out);
+  }
+}
 
 TEST_CASE("every thread of every block runs once, and barriers order what threads share") {
   constexpr unsigned kThreads = 96;

@@ -1,6 +1,7 @@
 // Ops at the sizes that a rank of BLOOM-176B, BLOOM-7b1 and their like gives them: a few of their
 // rows and columns against float64. On an emulated GPU the same at small sizes.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -40,20 +41,20 @@ class Stored {
       : dtype_(x.dtype()), cols_(x.cols()), bytes_(static_cast<std::size_t>(x.bytes())) {
     device.download(x, bytes_);
   }
-  double at(std::int64_t row, std::int64_t col) const { return at(row * cols_ + col); }
+  double at(std::int64_t row, std::int64_t col) const { return element(row * cols_ + col); }
   // Of op(x) where x is a matrix in this tensor.
   double at(const Matrix& x, std::int64_t row, std::int64_t col) const {
     if (x.transposed) std::swap(row, col);
-    return at(x.offset + row * x.row_stride + col);
+    return element(x.offset + row * x.row_stride + col);
   }
-
- private:
-  double at(std::int64_t element) const {
+  double element(std::int64_t i) const {
     double value = 0;
-    decode(bytes_.data() + element * size_of(dtype_), dtype_, {&value, 1});
+    decode(bytes_.data() + i * size_of(dtype_), dtype_, {&value, 1});
     return value;
   }
+  friend bool operator==(const Stored&, const Stored&) = default;  // bit for bit
 
+ private:
   DType dtype_;
   std::int64_t cols_;
   std::vector<std::byte> bytes_;
@@ -276,6 +277,110 @@ TEST_CASE("sums over rows at the true size of models agree with float64", "[shap
   check_norm_backward(*device, size(2048, 300), size(14336, 200));
   check_norm_backward(*device, size(16384, 300), size(4096, 64));
   check_adamw(*device, size(2'500'000'000, 100'003));
+}
+
+// Gradients of a head's vectors in the order of [query, key]: what the rows that attend to each
+// other give, in float64.
+class AttentionRows {
+ public:
+  AttentionRows(Device& device, const FlashBackward& op)
+      : op_(op),
+        q_(device, op.q.tensor),
+        k_(device, op.k.tensor),
+        v_(device, op.v.tensor),
+        o_(device, op.o.tensor),
+        d_o_(device, op.d_o.tensor),
+        log_sum_(downloaded(device, op.log_sum)) {}
+
+  double dq(std::int64_t query, std::int64_t head, std::int64_t d) const {
+    double sum = 0;
+    for (std::int64_t key = 0; key <= query; ++key) {
+      sum += pair(query, key, head).slope * at(k_, op_.k, key, head / group(), d);
+    }
+    return sum * op_.scale;
+  }
+  // dk and dv.
+  std::array<double, 2> of_key(std::int64_t key, std::int64_t kv_head, std::int64_t d) const {
+    double dk = 0, dv = 0;
+    for (std::int64_t head = kv_head * group(); head < (kv_head + 1) * group(); ++head) {
+      for (std::int64_t query = key; query < op_.dims.seq; ++query) {
+        const Pair p = pair(query, key, head);
+        dk += p.slope * at(q_, op_.q, query, head, d);
+        dv += p.probability * at(d_o_, op_.d_o, query, head, d);
+      }
+    }
+    return {dk * op_.scale, dv};
+  }
+
+ private:
+  struct Pair {
+    double probability, slope;
+  };
+  std::int64_t group() const { return op_.dims.heads / op_.dims.kv_heads; }
+  static double at(const Stored& x, const Heads& heads, std::int64_t position, std::int64_t head,
+                   std::int64_t d) {
+    return x.element(heads.first(position, 0, head) + d);
+  }
+  Pair pair(std::int64_t query, std::int64_t key, std::int64_t head) const {
+    double score = 0, dprob = 0, along = 0;
+    for (std::int64_t d = 0; d < op_.dims.head_dim; ++d) {
+      score += at(q_, op_.q, query, head, d) * at(k_, op_.k, key, head / group(), d);
+      const double d_o = at(d_o_, op_.d_o, query, head, d);
+      dprob += d_o * at(v_, op_.v, key, head / group(), d);
+      along += d_o * at(o_, op_.o, query, head, d);
+    }
+    const double log_sum = log_sum_[static_cast<std::size_t>(head * op_.dims.seq + query)];
+    const double probability = std::exp(op_.scale * score - log_sum);
+    return {probability, probability * (dprob - along)};
+  }
+
+  const FlashBackward& op_;
+  Stored q_, k_, v_, o_, d_o_;
+  std::vector<double> log_sum_;
+};
+
+// Blocks of keys add to dq in turns while all multiprocessors are busy: the same bits each time,
+// and rows that float64 gives too.
+void check_contention(Device& device, const OpDims& dims) {
+  const OpKey key = key_of(OpKind::kFlashBackward, 0, dims);
+  INFO(to_string(key));
+  const Op op = make_op(device, key, 3);
+  const auto& flash = std::get<FlashBackward>(op);
+  const AttentionRows rows(device, flash);
+  const auto bits = [&] {
+    std::vector<Stored> all;
+    for (const Heads* x : {&flash.dq, &flash.dk, &flash.dv}) all.emplace_back(device, x->tensor);
+    return all;
+  };
+  device.run(op);
+  const std::vector<Stored> first = bits();
+  for (std::int64_t i = 1; i < size(20, 2); ++i) {
+    device.run(op);
+    REQUIRE(bits() == first);
+  }
+  std::array<std::vector<double>, 3> actual, expected;
+  std::int64_t sample = 0;
+  for (const std::int64_t position : samples_of(flash.dims.seq)) {
+    const std::int64_t head = sample % flash.dims.heads, d = sample * 37 % flash.dims.head_dim;
+    ++sample;
+    actual[0].push_back(first[0].element(flash.dq.first(position, 0, head) + d));
+    expected[0].push_back(rows.dq(position, head, d));
+    const std::int64_t kv_head = head % flash.dims.kv_heads;
+    const auto [dk, dv] = rows.of_key(position, kv_head, d);
+    actual[1].push_back(first[1].element(flash.dk.first(position, 0, kv_head) + d));
+    actual[2].push_back(first[2].element(flash.dv.first(position, 0, kv_head) + d));
+    expected[1].push_back(dk);
+    expected[2].push_back(dv);
+  }
+  for (const std::size_t i : {0, 1, 2}) check_close(actual[i], expected[i], 2 * kOfBf16);
+}
+
+TEST_CASE("attention's backward gives the same bits twenty times, and float64's rows",
+          "[shapes][contention]") {
+  const auto device = gpu();
+  check_contention(*device, {1, size(2048, 300), size(32, 2), size(32, 2), 128});
+  check_contention(*device, {1, size(8192, 300), size(32, 4), size(8, 2), 128});
+  check_contention(*device, {1, size(4096, 300), 8, 1, 128});
 }
 
 TEST_CASE("attention at the true size of models agrees with float64", "[shapes]") {
