@@ -37,13 +37,17 @@ Matrix matrix_of(const Tensor& tensor, bool transposed = false);
 // infinite inverse, which makes NaN of zeros.
 inline constexpr float kLeastUnit = std::numeric_limits<float>::min();
 
+// Numbers from one operand's scale to the next: cuBLASLt 12.9 and later take scales that begin at
+// multiples of 16 bytes alone.
+inline constexpr std::int64_t kScaleStride = 4;
+
 // How a product rounds its operands to fewer bits before it multiplies; sums stay fp32.
 struct OperandRounding {
   Precision recipe = Precision::kNone;
   bool a_is_gradient = false;
   bool b_is_weight = false;
-  // Of Precision::kFp8, [2] fp32 each: what a unit of the operand stands for, and the greatest
-  // magnitude that products have met, which this one raises.
+  // Of Precision::kFp8, [2] fp32 each, at a multiple of 16 bytes: what a unit of the operand stands
+  // for, and the greatest magnitude that products have met, which this one raises.
   Tensor a_scale = {}, b_scale = {};
   // No step before has told the former: the operands' own greatest magnitudes do.
   bool finds_scales = false;

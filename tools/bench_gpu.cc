@@ -4,18 +4,21 @@
 // Each op is timed over sets of operands that together are larger than the cache.
 //
 // --soak SECONDS: products without rest for so long instead, and how many a second in each second.
-// --attention: attention by Hopper's warpgroups against that by warps, one line.
+// --beside: a product and a kernel of another stream at once, with and without priority.
+// --attention: shapes of attention by warps and by Hopper's warpgroups, a line each.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "kernels/checks/op_cases.h"
+#include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/runtime/cuda_device.h"
+#include "kernels/cuda/runtime/delay.h"
 #include "kernels/cuda/runtime/gpu_facts.h"
 #include "kernels/cuda/runtime/host_costs.h"
 
@@ -181,30 +184,93 @@ Status soak(double seconds) {
   return Ok{};
 }
 
-// With TPSIM_HOPPER_ATTENTION as given.
-Result<std::vector<double>> seconds_of(std::span<const OpKey> keys, const char* by_warpgroups) {
-  setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
+// Shapes of attention: many heads, groups of query heads that share keys, few heads, one head alone
+// (whose blocks only wait for one another).
+constexpr std::array kAttentionShapes = {OpDims{1, 2048, 28, 28, 128}, OpDims{1, 8192, 28, 28, 128},
+                                         OpDims{1, 2048, 28, 28, 64},  OpDims{1, 2048, 32, 32, 128},
+                                         OpDims{4, 2048, 16, 16, 128}, OpDims{1, 8192, 32, 8, 128},
+                                         OpDims{2, 4096, 32, 8, 128},  OpDims{1, 4096, 8, 1, 128},
+                                         OpDims{1, 8192, 8, 1, 128},   OpDims{1, 2048, 1, 1, 128}};
+
+// With attention by warpgroups, or without.
+Status print_attention(bool by_warpgroups) {
+  setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups ? "1" : "0", 1);
   TPSIM_TRY(const auto device, CudaDevice::create());
-  std::vector<double> seconds;
-  for (const OpKey& one : keys) seconds.push_back(timed(*device, one).seconds);
-  return seconds;
+  for (const OpDims& dims : kAttentionShapes) {
+    for (const OpKind kind : {OpKind::kFlashForward, OpKind::kFlashBackward}) {
+      const auto [seconds, record] = timed(*device, key(kind, 0, dims));
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1f}\t{:.1f}\n", name_of(kind), dims[0], dims[1],
+                 dims[2], dims[3], dims[4], by_warpgroups ? "warpgroups" : "warps", seconds * 1e6,
+                 record.flops / seconds * 1e-12);
+      std::fflush(stdout);
+    }
+  }
+  return Ok{};
 }
 
 Status compare_attention() {
-  std::vector<OpKey> keys;
-  for (const std::int64_t seq : {2048, 8192}) {
-    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, 64}));
-    keys.push_back(key(OpKind::kFlashForward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
-    keys.push_back(key(OpKind::kFlashBackward, 0, {1, seq, kHeads, kHeads, kHeadDim}));
+  fmt::print("op\tbatch\tseq\theads\tkv heads\thead_dim\tby\tmicroseconds\tTFLOP/s\n");
+  TPSIM_TRY_STATUS(print_attention(false));
+  return print_attention(true);
+}
+
+// A product of BLOOM-176B's weight gradients, and a kernel on another stream that becomes ready
+// when the product does and has as many blocks as a collective of NCCL (24 of 640 threads, which
+// pass kPassed): when both have ended, and when the other alone has.
+Status print_beside() {
+  constexpr double kPassed = 270e-6;
+  TPSIM_TRY(const auto device, CudaDevice::create());
+  const Op before = make_op(*device, key(OpKind::kMatmul, kTransposeB, {1, 4096, 4096, 4096}), 1);
+  const Op product = make_op(
+      *device, key(OpKind::kMatmul, kTransposeA | kOutputFloat32, {1, kFfn, kHidden, kTokens}), 2);
+  int least = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");
+  fmt::print("stream\tmultiprocessors spared\tproduct alone us\tboth us\tother ended after us\n");
+  for (const int priority : {least, greatest}) {
+    for (const int spared : {0, 8, 16, 24, 32}) {
+      cudaStream_t other = nullptr;
+      check_cuda(cudaStreamCreateWithPriority(&other, cudaStreamNonBlocking, priority), "a stream");
+      std::array<cudaEvent_t, 4> events{};  // ready, product ended, other ended, both ended
+      for (cudaEvent_t& event : events) check_cuda(cudaEventCreate(&event), "an event");
+      const auto [ready, product_ended, other_ended, all_ended] = events;
+      const auto milliseconds = [&](cudaEvent_t from, cudaEvent_t to) {
+        float time = 0;
+        check_cuda(cudaEventElapsedTime(&time, from, to), "a time");
+        return double{time};
+      };
+      device->spare_multiprocessors(spared);
+      std::vector<double> alone, both, of_other;
+      for (int run = 0; run < 12; ++run) {
+        const bool beside = run % 2 == 1;
+        device->delay(2e-4);
+        device->run(before);
+        check_cuda(cudaEventRecord(ready, device->stream()), "an event");
+        if (beside) {
+          check_cuda(cudaStreamWaitEvent(other, ready, 0), "a wait");
+          delay_stream(kPassed, other, 24, 640);
+          check_cuda(cudaEventRecord(other_ended, other), "an event");
+        }
+        device->run(product);
+        check_cuda(cudaEventRecord(product_ended, device->stream()), "an event");
+        if (beside) check_cuda(cudaStreamWaitEvent(device->stream(), other_ended, 0), "a wait");
+        check_cuda(cudaEventRecord(all_ended, device->stream()), "an event");
+        device->synchronize();
+        if (run < 2) continue;  // algorithms are chosen, kernels loaded
+        (beside ? both : alone).push_back(milliseconds(ready, all_ended) * 1e3);
+        if (beside) of_other.push_back(milliseconds(ready, other_ended) * 1e3);
+      }
+      const auto median = [](std::vector<double>& all) {
+        std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2),
+                         all.end());
+        return all[all.size() / 2];
+      };
+      fmt::print("{}\t{}\t{:.1f}\t{:.1f}\t{:.1f}\n", priority == least ? "normal" : "first", spared,
+                 median(alone), median(both), median(of_other));
+      std::fflush(stdout);
+      for (const cudaEvent_t event : events) static_cast<void>(cudaEventDestroy(event));
+      static_cast<void>(cudaStreamDestroy(other));
+    }
   }
-  TPSIM_TRY(const std::vector<double> warps, seconds_of(keys, "0"));
-  TPSIM_TRY(const std::vector<double> warpgroups, seconds_of(keys, "1"));
-  fmt::print("time by warpgroups over that by warps:");
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    fmt::print(" {:.3f} ({} {} x {}, {:.0f} us)", warpgroups[i] / warps[i], name_of(keys[i].kind),
-               keys[i].dims[1], keys[i].dims[4], warpgroups[i] * 1e6);
-  }
-  fmt::print("\n");
   return Ok{};
 }
 
@@ -224,14 +290,19 @@ Status run() {
 
 int main(int argc, char** argv) {
   const std::string_view way = argc > 1 ? argv[1] : "";
-  const bool soaks = argc == 3 && way == "--soak", compares = argc == 2 && way == "--attention";
-  if (argc > 1 && !soaks && !compares) {
-    fmt::print(stderr, "usage: {} [--soak SECONDS | --attention]\n", argv[0]);
+  tpsim::Status status = tpsim::Ok{};
+  if (argc == 1) {
+    status = tpsim::run();
+  } else if (argc == 3 && way == "--soak") {
+    status = tpsim::soak(std::atof(argv[2]));
+  } else if (argc == 2 && way == "--attention") {
+    status = tpsim::compare_attention();
+  } else if (argc == 2 && way == "--beside") {
+    status = tpsim::print_beside();
+  } else {
+    fmt::print(stderr, "usage: {} [--soak SECONDS | --attention | --beside]\n", argv[0]);
     return 2;
   }
-  const tpsim::Status status = soaks      ? tpsim::soak(std::atof(argv[2]))
-                               : compares ? tpsim::compare_attention()
-                                          : tpsim::run();
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", to_string(status.error()));
   return static_cast<int>(status.error().kind);

@@ -24,6 +24,10 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
 
+// Multiprocessors that products leave to a collective beside them. On an H200 a product of 1.06 ms
+// and a kernel of 0.27 ms take 1.32 ms without, 1.14 ms with (tpsim_bench_gpu --beside).
+constexpr int kSpared = 16;
+
 constexpr std::int64_t kWord = kBlockAlignment;  // bytes between two words of greeting
 
 bool goes_on(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
@@ -34,9 +38,15 @@ cudaEvent_t new_event() {
   return event;
 }
 
+// Its blocks go before those of ops that wait for a multiprocessor too: a product that begins at
+// the same moment would otherwise occupy all of them to its end.
 cudaStream_t new_stream() {
+  int least = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+             "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+             "cudaStreamCreateWithPriority");
   return stream;
 }
 
@@ -146,6 +156,7 @@ class NcclCommunicator final : public Communicator {
   // After the ops that wrote what is reduced; those that come later run beside it.
   void do_begin(const Begun& call) override {
     if (links_->beside == nullptr) links_->beside = new_stream();
+    cuda_.spare_multiprocessors(kSpared);
     stream_waits(links_->beside, cuda_.stream());
     if (call.scatters()) {
       reduce_scatter_on(links_->beside, call.all, call.part);
@@ -154,7 +165,10 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  void do_finish() override { stream_waits(cuda_.stream(), links_->beside); }
+  void do_finish() override {
+    stream_waits(cuda_.stream(), links_->beside);
+    cuda_.spare_multiprocessors(0);
+  }
 
   void do_all_gather(const Tensor& part, const Tensor& all) override {
     links_->all->enqueue("all_gather", cuda_.stream(), [&](ncclComm_t comm) {

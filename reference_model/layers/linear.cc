@@ -98,7 +98,7 @@ Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& sca
                       .a_is_gradient = !is_forward,
                       .b_is_weight = !is_weight_gradient};
   if (scales.defined() && context.scales != nullptr) {
-    constexpr std::int64_t kOfInput = 0, kOfWeight = 2, kOfGradient = 4;
+    constexpr std::int64_t kOfInput = 0, kOfWeight = kScaleStride, kOfGradient = 2 * kScaleStride;
     product.rounding.a_scale = scales.slice(is_forward ? kOfInput : kOfGradient, 2);
     product.rounding.b_scale = scales.slice(is_weight_gradient ? kOfInput : kOfWeight, 2);
     product.rounding.finds_scales = !context.scales->has_history();

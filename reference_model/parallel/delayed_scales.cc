@@ -10,8 +10,8 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kOperands = 3;  // of a weight's products: input, weight, gradient
-constexpr std::int64_t kEach = 2;      // a unit, and the greatest magnitude
+constexpr std::int64_t kOperands = 3;         // of a weight's products: input, weight, gradient
+constexpr std::int64_t kEach = kScaleStride;  // a unit, the greatest magnitude, two unused
 constexpr float kGreatestOfE4M3 = 448, kGreatestOfE5M2 = 57344;
 
 }  // namespace

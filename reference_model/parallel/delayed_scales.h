@@ -30,7 +30,7 @@ class DelayedScales {
   void end_step(const RankContext& context);
 
  private:
-  Tensor scales_;                            // [operands, 2] fp32
+  Tensor scales_;                            // [operands, kScaleStride] fp32
   std::vector<std::vector<float>> history_;  // by operand; empty if no GEMM has read the operand
   std::size_t steps_ = 0;
 };

@@ -67,10 +67,10 @@ bool scalings_fit(const Product& product) {
           b == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F);
 }
 
-// Blocks' scales begin at 16 bytes.
+// Scales begin at 16 bytes, as cuBLASLt asks since 12.9; one for the whole tensor may be left out.
 bool scales_lie_well(const LtScaling& scaling) {
-  if (scaling.mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
-  return scaling.scales != nullptr && reinterpret_cast<std::uintptr_t>(scaling.scales) % 16 == 0;
+  if (scaling.scales == nullptr) return scaling.mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  return reinterpret_cast<std::uintptr_t>(scaling.scales) % 16 == 0;
 }
 
 // What products in 8 bits ask beside that: sums along both operands' columns (Ada and Hopper; tpsim
@@ -134,6 +134,7 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(product.first, from, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(product.second, from, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return CUBLAS_STATUS_SUCCESS;  // of speed alone
     case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(product.of_first.scales, from, bytes);
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(product.of_second.scales, from, bytes);
     case CUBLASLT_MATMUL_DESC_A_SCALE_MODE: return take_mode(product.of_first.mode, from, bytes);

@@ -76,6 +76,7 @@ void compute(const Matmul& op, CudaState& state) {
   if (op.rounding.recipe != Precision::kNone) return multiply_each_in_8_bits(op, state);
   const Batches batches = batches_of(op);
   MatmulCall call{key_of(op, batches), nullptr, nullptr, nullptr, op.alpha, op.beta};
+  call.key.multiprocessors = state.product_multiprocessors();
   void* const workspace = state.scratch.bytes(kMatmulWorkspace);
   for (std::int64_t i = 0; i < batches.calls; ++i) {
     call.a = address(op.a, i * batches.call_strides[0]);

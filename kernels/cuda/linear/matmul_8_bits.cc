@@ -237,6 +237,7 @@ void multiply_in_8_bits(const Matmul& op, CudaState& state) {
                                  op.c.offset * size_of(op.c.tensor.dtype())
                            : static_cast<void*>(x.sums);
   key.alignment = alignment_of(c);
+  key.multiprocessors = state.product_multiprocessors();
   MatmulCall call{key, x.a.data, x.b.data, c, 1.0F, writes_c ? op.beta : 0.0F};
   call.scale_a = x.a.scales;
   call.scale_b = x.b.scales;

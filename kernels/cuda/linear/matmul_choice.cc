@@ -45,19 +45,25 @@ bool read_dtype(std::string_view word, DType& dtype) {
 }
 
 // "nt+": a as it lies, b transposed, added to c; an 8 before it: a is E5M2; behind it, where blocks
-// have scales, those of a and of b by cuBLASLt's numbers.
+// have scales, those of a and of b by cuBLASLt's numbers ("/54"), and how many multiprocessors it
+// may occupy ("@116") where these are not all.
 std::string layout_text(const MatmulKey& key) {
   const auto [a, b] = key.scales;
   const bool has_blocks = a != ScalesOf::kTensor || b != ScalesOf::kTensor;
   return fmt::format(
-      "{}{}{}{}{}", key.a_is_e5m2 ? "8" : "", key.transpose_a ? 't' : 'n',
+      "{}{}{}{}{}{}", key.a_is_e5m2 ? "8" : "", key.transpose_a ? 't' : 'n',
       key.transpose_b ? 't' : 'n', key.accumulates ? "+" : "",
-      has_blocks ? fmt::format("/{}{}", static_cast<int>(a), static_cast<int>(b)) : std::string());
+      has_blocks ? fmt::format("/{}{}", static_cast<int>(a), static_cast<int>(b)) : std::string(),
+      key.multiprocessors > 0 ? fmt::format("@{}", key.multiprocessors) : std::string());
 }
 
 bool read_layout(std::string_view word, MatmulKey& key) {
   key.a_is_e5m2 = word.starts_with('8');
-  const std::string_view letters = word.substr(key.a_is_e5m2 ? 1 : 0);
+  const std::size_t at = word.find('@');
+  if (at != std::string_view::npos && !read(word.substr(at + 1), 10, key.multiprocessors)) {
+    return false;
+  }
+  const std::string_view letters = word.substr(0, at).substr(key.a_is_e5m2 ? 1 : 0);
   key.transpose_a = letters.starts_with('t');
   key.transpose_b = letters.substr(std::min<std::size_t>(1, letters.size())).starts_with('t');
   const std::size_t slash = letters.find('/');

@@ -31,6 +31,7 @@ struct MatmulKey {
   std::int64_t alignment = 256;      // of the least aligned operand, in bytes
   bool a_is_e5m2 = false;            // of 8 bits; they are E4M3 otherwise
   std::array<ScalesOf, 2> scales{};  // of a and b in 8 bits
+  int multiprocessors = 0;           // that it may occupy; 0: all
   friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
 };
 

@@ -140,6 +140,11 @@ void MatmulPlans::Plan::describe(const MatmulKey& key) {
                      key.transpose_a ? m : k, key, 0);
   result = layout_of(type_of(key.output), m, n, key, 2);
   set_scale_modes(key);
+  if (key.multiprocessors > 0) {
+    const std::int32_t target = key.multiprocessors;
+    check_cublas(lt.desc_set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target),
+                 "how many multiprocessors a product may occupy");
+  }
 }
 
 void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {

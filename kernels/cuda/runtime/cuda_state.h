@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -19,7 +20,7 @@ struct GpuLimits {
   int multiprocessors = 1;
   std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
   int capability = 80;                    // compute capability, 90 for 9.0
-  bool uses_warpgroups = false;           // in attention: asked for, and Hopper
+  bool uses_warpgroups = false;           // in attention
 };
 
 // Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so
@@ -59,8 +60,14 @@ struct CudaState {
   CudaState(cudaStream_t work_stream, GpuLimits gpu_limits, MatmulPlans matmul_plans)
       : stream(work_stream), limits(gpu_limits), matmuls(std::move(matmul_plans)) {}
 
+  // How many multiprocessors a product may occupy; 0: all.
+  int product_multiprocessors() const {
+    return spared > 0 ? std::max(limits.multiprocessors - spared, 1) : 0;
+  }
+
   cudaStream_t stream;
   GpuLimits limits;
+  int spared = 0;  // multiprocessors that products leave to collectives on other streams
   CudaSegments segments;
   BlockCache memory{segments};
   CudaScratch scratch{memory};

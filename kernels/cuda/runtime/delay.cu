@@ -8,7 +8,7 @@ namespace tpsim {
 namespace {
 
 // The number of rounds is bounded too, should the clock stand still.
-__global__ void __launch_bounds__(1) delay_kernel(std::uint64_t nanoseconds) {
+__global__ void __launch_bounds__(1024) delay_kernel(std::uint64_t nanoseconds) {
   constexpr unsigned kNap = 500;
   const std::uint64_t begin = now_in_ns();
   for (std::uint64_t nap = 0; nap < nanoseconds / 50; ++nap) {
@@ -24,10 +24,10 @@ cudaError_t can_start_kernels() {
   return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(delay_kernel));
 }
 
-void delay_stream(double seconds, cudaStream_t stream) {
+void delay_stream(double seconds, cudaStream_t stream, unsigned blocks, unsigned threads) {
   constexpr double kMost = 10;
   const auto nanoseconds = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, kMost) * 1e9);
-  if (nanoseconds > 0) delay_kernel<<<1, 1, 0, stream>>>(nanoseconds);
+  if (nanoseconds > 0) delay_kernel<<<blocks, threads, 0, stream>>>(nanoseconds);
 }
 
 }  // namespace tpsim
