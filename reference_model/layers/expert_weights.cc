@@ -8,8 +8,8 @@
 namespace tpsim {
 namespace {
 
-// Without a limit every expert has room for all tokens, so that none is lost; a device that
-// computes nothing counts on balanced experts.
+// Without a limit an expert may be chosen by all tokens; a device that computes nothing counts on
+// balanced experts.
 std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
   const ExpertShape& experts = context.model.experts;
   const bool room_for_all = experts.dropless && context.device.computes();

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "reference_model/layers/expert_balance.h"
 #include "reference_model/layers/linear.h"
@@ -110,8 +113,8 @@ Tensor Experts::project_backward(Tensor dy, const Tensor& x, Parameter* by) cons
 Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
   saved.x = x;
   route(saved);
-  Tensor slots = allocate_activation(context_, {context_.model.experts.count, capacity_, width_},
-                                     kDispatch.text);
+  Tensor slots = allocate_activation(
+      context_, {context_.model.experts.count, saved.choices.cols(), width_}, kDispatch.text);
   const std::int64_t per_token = context_.model.experts.per_token;
   const bool scales_input = context_.model.experts.router.scales_input;
   context_.device.run(PermuteTokens{project(x, latent_down_),
@@ -173,9 +176,42 @@ void Experts::route(ExpertsSaved& saved) const {
   saved.weights = allocate(choices, DType::kFloat32);
   saved.chosen = allocate(choices, DType::kInt32);
   saved.slots = allocate(choices, DType::kInt32);
-  saved.choices = allocate({experts.count, capacity_}, DType::kInt32);
-  device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
-                          experts.router, correction_, kRoute});
+  const auto choose = [&](std::int64_t capacity) {
+    saved.choices = allocate({experts.count, capacity}, DType::kInt32);
+    device.run(RouteForward{saved.logits, saved.weights, saved.chosen, saved.slots, saved.choices,
+                            experts.router, correction_, kRoute});
+  };
+  choose(capacity_);
+  if (const std::int64_t needed = slots_needed(saved.chosen); needed < capacity_) choose(needed);
+}
+
+std::int64_t Experts::slots_needed(const Tensor& chosen) const {
+  Device& device = context_.device;
+  const ExpertShape& experts = context_.model.experts;
+  if (!experts.dropless || !device.computes()) return capacity_;
+  std::vector<std::int32_t> of_tokens(static_cast<std::size_t>(chosen.elements()));
+  device.download(chosen, std::as_writable_bytes(std::span(of_tokens)));
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts.count));
+  for (const std::int32_t expert : of_tokens) ++counts[static_cast<std::size_t>(expert)];
+  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+  // Few different shapes: a GPU looks for an algorithm for each.
+  constexpr std::int64_t kShapes = 32, kMultiple = 8;
+  const std::int64_t least = (capacity_ + kShapes - 1) / kShapes;
+  const std::int64_t step = (least + kMultiple - 1) / kMultiple * kMultiple;
+  const std::int64_t needed = std::min((most + step - 1) / step * step, capacity_);
+  return most_over_ranks(needed);
+}
+
+std::int64_t Experts::most_over_ranks(std::int64_t count) const {
+  constexpr Label kCounts{ModelPart::kCoordination, "experts.counts"};
+  if (context_.plan.degrees.ep * expert_tensor_ranks(context_.plan) == 1) return count;
+  const auto value = static_cast<float>(count);  // below 2^24
+  const Tensor most =
+      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kCounts.text);
+  context_.device.upload(std::as_bytes(std::span(&value, 1)), most);
+  context_.groups.expert.all_reduce(most, ReduceOp::kMax, kCounts);
+  context_.groups.expert_tensor.all_reduce(most, ReduceOp::kMax, kCounts);
+  return static_cast<std::int64_t>(download_scalar(context_.device, most));
 }
 
 Tensor Experts::to_experts(Tensor slots) const {
@@ -214,15 +250,16 @@ Tensor Experts::from_experts(Tensor slots) const {
 // Slots arrive as [rank, local expert, slot]; an expert needs the slots of all ranks together.
 Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
-  const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity_, width_}
-                                : Shape{ranks * sizes_.experts, capacity_, width_};
+  const std::int64_t capacity = by_expert ? slots.shape()[1] : slots.shape()[1] / ranks;
+  const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity, width_}
+                                : Shape{ranks * sizes_.experts, capacity, width_};
   if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);
   Tensor ordered = allocate_activation(context_, shape, kReorder.text);
-  const std::int64_t part = capacity_ * width_;
+  const std::int64_t part = capacity * width_;
   const auto places = [&](const Tensor& tensor, std::int64_t expert_stride,
                           std::int64_t rank_stride) {
     return Matrix{.tensor = tensor,
-                  .rows = capacity_,
+                  .rows = capacity,
                   .cols = width_,
                   .row_stride = width_,
                   .outer_stride = expert_stride,

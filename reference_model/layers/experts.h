@@ -2,7 +2,8 @@
 //
 // 1. Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes
 //    up to `capacity` tokens of a rank, so that all shapes are static; further tokens are dropped
-//    (ExpertShape).
+//    (ExpertShape). Without dropping, the host reads the router's choices in every forward pass,
+//    and all experts get as many slots as the busiest one needs.
 // 2. An all-to-all over the expert group sends each expert its slots. An all-gather over the
 //    expert-tensor group gives each rank with a shard of the expert the slots of all these ranks.
 // 3. The experts run as batched GEMMs.
@@ -71,6 +72,11 @@ class Experts {
   Matrix stacked(const Tensor& flat, const Stack& stack) const;
 
   void route(ExpertsSaved& saved) const;
+  // Returns the slots that an expert needs so that no token is dropped: those of the busiest expert
+  // over all ranks that exchange tokens, rounded up. Collective. `capacity_` if tokens are dropped,
+  // or if the device computes nothing.
+  std::int64_t slots_needed(const Tensor& chosen) const;
+  std::int64_t most_over_ranks(std::int64_t count) const;
   // [E, C, width] of this rank's tokens -> [experts here, N, width], and back.
   Tensor to_experts(Tensor slots) const;
   Tensor from_experts(Tensor slots) const;
@@ -98,7 +104,7 @@ class Experts {
   const RankContext& context_;
   std::string layer_;  // the block's prefix
   LocalSizes sizes_;
-  std::int64_t capacity_;  // slots of one expert for this rank's tokens
+  std::int64_t capacity_;  // most slots of one expert for this rank's tokens
   std::int64_t width_;     // of an expert's input and output
   Parameter& router_;
   Parameter *latent_down_, *latent_up_;  // null without latent experts

@@ -77,6 +77,8 @@ Status check_recordable(const TrainingRun& run) {
     obstacle = "several micro-batches in flight at once (use --schedule 1f1b)";
   } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {
     obstacle = "experts whose load is counted on the host";
+  } else if (has_experts(model) && model.experts.dropless) {
+    obstacle = "experts that drop no token, whose room the host counts";
   } else if (run.plan.precision == Precision::kFp8) {
     obstacle = "scales of steps before, which the first step finds itself (fp8-current has none)";
   } else if (run.time_ops) {

@@ -95,6 +95,27 @@ TEST_CASE("experts that drop nothing do so wherever they lie") {
   }
 }
 
+TEST_CASE("experts that drop nothing take the room that the busiest one needs") {
+  ModelSpec dropless = divisible_mixture();
+  dropless.seq = 64;
+  dropless.experts.dropless = true;
+  dropless.experts.capacity_factor = 1;
+  ModelSpec roomy = dropless;
+  roomy.experts.dropless = false;
+  roomy.experts.capacity_factor = static_cast<double>(dropless.experts.count);
+  const auto trained = [&](const ModelSpec& model, const ParallelDegrees& degrees) {
+    TrainingRun run = run_of(model, layout_of(model, degrees, 4));
+    run.steps = 2;
+    return trained_on_cpu(run);
+  };
+  for (const ParallelDegrees& degrees :
+       {ParallelDegrees{}, ParallelDegrees{.tp = 2, .dp = 2, .ep = 4, .etp = 1}}) {
+    const test::Trained needed = trained(dropless, degrees), all = trained(roomy, degrees);
+    check_same(needed, all);
+    CHECK(needed.reports.back().peak_bytes < all.reports.back().peak_bytes);
+  }
+}
+
 TEST_CASE("a state of folded experts is read in any other layout") {
   const ModelSpec model = divisible_mixture();
   const test::Trained wanted = trained_slowly(run_of(model, layout_of(model, {}, 8)));
