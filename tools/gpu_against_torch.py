@@ -2,7 +2,8 @@
 """PyTorch's times for the work that tpsim was timed on, on the same GPU in the same session.
 
 Usage: gpu_against_torch.py KERNELS STEPS_1B7 [STEPS_7B1]
-KERNELS is what tpsim_bench_gpu printed, STEPS_* what `tpsim run --model bloom-1b7` (or bloom-7b1)
+       gpu_against_torch.py --attention TABLE
+KERNELS is what tpsim_bench_gpu printed, TABLE what it printed with --attention, STEPS_* what `tpsim run --model bloom-1b7` (or bloom-7b1)
 printed. Prints one line per comparison: tpsim's time, PyTorch's, and how many times faster tpsim is. Random weights and
 data; bf16; medians of CUDA events after warm-up.
 """
@@ -130,20 +131,25 @@ def bloom_seconds(name, compiled, seq=2048):
     return seconds_of(step, runs=6)
 
 
-def attention_seconds(seq, backward, backend):
+def attention_seconds(seq, backward, backend, **sizes):
     with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
-        return seconds_of_attention(seq, backward)
+        return seconds_of_attention(seq, backward, **sizes)
 
 
-def seconds_of_attention(seq, backward):
+def seconds_of_attention(seq, backward, batch=1, heads=HEADS, kv_heads=HEADS, head_dim=HEAD_DIM):
     q, k, v = (
-        torch.randn(1, HEADS, seq, HEAD_DIM, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-        for _ in range(3)
+        torch.randn(batch, n, seq, head_dim, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        for n in (heads, kv_heads, kv_heads)
     )
+    grouped = {} if heads == kv_heads else {"enable_gqa": True}
+
+    def attention():
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, **grouped)
+
     if not backward:
         with torch.no_grad():
-            return seconds_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
-    o = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return seconds_of(attention)
+    o = attention()
     d_o = torch.randn_like(o)
     return seconds_of(lambda: torch.autograd.grad(o, (q, k, v), d_o, retain_graph=True))
 
@@ -191,7 +197,31 @@ def attempt(name, ours, measure):
     torch.cuda.empty_cache()
 
 
+def compare_attention(path):
+    """Every line of tpsim's table against each of PyTorch's backends, which are timed once."""
+    rows = [line.rstrip("\n").split("\t") for line in open(path)][1:]
+    theirs = {}
+    for kind, *numbers, way, microseconds, _ in rows:
+        batch, seq, heads, kv_heads, head_dim = map(int, numbers)
+        for backend in BACKENDS:
+            name = f"{kind} {batch}x{seq} heads {heads}/{kv_heads}x{head_dim}, {way}, {backend}"
+            asked = (kind, *numbers, backend)
+
+            def measure():
+                if asked not in theirs:
+                    theirs[asked] = attention_seconds(
+                        seq, kind == "flash_backward", backend, batch=batch, heads=heads,
+                        kv_heads=kv_heads, head_dim=head_dim)
+                return theirs[asked]
+
+            attempt(name, float(microseconds) * 1e-6, measure)
+
+
 def main():
+    if sys.argv[1] == "--attention":
+        print(torch.__version__, torch.cuda.get_device_name())
+        compare_attention(sys.argv[2])
+        return
     kernels = kernel_seconds(sys.argv[1])
     steps = dict(zip(BLOOMS, map(step_seconds, sys.argv[2:])))
     print(torch.__version__, torch.cuda.get_device_name())

@@ -3,11 +3,14 @@
 # bundle that tools/gpu_bundle.sh made; builds nothing and needs no network.
 #   BUNDLE/gpu_check.sh STAGE OUT
 # STAGE, each under ten minutes; the first three, in this order, tell most (docs/cuda.md has the minutes):
-#   look      the machine, all tests in one process, ops at the sizes of large models, graphs
-#   kernels   each kernel against the copy rate and PyTorch's; real NCCL among processes on the one GPU
+#   look      the machine; attention's times, and its bits under contention; products of 8 bits; a
+#             product and another stream; all tests in one process; ops of large models' sizes; graphs
+#   kernels   each kernel against the copy rate and PyTorch's; the other attention; real NCCL among
+#             processes on the one GPU
 #   profile   two plans profiled and validated, then the others while there is time: OUT/h200.json
 #   speed     steps against PyTorch's; clocks and power over a minute of products
 #   sanitize  compute-sanitizer's four tools
+# TPSIM_CHECK_SECONDS: less than 570 for a stage, where less time is left.
 # OUT receives at most five files a stage: the log of all its steps, whatever failed, a line for each
 # step in summary.txt, and results. Exit code 1: a step failed, 4: there is no GPU.
 set -uo pipefail
@@ -19,7 +22,7 @@ mkdir -p "$out" "$work"
 log=$out/$stage.txt
 summary=$out/summary.txt
 : >"$log"
-deadline=$((SECONDS + 570))
+deadline=$((SECONDS + ${TPSIM_CHECK_SECONDS:-570}))
 failed=0
 
 # Python's wheels of NVIDIA bring cuBLASLt, NCCL and CUPTI where there is no toolkit.
@@ -96,7 +99,8 @@ print(a, b)
 ok = len(a) == len(b) > 0 and all(abs(x - y) <= float(sys.argv[1]) * abs(x) for x, y in zip(a, b))
 sys.exit(0 if ok else "losses mismatch")' "$2" "$work/$3.out" "$work/$4.out"
 }
-clocks() { nvidia-smi -q -d CLOCK,POWER,ECC >>"$log" 2>&1 || true; }
+# With what slows the clocks down at the moment.
+clocks() { nvidia-smi -q -d CLOCK,POWER,ECC,PERFORMANCE >>"$log" 2>&1 || true; }
 
 look() {
   step machine 60 bash -c 'cat /etc/os-release; ldd --version | head -1; nvidia-smi; nvcc --version
@@ -105,8 +109,13 @@ look() {
   step version 60 "$bundle/tpsim" --version
   step libraries 60 bash -c "ldd '$bundle/tpsim'; ls -d ${TPSIM_LIBRARY_PATH//:/ } 2>/dev/null; true"
   step first_steps 60 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 3
+  step attention 60 "$bundle/tpsim_bench_gpu" --attention
+  cp "$work/attention.out" "$out/attention.tsv" 2>/dev/null
+  step contention 90 "$bundle/tpsim_cuda_tests" --durations yes "[contention]"
+  step narrow 60 env CUBLASLT_LOG_LEVEL=1 "$bundle/tpsim_cuda_tests" "[narrow]"
+  step beside 40 "$bundle/tpsim_bench_gpu" --beside
   tests
-  step shapes 200 "$bundle/tpsim_cuda_tests" --durations yes "[shapes]"
+  step shapes 200 "$bundle/tpsim_cuda_tests" --durations yes "[shapes]~[contention]"
   step graphs 60 "$bundle/tpsim" run --model bloom-560m --device cuda --seq 512 --steps 4 \
     --micro-batch 1 --global-batch 4 --cuda-graphs
 }
@@ -132,24 +141,24 @@ kernels() {
   step kernels 200 "$bundle/tpsim_bench_gpu"
   cp "$work/kernels.out" "$out/kernel_times.tsv" 2>/dev/null
   step torch_kernels 120 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out"
-  hopper
+  step torch_attention 120 python3 "$bundle/gpu_against_torch.py" --attention "$work/attention.out"
+  by_warps
   nccl
 }
 
-# Attention by warpgroups is off until it is right and faster here: the same cases, then both ways timed.
-hopper() {
+# Attention by warps, which Hopper does not take by itself: the same cases.
+by_warps() {
   local capability
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1)
   if [ "$capability" != 9.0 ]; then
-    echo "== attention by warpgroups: left out, compute capability ${capability:-unknown}" | tee -a "$log"
+    echo "== attention by warps: is tested above, compute capability ${capability:-unknown}" | tee -a "$log"
     return
   fi
-  export TPSIM_HOPPER_ATTENTION=1
-  TPSIM_OP=flash_forward step hopper_forward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
-  TPSIM_OP=flash_backward step hopper_backward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
-  step hopper_shapes 60 "$bundle/tpsim_cuda_tests" "attention at the true size*,the same op*"
+  export TPSIM_HOPPER_ATTENTION=0
+  TPSIM_OP=flash_forward step warps_forward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  TPSIM_OP=flash_backward step warps_backward 60 "$bundle/tpsim_cuda_tests" "CUDA ops on*"
+  step warps_shapes 90 "$bundle/tpsim_cuda_tests" "attention at the true size*,the same op*,[contention]"
   unset TPSIM_HOPPER_ATTENTION
-  step hopper_ratio 40 "$bundle/tpsim_bench_gpu" --attention
 }
 
 # The real NCCL, with the processes of a job on the one GPU: each is told that it has a host of its own.

@@ -20,28 +20,35 @@ namespace tpsim {
 namespace {
 
 constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
+constexpr const char* kAttentionVariable = "TPSIM_HOPPER_ATTENTION";
+// Among the texts of algorithms.
+constexpr std::string_view kByWarps = "attention by warps",
+                           kByWarpgroups = "attention by warpgroups";
 
-// Off until tools/gpu_check.sh has measured it: TPSIM_HOPPER_ATTENTION=1 asks for it.
+// Where GPU and build have them; TPSIM_HOPPER_ATTENTION=0 asks for attention by warps, and 1
+// refuses where there is no other.
 Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
-  constexpr const char* kVariable = "TPSIM_HOPPER_ATTENTION";
-  const char* const asked = std::getenv(kVariable);
+  const char* const asked = std::getenv(kAttentionVariable);
   const std::string_view wish = asked == nullptr ? "" : asked;
-  if (wish.empty() || wish == "0") return false;
+  const bool is_hopper = gpu.major == 9 && gpu.minor == 0;
+  if (wish.empty()) return is_hopper && has_warpgroup_kernels();
+  if (wish == "0") return false;
   if (wish != "1") {
-    return bad_input(fmt::format("{}={}: it is neither 0 nor 1", kVariable, wish), kVariable,
+    return bad_input(fmt::format("{}={}: it is neither 0 nor 1", kAttentionVariable, wish),
+                     kAttentionVariable,
                      "give 1 for attention by warpgroups, 0 for attention by warps");
   }
   if (!has_warpgroup_kernels()) {
-    return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kVariable,
+    return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kAttentionVariable,
                  "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or leave the variable out"};
   }
-  if (gpu.major == 9 && gpu.minor == 0) return true;
+  if (is_hopper) return true;
   return Error{
       ErrorKind::kMissing,
       fmt::format("{} has compute capability {}.{}, and attention by warpgroups is for 9.0 "
                   "alone (H100, H200)",
                   gpu.name, gpu.major, gpu.minor),
-      kVariable, "leave the variable out"};
+      kAttentionVariable, "leave the variable out"};
 }
 
 Result<GpuLimits> limits_of(int index) {
@@ -252,6 +259,7 @@ bool CudaDevice::delay(double seconds) {
 
 AlgorithmChoices CudaDevice::algorithms() const {
   AlgorithmChoices all{chooser(state_->matmuls), {}};
+  all.choices.emplace_back(limits().uses_warpgroups ? kByWarpgroups : kByWarps);
   for (const MatmulChoice& choice : state_->matmuls.choices()) {
     all.choices.push_back(to_text(choice));
   }
@@ -263,6 +271,10 @@ void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
   if (earlier.chosen_by != chooser(state_->matmuls)) return;
   std::vector<MatmulChoice> choices;
   for (const std::string& text : earlier.choices) {
+    // Warpgroups are what a GPU takes by itself where it has them.
+    if (text == kByWarps && std::getenv(kAttentionVariable) == nullptr) {
+      state_->limits.uses_warpgroups = false;
+    }
     if (const auto choice = parse_matmul_choice(text); choice.ok()) choices.push_back(*choice);
   }
   state_->matmuls.use(choices);

@@ -262,7 +262,7 @@ TEST_CASE("choices of algorithms are texts that name who chose, and others are l
   const auto first = gpu();
   static_cast<void>(bytes_after(*first, key, 0));
   AlgorithmChoices chosen = first->algorithms();
-  REQUIRE(chosen.choices.size() == 1);
+  REQUIRE(chosen.choices.size() == 2);  // of attention, and of the product
   const auto second = gpu();
   chosen.choices.emplace_back("no choice at all");
   second->use_algorithms(chosen);
@@ -279,7 +279,20 @@ TEST_CASE("a product that cuBLASLt has no algorithm for leaves no choice behind"
   call.key.row_strides = {3, 3, 3};
   CHECK_THROWS_AS(device->matmuls().run(call, nullptr, device->stream()), CudaFailure);
   CHECK(device->matmuls().choices().empty());
-  CHECK(device->algorithms().choices.empty());
+  CHECK(device->algorithms().choices.size() == 1);  // of attention
+}
+
+TEST_CASE("attention is computed as it was when choices of algorithms were made") {
+  const char* const asked = std::getenv("TPSIM_HOPPER_ATTENTION");
+  const std::string before = asked == nullptr ? "" : asked;
+  setenv("TPSIM_HOPPER_ATTENTION", "0", 1);
+  const AlgorithmChoices by_warps = gpu()->algorithms();
+  unsetenv("TPSIM_HOPPER_ATTENTION");
+  const auto other = gpu();
+  other->use_algorithms(by_warps);
+  CHECK_FALSE(other->limits().uses_warpgroups);
+  CHECK(other->algorithms().choices == by_warps.choices);
+  if (asked != nullptr) setenv("TPSIM_HOPPER_ATTENTION", before.c_str(), 1);
 }
 
 TEST_CASE("the choice of algorithms carries over to another device of the same kind") {
