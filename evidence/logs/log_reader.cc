@@ -11,6 +11,7 @@
 #include "evidence/logs/log_formats.h"
 #include "evidence/logs/log_layout.h"
 #include "evidence/logs/log_metrics.h"
+#include "evidence/logs/mlperf_lines.h"
 
 namespace tpsim {
 namespace {
@@ -212,6 +213,7 @@ void LogReader::read_line(std::string_view line) {
   read_logged_tflops(line, log);
   if (line.find("OVERFLOW! Rank 0 Skipping step") != std::string_view::npos) ++overflows;
   if (const std::int64_t stated = read_batch(line); stated > 0) batch = stated;
+  if (read_mlperf_line(line, log, batch)) return;
   const std::size_t before = log.steps.size();
   if (read_layout(line, log) || read_own(line, log) || read_memory(line, log) ||
       read_timer_row(line, log)) {

@@ -274,4 +274,33 @@ TEST_CASE("steps that were skipped are counted by iteration, not by line") {
   CHECK(deepspeed.iterations == 20);
 }
 
+TEST_CASE("MLPerf's results files state a step's time, or sequences a second") {
+  const auto line = [](const std::string& key, const std::string& value, int step) {
+    return fmt::format(
+        ":::MLLOG {{\"time_ms\": 17, \"key\": \"{}\", \"value\": {}, \"metadata\": "
+        "{{\"step\": {}}}}}\n",
+        key, value, step);
+  };
+  const std::string batch = "0: " + line("global_batch_size", "48", 0);
+  const std::string timed =
+      line("tracked_stats", R"({"train_step_time": 3.5, "throughput": 9})", 1);
+  const TrainingLog log =
+      log_of(batch + timed + line("tracked_stats", R"({"reduced_train_loss": 2.1})", 2) +
+             line("eval_accuracy", "2.1", 2) + ":::MLLOG {broken\n" +
+             line("tracked_stats", R"({"train_step_time": 3.25})", 2));
+  REQUIRE(log.steps.size() == 2);
+  CHECK(log.steps[0].time.value() == Approx(3.5));
+  CHECK(log.steps[1].time.value() == Approx(3.25));
+  CHECK(log.steps[1].global_batch == 48);
+  const TrainingLog rates = log_of(line("tracked_stats", R"({"throughput": 24.5})", 12288) +
+                                   line("tracked_stats", R"({"throughput": 24})", 24576));
+  REQUIRE(rates.steps.size() == 2);
+  CHECK(rates.steps[0].samples_per_s == Approx(24.5));
+  CHECK(rates.iterations == 2);  // the metadata's steps count sequences
+  for (const char* bad : {"-1", "0", "1e300", "\"x\"", "null"}) {
+    const std::string text = line("tracked_stats", fmt::format(R"({{"throughput": {}}})", bad), 1);
+    CHECK_FALSE(parse_training_log(text, "it.log").ok());
+  }
+}
+
 }  // namespace tpsim
