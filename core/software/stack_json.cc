@@ -68,6 +68,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("allocation_granularity", memory.allocation_granularity);
   io.integer("reduction_bucket", memory.reduction_bucket, {0, 1'000'000'000'000}, kOptional);
   io.flag("gradient_stand_ins", memory.gradient_stand_ins, kOptional);
+  io.flag("fp32_shards_only", memory.fp32_shards_only, kOptional);
   io.flag("layer_in_reduction", memory.layer_in_reduction, kOptional);
   io.flag("caching_allocator", memory.caching_allocator, kOptional);
   io.number("fragmentation", memory.fragmentation, {0, 1});

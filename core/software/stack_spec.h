@@ -122,6 +122,10 @@ struct StackMemory {
   // ZeRO 2 and 3 with reductions beside backward: a layer's whole gradients stay until those of the
   // next one are there.
   bool layer_in_reduction = false;
+  // ZeRO 3 keeps its shards of the weights in fp32 alone, which the optimizer updates: 16-bit
+  // weights exist only while a layer is gathered (MixedPrecisionPolicy.param_dtype of FSDP 1 and
+  // 2).
+  bool fp32_shards_only = false;
   // Gradients are copied into a flat buffer of this many elements before they are reduced; 0: not.
   std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace

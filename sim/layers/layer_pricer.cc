@@ -247,10 +247,15 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
   fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
   fixed.end = price_end(trace, plan);
+  constexpr auto kWeights = static_cast<std::size_t>(MemoryCategory::kWeights);
+  const double shards = fixed.held[kWeights];
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
   }
+  const bool has_master =
+      plan.zero == 3 && plan.dtype != DType::kFloat32 && plan.offload == Offload::kNone;
+  if (has_master && scenario().stack.memory.fp32_shards_only) fixed.held[kWeights] -= shards;
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();

@@ -23,7 +23,7 @@ static_assert(field_count<TrainingOptions>() == 14);
 static_assert(field_count<HostCost>() == 13);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
-static_assert(field_count<StackMemory>() == 10);
+static_assert(field_count<StackMemory>() == 11);
 static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
 static_assert(field_count<RuntimeFacts>() == 10);
@@ -138,6 +138,7 @@ StackSpec odd_stack() {
                   .caching_allocator = true,
                   .gradient_stand_ins = true,
                   .layer_in_reduction = true,
+                  .fp32_shards_only = true,
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};

@@ -185,6 +185,25 @@ TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
   }
 }
 
+TEST_CASE("shards that lie in fp32 alone spare the 16-bit copy, and nothing else does") {
+  const ModelSpec model = test::small_llama();
+  Scenario twice = test::small_scenario(model), once = twice;
+  once.stack.memory.fp32_shards_only = true;
+  const auto spared = [&](int zero, DType dtype) {
+    Plan plan = test::plan_of(model, {.dp = 4}, 4);
+    plan.zero = zero;
+    plan.dtype = dtype;
+    const auto held = [&](const Scenario& scenario) {
+      return simulate(scenario, plan).value().memory[0].total().value();
+    };
+    return held(twice) - held(once);
+  };
+  const double shards = 2.0 * static_cast<double>(parameter_count(model)) / 4;
+  CHECK(spared(3, DType::kBFloat16) == Approx(shards).epsilon(0.02));
+  CHECK(spared(2, DType::kBFloat16) == 0);
+  CHECK(spared(3, DType::kFloat32) == 0);
+}
+
 TEST_CASE("moments of 16 bits take half of the memory, whatever the dtype of the weights") {
   const ModelSpec model = test::small_llama();
   Scenario wide = test::small_scenario(model), narrow = wide;
