@@ -180,7 +180,7 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
          row(terminal, "kernels", "{}",
              wrapped(
                  fmt::format(
-                     "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}",
+                     "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}{}",
                      plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
                      mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
                      plan.sequence_parallel ? "on" : "off",
@@ -190,7 +190,10 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                          ? ""
                          : fmt::format(" with {} linear layers{}", name_of(plan.precision),
                                        plan.fp8_param_gather ? " and weights" : ""),
-                     name_of(plan.gradient_dtype)),
+                     name_of(plan.gradient_dtype),
+                     plan.offload == Offload::kNone
+                         ? ""
+                         : fmt::format(", {} offload", name_of(plan.offload))),
                  terminal.room(15, 85), 15)) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
