@@ -37,6 +37,15 @@ bool is_declaration(std::string_view word) {
          std::end(kDeclarations);
 }
 
+// Files of the machine and of virtual environments say where software lies, and nothing of a plan.
+bool sets_up_software(std::string_view name) {
+  constexpr std::string_view kNames[] = {"activate", ".bashrc",  ".bash_profile", ".profile",
+                                         "profile",  "conda.sh", "setvars.sh",    "deactivate"};
+  const std::string_view own = name.substr(name.find_last_of('/') + 1);
+  return name.starts_with("/etc/") || name.starts_with("~") ||
+         std::find(std::begin(kNames), std::end(kNames), own) != std::end(kNames);
+}
+
 }  // namespace
 
 Status ShellInterpreter::call(const ShellCommand& command, int depth) {
@@ -69,6 +78,10 @@ Result<std::optional<bool>> ShellInterpreter::run_command(bool active, int depth
         target = active ? script_.variables.expanded_text(word.text) : "";
       }
       continue;
+    }
+    if (!active && assigns) {
+      assigns = word.is_array || assignment_of(word.text) || is_declaration(word.text);
+      leave_empty(word);
     }
     if (!active) continue;
     if (word.is_array || (assigns && assignment_of(word.text))) {
@@ -121,16 +134,46 @@ void ShellInterpreter::assign(const ShellToken& word) {
   }
 }
 
+void ShellInterpreter::leave_empty(const ShellToken& word) {
+  const auto assignment = assignment_of(word.text);
+  if (assignment && !is_in_doubt_) script_.variables.leave_empty(assignment->name);
+}
+
 void ShellInterpreter::write_document(const ShellCommand& command, std::string text,
                                       const std::string& target) {
   if (command.words.empty()) return;
   if (command.words.front() == "read" && command.words.size() > 1) {
     script_.variables.set(command.words.back(), {std::move(text)});
   } else if (!target.empty()) {
-    script_.files[without_marks(target)] = std::move(text);
+    script_.files[plain_path(without_marks(target))] = std::move(text);
   } else if (command.words.front() == "tee" && command.words.size() > 1) {
-    script_.files[without_marks(command.words.back())] = std::move(text);
+    script_.files[plain_path(without_marks(command.words.back()))] = std::move(text);
   }
+}
+
+Status ShellInterpreter::read_sourced(const ShellCommand& command, int depth) {
+  const std::string name = without_marks(command.words[1]);
+  if (sets_up_software(name)) return Ok{};
+  const auto written = script_.files.find(plain_path(name));
+  Result<std::string> text = bad_input("is not there", name);
+  if (written != script_.files.end()) {
+    text = written->second;
+  } else if (open_ && !unset_name(command.words[1])) {
+    text = open_(name);
+  }
+  if (!text.ok()) {
+    script_.missing.push_back(name);
+    return Ok{};
+  }
+  constexpr const char* kOwnName = "BASH_SOURCE";
+  const std::vector<std::string>* found = script_.variables.find(kOwnName);
+  const std::vector<std::string> outer = found == nullptr ? std::vector<std::string>() : *found;
+  const std::string outer_file = std::exchange(file_, name);
+  script_.variables.set(kOwnName, {name});
+  Status status = run_text(*text, depth);
+  script_.variables.set(kOwnName, outer);
+  file_ = outer_file;
+  return status;
 }
 
 Status ShellInterpreter::issue(ShellCommand command, int depth) {
@@ -138,6 +181,9 @@ Status ShellInterpreter::issue(ShellCommand command, int depth) {
   const std::string& name = command.words.front();
   if (name == "exit") return exited_ = script_.exits = true, Ok{};
   if (name == "return") return Ok{};
+  if ((name == "source" || name == ".") && command.words.size() > 1) {
+    return read_sourced(command, depth + 1);
+  }
   if (functions_.contains(name) && depth < kDeepestCommand) return call(command, depth + 1);
   const auto shell = std::find(command.words.begin(), command.words.end(), "-c");
   const bool nested = shell != command.words.begin() && shell != command.words.end() &&

@@ -10,7 +10,9 @@ namespace {
 // A variable that nothing sets is empty, as it is to a shell.
 std::string value_of(const std::string& word, ShellVariables& variables) {
   const std::string value = variables.expanded_text(word);
-  return unset_name(value) ? "" : value;
+  if (!unset_name(value)) return value;
+  variables.take_from_outside();
+  return "";
 }
 
 std::optional<bool> compare(const std::string& left, const std::string& sign,

@@ -145,6 +145,11 @@ void ShellVariables::erase(const std::string& name) {
   std::erase(order_, name);
 }
 
+void ShellVariables::leave_empty(const std::string& name) {
+  constexpr std::size_t kMostNames = std::size_t{1} << 16;
+  if (empty_.size() < kMostNames) empty_.insert(name);
+}
+
 const std::vector<std::string>* ShellVariables::find(const std::string& name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second.values;
@@ -190,7 +195,7 @@ void ShellVariables::put_variable(const std::string& name, bool quoted, Expansio
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     const bool arguments = name == "@" || name == "*";  // a script is read as called without any
-    if (!arguments) out.put(unset("$" + name), true);
+    if (!arguments && !empty_.contains(name)) out.put(unset("$" + name), true);
     return;
   }
   found->second.used = true;
@@ -236,8 +241,20 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
     found->second.used = true;
     return out.put(in_case(found->second.values.front(), rest == "^^"), quoted);
   }
-  if (rest.empty() || kind == '?') return put_variable(name, quoted, out);
+  if (rest.empty() || kind == '?' || (!known && empty_.contains(name))) {
+    return put_variable(name, quoted, out);
+  }
+  if (rest == "[0]" && known) return put_variable(name, quoted, out);
   out.put(unset("${" + std::string(inside) + "}"), true);
+}
+
+// "`pwd`", as "$(pwd)".
+void ShellVariables::put_backquoted(std::string_view word, std::size_t& at, bool quoted,
+                                    Expansion& out) {
+  const std::size_t end = std::min(word.find('`', at + 1), word.size());
+  const auto path = printed_path(word.substr(at + 1, end - at - 1));
+  out.put(path ? *path : unset(word.substr(at, end - at + 1)), quoted || !path);
+  at = std::min(end + 1, word.size());
 }
 
 void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool quoted,
@@ -259,7 +276,9 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
     at += 1 + length;
   } else if (rest.starts_with('(')) {
     const std::size_t length = up_to('(', ')');
-    out.put(unset("$" + std::string(rest.substr(0, length))), true);
+    const auto path = printed_path(rest.substr(1, length < 2 ? 0 : length - 2));
+    if (path) out.put(*path, quoted);
+    if (!path) out.put(unset("$" + std::string(rest.substr(0, length))), true);
     at += 1 + length;
   } else if (rest.starts_with('{')) {
     const std::size_t length = up_to('{', '}');
@@ -298,9 +317,7 @@ void ShellVariables::expand_quoted(std::string_view word, std::size_t& at, Expan
       }
       at += 2;
     } else if (word[at] == '`') {
-      const std::size_t end = std::min(word.find('`', at + 1), word.size());
-      out.put(unset(word.substr(at, end - at + 1)), true);
-      at = std::min(end + 1, word.size());
+      put_backquoted(word, at, true, out);
     } else {
       out.put(word.substr(at++, 1), true);
     }
@@ -326,9 +343,7 @@ void ShellVariables::expand_into(std::string_view word, bool quoted, Expansion& 
       if (word[at + 1] != '\n') out.put(word.substr(at + 1, 1), true);
       at += 2;
     } else if (c == '`') {
-      const std::size_t end = std::min(word.find('`', at + 1), word.size());
-      out.put(unset(word.substr(at, end - at + 1)), true);
-      at = std::min(end + 1, word.size());
+      put_backquoted(word, at, quoted, out);
     } else {
       out.put(word.substr(at++, 1), quoted);
     }

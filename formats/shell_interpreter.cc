@@ -77,7 +77,7 @@ Status ShellInterpreter::run_statement(bool active, int depth) {
   if (is_word(token(), "if")) return run_if(active, depth + 1);
   if (is_word(token(), "for")) return run_for(active, depth + 1);
   if (is_word(token(), "while") || is_word(token(), "until")) {
-    return run_body("done", false, depth + 1);
+    return in_doubt(active, [&] { return run_body("done", false, depth + 1); });
   }
   if (is_word(token(), "case")) return run_case(active, depth + 1);
   if (is_word(token(), "{")) return run_body("}", active, depth + 1);
@@ -95,12 +95,17 @@ Status ShellInterpreter::run_body(std::string_view end, bool active, int depth) 
 Status ShellInterpreter::run_if(bool active, int depth) {
   ++at_;
   bool taken = false;
-  bool known = true;  // what depends on files or programs: no branch is known to run
+  bool known = true;   // what depends on files or programs: no branch is known to run
+  bool doubt = false;  // another environment may take another branch
   for (;;) {
+    const int before = script_.variables.taken_from_outside();
     const std::optional<bool> condition = take_condition("then");
+    doubt |= !condition || script_.variables.taken_from_outside() > before;
     if (!done()) ++at_;  // "then"
     const bool here = active && known && !taken && condition.value_or(false);
-    TPSIM_TRY_STATUS(run_block({"elif", "else", "fi"}, here, depth));
+    TPSIM_TRY_STATUS(in_doubt(active && doubt, [&] {
+      return run_block({"elif", "else", "fi"}, here, depth);
+    }));
     taken |= here;
     known &= condition.has_value();
     if (done() || !is_word(token(), "elif")) break;
@@ -108,7 +113,8 @@ Status ShellInterpreter::run_if(bool active, int depth) {
   }
   if (!done() && is_word(token(), "else")) {
     ++at_;
-    TPSIM_TRY_STATUS(run_block({"fi"}, active && known && !taken, depth));
+    const bool here = active && known && !taken;
+    TPSIM_TRY_STATUS(in_doubt(active && doubt, [&] { return run_block({"fi"}, here, depth); }));
   }
   if (!done()) ++at_;  // "fi"
   return Ok{};
@@ -198,7 +204,8 @@ Status ShellInterpreter::run_case(bool active, int depth) {
       skip_separators();
       if (done() || is_separator(token(), ";;") || is_word(token(), "esac")) break;
       const std::size_t before = at_;
-      TPSIM_TRY_STATUS(run_statement(here && !exited_, depth));
+      TPSIM_TRY_STATUS(in_doubt(active && unset_name(value).has_value(),
+                                [&] { return run_statement(here && !exited_, depth); }));
       if (at_ == before) ++at_;
     }
   }
@@ -220,16 +227,22 @@ Status ShellInterpreter::keep_function(int depth) {
   while (!done() && !is_word(token(), "{")) ++at_;
   if (done()) return Ok{};
   functions_[name] = {tokens_, at_};
-  return run_body("}", false, depth);
+  return in_doubt(true, [&] { return run_body("}", false, depth); });
 }
 
 Status ShellInterpreter::run_list(bool active, int depth) {
   std::optional<bool> last = true;
   bool runs = active;
+  bool doubt = false;  // another environment may go on otherwise
   for (;;) {
-    std::optional<bool> value;
-    TPSIM_TRY(value, run_command(runs, depth));
-    if (runs) last = value;
+    const int before = script_.variables.taken_from_outside();
+    TPSIM_TRY_STATUS(in_doubt(active && doubt, [&]() -> Status {
+      std::optional<bool> value;
+      TPSIM_TRY(value, run_command(runs, depth));
+      if (runs) last = value;
+      return Ok{};
+    }));
+    doubt |= !last || script_.variables.taken_from_outside() > before;
     if (done() || token().kind != ShellTokenKind::kSeparator) return Ok{};
     const std::string joint = token().text;
     if (joint != "&&" && joint != "||") return Ok{};
@@ -238,17 +251,22 @@ Status ShellInterpreter::run_list(bool active, int depth) {
     runs = active && last == (joint == "&&");
     if (done()) return Ok{};
     if (!is_word(token(), "{") && token().kind == ShellTokenKind::kWord) continue;
-    return run_statement(runs, depth + 1);
+    return in_doubt(active && doubt, [&] { return run_statement(runs, depth + 1); });
   }
 }
 
 Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
-                                      const std::map<std::string, std::string>& given) {
+                                      const std::map<std::string, std::string>& given,
+                                      const ShellFileReader& open) {
   ShellScript script;
   read_batch_lines(text, script);
   set_slurm_variables(script);
+  // It is started where it lies.
+  const std::string own = file.substr(file.find_last_of('/') + 1);
+  for (const char* name : {"0", "BASH_SOURCE"}) script.variables.set(name, {own});
+  for (const char* name : {"PWD", "SLURM_SUBMIT_DIR"}) script.variables.set(name, {"."});
   for (const auto& [name, value] : given) script.variables.set(name, {value});
-  TPSIM_TRY_STATUS(ShellInterpreter(file, script).run_text(text, 0));
+  TPSIM_TRY_STATUS(ShellInterpreter(file, script, open).run_text(text, 0));
   return script;
 }
 

@@ -19,8 +19,8 @@ namespace tpsim {
 
 class ShellInterpreter {
  public:
-  ShellInterpreter(std::string file, ShellScript& script)
-      : file_(std::move(file)), script_(script) {}
+  ShellInterpreter(std::string file, ShellScript& script, const ShellFileReader& open)
+      : file_(std::move(file)), script_(script), open_(open) {}
 
   Status run_text(std::string_view text, int depth);
 
@@ -69,6 +69,18 @@ class ShellInterpreter {
   // cat <<EOF > config.json, read -r -d '' command <<EOF
   void write_document(const ShellCommand& command, std::string text, const std::string& target);
   Status issue(ShellCommand command, int depth);
+  // source FILE and . FILE
+  Status read_sourced(const ShellCommand& command, int depth);
+  // Of a branch that is not taken.
+  void leave_empty(const ShellToken& word);
+  // Runs a block of which nobody can say whether it runs.
+  template <class Work>
+  Status in_doubt(bool doubt, const Work& work) {
+    const bool outer = std::exchange(is_in_doubt_, is_in_doubt_ || doubt);
+    Status status = work();
+    is_in_doubt_ = outer;
+    return status;
+  }
 
   std::string file_;
   ShellScript& script_;
@@ -78,6 +90,8 @@ class ShellInterpreter {
   std::size_t at_ = 0;
   std::size_t spent_ = 0;
   bool exited_ = false;
+  const ShellFileReader& open_;
+  bool is_in_doubt_ = false;  // what does not run here may run all the same
 };
 
 }  // namespace tpsim

@@ -1,9 +1,10 @@
 // What a shell script would run, as far as its own text says: it is read from top to bottom with
 // variables, arrays, defaults, conditions on strings and numbers, functions, here-documents, eval
-// and bash -c. Of a loop the first turn is taken; of a condition that depends on files or programs
-// no branch.
+// and bash -c; files that it sources are read. Of a loop the first turn is taken; of a condition
+// that depends on files or programs no branch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,12 +25,17 @@ struct ShellScript {
   std::map<std::string, std::string> files;  // what it writes with here-documents, by name
   std::map<std::string, std::string> batch;  // "#SBATCH --nodes=4": "nodes" and "4"
   bool exits = false;                        // before its end, as it says itself
+  std::vector<std::string> missing;          // files that it sources and that are not there
 };
+
+// The text of a file that a script sources, by a path from the script's folder; may be empty.
+using ShellFileReader = std::function<Result<std::string>(const std::string&)>;
 
 // `given` are variables that the environment would hold; "1" is the first argument. `file` names
 // the script in errors.
 Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
-                                      const std::map<std::string, std::string>& given = {});
+                                      const std::map<std::string, std::string>& given = {},
+                                      const ShellFileReader& open = {});
 
 // What a job script tells Slurm fills script.batch, and sets SLURM_NNODES and its kin where the
 // lines say them.

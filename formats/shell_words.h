@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,8 @@ class ShellVariables {
   void set(const std::string& name, std::vector<std::string> values);
   void append(const std::string& name, const std::vector<std::string>& values, bool as_array);
   void erase(const std::string& name);
+  // A branch that is not taken alone sets it: it expands to nothing, as in a shell, until set.
+  void leave_empty(const std::string& name);
   // Null where nothing set it.
   const std::vector<std::string>* find(const std::string& name) const;
   // Of all that were set, in the order of their first setting; those that no word has used.
@@ -53,6 +56,9 @@ class ShellVariables {
   std::string expanded_text(std::string_view word);
   // Of a here-document, where quotes are plain characters.
   std::string expanded_document(std::string_view text);
+  // Notes that a test took a value from outside; how many did.
+  void take_from_outside() { ++taken_from_outside_; }
+  int taken_from_outside() const { return taken_from_outside_; }
   // "TP * PP + 1"; nothing where a name in it is unknown.
   std::optional<long long> arithmetic(std::string_view text);
 
@@ -60,6 +66,10 @@ class ShellVariables {
   struct Expansion;
   void expand_dollar(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void expand_braces(std::string_view inside, bool quoted, Expansion& out);
+  // What a command inside of $() prints, of those that name the script's own folder and files: pwd,
+  // dirname, basename, realpath, and cd before pwd. Nothing for any other.
+  std::optional<std::string> printed_path(std::string_view inside);
+  void put_backquoted(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void put_variable(const std::string& name, bool quoted, Expansion& out);
   void expand_quoted(std::string_view word, std::size_t& at, Expansion& out);
   void expand_into(std::string_view word, bool quoted, Expansion& out);
@@ -70,8 +80,14 @@ class ShellVariables {
   };
   std::map<std::string, Entry> entries_;
   std::vector<std::string> order_;
+  std::set<std::string> empty_;
+  int taken_from_outside_ = 0;
   int depth_ = 0;
 };
+
+// "./conf/../ds.json" as "ds.json": one name for a file under every spelling of its path. "." for
+// the folder itself.
+std::string plain_path(std::string_view path);
 
 inline constexpr std::size_t kMostShellBytes = std::size_t{1} << 20;
 

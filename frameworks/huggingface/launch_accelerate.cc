@@ -91,7 +91,7 @@ Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(yaml));
   const auto script = file_named(files, launch_file_names(kStack).front());
   if (script.ok()) {
-    TPSIM_TRY(const LaunchCommand command, read_launch_command(*script, inputs.given));
+    TPSIM_TRY(const LaunchCommand command, read_launch_command(*script, inputs));
     for (const LaunchOption& option : command.options) {
       settings.push_back(
           {option.name.substr(std::min<std::size_t>(2, option.name.size())), option.value, 0});

@@ -46,7 +46,7 @@ constexpr LeftOver kTrainerRows[] = {
     {"torch_empty_cache_steps", "it frees memory between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
      "eos_token pad_token flex_attn_compile_kwargs* liger_* loss_type packing_* "
-     "per_device_eval_batch_size lazy_preprocess padding_free max_prompt_length model_init_kwargs* "
+     "per_device_eval_batch_size lazy_preprocess max_prompt_length model_init_kwargs* "
      "warmup config auto_resume* base_model_* chat_template* ckpt* compute_environment cosine_* "
      "data_* dataloader_* dataset* datasets* ddp_* debug default_system_message disable_tqdm "
      "do_eval do_train downcast_bf16 dynamo_* early_stopping* embeddings_* enable_cpu_affinity "
@@ -54,14 +54,15 @@ constexpr LeftOver kTrainerRows[] = {
      "gradient_checkpointing_kwargs* group_by_length hf_* hub_* include_* is_* jinja* label* "
      "learning_rate* load_best_model* local_rank log_* logging_* loss_watchdog* lr_* machine_rank "
      "main_* max_grad_norm max_steps metric* min_lr* mlflow* model_revision model_type neftune* "
-     "num_epochs num_train_epochs optim_args* output_dir overwrite_* pad_to_sequence_len packing "
+     "num_epochs num_train_epochs optim_args* output_dir overwrite_* "
      "plugins* prediction_loss_only preprocessing_* push_to_hub* rdzv_backend "
-     "remove_unused_columns report_to* resume_* run_name s2_attention same_network sample_packing* "
+     "remove_unused_columns report_to* resume_* run_name s2_attention same_network "
+     "sample_packing_* "
      "save_* saves_per_epoch seed shuffle* special_tokens* strict system_prompt test_* tf32 token* "
      "tokens* tokenizer* total_num_steps tpu_* train_on_* trust_remote_code type use_cpu "
      "use_tensorboard val_* wandb* warmup_* weight_decay xformers_attention deepspeed_config.* "
      "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping template "
-     "max_samples plot_loss mask_history neat_packing mix_strategy interleave_probs media_dir "
+     "max_samples plot_loss mask_history mix_strategy interleave_probs media_dir "
      "image_* video_* freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size "
      "predict_with_generate print_param_status"},
 };
@@ -186,6 +187,39 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
   return {};
 }
 
+// Its longest sequence is a bound: samples are shorter, and padded to the longest of their batch or
+// packed into full sequences whose attention stays inside of each sample.
+void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
+  constexpr const char* kLengths[] = {"sequence_len", "max_seq_length", "max_length",
+                                      "model_max_length", "cutoff_len"};
+  const char* bound = nullptr;
+  std::int64_t seq = -1;
+  for (const char* key : kLengths) {
+    const std::int64_t length = in.integer(key, -1);
+    if (bound != nullptr || length < 1) continue;
+    bound = key;
+    seq = length;
+  }
+  const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs it
+  const bool packs = any_flag(in, {"packing", "sample_packing", "neat_packing"});
+  const bool flattens = in.flag("padding_free", false);
+  in.flag("pad_to_sequence_len", false);
+  if (seq > 0 && !keeps_seq) result.model.seq = seq;
+  const std::string every =
+      fmt::format("every sequence is predicted as {} tokens{}", result.model.seq,
+                  bound == nullptr ? "" : fmt::format(" ({})", bound));
+  if (packs || is_pretraining) {
+    result.notes.push_back(every +
+                           ", packed full, with attention over all of it: attention that stays "
+                           "inside of each sample takes less time");
+  } else if (bound != nullptr || flattens) {
+    result.notes.push_back(
+        every +
+        ", its longest: with shorter samples a step takes less time and memory, so both "
+        "are upper bounds");
+  }
+}
+
 }  // namespace
 
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
@@ -206,9 +240,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   read_trainer_kernels(in, result);
   OpenQuestions open;
   result.model = trainer_model(in, inputs, open);
-  const std::int64_t seq = any_integer(
-      in, {"sequence_len", "max_seq_length", "max_length", "model_max_length", "cutoff_len"});
-  if (seq > 0 && !inputs.keeps_seq) result.model.seq = seq;
+  read_lengths(in, inputs.keeps_seq, result);
   if (plan.attention == AttentionKind::kFlash && result.model.attention_dropout > 0) {
     result.model.attention_dropout = 0;
     result.notes.emplace_back(kNoFlashDropout);

@@ -17,9 +17,4 @@ bool any_flag(FlatReader& in, std::initializer_list<const char*> keys);
 // -1 where the file has none.
 std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys);
 
-// As its owner called it, from the folder of what names it, or from a few folders above; nothing
-// where it is not there.
-std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
-Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
-
 }  // namespace tpsim

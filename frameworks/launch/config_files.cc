@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_settings.h"
@@ -18,167 +16,6 @@ namespace {
 bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
   return std::any_of(settings.begin(), settings.end(),
                      [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
-}
-
-// Its sections of 8 bits had shorter names, and the head, which its files leave out by the name
-// "output", takes part in no recipe here.
-std::optional<LaunchOption> titan_recipe_option(const std::string& key, const std::string& value) {
-  std::string name = key, text = value;
-  for (const auto& [old, now] :
-       {std::pair{"float8", "quantize.linear.float8"}, std::pair{"mx", "quantize.linear.mx"}}) {
-    if (name.starts_with(std::string(old) + ".")) name = now + name.substr(std::strlen(old));
-    if (text == old) text = now;
-  }
-  if (name.starts_with("model.converters")) return LaunchOption{"--model.converters", text};
-  if (name.find("filter_fqns") != std::string::npos && value == "output") return std::nullopt;
-  return LaunchOption{"--" + name, text == "true" ? "" : text};
-}
-
-// torchtitan's own options are the keys of its file: "[training]" "seq_len = 1" is
-// "--training.seq_len 1". A switch that is off is not given.
-// Where torchtitan kept them in 2024, and where it keeps them now.
-struct Moved {
-  std::string_view old;
-  std::string_view today;
-};
-constexpr Moved kMoved[] = {
-    {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
-    {"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
-    {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
-    {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
-    {"training.disable_loss_parallel", "parallelism.disable_loss_parallel"},
-    {"training.warmup_steps", "lr_scheduler.warmup_steps"},
-    {"training.batch_size", "training.local_batch_size"},
-    {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
-    {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
-    {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
-    {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
-    {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
-    {"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"},
-};
-
-std::vector<FlatSetting> with_todays_places(std::vector<FlatSetting> settings) {
-  for (FlatSetting& one : settings) {
-    for (const Moved& row : kMoved) {
-      if (one.key == row.old) one.key = row.today;
-    }
-    if (one.key == "float8.enable_float8_linear" && one.value == "true") {
-      one = {"model.converters", "float8", one.line};
-    }
-  }
-  return settings;
-}
-
-ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
-  ShellOptions shell;
-  const bool quantizes = std::any_of(settings.begin(), settings.end(), [](const auto& one) {
-    return one.key.starts_with("model.converters") && !one.value.empty();
-  });
-  for (const FlatSetting& setting : settings) {
-    const std::string& key = setting.key;
-    const bool of_recipe = key.starts_with("model.converters") || key.starts_with("float8.") ||
-                           key.starts_with("mx.") || key.starts_with("quantize.");
-    const bool is_off = setting.value == "false" || setting.value.empty();
-    if ((of_recipe && !quantizes) || is_off) continue;
-    if (of_recipe) {
-      if (auto option = titan_recipe_option(key, setting.value)) {
-        shell.options.push_back(*std::move(option));
-      }
-      continue;
-    }
-    constexpr std::string_view kComponents = "compile.components.";  // the elements of a list
-    LaunchOption* const before = find_option(shell.options, "--compile.components");
-    if (key.starts_with(kComponents) && before != nullptr) {
-      before->value += " " + setting.value;
-    } else if (key.starts_with(kComponents)) {
-      shell.options.push_back({"--compile.components", setting.value});
-    } else {
-      shell.options.push_back({"--" + key, setting.value == "true" ? "" : setting.value});
-    }
-  }
-  return shell;
-}
-
-// torchtitan's registry of models, as the catalogue calls them.
-struct Flavours {
-  std::string_view model;
-  std::string_view flavour;  // empty: of all, behind `name`
-  std::string_view name;
-};
-constexpr Flavours kFlavours[] = {
-    {"llama2", "", "llama-2-"},
-    {"llama3", "", "llama-3-"},
-    {"qwen3", "", "qwen3-"},
-    {"gpt_oss", "", "gpt-oss-"},
-    {"deepseek_v3", "671b", "deepseek-v3"},
-    {"deepseek_v3", "16b", "deepseek-v2-lite"},
-    {"llama4", "17bx16e", "llama-4-scout"},
-    {"llama4", "17bx128e", "llama-4-maverick"},
-};
-
-std::string value_at(const std::vector<FlatSetting>& settings, std::string_view key) {
-  const FlatSetting* found = find_setting(settings, key);
-  return found == nullptr ? "" : found->value;
-}
-
-// The flavour that the file names: its weights' name says more than the registry's. Without layers
-// where it is asked for.
-ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
-                      OpenQuestions& open) {
-  if (inputs.model) return *inputs.model;
-  const std::string assets = value_at(settings, "model.hf_assets_path");
-  if (!assets.empty() && inputs.load) {
-    auto model = inputs.load(assets);
-    if (model.ok()) return *std::move(model);
-  }
-  const std::string name = value_at(settings, "model.name");
-  const std::string flavour = in_lower_case(value_at(settings, "model.flavor"));
-  for (const Flavours& row : kFlavours) {
-    if (name != row.model || flavour.empty() || !inputs.load) continue;
-    if (!row.flavour.empty() && flavour != row.flavour) continue;
-    auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
-                                                 : std::string(row.name));
-    if (model.ok()) return *std::move(model);
-  }
-  open.ask({fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name),
-            kModelAnswer});
-  return {};
-}
-
-// On how many GPUs it runs, where it leaves no degree to them; else 0.
-std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
-  const auto degree = [&](const char* name, std::int64_t otherwise) {
-    const std::string text = value_at(settings, fmt::format("parallelism.{}_degree", name));
-    return parse_number<std::int64_t>(text).value_or(otherwise);
-  };
-  std::int64_t gpus = degree("data_parallel_shard", -1);
-  for (const char* name :
-       {"data_parallel_replicate", "tensor_parallel", "pipeline_parallel", "context_parallel"}) {
-    constexpr std::int64_t kMost = 1 << 20;
-    const std::int64_t more = degree(name, 1);
-    if (gpus < 1 || more < 1 || more > kMost / gpus) return 0;
-    gpus *= more;
-  }
-  return gpus;
-}
-
-Result<ImportedPlan> import_titan(const std::vector<FlatSetting>& written,
-                                  const ImportInputs& inputs) {
-  const std::vector<FlatSetting> settings = with_todays_places(written);
-  ImportedPlan result;
-  result.stack = "torchtitan";
-  OpenQuestions open;
-  result.model = titan_model(settings, inputs, open);
-  const std::int64_t gpus = inputs.gpus > 0 ? inputs.gpus : titan_gpus(settings);
-  if (gpus < 1) open.ask(kHowManyGpus);
-  TPSIM_TRY_STATUS(open.status());
-  ShellOptions shell = titan_options(settings);
-  shell.size = {1, gpus};
-  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
-  result.parts = take_torchtitan_parts(shell.options);
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, shell.options));
-  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts));
-  return result;
 }
 
 // Sections of Megatron-Bridge, and what they were called.
@@ -300,7 +137,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
       return bad_input(fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
                        where, row->why);
     }
-    if (!setting.value.empty()) outside.push_back(setting.key);
+    if (!setting.value.empty()) add_outside(setting.key, outside);
   }
   return Ok{};
 }
@@ -329,7 +166,7 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                      "give its layout to simulate: --model, --tp, --pp, --dp, --micro-batch");
   }
   switch (*format) {
-    case ConfigFormat::kTorchTitan: return located(file, import_titan(settings, inputs));
+    case ConfigFormat::kTorchTitan: return located(file, import_torchtitan(settings, inputs));
     case ConfigFormat::kNanotron:
       return located(file, import_nanotron(FlatReader(settings), file, inputs));
     case ConfigFormat::kTrainer:

@@ -38,8 +38,15 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
                                           const ImportInputs& inputs);
 Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
                                      const ImportInputs& inputs);
+Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
+                                       const ImportInputs& inputs);
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
+// As its owner called it, from the folder of what names it, or from a few folders above; nothing
+// where it is not there.
+std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
+Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
+
 // Why another optimizer is refused.
 inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
 
@@ -66,6 +73,8 @@ struct LeftOver {
   const char* why = nullptr;       // null: no part of a plan
   std::string_view harmless = {};  // values that it may have all the same
 };
+// Adds the name of a setting that is no part of a plan, once; of an element of a list the list's.
+void add_outside(std::string_view name, std::vector<std::string>& outside);
 bool is_harmless(const LeftOver& row, std::string_view value);
 // An error for the first setting that makes another plan, before anything else is asked for.
 Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows);

@@ -25,8 +25,9 @@ bool speaks_as_of_2021(const LaunchCommand& command) {
 
 // Megatron of the first years has one core of layers, and no name for it.
 std::string stack_of_megatron(const LaunchCommand& command) {
-  const bool core = has_any_option(command.options, {"--use-mcore-models", "--spec",
-                                                     "--transformer-impl", "--attention-backend"});
+  const bool core = has_any_option(
+      command.options, {"--use-mcore-models", "--spec", "--transformer-impl", "--attention-backend",
+                        "--optimizer-cpu-offload", "--use-precision-aware-optimizer"});
   return core ? "megatron-core" : "megatron-lm";
 }
 
@@ -62,6 +63,9 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   if (inputs.model) {
     result.model = *inputs.model;
     take_run_choices(command.options, inputs.keeps_seq, result.model);
+    const LaunchOption* predictions = find_option(command.options, "--mtp-num-layers");
+    const bool trains = predictions != nullptr && predictions->value != "0";
+    leave_out_predictions(trains, result);
   } else {
     TPSIM_TRY(StatedModel stated, model_of_megatron(command.options));
     result.model = std::move(stated.model);
@@ -69,6 +73,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
     TPSIM_TRY_STATUS(validate(with_vocab(result)));
   }
   leave_out_flash_dropout(command.options, result);
+  leave_out_shared_overlap(command.options, result);
   // A log prints what models lack, too.
   if (command.is_log && inputs.model) return Ok{};
   return take_rare_shapes(result.model, command.options);
@@ -91,6 +96,26 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
   drop_option(options, "--attention-dropout");
   options.push_back({"--attention-dropout", "0"});
   plan.notes.emplace_back(kNoFlashDropout);
+}
+
+void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  constexpr const char* kOverlap = "--moe-shared-expert-overlap";
+  if (!has_option(options, kOverlap)) return;
+  drop_option(options, kOverlap);
+  if (plan.model.experts.shared_ffn == 0) return;
+  plan.notes.push_back(fmt::format(
+      "{}: the shared expert is predicted after the dispatch, so the step is an upper bound",
+      kOverlap));
+}
+
+void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
+  std::int64_t& layers = plan.model.ends.prediction_layers;
+  if (is_trained || layers == 0) return;
+  plan.notes.push_back(
+      fmt::format("{}'s {} of multi-token prediction is left out, as the file trains none",
+                  plan.model.name.empty() ? "the model" : plan.model.name,
+                  layers == 1 ? "layer" : fmt::format("{} layers", layers)));
+  layers = 0;
 }
 
 void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
@@ -146,23 +171,6 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
 
 namespace {
 
-Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const ImportInputs& inputs) {
-  if (!inputs.model) {
-    return bad_input("which model? torchtitan's options name a flavour alone", "",
-                     "add --model NAME or its config.json");
-  }
-  ImportedPlan result;
-  result.stack = "torchtitan";
-  result.model = *inputs.model;
-  take_titan_choices(command.options, inputs.keeps_seq, result.model);
-  result.parts = take_torchtitan_parts(command.options);
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
-  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model, result.parts));
-  add_environment(command, result);
-  return result;
-}
-
 // "vocab-size" of --set: no variable of a shell has such a name. "null" leaves an option out.
 void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
   for (const auto& [name, value] : inputs.given) {
@@ -182,12 +190,12 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   for (const LaunchOption& option : command.options) {
     if (option.name == "--deepspeed-config") name = without_marks(option.value);
   }
-  const auto written = command.files.find(name);
+  const auto written = command.files.find(plain_path(name));
   if (written != command.files.end()) return LaunchFile{name, written->second};
   auto beside = file_named(files, name);
   if (beside.ok() || !inputs.open) return beside;
-  auto text = inputs.open(name);
-  if (text.ok()) return LaunchFile{name, *std::move(text)};
+  auto text = text_of_named(name, inputs);
+  if (text) return LaunchFile{name, *std::move(text)};
   return bad_input(fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
                    "run what writes it first, or put one of that name beside the script");
 }
@@ -226,9 +234,9 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   return result;
 }
 
-Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
-                                    const ImportInputs& inputs) {
-  TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs.given));
+Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
+                                     const LaunchFile& file, const Files& files,
+                                     const ImportInputs& inputs) {
   add_given_options(inputs, command);
   if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
   if (!inputs.more.empty()) {
@@ -239,7 +247,22 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
     return import_deepspeed(std::move(command), files, inputs);
   }
   if (stack == LaunchStack::kMegatronLm) return import_megatron(std::move(command), inputs);
-  return import_torchtitan_command(std::move(command), inputs);
+  return import_torchtitan_command(std::move(command), file, inputs);
+}
+
+// What the script sources and is not there may have said what the plan lacks.
+Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
+                                    const ImportInputs& inputs) {
+  TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs));
+  const std::vector<std::string> missing = command.missing;
+  Result<ImportedPlan> read = plan_of_command(stack, std::move(command), file, files, inputs);
+  if (missing.empty()) return read;
+  if (!read.ok()) return with_missing(read.error(), missing);
+  read->notes.push_back(
+      fmt::format("the script sources {}, which is not there: what it sets is "
+                  "not known",
+                  fmt::join(missing, ", ")));
+  return read;
 }
 
 // Whose arguments a job script holds, by the files beside it, else by its own words.
@@ -279,7 +302,7 @@ ImportedPlan with_environment(LaunchStack stack, const Files& files, const Impor
                               ImportedPlan plan) {
   const auto script = file_named(files, launch_file_names(stack).front());
   if (!script.ok()) return plan;
-  const auto command = read_launch_command(*script, inputs.given);
+  const auto command = read_launch_command(*script, inputs);
   if (command.ok()) add_environment(*command, plan);
   return plan;
 }
@@ -293,6 +316,10 @@ LaunchStack stack_of_text(std::string_view text) {
   if (has_arguments_block(text)) return LaunchStack::kMegatronLm;
   if (holds("--deepspeed")) return LaunchStack::kMegatronDeepSpeed;
   if (holds("--parallelism.") || holds("--training.")) return LaunchStack::kTorchTitan;
+  for (const char* part :
+       {"--job.config_file", "--job.config-file", "torchtitan.train", "torchtitan/train.py"}) {
+    if (holds(part)) return LaunchStack::kTorchTitan;
+  }
   return LaunchStack::kMegatronLm;
 }
 

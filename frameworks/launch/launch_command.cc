@@ -8,50 +8,11 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/shell_script.h"
+#include "frameworks/launch/command_words.h"
+#include "frameworks/launch/config_files.h"
 
 namespace tpsim {
 namespace {
-
-bool is_option(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
-
-// "pretrain_gpt.py", also as the module of python -m and torchrun -m.
-bool is_program(std::string_view word) { return word.ends_with(".py"); }
-
-// Options of the launcher stand before the program, those of the training behind it.
-struct Split {
-  std::vector<std::string> launcher;
-  std::vector<std::string> training;
-  std::string program;
-};
-
-Split split(const std::vector<std::string>& words) {
-  Split parts;
-  bool behind = is_option(words.front());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    // A quoted "--fp8-format hybrid" is meant as two words.
-    const std::string& word = words[i];
-    const std::size_t blank = is_option(word) ? word.find(' ') : std::string::npos;
-    if (behind && blank != std::string::npos) {
-      parts.training.push_back(word.substr(0, blank));
-      parts.training.emplace_back(trimmed(std::string_view(word).substr(blank)));
-      continue;
-    }
-    if (behind) {
-      parts.training.push_back(word);
-      continue;
-    }
-    const bool module = word == "-m" && i + 1 < words.size() &&
-                        !words[i + 1].starts_with("torch.distributed") &&
-                        !words[i + 1].starts_with("accelerate.") && words[i + 1] != "torchrun";
-    if (module || is_program(word)) {
-      parts.program = module ? words[++i] : word;
-      behind = true;
-    } else {
-      parts.launcher.push_back(word);
-    }
-  }
-  return parts;
-}
 
 // "--x=y", "--x y z": all words up to the next option are the value, negative numbers too.
 std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
@@ -78,31 +39,6 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-bool is_config(std::string_view word) {
-  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
-}
-
-// What accelerate and the program itself are configured by; what is told twice, by the program.
-std::vector<std::string> configs_of(const Split& parts) {
-  std::vector<std::string> configs;
-  for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {
-    const std::string& word = parts.launcher[i];
-    if (word == "--config_file" || word == "--config-file")
-      configs.push_back(parts.launcher[i + 1]);
-  }
-  for (const std::string& word : parts.launcher) {
-    if (word.starts_with("--config_file=")) configs.push_back(word.substr(word.find('=') + 1));
-  }
-  for (std::size_t i = 0; i < parts.training.size(); ++i) {
-    const std::string& word = parts.training[i];
-    const bool leads = i == 0 && is_config(word);
-    const bool is_named = i > 0 && parts.training[i - 1] == "--config" && is_config(word);
-    if (leads || is_named) configs.push_back(word);
-    if (word.starts_with("--config=") && is_config(word)) configs.push_back(word.substr(9));
-  }
-  return configs;
-}
-
 std::size_t option_count(const ShellCommand& command) {
   return static_cast<std::size_t>(
       std::count_if(command.words.begin(), command.words.end(), is_option));
@@ -111,7 +47,7 @@ std::size_t option_count(const ShellCommand& command) {
 bool starts_training(const ShellCommand& command) {
   if (command.words.empty() || command.words.front() == "echo") return false;
   if (is_option(command.words.front())) return true;
-  return !split(command.words).program.empty();
+  return !command_words(command.words).program.empty();
 }
 
 // The training command with most options; of equals the first. Null where there is none.
@@ -122,7 +58,7 @@ const ShellCommand* training_command(const ShellScript& script) {
     if (best == nullptr || option_count(command) > option_count(*best)) best = &command;
   }
   if (best == nullptr) return best;
-  const bool says = option_count(*best) > 0 || !configs_of(split(best->words)).empty();
+  const bool says = option_count(*best) > 0 || !configs_of(command_words(best->words)).empty();
   return says ? best : nullptr;
 }
 
@@ -283,22 +219,6 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
 
 constexpr std::size_t kMostOptions = 4096;
 
-// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
-std::string called_script(std::string_view text) {
-  std::string last;
-  for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
-    for (std::size_t at = text.find(shell); at != std::string_view::npos;
-         at = text.find(shell, at + 1)) {
-      std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
-      if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
-      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
-      const bool is_script = word.ends_with(".sh") && word.size() <= 200;
-      if (is_script) last = std::string(word);
-    }
-  }
-  return last;
-}
-
 Error too_many(const LaunchFile& file) {
   return bad_input("holds more options than any program has", path_of(file));
 }
@@ -310,19 +230,31 @@ bool has_arguments_block(std::string_view text) {
   return at != std::string_view::npos;
 }
 
-Result<LaunchCommand> read_launch_command(const LaunchFile& file,
-                                          const std::map<std::string, std::string>& given) {
+Error with_missing(Error error, const std::vector<std::string>& missing) {
+  if (missing.empty()) return error;
+  error.message += fmt::format("; it sources {}, which is not there", fmt::join(missing, ", "));
+  error.hint = fmt::format("put {} where the script looks for it{}{}", missing.front(),
+                           error.hint.empty() ? "" : "; or ", error.hint);
+  return error;
+}
+
+Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs) {
   if (has_arguments_block(file.text)) {
     LaunchCommand command = command_of_log(file.text, kMostOptions);
     if (command.options.size() >= kMostOptions) return too_many(file);
     return command;
   }
-  TPSIM_TRY(ShellScript script, read_shell_script(file.text, path_of(file), given));
+  const ShellFileReader open = [&](const std::string& name) -> Result<std::string> {
+    auto text = text_of_named(name, inputs);
+    if (!text) return not_there(name, path_of(file));
+    return *std::move(text);
+  };
+  TPSIM_TRY(ShellScript script, read_shell_script(file.text, path_of(file), inputs.given, open));
   LaunchCommand command;
   std::vector<std::string> launcher;
   if (const ShellCommand* training = training_command(script)) {
     if (option_count(*training) > kMostOptions) return too_many(file);
-    const Split parts = split(training->words);
+    const CommandWords parts = command_words(training->words);
     launcher = parts.launcher;
     command.program = parts.program;
     command.configs = configs_of(parts);
@@ -334,19 +266,22 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   }
   if (command.options.empty() && command.configs.empty()) {
     const std::string other = called_script(file.text);
+    const auto refused = [&](Error error) {
+      return with_missing(std::move(error), script.missing);
+    };
     if (script.exits) {
-      return bad_input("exits before it starts a training", path_of(file),
-                       "say what it asks for: --set NAME=VALUE, or --set 1=VALUE for its first "
-                       "argument");
+      return refused(bad_input("exits before it starts a training", path_of(file),
+                               "say what it asks for: --set NAME=VALUE, or --set 1=VALUE for its "
+                               "first argument"));
     }
-    return bad_input(
+    return refused(bad_input(
         "holds no training command and no options", path_of(file),
         other.empty()
-            ? "a script that calls torchrun, deepspeed, srun or python is read, a file of "
-              "options, and the arguments that Megatron prints in its log"
+            ? "a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or axolotl "
+              "is read, a file of options, and the arguments that Megatron prints in its log"
             : fmt::format("it starts {}: import that, with --set for what it takes from "
                           "outside",
-                          other));
+                          other)));
   }
   read_size(launcher, script, command);
   const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");
@@ -360,6 +295,7 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file,
   }
   command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
   command.files = std::move(script.files);
+  command.missing = std::move(script.missing);
   return command;
 }
 

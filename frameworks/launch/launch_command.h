@@ -17,6 +17,7 @@ struct LaunchCommand {
   std::string size_unknown;  // why it does not: "NNODES is not set in the script"
   std::vector<LaunchOption> options;
   std::map<std::string, std::string> files;  // that the script writes
+  std::vector<std::string> missing;          // that it sources and that are not there
   // Configurations that the command names: accelerate's --config_file, the program's own.
   std::vector<std::string> configs;
   std::string program;    // "pretrain_gpt.py"; empty where there is none
@@ -27,9 +28,12 @@ struct LaunchCommand {
 };
 
 // Of several training commands the one with most options; an option given twice holds its last
-// value, as it does to the programs. `given` are variables of the environment.
-Result<LaunchCommand> read_launch_command(const LaunchFile& file,
-                                          const std::map<std::string, std::string>& given = {});
+// value, as it does to the programs. Takes variables of the environment from `inputs`, and reads
+// the files that the script sources through its `open`.
+Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs = {});
+
+// With the names of files that the script sources and that are not there.
+Error with_missing(Error error, const std::vector<std::string>& missing);
 
 // On how many GPUs: as asked, else as the file says.
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
@@ -54,6 +58,10 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
 inline constexpr const char* kNoFlashDropout =
     "dropout inside of flash attention is predicted as none";
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// Takes out the overlap of a shared expert with the dispatch, which hides at most that expert.
+void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// A run without the model's layers that predict later tokens: they are neither timed nor stored.
+void leave_out_predictions(bool is_trained, ImportedPlan& plan);
 // What options say that are read as the plan and as parts of its software.
 PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);
 
@@ -62,6 +70,10 @@ PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const Imp
 bool is_trainer_command(const LaunchCommand& command);
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
                                             const ImportInputs& inputs);
+
+// torchtitan's options, and the TOML that they name.
+Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const LaunchFile& file,
+                                               const ImportInputs& inputs);
 
 // Whether the text holds such a block.
 bool has_arguments_block(std::string_view text);

@@ -182,6 +182,9 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, cons
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
 Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out);
 void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
+// Which layers have experts, as --moe-layer-freq or --first-k-dense-replace says: a number, or a
+// list in Python's words. An error for any other text, and for a list of another length.
+Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers);
 // Of arguments that were read; nothing without experts.
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model);
 // Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_settings.h"
@@ -139,9 +141,7 @@ constexpr LeftOver kRefused[] = {
     {"--standalone-embedding-stage", "tpsim's embedding lies on the first stage's GPUs"},
     {"--pipeline-model-parallel-split-rank", "tpsim plans decoders, no encoders"},
     {"--pipeline-model-parallel-comm-backend", "tpsim's stages talk by NCCL", "nccl"},
-    {"--moe-shared-expert-overlap", "tpsim's shared expert runs after the others"},
     {"--moe-layer-recompute", "tpsim recomputes blocks or core attention"},
-    {"model.moe_layer_freq*", "name the model whose blocks these are: --model its config.json"},
     {"--moe-extended-tp",
      "say how experts lie: --expert-tensor-parallel-size and "
      "--expert-model-parallel-size"},
@@ -155,6 +155,20 @@ std::string to_string(const LaunchOption& option) {
 }
 
 }  // namespace
+
+void add_outside(std::string_view name, std::vector<std::string>& outside) {
+  // "datasets.0.path" and "datasets.1.path" are one list, and one setting.
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
+       dot = name.find('.', dot + 1)) {
+    const std::string_view part = name.substr(dot + 1, name.find('.', dot + 1) - dot - 1);
+    const bool is_number =
+        !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!is_number) continue;
+    name = name.substr(0, dot);
+    break;
+  }
+  if (std::find(outside.begin(), outside.end(), name) == outside.end()) outside.emplace_back(name);
+}
 
 bool is_harmless(const LeftOver& row, std::string_view value) {
   return !row.harmless.empty() && matches_any(value, row.harmless);
@@ -211,7 +225,7 @@ Result<std::vector<std::string>> take_outside(LaunchStack stack,
       return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
                        refused.why);
     }
-    if (harmless) names.push_back(option.name);
+    if (harmless) add_outside(option.name, names);
     if (!harmless) kept.push_back(std::move(option));
   }
   options = std::move(kept);

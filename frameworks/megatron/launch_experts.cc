@@ -2,7 +2,12 @@
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
 #include "core/software/stack_spec.h"
+#include "formats/shell_words.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -34,7 +39,108 @@ std::int64_t value_of(StackPart part, std::string_view word) {
   return parse_value(row_of(part), word).value();
 }
 
+// "[0]*3+[1]*58", "[1,0]*2" and "(...)" of them as Python evaluates lists of 0 and 1.
+class LayerList {
+ public:
+  LayerList(std::string_view text, std::size_t most) : most_(most) {
+    for (const char c : text) {
+      if (c != ' ' && c != '\t' && c != '\'' && c != '"') text_ += c;
+    }
+  }
+
+  // Nothing for any other text, and for a list longer than `most`.
+  std::optional<std::vector<bool>> value() {
+    auto all = sum(0);
+    return all && at_ == text_.size() ? all : std::nullopt;
+  }
+
+ private:
+  using Flags = std::optional<std::vector<bool>>;
+  bool take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::optional<std::int64_t> number() {
+    std::size_t end = at_;
+    while (end < text_.size() && text_[end] >= '0' && text_[end] <= '9') ++end;
+    const auto value = parse_number<std::int64_t>(std::string_view(text_).substr(at_, end - at_));
+    at_ = end;
+    return value;
+  }
+  Flags sum(int depth) {
+    Flags all = product(depth);
+    while (all && take('+')) {
+      const Flags more = product(depth);
+      if (!more) return std::nullopt;
+      all->insert(all->end(), more->begin(), more->end());
+      if (all->size() > most_) return std::nullopt;
+    }
+    return all;
+  }
+  Flags product(int depth) {
+    Flags all = list(depth);
+    while (all && take('*')) {
+      const auto times = number();
+      const auto most = static_cast<std::int64_t>(most_);
+      if (!times || *times > most) return std::nullopt;
+      std::vector<bool> repeated;
+      for (std::int64_t i = 0; i < *times && repeated.size() <= most_; ++i) {
+        repeated.insert(repeated.end(), all->begin(), all->end());
+      }
+      all = std::move(repeated);
+      if (all->size() > most_) return std::nullopt;
+    }
+    return all;
+  }
+  Flags list(int depth) {
+    constexpr int kDeepest = 16;
+    if (depth > kDeepest) return std::nullopt;
+    if (take('(')) {
+      Flags inside = sum(depth + 1);
+      return take(')') ? inside : std::nullopt;
+    }
+    std::vector<bool> flags;
+    if (!take('[')) return std::nullopt;
+    while (!take(']')) {
+      const auto flag = number();
+      if (!flag || *flag > 1 || flags.size() >= most_) return std::nullopt;
+      flags.push_back(*flag == 1);
+      if (!take(',') && (at_ >= text_.size() || text_[at_] != ']')) return std::nullopt;
+    }
+    return flags;
+  }
+
+  std::string text_;
+  std::size_t most_;
+  std::size_t at_ = 0;
+};
+
 }  // namespace
+
+Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers) {
+  const auto size = static_cast<std::size_t>(layers);
+  if (const auto unset = unset_name(option.value)) {
+    return bad_input(fmt::format("{} is {}, which the script does not set", option.name, *unset),
+                     "", fmt::format("say it with --set {}=VALUE", unset->substr(1)));
+  }
+  const auto number = parse_number<std::int64_t>(trimmed(option.value));
+  std::vector<bool> flags(size, true);
+  if (number && option.name == "--first-k-dense-replace" && *number >= 0) {
+    std::fill_n(flags.begin(), std::min(layers, *number), false);
+    return flags;
+  }
+  if (number && option.name == "--moe-layer-freq" && *number >= 1) {
+    for (std::size_t i = 0; i < size; ++i) flags[i] = static_cast<std::int64_t>(i) % *number == 0;
+    return flags;
+  }
+  const auto list = LayerList(option.value, size).value();
+  if (list && list->size() == size) return *list;
+  return bad_input(fmt::format("{} {} is neither a number nor a list of 0 and 1 for each of the {} "
+                               "layers",
+                               option.name, option.value, layers),
+                   "", fmt::format("write [1]*{} for experts in every layer", layers));
+}
 
 // Tokens beyond an expert's capacity are dropped by position and missing ones padded, so that
 // shapes are those of the plan; without a capacity none is dropped. No auxiliary loss balances the

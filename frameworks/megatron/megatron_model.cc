@@ -55,6 +55,21 @@ void read_experts(const Options& options, ModelSpec& model) {
   if (model.experts.count == 0) return;
   model.experts.per_token = number_of<std::int64_t>(options, "--moe-router-topk", 2);
   model.ffn_hidden = number_of<std::int64_t>(options, "--moe-ffn-hidden-size", model.ffn_hidden);
+  model.experts.shared_ffn =
+      number_of<std::int64_t>(options, "--moe-shared-expert-intermediate-size", 0);
+  model.experts.shared_gate = has_option(options, "--moe-shared-expert-gate");
+  RouterShape& router = model.experts.router;
+  const std::string* score = value_of(options, "--moe-router-score-function");
+  if (score != nullptr && *score == "sigmoid") {
+    router.score = RouterScore::kSigmoid;
+    router.renormalises = model.experts.per_token > 1;
+  } else if (has_option(options, "--moe-router-pre-softmax") && model.experts.per_token > 1) {
+    router.score = RouterScore::kAll;
+  }
+  router.correction_bias = has_option(options, "--moe-router-enable-expert-bias");
+  router.scaling = number_of<double>(options, "--moe-router-topk-scaling-factor", 1.0);
+  router.groups = number_of<std::int64_t>(options, "--moe-router-num-groups", 1);
+  router.groups_kept = number_of<std::int64_t>(options, "--moe-router-group-topk", router.groups);
 }
 
 // Words that the arguments state: as they are, or as padded in a log.
@@ -185,16 +200,44 @@ void add_router(const ExpertShape& experts, LaunchOptions& out) {
   out.add("--moe-router-group-topk", router.groups_kept);
 }
 
-// Blocks of several kinds are the model's: "--moe-layer-freq 1" makes all of them the same.
+// Options that say which layers have experts, in the order in which they are read.
+constexpr std::string_view kLayerOptions[] = {"--moe-layer-freq", "--first-k-dense-replace"};
+
+// Drops them where they say what the model has.
 Status take_layer_kinds(const ModelSpec& model, Options& options) {
-  for (const std::string_view name : {"--moe-layer-freq", "--first-k-dense-replace"}) {
-    const std::string* text = value_of(options, name);
-    if (text == nullptr) continue;
-    const bool same = name == "--moe-layer-freq" ? *text == "1" : *text == "0";
-    if (!same && model.other_blocks.empty()) {
-      return other_model(fmt::format("{} {} makes blocks of two kinds", name, *text));
+  for (const std::string_view name : kLayerOptions) {
+    const LaunchOption* option = find_option(options, name);
+    if (option == nullptr) continue;
+    TPSIM_TRY(const std::vector<bool> said, expert_layers(*option, model.layers));
+    std::vector<bool> has;
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      has.push_back(block_of_kind(model, block_kind(model, layer)).experts.count > 0);
+    }
+    if (has_experts(model) && said != has) {
+      return other_model(
+          fmt::format("{} {} has experts in {} of {} layers; the model has them in {}", name,
+                      option->value, std::count(said.begin(), said.end(), true), model.layers,
+                      std::count(has.begin(), has.end(), true)));
     }
     drop_option(options, name);
+  }
+  return Ok{};
+}
+
+// Layers without experts have a feed-forward part as wide as --ffn-hidden-size.
+Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpec& model) {
+  if (!has_experts(model)) return Ok{};
+  for (const std::string_view name : kLayerOptions) {
+    const LaunchOption* option = find_option(options, name);
+    if (option == nullptr) continue;
+    TPSIM_TRY(const std::vector<bool> said, expert_layers(*option, model.layers));
+    BlockShape dense = model;
+    dense.ffn_hidden = dense_ffn;
+    dense.experts = {};
+    std::vector<BlockShape> blocks;
+    for (const bool with : said) blocks.push_back(with ? BlockShape(model) : dense);
+    set_blocks(model, blocks);
+    return Ok{};
   }
   return Ok{};
 }
@@ -218,9 +261,11 @@ Result<StatedModel> model_of_megatron(const Options& options) {
                   ? MlpKind::kSwiglu
               : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
                                                       : MlpKind::kGelu;
-  model.ffn_hidden = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
+  const auto dense_ffn = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
+  model.ffn_hidden = dense_ffn;
   read_attention(options, model);
   read_experts(options, model);
+  model.ends.prediction_layers = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
   const std::string* norm = value_of(options, "--normalization");
   const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
@@ -235,6 +280,7 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   model.vocab = vocab_in(options);
   stated.has_vocab = model.vocab > 0;
   take_run_choices(options, false, model);
+  TPSIM_TRY_STATUS(read_layer_kinds(options, dense_ffn, model));
   return stated;
 }
 

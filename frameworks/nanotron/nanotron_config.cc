@@ -11,6 +11,8 @@
 namespace tpsim {
 namespace {
 
+constexpr std::int64_t kMostLayers = 1 << 16;
+
 // Patterns are tried in order.
 constexpr LeftOver kNanotronRows[] = {
     {"optimizer.optimizer_factory.name", kAdamState, "adamW adam"},
@@ -31,6 +33,17 @@ constexpr LeftOver kNanotronRows[] = {
     {"parallelism.context_parallel_size*", "nanotron's context parallelism is a ring"},
     {"model.model_config.moe_config*", "nanotron's experts are not read: name a --model"},
 };
+
+// Each layer whose number, from 1 on, `interval` divides has no rotary positions; 0: all have them.
+void leave_out_rotary(std::int64_t interval, ModelSpec& model) {
+  if (interval < 1 || model.layers > kMostLayers) return;
+  std::vector<BlockShape> blocks;
+  for (std::int64_t layer = 1; layer <= model.layers; ++layer) {
+    blocks.emplace_back(model);
+    if (layer % interval == 0) blocks.back().attention.position = PositionKind::kNone;
+  }
+  set_blocks(model, blocks);
+}
 
 Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   const auto key = [](const char* name) { return fmt::format("model.model_config.{}", name); };
@@ -64,6 +77,7 @@ Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   model.fused_qkv = false;
   model.tied_embedding = in.flag(key("tie_word_embeddings"), false);
   model.seq = in.integer("tokens.sequence_length", 0);
+  leave_out_rotary(in.integer(key("no_rope_layer"), 0), model);
   return model;
 }
 

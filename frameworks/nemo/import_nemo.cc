@@ -119,6 +119,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   TPSIM_TRY(command.options, nemo_options(run.settings, path_of(run.file)));
   take_stated_choices(command.options, inputs.keeps_seq, result.model);
   leave_out_flash_dropout(command.options, result);
+  leave_out_shared_overlap(command.options, result);
   take_predictions(command.options, result.model);
   TPSIM_TRY_STATUS(
       located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
@@ -149,7 +150,7 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   NemoRun run{yaml, {}};
   const auto launcher = file_named(files, launch_file_names(LaunchStack::kNemo).front());
   if (launcher.ok()) {
-    TPSIM_TRY(run.command, read_launch_command(*launcher, inputs.given));
+    TPSIM_TRY(run.command, read_launch_command(*launcher, inputs));
   }
   TPSIM_TRY(run.settings, flat_yaml(yaml.text, path_of(yaml)));
   run.settings = with_values(with_todays_sections(std::move(run.settings)), inputs.given);

@@ -1,0 +1,134 @@
+#include "frameworks/launch/command_words.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/base/text.h"
+
+namespace tpsim {
+namespace {
+
+// "pretrain_gpt.py", also as the module of python -m and torchrun -m.
+bool is_program(std::string_view word) { return word.ends_with(".py"); }
+
+bool is_config(std::string_view word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+// Trainers that a console command starts: `axolotl train tune.yml`.
+struct ConsoleCommand {
+  std::string_view name;
+  std::string_view task;
+};
+constexpr ConsoleCommand kConsoleCommands[] = {
+    {"llamafactory-cli", "train"},
+    {"lmf", "train"},
+    {"axolotl", "train"},
+};
+
+bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
+  if (at + 1 >= words.size()) return false;
+  const std::string_view word = words[at];
+  const std::string_view name = word.substr(word.find_last_of('/') + 1);
+  return std::any_of(
+      std::begin(kConsoleCommands), std::end(kConsoleCommands),
+      [&](const ConsoleCommand& one) { return one.name == name && one.task == words[at + 1]; });
+}
+
+// Words of a console command: "--launcher torchrun", and what stands behind "--", are for the
+// launcher that it starts; "key=value" changes a setting of its configuration.
+void take_console_words(const std::vector<std::string>& words, std::size_t at,
+                        CommandWords& parts) {
+  parts.program = words[at] + " " + words[at + 1];
+  bool for_launcher = false;
+  for (std::size_t i = at + 2; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") {
+      for_launcher = true;
+    } else if (for_launcher) {
+      parts.launcher.push_back(word);
+    } else if (word == "--launcher") {
+      ++i;
+    } else if (!word.starts_with("--launcher=")) {
+      const bool sets = !word.starts_with('-') && word.find('=') != std::string::npos;
+      parts.training.push_back(sets ? "--" + word : word);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_option(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
+
+CommandWords command_words(const std::vector<std::string>& words) {
+  CommandWords parts;
+  bool behind = is_option(words.front());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    // A quoted "--fp8-format hybrid" is meant as two words.
+    const std::string& word = words[i];
+    const std::size_t blank = is_option(word) ? word.find(' ') : std::string::npos;
+    if (behind && blank != std::string::npos) {
+      parts.training.push_back(word.substr(0, blank));
+      parts.training.emplace_back(trimmed(std::string_view(word).substr(blank)));
+      continue;
+    }
+    if (behind) {
+      parts.training.push_back(word);
+      continue;
+    }
+    if (is_console_command(words, i)) {
+      take_console_words(words, i, parts);
+      return parts;
+    }
+    const bool module = word == "-m" && i + 1 < words.size() &&
+                        !words[i + 1].starts_with("torch.distributed") &&
+                        !words[i + 1].starts_with("accelerate.") && words[i + 1] != "torchrun";
+    if (module || is_program(word)) {
+      parts.program = module ? words[++i] : word;
+      behind = true;
+    } else {
+      parts.launcher.push_back(word);
+    }
+  }
+  return parts;
+}
+
+// What accelerate and the program itself are configured by; what is told twice, by the program.
+std::vector<std::string> configs_of(const CommandWords& parts) {
+  std::vector<std::string> configs;
+  for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {
+    const std::string& word = parts.launcher[i];
+    if (word == "--config_file" || word == "--config-file")
+      configs.push_back(parts.launcher[i + 1]);
+  }
+  for (const std::string& word : parts.launcher) {
+    if (word.starts_with("--config_file=")) configs.push_back(word.substr(word.find('=') + 1));
+  }
+  for (std::size_t i = 0; i < parts.training.size(); ++i) {
+    const std::string& word = parts.training[i];
+    const bool leads = i == 0 && is_config(word);
+    const bool is_named = i > 0 && parts.training[i - 1] == "--config" && is_config(word);
+    if (leads || is_named) configs.push_back(word);
+    if (word.starts_with("--config=") && is_config(word)) configs.push_back(word.substr(9));
+  }
+  return configs;
+}
+
+// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
+std::string called_script(std::string_view text) {
+  std::string last;
+  for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
+    for (std::size_t at = text.find(shell); at != std::string_view::npos;
+         at = text.find(shell, at + 1)) {
+      std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
+      if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
+      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
+      const bool is_script = word.ends_with(".sh") && word.size() <= 200;
+      if (is_script) last = std::string(word);
+    }
+  }
+  return last;
+}
+
+}  // namespace tpsim
