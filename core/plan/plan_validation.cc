@@ -85,6 +85,19 @@ Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
+// The least etp, below the plan's, that lets its ep divide the ranks and the experts; 0: none.
+std::int64_t etp_for(Plan plan, const ModelSpec& model) {
+  const std::int64_t ranks = stage_ranks(plan), ep = plan.degrees.ep;
+  if (model.experts.count % ep != 0) return 0;
+  const std::int64_t own = expert_tensor_ranks(plan);
+  for (std::int64_t etp = 1; etp < own; ++etp) {
+    plan.degrees.etp = etp;
+    if (ranks % etp != 0 || ranks / etp % ep != 0 || !experts_fit_ranks(plan)) continue;
+    if (check_experts_divide(model, etp).ok()) return etp;
+  }
+  return 0;
+}
+
 Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
   if (!has_experts(model)) {
@@ -99,11 +112,17 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t all = std::gcd(ranks, model.experts.count);
   if (all % d.ep != 0) {
     const bool by_ranks = ranks % d.ep != 0;
+    const std::int64_t etp = etp_for(plan, model);
+    const std::string nearest =
+        fmt::format("the nearest ep that divides both is {}", nearest_divisor(all, d.ep));
     return illegal(
         fmt::format("{} = {} does not divide by ep = {}",
                     by_ranks ? "tp x cp x dp / etp" : "experts",
                     by_ranks ? ranks : model.experts.count, d.ep),
-        fmt::format("the nearest ep that divides both is {}", nearest_divisor(all, d.ep)));
+        etp == 0
+            ? nearest
+            : fmt::format("etp {} gives ep {}{}; with this etp {}", etp, d.ep,
+                          etp == 1 ? ", with experts that tensor ranks do not cut" : "", nearest));
   }
   if (!experts_fit_ranks(plan)) {
     return illegal(
@@ -126,12 +145,25 @@ std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
   return std::max(of, n - below <= of / 2 ? below : below + of);
 }
 
+// Whether every tensor rank has whole key/value heads, or all ranks share heads evenly.
+bool heads_fit_ranks(const AttentionShape& attention, std::int64_t tp) {
+  if (attention.kv_heads % tp == 0) return true;
+  const bool is_whole = attention.qk_norm == QkNorm::kWidth ||  // of all heads at once
+                        attention.qk_norm == QkNorm::kEachHead;
+  return !is_whole && tp % attention.kv_heads == 0 &&
+         attention.kv_heads * attention.head_dim % tp == 0;
+}
+
 std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
-  const std::int64_t all =
-      std::gcd(std::gcd(std::gcd(model.attention.heads, model.attention.kv_heads),
-                        std::gcd(model.recurrent.heads, model.recurrent.key_heads)),
-               has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
-  return fmt::format("the nearest tp that does is {}", nearest_divisor(all, tp));
+  const std::int64_t all = std::gcd(
+      std::gcd(model.attention.heads, std::gcd(model.recurrent.heads, model.recurrent.key_heads)),
+      has_experts(model) ? model.experts.shared_ffn : model.ffn_hidden);
+  std::int64_t nearest = 1;
+  for (std::int64_t divisor = 2; divisor <= all; ++divisor) {
+    if (all % divisor != 0 || !heads_fit_ranks(model.attention, divisor)) continue;
+    if (std::abs(divisor - tp) < std::abs(nearest - tp)) nearest = divisor;
+  }
+  return fmt::format("the nearest tp that does is {}", nearest);
 }
 
 Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
@@ -140,11 +172,10 @@ Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
         fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp),
         nearest_tp(model, tp));
   }
-  if (model.attention.kv_heads % tp != 0) {
-    return illegal(
-        fmt::format("{} key/value heads do not divide by tp = {}, and none is kept twice",
-                    model.attention.kv_heads, tp),
-        nearest_tp(model, tp));
+  if (!heads_fit_ranks(model.attention, tp)) {
+    return illegal(fmt::format("{} key/value heads neither divide by tp = {} nor divide it",
+                               model.attention.kv_heads, tp),
+                   nearest_tp(model, tp));
   }
   const RecurrentShape& recurrent = model.recurrent;
   if (recurrent.heads % tp != 0 || recurrent.key_heads % tp != 0) {

@@ -84,6 +84,11 @@ bool is_titan_mixture(const ModelSpec& model) {
 
 bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
 
+// More tensor ranks than key/value heads.
+bool shares_key_heads(M model, P plan) {
+  return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
+}
+
 // torchtitan: without sharding it casts by autocast, and only where there is nothing but data
 // parallelism.
 bool casts_nothing(const Plan& plan) {
@@ -226,6 +231,10 @@ const std::array kRules = std::to_array<LaunchRule>({
      },
      "experts on other ranks than dp has, in the order tp-pp-dp",
      "its stages must be outermost there: use tp-dp-pp"},
+
+    {kTitan | kNano, kPlan, [](M m, P p) { return shares_key_heads(m, p); },
+     "a key/value head on several tensor ranks",
+     "tp must divide the key/value heads there; Megatron-Core keeps a head on several ranks"},
 
     // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },

@@ -5,6 +5,7 @@
 #include "reference_model/layers/norm.h"
 #include "reference_model/layers/weight_names.h"
 #include "reference_model/parallel/mappings.h"
+#include "reference_model/parallel/shared_key_heads.h"
 
 namespace tpsim {
 namespace {
@@ -103,7 +104,7 @@ Tensor ParallelAttention::forward(const Tensor& x, AttentionSaved& saved) const 
     const Tensor inside =
         enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
     saved.x = kept_input(context_, x, inside);
-    saved.core.qkv = project_qkv(inside);
+    saved.core.qkv = project_qkv(inside, saved);
     if (gate_ != nullptr) saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
     core_.prepare(saved.core);
   }
@@ -138,12 +139,14 @@ void ParallelAttention::add_gate_gradient(const Tensor& x, const Tensor& dx,
 }
 
 // Separate matrices write adjacent columns of one output.
-Tensor ParallelAttention::project_qkv(const Tensor& x) const {
-  const Shape rows{x.shape()[0], x.shape()[1], qkv_width(core_.layout())};
-  Tensor qkv = allocate_activation(context_, rows, kQkv.text);
+Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) const {
+  std::int64_t width = 0;
+  for (const Parameter* projection : projections_) width += projection->weight.rows();
+  Tensor qkv = allocate_activation(context_, {x.shape()[0], x.shape()[1], width}, kQkv.text);
   side_by_side_forward(context_, x, projections_, qkv, kQkv);
   add_biases(qkv);
-  return qkv;
+  if (!shares_key_heads(context_)) return qkv;
+  return gather_key_heads(context_, core_.layout(), qkv, saved.gathered);
 }
 
 // The biases of q, k, v lie one behind the other where one op is to add them.
@@ -191,6 +194,8 @@ Tensor ParallelAttention::backward(const Tensor& dy, AttentionSaved saved) const
   Tensor dqkv = core_backward(dy, saved);
   if (latent_) return latent_->backward(dqkv, saved.x, std::move(saved.latent), core_);
   core_.prepare_backward(dqkv, saved.core);
+  saved.gathered = Tensor();
+  if (shares_key_heads(context_)) dqkv = scatter_key_heads(context_, core_.layout(), dqkv);
   Tensor x =
       regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   if (overlaps_input_gradient_reduction(context_) && gate_ == nullptr) {

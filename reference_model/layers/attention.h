@@ -21,6 +21,7 @@ struct AttentionSaved {
   LatentSaved latent;
   CoreSaved core;
   Tensor gate, gated;  // if AttentionShape::output_gate
+  Tensor gathered;     // if ranks share key heads: the tensor that the values are a view of
 };
 
 class ParallelAttention {
@@ -37,7 +38,7 @@ class ParallelAttention {
   Parameter* output_bias() const { return output_bias_; }
 
  private:
-  Tensor project_qkv(const Tensor& x) const;
+  Tensor project_qkv(const Tensor& x, AttentionSaved& saved) const;
   void add_biases(const Tensor& qkv) const;
   void bias_gradients(const Tensor& dqkv) const;
   Tensor core_backward(const Tensor& dy, AttentionSaved& saved) const;

@@ -13,6 +13,9 @@ LocalSizes local_sizes(const RankContext& context) {
   sizes.seq_share = context.plan.sequence_parallel ? sizes.seq / tp : sizes.seq;
   sizes.heads = model.attention.heads / tp;
   sizes.kv_heads = model.attention.kv_heads / tp;
+  if (model.attention.kv_heads > 0) {  // several ranks read one: shared_key_heads.h
+    sizes.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads);
+  }
   sizes.ffn = model.ffn_hidden / (has_experts(model) ? expert_tensor_ranks(context.plan) : tp);
   sizes.experts = model.experts.count / context.plan.degrees.ep;
   sizes.vocab = padded_vocab(model, tp) / tp;

@@ -1,5 +1,6 @@
 #include "sim/layers/context_ring.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tpsim {
@@ -15,8 +16,9 @@ Shares shares_of(const Scenario& scenario, const Plan& plan, const CollectiveRec
   const AttentionShape& attention = scenario.model.attention;
   const double both = static_cast<double>(record.bytes) /
                       static_cast<double>(plan.degrees.cp * size_of(plan.dtype));
-  const double repeated =
-      static_cast<double>(attention.heads) / static_cast<double>(attention.kv_heads);
+  // A rank keeps one key head at least.
+  const std::int64_t kept = std::max(attention.kv_heads, plan.degrees.tp);
+  const double repeated = static_cast<double>(attention.heads) / static_cast<double>(kept);
   return {both / 2 * repeated, both, static_cast<double>(plan.degrees.cp - 1)};
 }
 

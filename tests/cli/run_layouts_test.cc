@@ -217,7 +217,8 @@ TEST_CASE("heads that tp does not divide are refused with the nearest choice") {
   CHECK(heads.err.find("the nearest tp that does is 3") != std::string::npos);
   const Finished kv_heads = run(tpsim_run(golden_arguments("llama-tiny") + "--tp 3"));
   CHECK(kv_heads.code == 2);
-  CHECK(kv_heads.err.find("2 key/value heads do not divide by tp = 3") != std::string::npos);
+  CHECK(kv_heads.err.find("2 key/value heads neither divide by tp = 3 nor divide it") !=
+        std::string::npos);
   CHECK(kv_heads.err.find("the nearest tp that does is 2") != std::string::npos);
 }
 

@@ -242,4 +242,34 @@ TEST_CASE("a model with impossible experts is refused") {
 }
 
 }  // namespace
+TEST_CASE("the degree that lets the asked ep divide is named, before another ep") {
+  ModelSpec model = small_mixture();
+  model.experts.count = 8;
+  Plan plan = legal_plan();
+  plan.degrees = {.tp = 4, .pp = 2, .dp = 2, .ep = 4};
+  plan.sequence_parallel = true;
+  const Status cut = validate(plan, model);
+  REQUIRE_FALSE(cut.ok());
+  CHECK_THAT(cut.error().hint, Catch::Contains("etp 1 gives ep 4"));
+  plan.degrees.etp = 1;
+  CHECK(validate(plan, model).ok());
+  plan.degrees = {.tp = 4, .pp = 2, .dp = 2, .ep = 16};  // more than there are experts
+  CHECK_THAT(validate(plan, model).error().hint, !Catch::Contains("etp"));
+}
+
+TEST_CASE("tensor ranks beyond the key/value heads keep one each, where they share evenly") {
+  ModelSpec model = small_model();
+  model.fused_qkv = false;
+  model.attention.heads = 8;
+  model.attention.kv_heads = 2;
+  for (const std::int64_t tp : {1, 2, 4, 8}) CHECK(divides_by_tp(model, tp));
+  model.attention.qk_norm = QkNorm::kWidth;  // of all key heads at once
+  CHECK_FALSE(divides_by_tp(model, 4));
+  model.attention.qk_norm = QkNorm::kHead;
+  CHECK(divides_by_tp(model, 4));
+  model.attention.heads = 12;
+  model.attention.kv_heads = 3;
+  CHECK_FALSE(divides_by_tp(model, 4));
+}
+
 }  // namespace tpsim

@@ -1,0 +1,25 @@
+// Key/value heads of which there are fewer than tensor-parallel ranks: several ranks read one.
+//
+// As in Megatron-Core's SelfAttention (megatron/core/transformer/attention.py, "num_query_groups <
+// world_size") the projection stays cut evenly over all ranks. Its output is all-gathered, and
+// every rank takes its own queries and the whole key and value head that they attend to.
+#pragma once
+
+#include "kernels/ops.h"
+#include "reference_model/parallel/qkv_layout.h"
+#include "reference_model/parallel/rank_context.h"
+
+namespace tpsim {
+
+bool shares_key_heads(const RankContext& context);
+
+// From this rank's columns of q, k and v, [positions, batch, columns], to [positions, batch,
+// qkv_width(layout)]. `gathered` gets the columns of all ranks, [ranks, positions, batch, columns]:
+// Megatron's values are a view of them, so that they live as long as the values.
+Tensor gather_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& columns,
+                        Tensor& gathered);
+// From the gradient of the result back to that of `columns`, summed over the ranks that share a
+// head.
+Tensor scatter_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& dqkv);
+
+}  // namespace tpsim
