@@ -69,6 +69,12 @@ std::string option_help(Command command, const OptionRow& row) {
   return help;
 }
 
+// CLI11 joins the values of an option that is repeated by line breaks.
+std::string as_list(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ',');
+  return text;
+}
+
 void add_options(CLI::App& app, Command command, Arguments& arguments) {
   for (const OptionRow& row : option_rows()) {
     if (!takes(command, row)) continue;
@@ -78,11 +84,13 @@ void add_options(CLI::App& app, Command command, Arguments& arguments) {
           ->group(group_title(command, row));
     } else {
       app.add_option_function<std::string>(
-             row.name, [&](const std::string& text) { arguments.set(row.opt, text); },
+             row.name, [&](const std::string& text) { arguments.set(row.opt, as_list(text)); },
              option_help(command, row))
           ->type_name(placeholder(command, row))
           ->group(group_title(command, row))
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // check_once() refuses two
+          ->multi_option_policy(row.repeats == Repeats::kJoins
+                                    ? CLI::MultiOptionPolicy::Join
+                                    : CLI::MultiOptionPolicy::TakeLast);  // see check_once()
     }
   }
 }
@@ -189,9 +197,12 @@ std::string command_line_text(int argc, const char* const* argv) {
 }
 
 // An option given twice leaves open which value is meant.
-Status check_once(const CLI::App& command) {
+Status check_once(Command which, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() < 2 || option->get_positional()) continue;
+    const OptionRow* const row = find_option(option->get_name());
+    const bool repeats = which == Command::kImport && row != nullptr;
+    if (repeats && row->repeats != Repeats::kNever) continue;
     return bad_input(fmt::format("is given {} times", option->count()), option->get_name(),
                      "give it once");
   }
@@ -230,7 +241,7 @@ struct Parser {
       if (!sub.parsed()) continue;
       arguments.command = row.command;
       if (sub.remaining_size() > 0) return unexpected(row.command, sub.remaining().front());
-      return check_once(sub);
+      return check_once(row.command, sub);
     }
     return Ok{};
   }

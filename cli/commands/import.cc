@@ -20,6 +20,7 @@
 #include "core/scenario/plan_json.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_files.h"
+#include "plans/questions/open_inputs.h"
 
 namespace tpsim::cli {
 namespace {
@@ -135,6 +136,7 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
   if (arguments.has(Opt::kModel)) {
     TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
     TPSIM_TRY(inputs.model, load_model(arguments, catalogue, std::nullopt));
+    inputs.model_wins = true;
   } else if (inputs.keeps_seq) {
     return option_error(Opt::kSeq, "is of no use here", "the file says it, or a --model");
   }
@@ -142,6 +144,7 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(inputs.given, given_variables(arguments));
   TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
   TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
+  inputs.assumes_harmless = arguments.has(Opt::kAssumeHarmless);
   inputs.load = load_alike;
   inputs.open = [folder = source.folder](const std::string& name) {
     return read_file(folder / name, kMostFileBytes);
@@ -247,6 +250,7 @@ Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(NamedScenario named, load_scenario(without_files, names, known));
   named.scenario.model = read.model;
   named.parts = parts_beside(named.scenario.stack, read.parts);
+  named.settings_assumed = read.assumed_harmless;
   return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes};
 }
 
@@ -269,18 +273,48 @@ Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::st
   return answer_of(arguments, source);
 }
 
+namespace {
+
+// What the import leaves out and what it takes otherwise than the files say.
+void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
+  if (arguments.has(Opt::kQuiet)) return;
+  const std::vector<std::string>& outside = answer.outside;
+  if (!outside.empty()) {
+    const std::string number =
+        fmt::format("{} setting{} left out", outside.size(), outside.size() == 1 ? " is" : "s are");
+    const std::string what =
+        arguments.has(Opt::kVerbose)
+            ? fmt::format("{}, no part of a plan: {}", number, fmt::join(outside, ", "))
+            : fmt::format("{}, no part of a plan (--verbose lists them)", number);
+    say(fmt::format("tpsim: {}\n", printable(what)));
+  }
+  if (!answer.file.settings_assumed.empty()) {
+    say(fmt::format("tpsim: taken to change nothing: {}\n",
+                    printable(fmt::format("{}", fmt::join(answer.file.settings_assumed, ", ")))));
+  }
+  for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));
+}
+
+// The headline of what simulate would say of the plan, or why it cannot.
+std::string prediction_of(const Terminal& terminal, const PlanFile& file) {
+  const Result<PlannedRun> run = [&]() -> Result<PlannedRun> {
+    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+    return simulate(catalogue, file);
+  }();
+  if (run.ok()) return headline_view(terminal, run->predicted);
+  return wrapped(printable(fmt::format("not predicted: {}", to_string(run.error()))),
+                 terminal.room(2, 100), 2) +
+         "\n";
+}
+
+}  // namespace
+
 Status run_import(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ImportAnswer answer, import_answer(arguments));
   const PlanFile& file = answer.file;
   const bool saves = arguments.has(Opt::kSave);
   if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
-  if (!answer.outside.empty() && !arguments.has(Opt::kQuiet)) {
-    say(fmt::format("tpsim: left out, no part of a plan: {}\n",
-                    printable(fmt::format("{}", fmt::join(answer.outside, ", ")))));
-  }
-  for (const std::string& note : answer.notes) {
-    if (!arguments.has(Opt::kQuiet)) say(fmt::format("tpsim: {}\n", printable(note)));
-  }
+  say_remarks(arguments, answer);
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
   // Launch files say nothing of the machines.
@@ -289,6 +323,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
                       named ? "" : " (default: --cluster names yours)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
+  text += "\n" + prediction_of(terminal, file);
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
   return print(terminal, text);
 }

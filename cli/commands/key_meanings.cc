@@ -128,6 +128,8 @@ constexpr std::array kMeanings = {
                "inputs that nobody named when the plan was made; its intervals are wider for them"},
     KeyMeaning{"plan.assumed.stack", "the cluster's usual software stands in"},
     KeyMeaning{"plan.assumed.network", "the network of the model's usual cluster stands in"},
+    KeyMeaning{"plan.assumed.settings",
+               "unknown settings of the launch file, taken to change nothing"},
     KeyMeaning{"plan.contents",
                "hashes of what the names stood for when the plan was saved: where they stand for "
                "something else, the program says so"},

@@ -15,7 +15,21 @@ std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share);
 
 // The option that states the input.
 std::string_view option_for(OpenInput input) {
-  return row_of(input == OpenInput::kSoftware ? Opt::kStack : Opt::kNodeGbps).name;
+  switch (input) {
+    case OpenInput::kSoftware: return row_of(Opt::kStack).name;
+    case OpenInput::kNetwork: return row_of(Opt::kNodeGbps).name;
+    case OpenInput::kSettings: return row_of(Opt::kSet).name;
+  }
+  return "";
+}
+
+// A setting is stated where its file is read.
+const char* remedy_for(OpenInput input, bool is_saved) {
+  if (input == OpenInput::kSettings) {
+    return "import again with each of the {} that has no effect left out ({} NAME=null): +{}{}";
+  }
+  // An option that repeats a plan file changes nothing, so only planning again states it.
+  return is_saved ? "plan again with the {} stated ({}): +{}{}" : "state the {} ({}): +{}{}";
 }
 
 }  // namespace
@@ -32,7 +46,7 @@ std::set<Setting> settings_left(const Arguments& arguments, bool has_file) {
 }
 
 Result<OpenInputs> open_inputs(const NamedScenario& named) {
-  const Unstated unstated{named.stack_is_default, named.cluster_is_default};
+  const Unstated unstated{named.stack_is_default, named.cluster_is_default, named.settings_assumed};
   if (unstated == Unstated{}) return OpenInputs();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const ScenarioNames names{named.scenario.model.name,
@@ -53,9 +67,6 @@ Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int thr
 std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
   const Assumed& assumed = named.assumed;
   if (assumed.open.empty()) return "";
-  // An option that repeats a plan file changes nothing, so only planning again states it.
-  const char* remedy =
-      named.is_saved ? "plan again with the {} stated ({}): +{}{}" : "state the {} ({}): +{}{}";
   std::string what, narrower;
   for (const OpenChoice& one : assumed.open) {
     what +=
@@ -63,6 +74,7 @@ std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
     const std::string instead =
         narrower.empty() ? " instead of +" + percent(assumed.half_width_all_open) : "";
     if (!narrower.empty()) narrower += "; ";
+    const char* const remedy = remedy_for(one.input, named.is_saved);
     narrower += fmt::format(fmt::runtime(remedy), name_of(one.input), option_for(one.input),
                             percent(one.half_width_if_stated), instead);
   }

@@ -244,6 +244,7 @@ Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optio
   named.cluster_is_default = file ? names.network_assumed : !arguments.has(Opt::kCluster);
   const bool names_no_stack = !arguments.has(Opt::kStack) && known.stack.empty();
   named.stack_is_default = file ? names.stack_assumed : names_no_stack;
+  named.settings_assumed = names.settings_assumed;
   named.settings_left = settings_left(arguments, file.has_value());
   const std::string& usual_stack = known.stack.empty() ? scenario.cluster.stack : known.stack;
   named.stack = names.stack.empty() ? usual_stack : names.stack;
@@ -279,7 +280,8 @@ PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
           plan,
           named.node_gbps,
           named.stack_is_default,
-          named.cluster_is_default};
+          named.cluster_is_default,
+          named.settings_assumed};
 }
 
 }  // namespace tpsim::cli

@@ -24,6 +24,7 @@ struct NamedScenario {
   std::vector<std::string> dropped = {};  // of the plan file, made void by options
   // Inputs that neither an option nor a plan file states. Reports mark them as defaults.
   bool cluster_is_default = false, stack_is_default = false;
+  std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};
   Assumed assumed = {};                // once a plan was predicted
   std::vector<TriedParts> tried = {};  // parts that a search chose among, the best first

@@ -45,7 +45,7 @@ constexpr const char* kOutput = "Output";
 // But for the settings of plans, which setting_option() makes from their table.
 const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
-     kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks},
+     kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks, false, Repeats::kLastWins},
     {Opt::kCluster, "--cluster", "NAME|FILE",
      "the machines [the model's usual, or the profile's own]", kWhat,
      kAll | kValidates | kImports | kExplores | kCompares | kLogChecks | kCalibrates},
@@ -166,7 +166,9 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kFrom, "--from", "STACK", "what the files are for, as --to of export [as they look]",
      kOutput, kImports},
     {Opt::kSet, "--set", "NAME=VALUE,...", "what files leave open: NNODES=4,vocab-size=32000",
-     kOutput, kImports},
+     kOutput, kImports, false, Repeats::kJoins},
+    {Opt::kAssumeHarmless, "--assume-harmless", "",
+     "leave out unknown settings; the interval widens", kOutput, kImports},
     {Opt::kOutputFolder, "-o", "PATH", "folder for the files [print them]; file of the profile",
      kOutput, kExports | kProfiles},
     {Opt::kJson, "--json", "", "print JSON (docs/json.md)", kOutput,
@@ -195,6 +197,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kMeasured, "--measured", "FILE", "report of validate --json to show beside", kOutput,
      kExplores | kReports},
     {Opt::kQuiet, "--quiet", "", "say nothing on stderr but errors", kOutput, kEvery},
+    {Opt::kVerbose, "--verbose", "", "list the settings that change no plan", kOutput, kImports},
     {Opt::kColor, "--color", "auto|always|never", "colours on stdout [auto]", kOutput, kEvery},
     {Opt::kScaling, "--scaling", "strong|weak",
      "of several --gpus: one batch, or one that grows [strong]", kSearch, kPlans},

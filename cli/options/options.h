@@ -116,6 +116,7 @@ enum class Opt : std::uint8_t {
   kTo,
   kFrom,
   kSet,
+  kAssumeHarmless,
   kOutputFolder,
   kJson,
   kSave,
@@ -132,6 +133,7 @@ enum class Opt : std::uint8_t {
   kTheme,
   kMeasured,
   kQuiet,
+  kVerbose,
   kColor,
   kScaling,
   kMaxGap,
@@ -157,6 +159,13 @@ constexpr Opt opt_of(StackPart part) {
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 
+// What an option means that is given twice to import. To other commands it is an error.
+enum class Repeats : std::uint8_t {
+  kNever,  // an error, since it is open which value is meant
+  kLastWins,
+  kJoins,  // all values are one list, in which a later one wins
+};
+
 struct OptionRow {
   Opt opt;
   std::string name;   // "--tp"
@@ -165,6 +174,7 @@ struct OptionRow {
   const char* group;
   std::uint32_t commands;  // bit (1 << Command) set: that command takes it
   bool many = false;       // a search takes a list of values, a single plan takes one
+  Repeats repeats = Repeats::kNever;
 };
 // As --help shows them, group by group.
 std::span<const OptionRow> option_rows();

@@ -203,15 +203,36 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                  (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
 }
 
+namespace {
+
+std::string step_row(const Terminal& terminal, const Prediction& predicted) {
+  const TimeScale scale = time_scale(predicted.step);
+  return row(terminal, "step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
+             terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
+                            Ink::kBold),
+             scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+             scale.unit, count_text(std::llround(predicted.tokens_per_s)));
+}
+
+}  // namespace
+
+std::string headline_view(const Terminal& terminal, const Prediction& predicted) {
+  const std::string fits =
+      fits_in_memory(predicted, kRefusedChance)
+          ? terminal.paint("yes", Ink::kGood)
+          : wrapped(fmt::format("no: it {}", misfit_text(predicted, kRefusedChance)),
+                    terminal.room(15, 85), 15);
+  return step_row(terminal, predicted) +
+         row(terminal, "speed", "{} model TFLOP/s per GPU (MFU {})",
+             terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
+             percent_text(predicted.mfu)) +
+         row(terminal, "memory", "{}", memory_line(terminal, predicted)) +
+         row(terminal, "fits", "{}", fits);
+}
+
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile) {
-  const TimeScale scale = time_scale(predicted.step);
-  std::string text =
-      row(terminal, "step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
-          terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
-                         Ink::kBold),
-          scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
-          scale.unit, count_text(std::llround(predicted.tokens_per_s)));
+  std::string text = step_row(terminal, predicted);
   text += row(terminal, "speed",
               "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
               terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),

@@ -25,6 +25,9 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
 std::string plan_view(const Terminal& terminal, const Plan& plan,
                       const std::set<Setting>& left = {});
 
+// Step time with its interval, model TFLOPs, memory against capacity, and whether the plan fits.
+std::string headline_view(const Terminal& terminal, const Prediction& predicted);
+
 // Step time with its interval, TFLOPs of both kinds, memory against capacity, what it rests on.
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile);

@@ -100,6 +100,7 @@ std::vector<const JsonMember*> FieldReader::unread() const {
 }
 
 void FieldReader::texts(std::string_view key, std::vector<std::string>& out) {
+  if (!has(key)) return;
   std::vector<std::string> found;
   for (const JsonValue& item : read_array(key)) {
     const std::string* text = item.as<std::string>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/model/model_spec.h"
 #include "core/plan/plan.h"
@@ -27,6 +28,9 @@ struct PlanFile {
   double node_gbps = 0;  // what leaves a node, where it is not the cluster's own; 0: the cluster's
   // Nobody named the software or the network: predictions have the wider interval of that.
   bool stack_assumed = false, network_assumed = false;
+  // Settings of the launch file that were not known and that were taken to change nothing:
+  // predictions have a wider interval for them.
+  std::vector<std::string> settings_assumed = {};
   PlanContents contents = {};
 };
 

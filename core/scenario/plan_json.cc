@@ -49,9 +49,11 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
     inner.number("node_gbps", file.node_gbps, {1, 1e6});
   });
-  io.object_if(file.stack_assumed || file.network_assumed, "assumed", [&](auto& inner) {
+  const bool assumes = file.stack_assumed || file.network_assumed || !file.settings_assumed.empty();
+  io.object_if(assumes, "assumed", [&](auto& inner) {
     inner.flag("stack", file.stack_assumed, kOptional);
     inner.flag("network", file.network_assumed, kOptional);
+    inner.texts("settings", file.settings_assumed);
   });
   io.object_if(!file.contents.empty(), "contents", [&](auto& inner) {
     inner.text("cluster", file.contents.cluster, kOptional);

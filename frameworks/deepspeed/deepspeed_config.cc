@@ -52,14 +52,18 @@ constexpr std::string_view kZeroKeys =
     "memory_efficient_linear use_multi_rank_bucket_allreduce ignore_unused_parameters cpu_offload "
     "offload_param";
 
-Status check_keys(const JsonValue& json, std::string_view known, const std::string& file) {
+constexpr std::string_view kZeroSection = "zero_optimization.";
+
+// Members of a section, which is "" or ends in a dot.
+Status check_keys(const JsonValue& json, std::string_view section, const LaunchFile& file,
+                  LeftSettings& left) {
+  const std::string_view known = section == kZeroSection ? kZeroKeys : kConfigKeys;
   const auto* members = json.as<JsonValue::Object>();
-  if (members == nullptr) return bad_input("is no JSON object", file);
+  if (members == nullptr) return bad_input("is no JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
-    return bad_input(fmt::format("unknown setting '{}'", member.key), file,
-                     meant(nearest(member.key, words_in(std::string(known))),
-                           "tpsim's plans know nothing that it could stand for"));
+    left.ask(fmt::format("{}{}", section, member.key),
+             nearest(member.key, words_in(std::string(known))), path_of(file));
   }
   return Ok{};
 }
@@ -78,8 +82,9 @@ OffloadTarget offload_target(const JsonValue& zero, std::string_view key) {
   return {*name == "cpu" || *name == "none", *name == "cpu"};
 }
 
-Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig& config) {
-  TPSIM_TRY_STATUS(check_keys(zero, kZeroKeys, path_of(file)));
+Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig& config,
+                 LeftSettings& left) {
+  TPSIM_TRY_STATUS(check_keys(zero, kZeroSection, file, left));
   config.stage = whole_at(zero, "stage");
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
   if (!optimizer.known) {
@@ -91,8 +96,9 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   if (old != nullptr && old->as<bool>() != nullptr) config.offloads |= *old->as<bool>();
   const OffloadTarget weights = offload_target(zero, "offload_param");
   if (!weights.known || weights.to_host) {
-    return bad_input("offload_param makes another plan of it", path_of(file),
-                     "tpsim's plans keep the weights on the GPU: offload the optimizer alone");
+    left.refuse("zero_optimization.offload_param", "offload_param",
+                "tpsim's plans keep the weights on the GPU: offload the optimizer alone",
+                path_of(file));
   }
   return Ok{};
 }
@@ -103,11 +109,11 @@ const std::string* word_at(const JsonValue& json, std::string_view section, std:
   return value == nullptr ? nullptr : value->as<std::string>();
 }
 
-Status check_optimizer(const JsonValue& json, const LaunchFile& file) {
+void check_optimizer(const JsonValue& json, const LaunchFile& file, LeftSettings& left) {
   const std::string* kind = word_at(json, "optimizer", "type");
-  if (kind == nullptr || matches_any(in_lower_case(*kind), "adam adamw")) return Ok{};
-  return bad_input(fmt::format("optimizer.type: {} makes another plan of it", *kind), path_of(file),
-                   kAdamState);
+  if (kind == nullptr || matches_any(in_lower_case(*kind), "adam adamw")) return;
+  left.refuse("optimizer.type", fmt::format("optimizer.type: {}", *kind), kAdamState,
+              path_of(file));
 }
 
 // What gradients add up in; nothing where the precision decides.
@@ -123,17 +129,17 @@ Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFil
 
 }  // namespace
 
-Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file) {
+Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left) {
   TPSIM_TRY(const JsonValue json, parse_json(file.text, path_of(file)));
-  TPSIM_TRY_STATUS(check_keys(json, kConfigKeys, path_of(file)));
+  TPSIM_TRY_STATUS(check_keys(json, "", file, left));
   DeepSpeedConfig config;
   config.train_batch = whole_at(json, "train_batch_size");
   config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
   config.accumulation = whole_at(json, "gradient_accumulation_steps");
-  TPSIM_TRY_STATUS(check_optimizer(json, file));
+  check_optimizer(json, file, left);
   TPSIM_TRY(config.gradients, gradients_of(json, file));
   if (const JsonValue* zero = json.find("zero_optimization")) {
-    TPSIM_TRY_STATUS(read_zero(*zero, file, config));
+    TPSIM_TRY_STATUS(read_zero(*zero, file, config, left));
   }
   if (config.stage < 0 || config.stage > 3) {
     return bad_input("the ZeRO stage is missing or not 0 to 3", path_of(file));

@@ -24,8 +24,8 @@ struct DeepSpeedConfig {
   std::vector<std::string> outside;  // keys that no plan is made of
 };
 
-// Unknown keys are errors that name the nearest known one; those that make another plan say why.
-Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file);
+// `left` gets unknown keys and those that make another plan.
+Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left);
 
 // Both batch sizes are there, as without Hugging Face they have to be.
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);

@@ -87,7 +87,8 @@ std::string default_of(std::string_view option, const ModelSpec& model) {
   return "";
 }
 
-void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp) {
+void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp,
+                std::vector<std::string>* differences) {
   LaunchOptions wanted;
   add_model(model, tp, wanted);
   for (const LaunchOption& option : wanted.all()) {
@@ -95,8 +96,13 @@ void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp)
     const bool may_lack =
         option.name == "--pad-vocab-size-to" || option.name == "--layernorm-epsilon";
     if (option.value.empty() || (may_lack && !in.has(option.name))) continue;
-    in.expect(option, default_of(option.name, model));
+    if (differences != nullptr) {
+      in.note_other(option, *differences);
+    } else {
+      in.expect(option, default_of(option.name, model));
+    }
   }
+  if (differences != nullptr) return in.note_other(kModelSwitches, wanted, *differences);
   in.refuse_other(kModelSwitches, wanted);
 }
 
@@ -184,13 +190,13 @@ std::string deepspeed_json(const PlanFile& file) {
 }
 
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
-                               const ModelSpec& model) {
-  TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file));
+                               const ModelSpec& model, LeftSettings& left) {
+  TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file, left));
   TPSIM_TRY_STATUS(check_batches(config, config_file));
   LaunchOptionReader in(shell.options);
   Plan plan;
   read_stages(in, model, shell, plan);
-  read_model(in, model, plan.degrees.tp);
+  read_model(in, model, plan.degrees.tp, shell.differences);
   plan.micro_batch = in.integer("--micro-batch-size", 0);
   plan.global_batch = in.integer("--global-batch-size", 0);
   read_precision(in, plan);
@@ -206,7 +212,7 @@ Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& conf
   plan.recompute = recompute ? Recompute::kFull : Recompute::kNone;
   if (!in.flag("--deepspeed")) in.fail("--deepspeed is missing");
   read_engine(in, config, true, plan);
-  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(in.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
 }
@@ -225,8 +231,8 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
 // Microsoft's fork: the layers of Megatron-LM, DeepSpeed's engine, which has a pipeline unless told
 // otherwise.
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
-                                      const ModelSpec& model) {
-  TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file));
+                                      const ModelSpec& model, LeftSettings& left) {
+  TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file, left));
   TPSIM_TRY_STATUS(check_batches(config, config_file));
   constexpr std::string_view kEngine =
       "--deepspeed --deepspeed-activation-checkpointing --deepspeed-config --zero-stage "
@@ -246,13 +252,13 @@ Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFil
     if (option.name == "--normalization" && option.value == "rmsnorm") option.value = "RMSNorm";
     if (option.name == "--normalization" && option.value == "layernorm") option.value = "LayerNorm";
   }
-  TPSIM_TRY(Plan plan, plan_of_megatron(LaunchStack::kMegatronLm, layers, model));
+  TPSIM_TRY(Plan plan, plan_of_megatron(LaunchStack::kMegatronLm, layers, model, left));
   engine.flag("--deepspeed");
   engine.flag("--deepspeed-activation-checkpointing");
   const bool pipelines = !engine.flag("--no-pipeline-parallel");
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
   read_engine(engine, config, pipelines, plan);
-  TPSIM_TRY_STATUS(engine.finish());
+  TPSIM_TRY_STATUS(engine.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
 }

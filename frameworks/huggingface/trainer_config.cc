@@ -15,7 +15,6 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kWholeModel = "tpsim plans the training of all weights";
 constexpr const char* kNoOffload =
     "tpsim's plans keep the weights on the GPU; an offloaded optimizer (offload_optimizer_device: "
     "cpu) is read";
@@ -27,9 +26,9 @@ constexpr const char* kFewBits =
 
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
-    {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kWholeModel},
+    {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kAllWeights},
     {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
-    {"finetuning_type", kWholeModel, "full"},
+    {"finetuning_type", kAllWeights, "full"},
     {"rl stage", "tpsim plans the training on a loss of words", "sft pt"},
     {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
      "fsdp_offload_params deepspeed_config.offload_param_device",
@@ -66,6 +65,35 @@ constexpr LeftOver kTrainerRows[] = {
      "image_* video_* freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size "
      "predict_with_generate print_param_status"},
 };
+
+// Settings of adapters: unused where the file says that all weights are trained.
+constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
+
+// axolotl trains an adapter if it is named, TRL if use_peft is on, LLaMA-Factory unless told
+// otherwise.
+bool says_full_training(const FlatReader& in) {
+  const auto word_of = [&](std::string_view key) -> std::optional<std::string> {
+    const FlatSetting* const found = find_setting(in.all(), key);
+    if (found == nullptr) return std::nullopt;
+    return in_lower_case(found->value);
+  };
+  const auto is_none = [](const std::string& word) {
+    return word.empty() || matches_any(word, "none null false no");
+  };
+  if (word_of("finetuning_type") == "full") return true;
+  if (const auto use = word_of("use_peft")) return is_none(*use);
+  if (const auto peft = word_of("peft")) return is_none(*peft);
+  return in.has("base_model") && is_none(word_of("adapter").value_or(""));
+}
+
+void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside) {
+  if (!says_full_training(in)) return;
+  std::erase_if(in.left(), [&](const FlatSetting& one) {
+    if (!matches_any(one.key, kAdapterKeys)) return false;
+    add_outside(one.key, outside);
+    return true;
+  });
+}
 
 // What no question should precede.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
@@ -230,7 +258,8 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.zero = 0;
   plan.recompute = Recompute::kNone;
   DeepSpeedConfig config;
-  TPSIM_TRY_STATUS(refuse_first(in, file, kTrainerModelRows));
+  leave_out_unused_adapter(in, result.outside);
+  refuse_first(in, file, kTrainerModelRows, *inputs.left);
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
   const std::string kind = in.text("distributed_type").value_or("");
   if (kind == "MEGATRON_LM") in.fail("distributed_type MEGATRON_LM: import Megatron's own script");
@@ -247,8 +276,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   }
   const ShardMesh mesh = mesh_of(in);
   const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
-  TPSIM_TRY_STATUS(open.status());
-  read_mesh(in, mesh, size.gpus, result);
+  if (size.gpus > 0) read_mesh(in, mesh, size.gpus, result);
   read_loaded_bits(in, result);
   plan.degrees.dp = size.gpus;
   plan.micro_batch = size.micro;
@@ -258,7 +286,9 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     result.parts[StackPart::kGradientSync] =
         static_cast<std::int64_t>(GradientSync::kEveryMicroBatch);
   }
-  TPSIM_TRY_STATUS(settle_left(in, file, kTrainerRows, result.outside));
+  const Status settled = settle_left(in, file, kTrainerRows, result.outside, *inputs.left);
+  TPSIM_TRY_STATUS(open.status());
+  TPSIM_TRY_STATUS(settled);
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;
 }

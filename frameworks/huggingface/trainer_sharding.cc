@@ -94,7 +94,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
       }
       json.text = *text;
     }
-    TPSIM_TRY(config, read_deepspeed_config(json));
+    TPSIM_TRY(config, read_deepspeed_config(json, *inputs.left));
     result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
     if (own) in.left().clear();
   } else if (stage >= 0) {

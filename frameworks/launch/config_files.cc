@@ -104,48 +104,65 @@ Status OpenQuestions::status() const {
   return bad_input(std::move(what), "", std::move(answers));
 }
 
-Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows) {
-  std::vector<FlatSetting> refused;
-  for (const FlatSetting& setting : in.all()) {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return matches_any(setting.key, one.patterns);
-    });
-    if (row != rows.end() && row->why != nullptr) refused.push_back(setting);
-  }
-  FlatReader reader(std::move(refused));
-  std::vector<std::string> none;
-  return settle_left(reader, file, rows, none);
+namespace {
+
+const LeftOver* row_for(const FlatSetting& setting, std::span<const LeftOver> rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
+    return matches_any(setting.key, one.patterns);
+  });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+bool is_switched_off(const FlatSetting& setting) {
+  return setting.value.empty() || matches_any(in_lower_case(setting.value), "false 0 none no");
+}
+
+bool is_refused(const FlatSetting& setting, const LeftOver* row) {
+  return row != nullptr && row->why != nullptr && !is_switched_off(setting) &&
+         !is_harmless(*row, setting.value);
+}
+
+void refuse(const FlatSetting& setting, const LeftOver& row, const LaunchFile& file,
+            LeftSettings& left) {
+  left.refuse(setting.key, fmt::format("{}: {}", setting.key, setting.value), row.why,
+              place_of(path_of(file), setting.line));
+}
+
+}  // namespace
+
+void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
+                  LeftSettings& left) {
+  std::erase_if(in.left(), [&](const FlatSetting& setting) {
+    const LeftOver* const row = row_for(setting, rows);
+    if (!is_refused(setting, row)) return false;
+    refuse(setting, *row, file, left);
+    return true;
+  });
 }
 
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
-                   std::vector<std::string>& outside) {
-  TPSIM_TRY_STATUS(in.error());
+                   std::vector<std::string>& outside, LeftSettings& left) {
   for (const FlatSetting& setting : in.left()) {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-      return matches_any(setting.key, one.patterns);
-    });
-    const std::string where = place_of(path_of(file), setting.line);
-    const bool is_off = setting.value.empty() || setting.value == "false" || setting.value == "0" ||
-                        setting.value == "none" || setting.value == "no";
-    if (row == rows.end()) {
-      if (is_off) continue;
-      return bad_input(fmt::format("unknown setting '{}'", setting.key), where,
-                       meant(nearest(setting.key, in.asked()), leaving_out(setting.key)));
+    const LeftOver* const row = row_for(setting, rows);
+    if (is_refused(setting, row)) {
+      refuse(setting, *row, file, left);
+    } else if (row == nullptr && !is_switched_off(setting)) {
+      left.ask(setting.key, nearest(setting.key, in.asked()),
+               place_of(path_of(file), setting.line));
+    } else if (row != nullptr && row->why == nullptr && !setting.value.empty()) {
+      add_outside(setting.key, outside);
     }
-    if (row->why != nullptr) {
-      if (is_off || is_harmless(*row, setting.value)) continue;
-      return bad_input(fmt::format("{}: {} makes another plan of it", setting.key, setting.value),
-                       where, row->why);
-    }
-    if (!setting.value.empty()) add_outside(setting.key, outside);
   }
-  return Ok{};
+  return in.error();
 }
 
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs) {
-  if (file.name.ends_with(".py")) return import_recipe(file, inputs);
-  TPSIM_TRY(const std::vector<FlatSetting> settings, settings_of(file, inputs));
-  return import_settings(settings, file, inputs);
+  return with_settings_settled(
+      path_of(file), inputs, [&](const ImportInputs& collecting) -> Result<ImportedPlan> {
+        if (file.name.ends_with(".py")) return import_recipe(file, collecting);
+        TPSIM_TRY(const std::vector<FlatSetting> settings, settings_of(file, collecting));
+        return import_settings(settings, file, collecting);
+      });
 }
 
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,

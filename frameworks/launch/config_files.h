@@ -8,6 +8,7 @@
 
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/left_settings.h"
 
 namespace tpsim {
 
@@ -47,6 +48,8 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
 
+// Why adapters are refused.
+inline constexpr const char* kAllWeights = "tpsim plans the training of all weights";
 // Why another optimizer is refused.
 inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
 
@@ -76,9 +79,11 @@ struct LeftOver {
 // Adds the name of a setting that is no part of a plan, once; of an element of a list the list's.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
 bool is_harmless(const LeftOver& row, std::string_view value);
-// An error for the first setting that makes another plan, before anything else is asked for.
-Status refuse_first(const FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows);
+// Takes out of `in` what `rows` refuse, before anything else is asked for.
+void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
+                  LeftSettings& left);
+// `outside` gets the names of what changes no plan. Returns the reader's first error.
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
-                   std::vector<std::string>& outside);
+                   std::vector<std::string>& outside, LeftSettings& left);
 
 }  // namespace tpsim

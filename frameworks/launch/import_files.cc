@@ -58,6 +58,14 @@ ModelSpec with_vocab(const ImportedPlan& result) {
   return model;
 }
 
+// Where the differences between a named model and what the options say of it go; null where they
+// are errors. A log describes the run that there was.
+std::vector<std::string>* differences_of(const LaunchCommand& command, const ImportInputs& inputs,
+                                         ImportedPlan& result) {
+  const bool wins = inputs.model && inputs.model_wins && !(command.is_log && !command.is_whole);
+  return wins ? &result.notes : nullptr;
+}
+
 // The model of `command`: the named one with what a run chooses, or the one that it describes.
 Status settle_model(LaunchCommand& command, const ImportInputs& inputs, ImportedPlan& result) {
   if (inputs.model) {
@@ -76,6 +84,10 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   leave_out_shared_overlap(command.options, result);
   // A log prints what models lack, too.
   if (command.is_log && inputs.model) return Ok{};
+  if (auto* const differences = differences_of(command, inputs, result)) {
+    note_rare_shapes(result.model, command.options, *differences);
+    return Ok{};
+  }
   return take_rare_shapes(result.model, command.options);
 }
 
@@ -149,18 +161,21 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   const std::vector<LaunchOption> all = command.options;
   TPSIM_TRY_STATUS(take_moments(command.options, result.parts));
   if (command.is_log) {
-    TPSIM_TRY_STATUS(refuse_logged(command.options));
+    refuse_logged(command.options, *inputs.left);
   } else {
-    TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronLm, command.options));
+    result.outside = take_outside(LaunchStack::kMegatronLm, command.options, *inputs.left);
   }
   take_unused_rotary(command, result.outside);
   result.parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  const ShellOptions shell{size, command.options, command.is_log};
-  std::vector<std::string> left;
-  TPSIM_TRY(result.plan,
-            plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result), &left));
-  if (command.is_whole) result.outside.insert(result.outside.end(), left.begin(), left.end());
+  const ShellOptions shell{size, command.options, command.is_log,
+                           differences_of(command, inputs, result)};
+  std::vector<std::string> unasked;
+  TPSIM_TRY(result.plan, plan_of_megatron(LaunchStack::kMegatronLm, shell, with_vocab(result),
+                                          *inputs.left, &unasked));
+  if (command.is_whole) {
+    result.outside.insert(result.outside.end(), unasked.begin(), unasked.end());
+  }
   result.parts.merge(parts_of_megatron(all, result));
   if (const auto modules = recomputed_modules(all, result.plan)) {
     result.parts[StackPart::kRecomputeModules] = *modules;
@@ -219,13 +234,13 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
     }
   }
   result.parts = take_deepspeed_parts(command.options);
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kMegatronDeepSpeed, command.options));
-  const ShellOptions shell{size, command.options};
+  result.outside = take_outside(LaunchStack::kMegatronDeepSpeed, command.options, *inputs.left);
+  const ShellOptions shell{size, command.options, false, differences_of(command, inputs, result)};
   const ModelSpec model = with_vocab(result);
   if (is_forked_anew) {
-    TPSIM_TRY(result.plan, plan_of_forked_deepspeed(shell, config, model));
+    TPSIM_TRY(result.plan, plan_of_forked_deepspeed(shell, config, model, *inputs.left));
   } else {
-    TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model));
+    TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model, *inputs.left));
   }
   if (result.plan.attention == AttentionKind::kFlash) {  // has no softmax of its own
     result.parts.erase(StackPart::kAttentionKernel);
@@ -323,8 +338,9 @@ LaunchStack stack_of_text(std::string_view text) {
   return LaunchStack::kMegatronLm;
 }
 
-Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
-                                 const ImportInputs& inputs) {
+namespace {
+
+Result<ImportedPlan> read_files(LaunchStack stack, const Files& files, const ImportInputs& inputs) {
   if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);
   if (stack == LaunchStack::kAccelerate) {
     TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
@@ -342,6 +358,16 @@ Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
   }
   TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
   return located(file, import_command(stack, file, files, inputs));
+}
+
+}  // namespace
+
+Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
+                                 const ImportInputs& inputs) {
+  const std::string path = files.empty() ? "" : path_of(files.front());
+  return with_settings_settled(path, inputs, [&](const ImportInputs& collecting) {
+    return read_files(stack, files, collecting);
+  });
 }
 
 Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files, const ModelSpec& model) {

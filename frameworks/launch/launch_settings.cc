@@ -21,6 +21,12 @@ bool parse_whole(std::string_view text, std::int64_t& out) {
   return true;
 }
 
+// Numbers may be written in any form.
+bool is_same_value(std::string_view value, std::string_view wanted) {
+  const auto number = parse_number<double>(wanted);
+  return value == wanted || (number && number == parse_number<double>(value));
+}
+
 // Single quotes protect what a shell would read otherwise.
 std::string quoted(const std::string& value) {
   const bool plain = value.find_first_of("|*()'\" $") == std::string::npos;
@@ -28,12 +34,6 @@ std::string quoted(const std::string& value) {
 }
 
 }  // namespace
-
-std::string leaving_out(std::string_view setting) {
-  setting.remove_prefix(setting.starts_with("--") ? 2 : 0);
-  return fmt::format(
-      "it may change the plan, and nothing here knows it: --set {}=null leaves it out", setting);
-}
 
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
   const auto found = std::find_if(options.begin(), options.end(),
@@ -116,8 +116,7 @@ void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
 void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view otherwise) {
   const auto found = text(wanted.name);
   const std::string_view value = found ? std::string_view(*found) : otherwise;
-  const auto ours = parse_number<double>(wanted.value);
-  const bool same = value == wanted.value || (ours && ours == parse_number<double>(value));
+  const bool same = is_same_value(value, wanted.value);
   if (same && (found || !otherwise.empty())) return;
   if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
   fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value,
@@ -135,6 +134,21 @@ void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
   }
 }
 
+void LaunchOptionReader::note_other(const LaunchOption& wanted, std::vector<std::string>& notes) {
+  const auto found = taken(wanted.name);
+  if (!found || unset_name(*found) || is_same_value(*found, wanted.value)) return;
+  notes.push_back(fmt::format("{} is {}; the named model has {}, which is predicted", wanted.name,
+                              *found, wanted.value));
+}
+
+void LaunchOptionReader::note_other(std::span<const char* const> switches,
+                                    const LaunchOptions& wanted, std::vector<std::string>& notes) {
+  for (const char* name : switches) {
+    if (!taken(name) || has_option(wanted.all(), name)) continue;
+    notes.push_back(fmt::format("{} does not go with the named model, which is predicted", name));
+  }
+}
+
 void LaunchOptionReader::fail(std::string message, std::string hint) {
   if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
 }
@@ -147,15 +161,14 @@ std::vector<std::string> LaunchOptionReader::left() const {
 
 Status LaunchOptionReader::error() const { return error_ ? Status(*error_) : Ok{}; }
 
-Status LaunchOptionReader::finish() const {
-  if (left_.empty()) return error_ ? Status(*error_) : Ok{};
-  // A name that nothing knows is likelier the cause of an error than its effect.
-  const std::string& name = left_.front().name;
-  if (std::find(known_.begin(), known_.end(), name) != known_.end()) {
-    return bad_input(fmt::format("{} is given twice", name), "", "give it once");
+Status LaunchOptionReader::finish(LeftSettings& unknown) const {
+  for (const LaunchOption& option : left_) {
+    if (std::find(known_.begin(), known_.end(), option.name) != known_.end()) {
+      return bad_input(fmt::format("{} is given twice", option.name), "", "give it once");
+    }
+    unknown.ask(option.name, nearest(option.name, known_));
   }
-  return bad_input(fmt::format("unknown setting '{}'", name), "",
-                   meant(nearest(name, known_), leaving_out(name)));
+  return error();
 }
 
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {

@@ -13,6 +13,7 @@
 #include "core/software/launch_rules.h"
 #include "core/software/stack_spec.h"
 #include "frameworks/launch/launch_stack.h"
+#include "frameworks/launch/left_settings.h"
 
 namespace tpsim {
 
@@ -26,9 +27,6 @@ inline constexpr const char* kConfigMapFile = "configmap.yaml";
 // For shellcheck: files to source have no first line, and who sources them uses their variables.
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
-
-// How to go on where a setting is unknown, by the name it has in the file.
-std::string leaving_out(std::string_view setting);
 
 // "--tensor-model-parallel-size 8". A switch has an empty value.
 struct LaunchOption {
@@ -76,9 +74,16 @@ class LaunchOptionReader {
   void expect(const LaunchOption& wanted, std::string_view otherwise);
   // None of these switches is set but those that `wanted` sets.
   void refuse_other(std::span<const char* const> switches, const LaunchOptions& wanted);
+  // Takes out what describes a model where another word than the file's counts: differences from
+  // `wanted` become notes, and what the file leaves out or takes from outside is as `wanted` has
+  // it.
+  void note_other(const LaunchOption& wanted, std::vector<std::string>& notes);
+  void note_other(std::span<const char* const> switches, const LaunchOptions& wanted,
+                  std::vector<std::string>& notes);
   void fail(std::string message, std::string hint = "");
-  // The first option that nothing asked for, or the first error.
-  Status finish() const;
+  // Options that nothing asked for become unknown settings. Returns the first error; one is that an
+  // option which was asked for is left, because it stands there twice.
+  Status finish(LeftSettings& unknown) const;
   std::vector<std::string> left() const;  // names that nothing asked for
   Status error() const;  // the first error alone: what is left was not asked for either
 
@@ -112,6 +117,8 @@ struct ShellOptions {
   LaunchSize size;
   std::vector<LaunchOption> options;
   bool is_log = false;  // of a log, which prints what nobody asked for too
+  // Where the named model wins over what the options say of it: gets the differences.
+  std::vector<std::string>* differences = nullptr;
 };
 
 // An error that says no place is one of the file.
@@ -132,14 +139,16 @@ Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
 // Settings that a plan is not made of: reading a file sets aside what changes neither time nor
 // memory of a step, or belongs to the cluster or the stack, and refuses what would make another
-// plan of it. Takes them out of `options`; their names. An error names the first that changes what
-// the plan means, and why tpsim cannot express it.
-Result<std::vector<std::string>> take_outside(LaunchStack stack,
-                                              std::vector<LaunchOption>& options);
-// An error for an argument in a log that is switched on and changes what the plan means.
-Status refuse_logged(const std::vector<LaunchOption>& options);
+// plan of it, and says why tpsim cannot express it. Takes both out of `options`; the names of the
+// former.
+std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOption>& options,
+                                      LeftSettings& left);
+// Refuses arguments of a log that are switched on and change what the plan means.
+void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left);
 // Whether a setting of that name is set aside: "--lr", or "optimizer.lr" for kNemo.
 bool is_outside(LaunchStack stack, std::string_view name);
+// Whether take_outside() takes it out of the options, set aside or refused.
+bool is_set_aside(LaunchStack stack, const LaunchOption& option);
 
 // Each stack writes its files and reads its settings.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
@@ -173,10 +182,14 @@ enum class Unsaid : std::uint8_t { kIsNone, kIsTheModels };
 // Takes out what describes attention and experts that few models have: it must be the model's.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                         Unsaid unsaid = Unsaid::kIsNone);
-// `left`, where it is given, gets the names that nothing asked for.
+// The same where the model wins over the options: the first difference becomes a note.
+void note_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
+                      std::vector<std::string>& notes);
 bool runs_flash(const std::vector<LaunchOption>& options);
+// Of a log, whose arguments nobody asked for, `unasked` gets the names that nothing here reads;
+// otherwise they are unknown settings.
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
-                              std::vector<std::string>* left = nullptr);
+                              LeftSettings& left, std::vector<std::string>* unasked = nullptr);
 // Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
 // say.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
@@ -200,9 +213,9 @@ void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
 std::string nemo_yaml(const LaunchOptions& megatron);
 struct FlatSetting;
-// Errors name `path` and the setting's line.
-Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings,
-                                               const std::string& path);
+// `left` gets unknown settings with `path` and their line.
+std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
+                                       const std::string& path, LeftSettings& left);
 // What "mixed_precision", a recipe's name, and its section say, as settings of the sections that it
 // fills: model and ddp. An error where nobody knows the name.
 Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings);
@@ -217,11 +230,11 @@ std::string deepspeed_json(const PlanFile& file);
 // Takes out the switches of its layers' fusions.
 PartValues take_deepspeed_parts(std::vector<LaunchOption>& options);
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
-                               const ModelSpec& model);
+                               const ModelSpec& model, LeftSettings& left);
 // Whether arguments are those of a fork that followed Megatron-LM's core: Microsoft's.
 bool speaks_megatron_core(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
-                                      const ModelSpec& model);
+                                      const ModelSpec& model, LeftSettings& left);
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size);
 // The sequence, unless somebody asked for the model's; its models have no dropout.
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
@@ -229,7 +242,7 @@ void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq
 PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
 // `parts` gets what the layout says of them: a shard group.
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
-                                PartValues& parts);
+                                PartValues& parts, LeftSettings& left);
 Result<std::string> nanotron_yaml(const PlanFile& file);
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);
 LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training script

@@ -32,11 +32,16 @@ inline constexpr auto kEnumNames<LaunchStack> =
     words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
 
+class LeftSettings;
+
 struct ImportInputs {
   std::optional<ModelSpec> model;  // nothing: the model is the one that the files describe
-  bool keeps_seq = false;          // the model's sequence was asked for; else it is the files'
-  std::int64_t gpus = 0;           // 0: as the files say
-  std::int64_t micro_batch = 0;    // where the files leave it open; 0: they must not
+  // Where the files say something else of it, `model` stands and the difference becomes a note;
+  // otherwise that is an error.
+  bool model_wins = false;
+  bool keeps_seq = false;        // the model's sequence was asked for; else it is the files'
+  std::int64_t gpus = 0;         // 0: as the files say
+  std::int64_t micro_batch = 0;  // where the files leave it open; 0: they must not
   std::int64_t global_batch = 0;
   // Variables that a script takes from outside; of a configuration settings too, by their keys.
   // Names with a dash are options of the training: "vocab-size".
@@ -46,6 +51,10 @@ struct ImportInputs {
   std::function<Result<ModelSpec>(const std::string&)> load;
   // Reads a file that another names, relative to it; may be empty.
   std::function<Result<std::string>(const std::string&)> open;
+  bool assumes_harmless = false;  // unknown settings are taken to change no plan
+  // Collects what keeps a file from being planned; null: the import that is asked first collects
+  // it.
+  LeftSettings* left = nullptr;
 };
 
 struct ImportedPlan {
@@ -53,8 +62,9 @@ struct ImportedPlan {
   Plan plan;
   PartValues parts;   // that the files state, whatever the stack's own are
   std::string stack;  // of the catalogue: what the files are for; empty where they do not say
-  std::vector<std::string> outside;     // settings that no plan is made of: "--lr"
-  std::vector<std::string> notes = {};  // what is predicted otherwise than the files say
+  std::vector<std::string> outside;                // settings that no plan is made of: "--lr"
+  std::vector<std::string> notes = {};             // what is predicted otherwise than the files say
+  std::vector<std::string> assumed_harmless = {};  // unknown settings that were left out
   bool has_vocab = true;  // false: the files leave it to a tokenizer, and model.vocab is 0
 };
 

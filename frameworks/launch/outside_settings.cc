@@ -137,6 +137,7 @@ constexpr LeftOver kRefused[] = {
     {"--num-distributed-optimizer-instances", "tpsim shards over all data-parallel ranks", "1"},
     {"--hierarchical-context-parallel-sizes", "tpsim's context-parallel groups are flat"},
     {"--curriculum-learning", "its sequences grow during the run"},
+    {"peft peft.* model.peft.*", kAllWeights, "none None null"},
     {"--fp32-residual-connection", "tpsim's activations have the plan's dtype"},
     {"--standalone-embedding-stage", "tpsim's embedding lies on the first stage's GPUs"},
     {"--pipeline-model-parallel-split-rank", "tpsim plans decoders, no encoders"},
@@ -148,6 +149,14 @@ constexpr LeftOver kRefused[] = {
     {"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
     {"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };
+
+// Null for an option that no row refuses.
+const LeftOver* row_of_refused(const LaunchOption& option) {
+  const auto row = std::find_if(std::begin(kRefused), std::end(kRefused), [&](const LeftOver& one) {
+    return matches_any(option.name, one.patterns);
+  });
+  return row == std::end(kRefused) ? nullptr : &*row;
+}
 
 // "--optimizer muon", as its owner wrote it.
 std::string to_string(const LaunchOption& option) {
@@ -193,9 +202,13 @@ bool is_outside(LaunchStack stack, std::string_view name) {
   return false;
 }
 
+bool is_set_aside(LaunchStack stack, const LaunchOption& option) {
+  return is_outside(stack, option.name) || row_of_refused(option) != nullptr;
+}
+
 // Of a log only what is on counts: a switch without a value, a format of fewer bits, and which
 // optimizer it is.
-Status refuse_logged(const std::vector<LaunchOption>& options) {
+void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left) {
   for (const LaunchOption& option : options) {
     const bool counts = matches_any(
         option.name,
@@ -205,28 +218,24 @@ Status refuse_logged(const std::vector<LaunchOption>& options) {
         continue;
       if (is_harmless(refused, option.value)) continue;
       if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
-      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
-                       refused.why);
+      left.refuse(option.name, to_string(option), refused.why);
     }
   }
-  return Ok{};
 }
 
-Result<std::vector<std::string>> take_outside(LaunchStack stack,
-                                              std::vector<LaunchOption>& options) {
+std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOption>& options,
+                                      LeftSettings& left) {
   std::vector<std::string> names;
   std::vector<LaunchOption> kept;
   for (LaunchOption& option : options) {
-    bool harmless = is_outside(stack, option.name);
-    for (const LeftOver& refused : kRefused) {
-      if (!matches_any(option.name, refused.patterns)) continue;
-      harmless = is_harmless(refused, option.value);
-      if (harmless) continue;
-      return bad_input(fmt::format("{} makes another plan of it", to_string(option)), "",
-                       refused.why);
+    const LeftOver* const row = row_of_refused(option);
+    if (row != nullptr ? is_harmless(*row, option.value) : is_outside(stack, option.name)) {
+      add_outside(option.name, names);
+    } else if (row != nullptr) {
+      left.refuse(option.name, to_string(option), row->why);
+    } else {
+      kept.push_back(std::move(option));
     }
-    if (harmless) add_outside(option.name, names);
-    if (!harmless) kept.push_back(std::move(option));
   }
   options = std::move(kept);
   return names;

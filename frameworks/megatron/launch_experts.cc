@@ -1,6 +1,7 @@
 // Experts in Megatron's arguments. Rules: megatron/training/arguments.py and
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -134,7 +135,12 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
     for (std::size_t i = 0; i < size; ++i) flags[i] = static_cast<std::int64_t>(i) % *number == 0;
     return flags;
   }
-  const auto list = LayerList(option.value, size).value();
+  // A list of YAML has its elements between spaces.
+  std::string text = option.value;
+  if (words_in(text).size() == size && size > 1) {
+    text = fmt::format("[{}]", fmt::join(words_in(text), ","));
+  }
+  const auto list = LayerList(text, size).value();
   if (list && list->size() == size) return *list;
   return bad_input(fmt::format("{} {} is neither a number nor a list of 0 and 1 for each of the {} "
                                "layers",

@@ -346,4 +346,22 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
   return take_layer_kinds(model, options);
 }
 
+void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std::string>& notes) {
+  Options left = options;
+  const Status taken = take_rare_shapes(model, left, Unsaid::kIsTheModels);
+  if (taken.ok()) {
+    options = std::move(left);
+    return;
+  }
+  notes.push_back(fmt::format("{}; the named model is predicted", taken.error().message));
+  std::erase_if(options, [](const LaunchOption& one) {
+    const auto is_it = [&](const auto& row) { return row.option == one.name; };
+    const bool says_layers = std::find(std::begin(kLayerOptions), std::end(kLayerOptions),
+                                       one.name) != std::end(kLayerOptions);
+    return is_rare_shape(one.name) || says_layers ||
+           std::any_of(std::begin(kRareSwitches), std::end(kRareSwitches), is_it) ||
+           std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it);
+  });
+}
+
 }  // namespace tpsim

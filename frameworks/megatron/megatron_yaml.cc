@@ -104,19 +104,24 @@ bool changes_no_plan(const std::string& option) {
 }
 
 // What is left goes by the file's own names; of the model's section nothing may be unknown.
-Status name_left(const std::map<std::string, std::string>& keys, ImportedPlan& plan) {
+void name_left(const std::map<std::string, std::string>& keys, ImportedPlan& plan,
+               LeftSettings& left) {
+  std::vector<std::string> outside;
   for (std::string& option : plan.outside) {
     const auto key = keys.find(option);
-    if (key == keys.end()) continue;
+    if (key == keys.end()) {
+      outside.push_back(std::move(option));
+      continue;
+    }
     const bool is_of_model =
         key->second.starts_with("model.") && key->second.find('.', 6) == std::string::npos;
     if (is_of_model && !changes_no_plan(option)) {
-      return bad_input(fmt::format("unknown setting '{}'", key->second), "",
-                       leaving_out(key->second));
+      left.ask(key->second, "");
+    } else {
+      outside.push_back(key->second);
     }
-    option = key->second;
   }
-  return Ok{};
+  plan.outside = std::move(outside);
 }
 
 void add_setting(const FlatSetting& setting, LaunchCommand& command,
@@ -236,7 +241,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   }
   TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), whole));
   if (is_nemo) plan.stack = "nemo";
-  if (!is_dump) TPSIM_TRY_STATUS(name_left(keys, plan));
+  if (!is_dump) name_left(keys, plan, *inputs.left);
   plan.outside.insert(plan.outside.end(), others.begin(), others.end());
   return plan;
 }

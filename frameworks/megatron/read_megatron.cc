@@ -245,9 +245,9 @@ void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   }
 }
 
-// Everything that a file says of the model is what the model has. A recipe of NeMo already knows
-// what has no place there.
-void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model) {
+// What a file says of the model must be the model's, unless `differences` takes what is not.
+void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model,
+                std::vector<std::string>* differences) {
   LaunchOptions wanted;
   add_megatron_model(model, wanted);
   const bool rotary = model.attention.position == PositionKind::kRotary;
@@ -266,13 +266,19 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
         (name == "--position-embedding-type" && rotary && in.has_value(name, "yarn"));
     if (is_free) {
       in.text(name);
+    } else if (differences != nullptr) {
+      in.note_other(option, *differences);
     } else if (!may_be_left_out(name)) {
       in.expect(option, default_of(name, model));
     } else if (in.has(name)) {
       in.expect(option, "");
     }
   }
-  if (stack != LaunchStack::kNemo) in.refuse_other(kModelSwitches, wanted);
+  if (differences != nullptr) {
+    in.note_other(kModelSwitches, wanted, *differences);
+  } else if (stack != LaunchStack::kNemo) {
+    in.refuse_other(kModelSwitches, wanted);
+  }
   read_capacity(in, model);
 }
 
@@ -368,9 +374,9 @@ bool runs_flash(const std::vector<LaunchOption>& options) {
 }
 
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
-                              std::vector<std::string>* left) {
+                              LeftSettings& left, std::vector<std::string>* unasked) {
   LaunchOptionReader in(shell.options);
-  read_model(in, stack, model);
+  read_model(in, stack, model, shell.differences);
   Plan plan;
   read_degrees(in, model, shell.size, plan.degrees);
   read_megatron_stages(in, model, plan);
@@ -385,9 +391,8 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, cons
   read_megatron_recipe(in, plan);
   read_recompute(in, plan);
   plan.attention = attention_of(in);
-  if (!shell.is_log) TPSIM_TRY_STATUS(in.finish());
-  if (shell.is_log) TPSIM_TRY_STATUS(in.error());
-  if (left != nullptr) *left = in.left();
+  if (unasked != nullptr) *unasked = in.left();
+  TPSIM_TRY_STATUS(shell.is_log ? in.error() : in.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
 }

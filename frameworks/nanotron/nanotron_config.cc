@@ -168,7 +168,11 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   result.stack = "nanotron";
   TPSIM_TRY(result.model, model_of_nanotron(in, file));
   if (inputs.model) {
-    TPSIM_TRY_STATUS(check_named(result.model, *inputs.model, file));
+    const Status is_it = check_named(result.model, *inputs.model, file);
+    if (!inputs.model_wins) TPSIM_TRY_STATUS(is_it);
+    if (!is_it.ok()) {
+      result.notes.push_back(fmt::format("{}, which is predicted", is_it.error().message));
+    }
     const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
     result.model = *inputs.model;
     result.model.seq = seq;
@@ -195,7 +199,7 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   }
   const bool wide = in.flag("optimizer.accumulate_grad_in_fp32", true);
   plan.gradient_dtype = wide ? DType::kFloat32 : plan.dtype;
-  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside));
+  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside, *inputs.left));
   TPSIM_TRY_STATUS(validate(result.model));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;

@@ -116,22 +116,28 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   LaunchCommand& command = run.command;
   note_first_and_last(run.settings, result);
   TPSIM_TRY(run.settings, located(run.file, with_precision(std::move(run.settings))));
-  TPSIM_TRY(command.options, nemo_options(run.settings, path_of(run.file)));
+  command.options = nemo_options(run.settings, path_of(run.file), *inputs.left);
   take_stated_choices(command.options, inputs.keeps_seq, result.model);
   leave_out_flash_dropout(command.options, result);
   leave_out_shared_overlap(command.options, result);
   take_predictions(command.options, result.model);
-  TPSIM_TRY_STATUS(
-      located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
+  std::vector<std::string>* const differences = inputs.model_wins ? &result.notes : nullptr;
+  if (differences != nullptr) {
+    note_rare_shapes(result.model, command.options, *differences);
+  } else {
+    TPSIM_TRY_STATUS(
+        located(run.file, take_rare_shapes(result.model, command.options, Unsaid::kIsTheModels)));
+  }
   const std::vector<LaunchOption> all = command.options;
   PartValues parts;
   TPSIM_TRY_STATUS(located(run.file, take_moments(command.options, parts)));
-  TPSIM_TRY(result.outside, located(run.file, take_outside(LaunchStack::kNemo, command.options)));
+  result.outside = take_outside(LaunchStack::kNemo, command.options, *inputs.left);
   parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan,
-            located(run.file,
-                    plan_of_megatron(LaunchStack::kNemo, {size, command.options}, result.model)));
+            located(run.file, plan_of_megatron(LaunchStack::kNemo,
+                                               {size, command.options, false, differences},
+                                               result.model, *inputs.left)));
   parts.merge(parts_of_megatron(all, result));
   if (!run.is_whole) leave_unsaid_to_the_recipe(run.settings, parts);
   if (const auto modules = recomputed_modules(all, result.plan)) {

@@ -96,32 +96,29 @@ std::string joined(std::string_view section, std::string_view key) {
   return fmt::format("{}.{}", section, key);
 }
 
-Error unknown(std::string_view section, std::string_view key, std::string_view value) {
+void ask_for_key(const std::string& name, const std::string& where, LeftSettings& left) {
   std::vector<std::string> names;
   for (const NemoKey& row : nemo_keys()) names.push_back(joined(row.section, row.key));
-  const std::string name = joined(section, key);
-  return bad_input(fmt::format("unknown setting {}: {}", name, value), "",
-                   meant(nearest(name, names)));
+  left.ask(name, nearest(name, names), where);
 }
 
 // Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
 // keeps its name.
-Result<std::optional<LaunchOption>> option_of(std::string_view section, std::string_view key,
-                                              std::string_view value) {
+std::optional<LaunchOption> option_of(std::string_view name, std::string_view value,
+                                      const std::string& where, LeftSettings& left) {
   const bool is_switch = value == "true" || value == "false";
   bool is_known = false;
   for (const NemoKey& row : nemo_keys()) {
-    if (section != row.section || key != row.key) continue;
+    if (name != joined(row.section, row.key)) continue;
     is_known = true;
     if (is_switch && value != row.when_set) continue;
-    return std::optional(LaunchOption{row.option, is_switch ? "" : std::string(value)});
+    return LaunchOption{row.option, is_switch ? "" : std::string(value)};
   }
-  if (is_known) return std::optional<LaunchOption>();
-  LaunchOption outside{joined(section, key), std::string(value)};
-  std::vector<LaunchOption> alone = {outside};
-  if (const auto names = take_outside(LaunchStack::kNemo, alone); !names.ok()) return names.error();
-  if (alone.empty()) return std::optional(std::move(outside));
-  return unknown(section, key, value);
+  if (is_known) return std::nullopt;
+  LaunchOption outside{std::string(name), std::string(value)};
+  if (is_set_aside(LaunchStack::kNemo, outside)) return outside;
+  ask_for_key(outside.name, where, left);
+  return std::nullopt;
 }
 
 // FSDP, weights of 8 bits and the overlap of sends have places in two sections.
@@ -291,24 +288,27 @@ bool has_nemo_key(std::string_view name) {
                      [&](const NemoKey& row) { return name == joined(row.section, row.key); });
 }
 
-Result<std::vector<LaunchOption>> nemo_options(const std::vector<FlatSetting>& settings,
-                                               const std::string& path) {
+std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
+                                       const std::string& path, LeftSettings& left) {
   std::vector<LaunchOption> options;
   for (const FlatSetting& setting : with_lists_joined(settings)) {
     const std::size_t dot = setting.key.find('.');
     if (setting.value.empty()) continue;
     const std::string_view key = setting.key;
-    const LaunchFile place{"", "", place_of(path, setting.line)};
+    const std::string where = place_of(path, setting.line);
     if (dot == std::string::npos) {
       if (setting.line == 0) continue;  // a variable of a script beside it
+      LaunchOption alone{setting.key, setting.value};
       if (is_outside(LaunchStack::kNemo, key)) continue;
-      return located(place, Result<std::vector<LaunchOption>>(unknown("", key, setting.value)));
+      if (is_set_aside(LaunchStack::kNemo, alone)) {
+        options.push_back(std::move(alone));
+      } else {
+        ask_for_key(setting.key, where, left);
+      }
+      continue;
     }
     const bool is_off = setting.value == "false" && !has_nemo_key(key);
-    if (is_off) continue;
-    TPSIM_TRY(auto option,
-              located(place, option_of(key.substr(0, dot), key.substr(dot + 1), setting.value)));
-    add_once(std::move(option), options);
+    if (!is_off) add_once(option_of(key, setting.value, where, left), options);
   }
   return options;
 }

@@ -286,7 +286,8 @@ Result<PythonRecipe> read_recipe(const LaunchFile& file,
   recipe.settings = with_values(std::move(recipe.settings), said);
   for (const FlatSetting& one : recipe.settings) {
     const std::string where = place_of(path_of(file), one.line);
-    if (one.key == "peft") {
+    const bool is_none = one.value.empty() || matches_any(in_lower_case(one.value), "none null");
+    if (one.key == "peft" && !is_none) {
       return bad_input(fmt::format("trains adapters (peft: {})", one.value), where,
                        "tpsim's plans train every weight: import a recipe that trains all of them");
     }

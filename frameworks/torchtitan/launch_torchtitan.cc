@@ -244,7 +244,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
 }
 
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
-                                PartValues& parts) {
+                                PartValues& parts, LeftSettings& left) {
   LaunchOptionReader in(shell.options);
   Plan plan;
   plan.attention = AttentionKind::kFlash;
@@ -282,7 +282,7 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
                         gpu_count(plan), world),
             "data_parallel_shard_degree = -1 takes what the other degrees leave");
   }
-  TPSIM_TRY_STATUS(in.finish());
+  TPSIM_TRY_STATUS(in.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));
   return plan;
 }

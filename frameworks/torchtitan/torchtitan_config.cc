@@ -176,8 +176,8 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
   shell.size = {1, gpus};
   take_titan_choices(shell.options, inputs.keeps_seq, result.model);
   result.parts = take_torchtitan_parts(shell.options);
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, shell.options));
-  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts));
+  result.outside = take_outside(LaunchStack::kTorchTitan, shell.options, *inputs.left);
+  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts, *inputs.left));
   return result;
 }
 
@@ -240,9 +240,10 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
   result.model = *inputs.model;
   take_titan_choices(command.options, inputs.keeps_seq, result.model);
   result.parts = take_torchtitan_parts(command.options);
-  TPSIM_TRY(result.outside, take_outside(LaunchStack::kTorchTitan, command.options));
+  result.outside = take_outside(LaunchStack::kTorchTitan, command.options, *inputs.left);
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result.model, result.parts));
+  TPSIM_TRY(result.plan,
+            plan_of_torchtitan({size, command.options}, result.model, result.parts, *inputs.left));
   add_environment(command, result);
   return result;
 }

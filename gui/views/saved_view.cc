@@ -116,7 +116,8 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.cluster_is_assumed = file.network_assumed;
   choice.profile = file.profile;
   choice.stack = file.stack;
-  choice.stack_is_assumed = file.stack_assumed;
+  // Unknown settings widen intervals as unknown software does.
+  choice.stack_is_assumed = file.stack_assumed || !file.settings_assumed.empty();
   choice.parts = file.parts;
   choice.node_gbps = file.node_gbps;
   choice.gpus = gpu_count(file.plan);

@@ -1,5 +1,8 @@
 #include "plans/questions/open_inputs.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,7 +24,7 @@ struct OpenInputs::Other {
 
 struct OpenInputs::State {
   ClusterSpec cluster;
-  std::string stack_taken, cluster_taken;
+  std::string stack_taken, cluster_taken, settings_taken;
   std::vector<Other> others;
 };
 
@@ -134,9 +137,11 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   const auto add = [&](OpenInput input, std::vector<Scenario> scenarios) {
     for (Scenario& one : scenarios) state.others.push_back({input, std::move(one)});
   };
-  if (unstated.software) {
+  state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
+  if (unstated.software || !unstated.settings.empty()) {
     TPSIM_TRY(std::vector<Scenario> found, other_software(catalogue, scenario, names));
-    add(OpenInput::kSoftware, std::move(found));
+    // Software that nobody stated has the unknown settings too.
+    add(unstated.software ? OpenInput::kSoftware : OpenInput::kSettings, std::move(found));
   }
   if (unstated.network && names.node_gbps == 0) {
     TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names));
@@ -171,9 +176,11 @@ Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const 
       if (state_->others[i].input == input && steps[i]) squares.add(*steps[i], prediction.step);
     }
     if (squares.others == 0) continue;
-    assumed.open.push_back(
-        {input, input == OpenInput::kSoftware ? state_->stack_taken : state_->cluster_taken,
-         squares.others, squares.spread(squares.slower), squares.spread(squares.faster), 0});
+    const std::string& taken = input == OpenInput::kSoftware  ? state_->stack_taken
+                               : input == OpenInput::kNetwork ? state_->cluster_taken
+                                                              : state_->settings_taken;
+    assumed.open.push_back({input, taken, squares.others, squares.spread(squares.slower),
+                            squares.spread(squares.faster), 0});
   }
   if (assumed.open.empty()) return assumed;
   fill_half_widths(assumed, std::log(prediction.step_high / prediction.step));
@@ -218,12 +225,12 @@ Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& nam
   TPSIM_TRY(const Scenario scenario, load_scenario(catalogue, names));
   ScenarioNames taken = names;
   if (taken.stack.empty()) taken.stack = scenario.cluster.stack;
-  return widened(catalogue, scenario, taken, {names.stack.empty(), false}, plan);
+  return widened(catalogue, scenario, taken, {names.stack.empty(), false, {}}, plan);
 }
 
 Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file) {
   TPSIM_TRY(const Scenario scenario, scenario_of(catalogue, file));
-  const Unstated unstated{file.stack_assumed, file.network_assumed};
+  const Unstated unstated{file.stack_assumed, file.network_assumed, file.settings_assumed};
   return widened(catalogue, scenario, names_of(file), unstated, file.plan);
 }
 

@@ -20,16 +20,16 @@
 
 namespace tpsim {
 
-enum class OpenInput : std::uint8_t { kSoftware, kNetwork };
+enum class OpenInput : std::uint8_t { kSoftware, kNetwork, kSettings };
 template <>
-inline constexpr auto kEnumNames<OpenInput> = std::to_array<std::string_view>({"software",
-                                                                               "network"});
+inline constexpr auto kEnumNames<OpenInput> = words<3>("software network settings");
 
-// The inputs that nobody stated. A plan file records both (PlanFile::stack_assumed,
-// network_assumed).
+// The inputs that nobody stated. A plan file records them (PlanFile::stack_assumed,
+// network_assumed, settings_assumed).
 struct Unstated {
   bool software = false;
   bool network = false;
+  std::vector<std::string> settings = {};  // of a launch file, taken to change nothing
   friend bool operator==(const Unstated&, const Unstated&) = default;
 };
 
@@ -53,8 +53,10 @@ struct Assumed {
 using OpenSteps = std::vector<std::optional<Seconds>>;
 
 // Software: every stack with a launcher's rules or limits that runs this very plan, with the parts
-// that were stated. Network: every cluster with these GPUs and as many of them a node, for plans
-// that span nodes. Prices are kept between plans. Not for two threads at once.
+// that were stated. Settings: the same, since an unknown setting is a part of the software that
+// is not known; no more can be said of it. Network: every cluster with these GPUs and as many of
+// them a node, for plans that span nodes. Prices are kept between plans. Not for two threads at
+// once.
 class OpenInputs {
  public:
   OpenInputs();  // everything is stated

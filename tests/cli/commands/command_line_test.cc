@@ -58,6 +58,17 @@ TEST_CASE("a value that is missing, given twice or before the command is an erro
   CHECK(error_of({"plan", "--gpus", "1", "--gpus", "2"}) ==
         "--gpus: is given 2 times (give it once)");
   CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus stands before the command"));
+  CHECK(error_of({"plan", "--model", "a", "--model", "b"}) ==
+        "--model: is given 2 times (give it once)");
+}
+
+TEST_CASE("what import is told of a file may be told again, and the last word counts") {
+  const Arguments arguments = arguments_of(
+      {"import", "run.sh", "--set", "A=1,B=2", "--model", "a", "--set", "A=3", "--model", "b"});
+  CHECK(arguments[Opt::kSet] == "A=1,B=2,A=3");
+  CHECK(arguments[Opt::kModel] == "b");
+  CHECK(error_of({"import", "run.sh", "--gpus", "8", "--gpus", "16"}) ==
+        "--gpus: is given 2 times (give it once)");
 }
 
 TEST_CASE("help of a command names every option that it takes, and only those") {

@@ -5,12 +5,15 @@
 
 #include "cli/commands/program.h"
 #include "cli/options/answers.h"
+#include "core/scenario/catalogue.h"
+#include "plans/questions/open_inputs.h"
 
 namespace tpsim::cli {
 namespace {
 
 // A script of LLaMA's 70 billion weights, whose tokenizer is a folder's.
-Result<ImportAnswer> imported(const std::string& more, const char* set = nullptr) {
+Result<ImportAnswer> imported(const std::string& more,
+                              const std::vector<const char*>& options = {}) {
   const auto path = std::filesystem::temp_directory_path() / "tpsim_import_words.sh";
   std::ofstream(path) << "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 80 "
                          "--hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 "
@@ -22,7 +25,7 @@ Result<ImportAnswer> imported(const std::string& more, const char* set = nullptr
                          "--global-batch-size 8 --bf16 --tokenizer-type HuggingFaceTokenizer "
                       << more << "\n";
   std::vector<const char*> words = {"tpsim", "import", path.c_str()};
-  if (set != nullptr) words.insert(words.end(), {"--set", set});
+  words.insert(words.end(), options.begin(), options.end());
   const auto parsed = parse_command_line(static_cast<int>(words.size()), words.data());
   REQUIRE(parsed.ok());
   auto answer = import_answer(std::get<Arguments>(*parsed));
@@ -44,9 +47,40 @@ TEST_CASE("of models of one shape with other words the file has to say which") {
   CHECK(based->file.model.vocab == 128256);
   REQUIRE(based->notes.size() == 1);
   CHECK(based->notes.front() == "its tokenizer is taken to have llama-3-70b's 128256 words");
-  const auto said = imported("", "vocab-size=32000");
+  const auto said = imported("", {"--set", "vocab-size=32000"});
   REQUIRE(said.ok());
   CHECK(said->file.model.name == "llama-2-70b");
+}
+
+TEST_CASE("settings that are assumed to be harmless stay in the plan and widen its interval") {
+  const std::vector<const char*> named = {"--model", "llama-2-70b", "--cluster", "dgx-h100"};
+  const auto with = [&](std::vector<const char*> more) {
+    more.insert(more.end(), named.begin(), named.end());
+    return more;
+  };
+  CHECK_FALSE(imported("--of-next-year 3", named).ok());
+  const auto stated = imported("--of-next-year 3", with({"--set", "of-next-year=null"}));
+  REQUIRE(stated.ok());
+  CHECK(stated->file.settings_assumed.empty());
+  const auto assumed = imported("--of-next-year 3", with({"--assume-harmless"}));
+  REQUIRE(assumed.ok());
+  CHECK(assumed->file.settings_assumed == std::vector<std::string>{"--of-next-year"});
+  CHECK(assumed->file.plan == stated->file.plan);
+  const Catalogue catalogue = Catalogue::open().value();
+  const Prediction narrow = simulate(catalogue, stated->file)->predicted;
+  const Prediction wide = simulate(catalogue, assumed->file)->predicted;
+  CHECK(wide.step == narrow.step);
+  CHECK(wide.step_high > 1.01 * narrow.step_high);
+}
+
+TEST_CASE("of options that are repeated the last one counts") {
+  const auto last =
+      imported("", {"--model", "llama-3-70b", "--set", "tensor-model-parallel-size=2", "--model",
+                    "llama-2-70b", "--set", "tensor-model-parallel-size=4"});
+  REQUIRE(last.ok());
+  CHECK(last->file.model.name == "llama-2-70b");
+  CHECK(last->file.plan.degrees.tp == 4);
+  CHECK(last->file.plan.degrees.dp == 2);
 }
 
 }  // namespace tpsim::cli

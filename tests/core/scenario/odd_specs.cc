@@ -37,7 +37,7 @@ static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
-static_assert(field_count<PlanFile>() == 10);
+static_assert(field_count<PlanFile>() == 11);
 static_assert(field_count<PlanContents>() == 3);
 
 ModelSpec odd_model() {

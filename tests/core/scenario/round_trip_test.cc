@@ -53,7 +53,8 @@ TEST_CASE("a plan survives its file") {
                       odd_plan(),
                       400 * kThird,
                       true,
-                      true};
+                      true,
+                      {"--of-next-year", "mirror"}};
   check_round_trip(file, parse_plan);
   const PlanFile read = *parse_plan(to_json(file), "f");
   CHECK(read.plan == odd_plan());
@@ -64,6 +65,7 @@ TEST_CASE("a plan survives its file") {
   CHECK(read.node_gbps == file.node_gbps);
   CHECK(read.stack_assumed);
   CHECK(read.network_assumed);
+  CHECK(read.settings_assumed == file.settings_assumed);
   CHECK(to_json(read.model) == to_json(odd_model()));
 }
 

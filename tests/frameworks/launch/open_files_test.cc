@@ -1,5 +1,6 @@
 // Files that leave a plan open are asked about all of it at once, and what makes another plan is
 // refused by its name and value.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/scenario/catalogue.h"
@@ -187,8 +188,8 @@ TEST_CASE("what gradients add up in is said by Megatron's optimizer and by DeepS
 TEST_CASE("an option of a script is left out with null") {
   const std::string more = "--vocab-size 1024 --something-of-next-year --mirror";
   const Error error = refused(of_megatron(more));
-  CHECK(error.message == "unknown setting '--something-of-next-year'");
-  CHECK_THAT(error.hint, Catch::Contains("--set something-of-next-year=null leaves it out"));
+  CHECK(error.message == "2 settings are unknown: '--something-of-next-year', '--mirror'");
+  CHECK_THAT(error.hint, Catch::Contains("--set something-of-next-year=null,mirror=null leaves"));
   CHECK(of_megatron(more, on(0, nullptr, {{"something-of-next-year", "null"}, {"mirror", "null"}}))
             .ok());
 }
@@ -225,11 +226,85 @@ TEST_CASE("LLaMA-Factory's words are read: it recomputes unless told otherwise")
   const auto with = [&](const char* before, const char* after) {
     std::string other = text;
     other.replace(other.find(before), std::string(before).size(), after);
-    return refused(import_config({"sft.yaml", other}, on(0))).message;
+    return refused(import_config({"sft.yaml", other}, on(8))).message;
   };
   CHECK(with("finetuning_type: full", "finetuning_type: lora") ==
         "finetuning_type: lora makes another plan of it");
   CHECK(with("stage: sft", "stage: dpo") == "stage: dpo makes another plan of it");
+}
+
+TEST_CASE("settings of an adapter that is not trained are left out") {
+  const auto with = [](const std::string& text) {
+    return import_config({"sft.yaml", text + "lora_r: 8\nlora_alpha: 16\nbf16: true\n"}, on(8));
+  };
+  const std::string axolotl = "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\n";
+  const std::string factory =
+      "model_name_or_path: llama-2-7b\nper_device_train_batch_size: 2\nstage: sft\n";
+  for (const std::string& text : {axolotl, axolotl + "adapter:\n", axolotl + "adapter: null\n",
+                                  factory + "finetuning_type: full\n",
+                                  factory + "use_peft: false\n", factory + "peft: None\n"}) {
+    INFO(text);
+    const ImportedPlan plan = read(with(text));
+    CHECK(plan.plan.micro_batch == 2);
+    CHECK(std::count(plan.outside.begin(), plan.outside.end(), "lora_r") == 1);
+  }
+  for (const std::string& text : {axolotl + "adapter: lora\n", factory + "use_peft: true\n",
+                                  factory + "finetuning_type: lora\n", factory}) {
+    INFO(text);
+    CHECK_THAT(refused(with(text)).message, Catch::Contains("lora_r: 8"));
+  }
+}
+
+TEST_CASE("lists that say what a default says are the default") {
+  const std::string moe = [] {
+    std::string text = "  moe_layer_freq: [1";
+    for (int i = 1; i < 32; ++i) text += ", 1";
+    return text + "]\n";
+  }();
+  const auto with = [](const std::string& of_model, const std::string& more) {
+    const std::string text =
+        "model:\n  tensor_model_parallel_size: 2\n  pipeline_model_parallel_size: 1\n"
+        "  context_parallel_size: 1\n  expert_model_parallel_size: 8\n  sequence_parallel: true\n"
+        "  seq_length: 4096\n" +
+        of_model + "train:\n  micro_batch_size: 1\n  global_batch_size: 32\n" + more;
+    return read(import_config({"run.yaml", text}, on(16, "mixtral-8x7b"))).plan;
+  };
+  const Plan plain = with("", "");
+  CHECK(with(moe, "") == plain);
+  CHECK(with("  cuda_graph_scope: []\n", "") == plain);
+  CHECK(with("  moe_layer_freq: 1\n", "peft: null\n") == plain);
+  CHECK(with("", "peft: none\n") == plain);
+  const std::string toml = "pipeline_parallel_split_points = []\n";
+  const std::string lists = "[compile]\nenable = true\n";
+  CHECK(read(import_config(titan("data_parallel_shard_degree = 8\n" + toml, lists), on(8))).parts ==
+        read(import_config(titan("data_parallel_shard_degree = 8\n",
+                                 lists + "components = [\"model\", \"loss\"]\n"),
+                           on(8)))
+            .parts);
+}
+
+TEST_CASE("a named model wins over what a script says of it, and stands for what it leaves out") {
+  ImportInputs inputs = on(8, "llama-3-8b");
+  inputs.model_wins = true;
+  const auto script = [](const std::string& sizes) {
+    return LaunchFile{"megatron-lm.sh",
+                      "torchrun --nproc_per_node 8 pretrain_gpt.py " + sizes +
+                          " --seq-length 4096 --attention-dropout 0 --hidden-dropout 0 "
+                          "--micro-batch-size 1 --global-batch-size 8 --bf16\n"};
+  };
+  const auto plan_of = [&](const std::string& sizes) {
+    return read(import_plan(LaunchStack::kMegatronLm, {script(sizes)}, inputs));
+  };
+  const ImportedPlan open = plan_of("");
+  CHECK(open.model.layers == 32);
+  CHECK(open.plan.stage_layers == std::vector<std::int64_t>{32});
+  CHECK(open.notes.empty());
+  const ImportedPlan other = plan_of("--num-layers 40 --hidden-size $H --qk-layernorm");
+  CHECK(other.plan == open.plan);
+  REQUIRE(other.notes.size() == 2);
+  CHECK_THAT(other.notes.back(), Catch::Contains("--num-layers is 40; the named model has 32"));
+  inputs.model_wins = false;
+  CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, {script("--num-layers 40")}, inputs).ok());
 }
 
 TEST_CASE("attention by blocks of masks is refused however it is asked for") {

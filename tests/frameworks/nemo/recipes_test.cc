@@ -292,6 +292,8 @@ TEST_CASE("what a function of another file made leaves its rest open, and adapte
   CHECK(made_by("ConfigContainer").ok());
   check_error(made_by("_our_own_common"), "alone knows its model.pipeline_model_parallel_size");
   check_error(made_by("_peft_common"), "trains adapters");
+  CHECK(with("    cfg.peft = None\n").read().ok());
+  check_error(with("    cfg.peft = LoRA()\n").read(), "trains adapters (peft: LoRA)");
 }
 
 TEST_CASE("statements and expressions of a recipe are followed as Python has them") {
