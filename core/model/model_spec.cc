@@ -214,7 +214,7 @@ std::int64_t attention_width(const ModelSpec& model) {
 }
 
 std::int64_t position_rows(const ModelSpec& model) {
-  return model.ends.positions > 0 ? model.ends.positions : model.seq;
+  return std::max(model.ends.positions, model.seq);
 }
 
 std::int64_t padded_vocab(const ModelSpec& model, std::int64_t tp) {

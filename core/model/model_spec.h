@@ -26,7 +26,7 @@ struct EndShape {
   double logit_scale = 1;
   double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: none
   bool head_bias = false;
-  std::int64_t positions = 0;  // rows of a learned position table; 0: the sequence's
+  std::int64_t positions = 0;  // least rows of a learned position table; seq may need more
   // Multi-token prediction (MTP): further layers that predict later tokens, each of
   // prediction_kinds() and another pass through the head. Planned, not executed. Left out of times,
   // memory and counts: a layer's two norms and its projection of twice the hidden size to one.

@@ -1,7 +1,5 @@
 #include "reference_model/layers/embedding.h"
 
-#include <algorithm>
-
 #include "reference_model/layers/weight_names.h"
 #include "reference_model/parallel/context_parallel.h"
 #include "reference_model/parallel/mappings.h"
@@ -40,7 +38,7 @@ VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, Param
   const WeightNames names = names_of(model);
   SpecList specs(context, "");
   if (model.attention.position == PositionKind::kLearned) {
-    const std::int64_t rows = std::max(tpsim::position_rows(model), model.seq);
+    const std::int64_t rows = tpsim::position_rows(model);
     specs.matrix(names.positions, rows, model.hidden).is_multiplied = false;
   }
   if (model.embedding_norm) Norm::specify(names.embedding_norm, specs);

@@ -52,6 +52,17 @@ TEST_CASE("gpt2 is read") {
   CHECK(model.name == "gpt2-small");
 }
 
+TEST_CASE("a sequence beyond the learned positions adds rows to their table") {
+  ModelSpec model = read(
+      R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+          "vocab_size": 50257, "activation_function": "gelu_new"})");
+  const std::int64_t few = parameter_count(model);
+  model.seq = 512;
+  CHECK(parameter_count(model) == few);
+  model.seq = 4096;
+  CHECK(parameter_count(model) == few + (4096 - 1024) * 768);
+}
+
 TEST_CASE("llama is read with grouped heads and scaled rotary embedding") {
   const ModelSpec model = read(
       R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
