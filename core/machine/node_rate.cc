@@ -6,6 +6,9 @@
 namespace tpsim {
 
 ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps) {
+  constexpr double kRounding = 1e-9;
+  const double own = node_rate_of(cluster);
+  if (std::abs(node_gbps - own) <= kRounding * own) return cluster;
   constexpr double kCommonNic = 100;
   const auto common = static_cast<std::int64_t>(std::ceil(node_gbps / kCommonNic));
   cluster.nics_per_node = std::min(cluster.gpus_per_node, common);

@@ -5,8 +5,9 @@
 
 namespace tpsim {
 
-// The cluster with `node_gbps` Gb/s leaving each node: one direction, all NICs together. The NICs
-// have 100 Gb/s each, with at most one NIC per GPU. Latency and efficiency stay those of `cluster`.
+// The cluster with `node_gbps` Gb/s leaving each node: one direction, all NICs together. The
+// cluster's own rate leaves it as it is. Otherwise the NICs have 100 Gb/s each, with at most one
+// NIC per GPU. Latency and efficiency stay those of `cluster`.
 ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps);
 
 // The same rate of a cluster, in Gb/s.
