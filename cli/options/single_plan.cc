@@ -56,6 +56,19 @@ std::int64_t blocks_of(const Plan& plan) {
   return std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
 }
 
+// Embedding and head may fill a chunk each.
+std::int64_t most_chunks(const ModelSpec& model) { return model.layers + 2; }
+
+// The nearest degree that leaves at most that many chunks.
+std::string fewer_chunks(const Plan& plan, std::int64_t most) {
+  if (plan.degrees.pp <= most) {
+    return fmt::format("the nearest virtual_stages is {}", most / plan.degrees.pp);
+  }
+  const bool keeps_chunks = most / plan.virtual_stages >= 2;  // one stage has one chunk
+  return keeps_chunks ? fmt::format("the nearest pp is {}", most / plan.virtual_stages)
+                      : fmt::format("the nearest pp is {} with virtual_stages 1", most);
+}
+
 Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan) {
   TPSIM_TRY_STATUS(check_cut_options(arguments));
   const std::int64_t chunks = chunk_count(plan);
@@ -64,10 +77,10 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
               integers_of(arguments, opt_of(Setting::kStageLayers), {0, 1 << 20}));
     return Ok{};
   }
-  if (chunks > model.layers + 2) {
+  if (chunks > most_chunks(model)) {
     return bad_input(fmt::format("pp x virtual_stages = {} are more than the {} layers of {}",
                                  chunks, model.layers, model.name),
-                     "--pp");
+                     "--pp", fewer_chunks(plan, most_chunks(model)));
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);

@@ -19,6 +19,9 @@ NEAREST = re.compile(r"(.*?)(\d+) does not divide by (.*) \(?the nearest that do
 
 def mended(options, changed, error):
     """Options as the hint has them; nothing where it names no value of the option."""
+    by_name = re.search(r"nearest (\w+)(?: that [a-z ]+)? is (\d+)", error.hint)
+    if by_name and by_name[1] != "that":
+        return {**options, "--" + by_name[1].replace("_", "-"): by_name[2]}
     for text in re.findall(r"(?:use|choose|write|did you mean|nearest that does is|choose from) '?([\w.:-]+)'?",
                            error.hint):
         if text in ("ZeRO",):
