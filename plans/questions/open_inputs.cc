@@ -19,13 +19,23 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
+  std::string stack = {};  // of software, its name in the catalogue
+  // The one stated part that the software has in place of its own; nothing: all are its own.
+  std::optional<StackPart> stated = {};
   std::unique_ptr<LayerPricer> pricer = {};  // once a plan was asked of it
 };
 
 struct OpenInputs::State {
   ClusterSpec cluster;
+  std::string stack_name;  // of the taken software in the catalogue
   std::string stack_taken, cluster_taken, settings_taken;
+  PartValues stated;
+  // Of software, all with parts of their own, and again for each stated part that differs. The
+  // taken software is among them where parts are stated.
   std::vector<Other> others;
+
+  Status add_software(const Catalogue& catalogue, const Scenario& scenario,
+                      const ScenarioNames& names, OpenInput input);
 };
 
 namespace {
@@ -53,8 +63,7 @@ struct Squares {
   std::int64_t others = 0;
   double slower = 0, faster = 0;
 
-  void add(Seconds step, Seconds taken) {
-    const double away = std::log(step / taken);
+  void add(double away) {
     (away > 0 ? slower : faster) += away * away;
     ++others;
   }
@@ -90,18 +99,9 @@ void widen_by(const Assumed& assumed, Prediction& prediction) {
   widen_interval(prediction, std::sqrt(faster), std::sqrt(slower));
 }
 
-Result<std::vector<Scenario>> other_software(const Catalogue& catalogue, const Scenario& scenario,
-                                             const ScenarioNames& names) {
-  std::vector<Scenario> found;
-  for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
-    TPSIM_TRY(StackSpec stack, catalogue.load_stack(name));
-    // A stack without aliases stands for this program or for the rows of one table.
-    if (name == names.stack || stack.aliases.empty()) continue;
-    Scenario other = scenario;
-    other.stack = completed_stack(std::move(stack), names.parts, scenario);
-    found.push_back(std::move(other));
-  }
-  return found;
+// The logarithm of a step over the taken one; nothing where the plan does not run.
+std::optional<double> distance(std::optional<Seconds> step, std::optional<Seconds> taken) {
+  return step && taken ? std::optional(std::log(*step / *taken)) : std::nullopt;
 }
 
 Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const Scenario& scenario,
@@ -120,7 +120,36 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
+// The share of a distance that a stated part leaves: at most 1, since a statement brings no
+// software further away, and 0 for software that cannot have the part.
+double share_left(double own, std::optional<double> with_part) {
+  if (!with_part || own == 0) return 0;
+  return std::clamp(*with_part / own, 0.0, 1.0);
+}
+
 }  // namespace
+
+Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenario& scenario,
+                                       const ScenarioNames& names, OpenInput input) {
+  stated = names.parts;
+  const auto add = [&](const std::string& name, const StackSpec& own, const PartValues& parts) {
+    Other& other = others.emplace_back(Other{input, scenario, name});
+    other.scenario.stack = completed_stack(own, parts, scenario);
+    if (name == names.stack) other.scenario.stack = without_limits(other.scenario.stack);
+    if (!parts.empty()) other.stated = parts.begin()->first;
+  };
+  for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
+    TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
+    // A stack without aliases stands for this program or for the rows of one table.
+    const bool is_taken = name == names.stack;
+    if (is_taken ? stated.empty() : own.aliases.empty()) continue;
+    add(name, own, {});
+    for (const auto& [part, value] : stated) {
+      if (row_of(part).get(own) != value) add(name, own, {{part, value}});
+    }
+  }
+  return Ok{};
+}
 
 OpenInputs::OpenInputs() : state_(std::make_unique<State>()) {}
 OpenInputs::~OpenInputs() = default;
@@ -132,20 +161,18 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   OpenInputs inputs;
   State& state = *inputs.state_;
   state.cluster = scenario.cluster;
+  state.stack_name = names.stack;
   state.stack_taken = scenario.stack.name;
   state.cluster_taken = "of " + scenario.cluster.name;
-  const auto add = [&](OpenInput input, std::vector<Scenario> scenarios) {
-    for (Scenario& one : scenarios) state.others.push_back({input, std::move(one)});
-  };
   state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
   if (unstated.software || !unstated.settings.empty()) {
-    TPSIM_TRY(std::vector<Scenario> found, other_software(catalogue, scenario, names));
     // Software that nobody stated has the unknown settings too.
-    add(unstated.software ? OpenInput::kSoftware : OpenInput::kSettings, std::move(found));
+    const OpenInput input = unstated.software ? OpenInput::kSoftware : OpenInput::kSettings;
+    TPSIM_TRY_STATUS(state.add_software(catalogue, scenario, names, input));
   }
   if (unstated.network && names.node_gbps == 0) {
     TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names));
-    add(OpenInput::kNetwork, std::move(found));
+    for (Scenario& one : found) state.others.push_back({OpenInput::kNetwork, std::move(one)});
   }
   return inputs;
 }
@@ -168,13 +195,45 @@ bool OpenInputs::price_next(const Plan& plan, OpenSteps& steps) {
   return true;
 }
 
+std::vector<double> OpenInputs::distances(OpenInput input, Seconds step,
+                                          const OpenSteps& steps) const {
+  const State& state = *state_;
+  // Of a software with one stated part, or with its own where the part is the same.
+  const auto step_of = [&](const std::string& stack, std::optional<StackPart> part) {
+    std::optional<Seconds> found;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Other& other = state.others[i];
+      if (other.input == OpenInput::kNetwork || other.stack != stack) continue;
+      if (!other.stated || other.stated == part) found = steps[i];
+    }
+    return found;
+  };
+  std::vector<double> all;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Other& other = state.others[i];
+    if (other.input != input || other.stated || !steps[i]) continue;
+    if (input == OpenInput::kNetwork || state.stated.empty()) {
+      all.push_back(std::log(*steps[i] / step));
+      continue;
+    }
+    const std::string& taken = state.stack_name;
+    if (other.stack == taken) continue;
+    const auto own = distance(steps[i], step_of(taken, {}));
+    if (!own) continue;
+    double left = 1;
+    for (const auto& [part, value] : state.stated) {
+      left *= share_left(*own, distance(step_of(other.stack, part), step_of(taken, part)));
+    }
+    all.push_back(*own * left);
+  }
+  return all;
+}
+
 Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const {
   Assumed assumed;
   for (const OpenInput input : all_of<OpenInput>()) {
     Squares squares;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (state_->others[i].input == input && steps[i]) squares.add(*steps[i], prediction.step);
-    }
+    for (const double away : distances(input, prediction.step, steps)) squares.add(away);
     if (squares.others == 0) continue;
     const std::string& taken = input == OpenInput::kSoftware  ? state_->stack_taken
                                : input == OpenInput::kNetwork ? state_->cluster_taken

@@ -52,11 +52,12 @@ struct Assumed {
 // cannot run there.
 using OpenSteps = std::vector<std::optional<Seconds>>;
 
-// Software: every stack with a launcher's rules or limits that runs this very plan, with the parts
-// that were stated. Settings: the same, since an unknown setting is a part of the software that
-// is not known; no more can be said of it. Network: every cluster with these GPUs and as many of
-// them a node, for plans that span nodes. Prices are kept between plans. Not for two threads at
-// once.
+// Software: every stack with a launcher's rules or limits that runs this very plan. Its distance
+// from the taken one, as a logarithm of steps, is that of their own parts, times the share that
+// each stated part leaves of it alone; no share is above 1, so that a statement never widens an
+// interval. Settings: the same, since an unknown setting is a part of the software that is not
+// known; no more can be said of it. Network: every cluster with these GPUs and as many of them a
+// node, for plans that span nodes. Prices are kept between plans. Not for two threads at once.
 class OpenInputs {
  public:
   OpenInputs();  // everything is stated
@@ -81,6 +82,8 @@ class OpenInputs {
   struct State;
 
   std::optional<Seconds> step_on(Other& other, const Plan& plan) const;
+  // Logarithms of the others' steps over `step`, for others that run the plan.
+  std::vector<double> distances(OpenInput input, Seconds step, const OpenSteps& steps) const;
 
   std::unique_ptr<State> state_;
 };
