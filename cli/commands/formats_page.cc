@@ -15,6 +15,7 @@
 #include "core/scenario/plan_json.h"
 #include "core/software/stack_json.h"
 #include "core/software/stack_parts.h"
+#include "frameworks/launch/held_settings.h"
 
 namespace tpsim::cli {
 namespace {
@@ -183,6 +184,15 @@ std::string formats_page() {
     const JsonValue schema = format.schema();
     add_rows(schema, "", std::string(format.kind), text);
   }
+  text +=
+      "\n## Launch files\n\nWhich settings and parts of a plan the files of each launcher hold "
+      "([export.md](export.md)): all\nvalues (written), the values that are listed, or none. "
+      "Export "
+      "refuses other values by name, unless\n`--allow-loss` is given or the prediction stays the "
+      "same. Plans that are exported for a launcher\ndo not have what has no effect there. Some "
+      "values are written only where they matter, such as\nfused rotary kernels of rotary "
+      "models.\n\n" +
+      held_settings_text();
   return text;
 }
 

@@ -1,15 +1,20 @@
 #include "frameworks/launch/export_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/model/model_json.h"
 #include "core/scenario/catalogue.h"
+#include "frameworks/launch/held_settings.h"
+#include "frameworks/launch/launch_settings.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim {
@@ -72,19 +77,28 @@ void compare(const Fields& from, const Fields& to, std::vector<LostSetting>& los
   }
 }
 
-void compare(const Plan& from, const Plan& to, std::vector<LostSetting>& lost) {
+// Whether plans of the launcher have what the key stands for. Jobs of tpsim's own ranks have all.
+template <class... Value>
+bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
+  return !launcher || held(*launcher, value...) != Held::kNoEffect;
+}
+
+void compare(std::optional<LaunchStack> launcher, const Plan& from, const Plan& to,
+             std::vector<LostSetting>& lost) {
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;  // stands behind another's value
+    if (!row.is_list() && !has_effect(launcher, setting_of(from, row.setting))) continue;
     std::string before = text_of(from, row.setting), after = text_of(to, row.setting);
     if (before == after) continue;
     lost.push_back({std::string(row.key), std::move(before), std::move(after)});
   }
 }
 
-void compare(const StackSpec& from, const StackSpec& to, std::vector<LostSetting>& lost) {
+void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const StackSpec& to,
+             std::vector<LostSetting>& lost) {
   for (const PartRow& row : part_rows()) {
     const std::int64_t before = row.get(from), after = row.get(to);
-    if (before == after) continue;
+    if (before == after || !has_effect(launcher, row.part, before)) continue;
     lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after)});
   }
 }
@@ -118,13 +132,17 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
         fmt::format("tpsim import refuses the files for {}: {}", name_of(stack), loss.refusal), "",
         kHint};
   }
-  const bool is_kept = std::abs(loss.step_change()) <= kToleratedLoss &&
-                       std::abs(loss.memory_change()) <= kToleratedLoss;
-  if (is_kept) return Ok{};
-  return Error{
-      ErrorKind::kDoesNotFit,
-      fmt::format("the files for {} give another plan: {}", name_of(stack), change_text(loss)), "",
-      kHint};
+  const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
+  std::vector<std::string_view> keys;
+  for (const LostSetting& one : loss.lost) {
+    if (!one.is_of_model()) keys.push_back(one.key);
+  }
+  if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
+  const std::string of = keys.empty() ? "" : fmt::format(", without {}", fmt::join(keys, ", "));
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("the files for {} give another plan{}: {}", name_of(stack), of,
+                           change_text(loss)),
+               "", kHint};
 }
 
 std::string loss_text(const ExportLoss& loss) {
@@ -147,6 +165,7 @@ Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
   ExportLoss& loss = checked.loss;
   loss.step = checked.run.predicted.step;
   loss.memory = checked.run.predicted.peak;
+  const auto launcher = launcher_in(stack, file, own.launcher);
   const Result<ImportedPlan> back = read_back(stack, file, checked.files);
   if (!back.ok()) {
     loss.refusal = to_string(back.error());
@@ -155,8 +174,8 @@ Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
   Scenario returned = exported;
   returned.model = back->model;
   returned.stack = stack_back(exported.stack, own, file.parts, back->parts);
-  compare(file.plan, back->plan, loss.lost);
-  compare(exported.stack, returned.stack, loss.lost);
+  compare(launcher, file.plan, back->plan, loss.lost);
+  compare(launcher, exported.stack, returned.stack, loss.lost);
   compare(fields_of(file.model), fields_of(back->model), loss.lost);
   const Result<Prediction> predicted = simulate(returned, back->plan);
   if (!predicted.ok()) {

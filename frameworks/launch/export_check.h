@@ -1,5 +1,6 @@
 // Checks an export before it is written: its files are read back in memory, and every setting that
-// came back different is named, with the change of the predicted step and memory.
+// came back different is named, with the change of the predicted step and memory. Settings that the
+// launcher's plans do not have (held_settings.h) are left out.
 #pragma once
 
 #include <string>
@@ -15,6 +16,8 @@ namespace tpsim {
 // values.
 struct LostSetting {
   std::string key, from, to;
+
+  bool is_of_model() const { return key.starts_with("model."); }
 };
 
 struct ExportLoss {
@@ -27,9 +30,11 @@ struct ExportLoss {
   double memory_change() const { return memory_back / memory - 1; }
 };
 
-// A larger change of step or memory, in either direction, needs --allow-loss.
+// A larger change of step or memory, in either direction, needs --allow-loss. Fields of the model,
+// such as its padded vocabulary, may change them; settings and parts may not, but for rounding.
 inline constexpr double kToleratedLoss = 0.02;
-// An error, with exit code 3, for a loss beyond that and for files that import refuses.
+inline constexpr double kToleratedRounding = 1e-9;
+// An error, with exit code 3, for a loss beyond these and for files that import refuses.
 Status check_loss(LaunchStack stack, const ExportLoss& loss);
 // "  cuda_graphs: full -> none" in a line each, and the change of step and memory; empty where the
 // plan came back whole.

@@ -104,18 +104,6 @@ Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSi
   throw BugError("a job is no launcher");
 }
 
-// Whose arguments a job holds: the launcher that the plan's stack names, else what the catalogue's
-// stacks are versions of.
-std::optional<LaunchStack> own_stack_of(const PlanFile& file, Launcher launcher) {
-  for (const LaunchStack stack : all_of<LaunchStack>()) {
-    const bool is_named = launcher != Launcher::kNone && launcher_of(stack) == launcher;
-    if (is_named || is_version_of(file.stack, name_of(stack))) return stack;
-  }
-  if (is_version_of(file.stack, "megatron-core")) return LaunchStack::kMegatronLm;
-  if (is_version_of(file.stack, "pytorch-fsdp")) return LaunchStack::kAccelerate;
-  return std::nullopt;
-}
-
 Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize& size,
                          const StackSpec& software) {
   const bool slurm = job == LaunchStack::kSlurm;
@@ -123,7 +111,7 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
     if (slurm) return reference_job(file, size);
     return cannot_express(job, "tpsim's own ranks", "they meet through Slurm or MPI");
   }
-  const auto own = own_stack_of(file, software.launcher);
+  const auto own = launcher_in(job, file, software.launcher);
   if (!own) {
     return cannot_express(job, fmt::format("the stack '{}'", file.stack),
                           "it starts megatron-lm, megatron-core, megatron-deepspeed, nemo, "
@@ -135,6 +123,17 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
 }
 
 }  // namespace
+
+std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher) {
+  if (!is_job(stack)) return stack;
+  for (const LaunchStack own : all_of<LaunchStack>()) {
+    const bool is_named = launcher != Launcher::kNone && launcher_of(own) == launcher;
+    if (is_named || is_version_of(file.stack, name_of(own))) return own;
+  }
+  if (is_version_of(file.stack, "megatron-core")) return LaunchStack::kMegatronLm;
+  if (is_version_of(file.stack, "pytorch-fsdp")) return LaunchStack::kAccelerate;
+  return std::nullopt;
+}
 
 std::vector<std::string> launch_file_names(LaunchStack stack) {
   switch (stack) {
@@ -164,9 +163,9 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
     return bad_input(fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node));
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
-  const bool is_job = stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
   const StackSpec stated = with_parts(software, whole.parts);
-  return is_job ? export_job(stack, whole, size, stated) : export_own(stack, whole, size, stated);
+  return is_job(stack) ? export_job(stack, whole, size, stated)
+                       : export_own(stack, whole, size, stated);
 }
 
 }  // namespace tpsim

@@ -133,6 +133,9 @@ Result<T> located(const LaunchFile& file, Result<T> result) {
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
 Launcher launcher_of(LaunchStack stack);  // none for Slurm: the plan's own stack decides
+// The launcher whose arguments the files hold: `stack` itself, and for a job the launcher that the
+// plan's stack names, or the one that the stack is a version of. Nothing for a job of other stacks.
+std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher);
 // An error where the stack, or what files say of it, breaks a rule of core/software/launch_rules.h.
 Status check_launch_rules(LaunchStack stack, const PlanFile& file);
 Error cannot_express(LaunchStack stack, std::string what, std::string why);

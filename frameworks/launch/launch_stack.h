@@ -30,6 +30,9 @@ enum class LaunchStack : std::uint8_t {
 template <>
 inline constexpr auto kEnumNames<LaunchStack> =
     words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
+constexpr bool is_job(LaunchStack stack) {
+  return stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
+}
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
 
 class LeftSettings;

@@ -1,0 +1,182 @@
+// The table of what launch files hold says what files that are written and read back hold.
+#include "frameworks/launch/held_settings.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frameworks/launch/launch_files.h"
+#include "sim/step/simulate.h"
+#include "tests/frameworks/launch/export_bases.h"
+
+namespace tpsim {
+namespace {
+
+using test::ExportBase;
+using test::Exported;
+using test::exported_of;
+
+// Settings and parts with which a value is written, or matters.
+const char* const kWithSettings[] = {"",
+                                     "attention=unfused",
+                                     "recompute=selective",
+                                     "cp=2",
+                                     "zero=0",
+                                     "zero=3,pp=1,dp=8",
+                                     "tp=2,dp=8",
+                                     "pp=2,dp=8,virtual_stages=2",
+                                     "dtype=fp16,gradient_dtype=fp16"};
+const PartValues kWithParts[] = {
+    {}, {{StackPart::kOverlapGradientReduction, 1}, {StackPart::kCompile, 1}}};
+
+std::string changed(const SettingRow& row, std::string_view text) {
+  std::string settings = std::string(row.key) + "=" + std::string(text);
+  const auto add = [&](std::string_view key, std::string_view needs) {
+    if (row.key == key) settings += "," + std::string(needs);
+  };
+  add("ep", "dp=8,etp=1");
+  if (text == "on") add("fp8_param_gather", "precision=fp8,dtype=bf16");
+  if (text == "fp16") add("dtype", "gradient_dtype=fp16");
+  if (text == "fp32") add("dtype", "zero=0");
+  if (text == "optimizer") add("offload", "zero=1,dtype=fp16,gradient_dtype=fp16");
+  if (text == "fp16") add("gradient_dtype", "dtype=fp16");
+  if (text == "bf16") add("gradient_dtype", "dtype=bf16");
+  if (text == "gpipe") add("schedule", "pp=2");
+  if (text == "blocks") return "recompute=blocks:2";
+  return settings;
+}
+
+struct Trial {
+  Exported made;
+  std::optional<ImportedPlan> back;  // nothing where export or import refuses
+};
+
+void add_trials(const ExportBase& base, const std::string& settings, const PartValues& parts,
+                std::vector<Trial>& all) {
+  Trial trial{exported_of(base, settings, parts), {}};
+  Plan& plan = trial.made.file.plan;
+  if (settings.ends_with("schedule=gpipe,pp=2")) plan.schedule = ScheduleKind::kGpipe;
+  if (!validate(plan, trial.made.file.model).ok()) return;
+  const auto files = export_plan(base.target, trial.made.file, 8, trial.made.own);
+  if (files.ok()) {
+    auto read = import_plan(base.target, *files, trial.made.file.model);
+    if (read.ok()) trial.back = *std::move(read);
+  }
+  all.push_back(std::move(trial));
+}
+
+std::vector<Trial> trials(LaunchStack launcher, const std::string& settings,
+                          const PartValues& parts) {
+  std::vector<Trial> all;
+  for (const ExportBase& base : test::export_bases()) {
+    if (base.target != launcher) continue;
+    for (const std::string with : kWithSettings) {
+      for (PartValues with_parts : kWithParts) {
+        if (parts.empty() && !with_parts.empty()) continue;
+        for (const auto& [part, value] : parts) with_parts[part] = value;
+        const bool both = !with.empty() && !settings.empty();
+        add_trials(base, with + (both ? "," : "") + settings, with_parts, all);
+      }
+    }
+  }
+  return all;
+}
+
+// Whether the plan is predicted alike with the software's own value of the part.
+bool is_idle(const Trial& trial, const PartRow& row) {
+  Scenario scenario = trial.made.scenario;
+  scenario.stack = without_limits(scenario.stack);
+  const auto asked = simulate(scenario, trial.made.file.plan);
+  row.set(scenario.stack, row.get(trial.made.own));
+  const auto own = simulate(scenario, trial.made.file.plan);
+  if (!asked.ok() || !own.ok()) return asked.ok() == own.ok();
+  return own->step.value() == Approx(asked->step.value()).epsilon(1e-9) &&
+         own->peak.value() == Approx(asked->peak.value()).epsilon(1e-9);
+}
+
+std::vector<LaunchStack> launchers() {
+  std::vector<LaunchStack> all;
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
+    if (!is_job(stack)) all.push_back(stack);
+  }
+  return all;
+}
+
+// What the trials show of a value; `holds` tells whether files hold it.
+template <class Holds>
+bool is_written(const std::vector<Trial>& trials, Holds holds) {
+  return std::any_of(trials.begin(), trials.end(),
+                     [&](const Trial& trial) { return trial.back && holds(trial); });
+}
+
+}  // namespace
+
+TEST_CASE("files hold the settings that the table calls written, and no others") {
+  for (const LaunchStack launcher : launchers()) {
+    for (const SettingRow& row : setting_rows()) {
+      if (row.is_list() || row.counts_for != nullptr) continue;
+      std::vector<std::string> values;
+      for (const SettingWord& word : row.words) values.emplace_back(word.word);
+      if (row.setting == Setting::kZero) values = {"0", "1", "2", "3"};
+      if (row.setting == Setting::kGlobalBatch) values = {"64"};
+      if (values.empty()) values = {row.setting == Setting::kEtp ? "1" : "2"};
+      for (const std::string& text : values) {
+        CAPTURE(name_of(launcher), row.key, text);
+        const SettingValue value{row.setting, parse_value(row, text).value()};
+        const auto tried = trials(launcher, changed(row, text), {});
+        const auto holds = [&](const Trial& trial) {
+          return row.get(trial.made.file.plan) == value.value &&
+                 row.get(trial.back->plan) == value.value;
+        };
+        const bool said = held(launcher, value) == Held::kWritten;
+        CHECK(said == is_written(tried, holds));
+      }
+    }
+  }
+}
+
+TEST_CASE("files hold the parts that the table calls written, and no others") {
+  for (const LaunchStack launcher : launchers()) {
+    for (const PartRow& row : part_rows()) {
+      std::vector<std::int64_t> values;
+      for (const PartWord& word : row.words) {
+        // A scope that Megatron-Core takes together with another one alone.
+        const char* text = word.word == "moe_preprocess" ? "moe_router,moe_preprocess" : nullptr;
+        values.push_back(text == nullptr ? word.value : parse_value(row, text).value());
+      }
+      if (row.most_count > 0) values.push_back(4);
+      if (row.is_ratio) values.push_back(1500);
+      for (const std::int64_t value : values) {
+        CAPTURE(name_of(launcher), row.key, text_of(row, value));
+        std::vector<Trial> tried = trials(launcher, "", {{row.part, value}});
+        // The value of the software itself needs no option.
+        std::erase_if(tried, [&](const Trial& trial) { return row.get(trial.made.own) == value; });
+        const auto holds = [&](const Trial& trial) {
+          const auto found = trial.back->parts.find(row.part);
+          return found != trial.back->parts.end() && found->second == value;
+        };
+        if (tried.empty()) continue;
+        const Held said = held(launcher, row.part, value);
+        CHECK((said == Held::kWritten) == is_written(tried, holds));
+        if (said != Held::kNoEffect) continue;
+        for (const Trial& trial : tried) {
+          if (trial.back) CHECK(is_idle(trial, row));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the page has a line for each setting and part") {
+  const std::string text = held_settings_text();
+  for (const SettingRow& row : setting_rows()) {
+    CHECK(text.find("| `" + std::string(row.key) + "` |") != std::string::npos);
+  }
+  for (const PartRow& row : part_rows()) {
+    CHECK(text.find("| `" + std::string(row.key) + "` |") != std::string::npos);
+  }
+}
+
+}  // namespace tpsim
