@@ -1,5 +1,6 @@
 // The window, its page and programs that link tpsim answer as the command line does.
 #include <catch2/catch.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/commands/program.h"
@@ -132,6 +133,102 @@ TEST_CASE("a network that was turned in the window is in the copied command") {
     CHECK((shown.predicted.step > before.step) == (factor < 1));
     CHECK(shown.command.find("--node-gbps") != std::string::npos);
     check_same(shown.predicted, typed(shown.command).run.predicted);
+  }
+}
+
+namespace {
+
+// A row's option with a value, and what the value needs beside it.
+struct Walked {
+  Opt opt{};
+  std::string value;
+  test::GivenOptions needs = {};
+};
+
+// Every value of every setting and part.
+std::vector<Walked> walked_values() {
+  std::vector<Walked> all;
+  const auto need = [](Setting setting, const char* value) {
+    return test::GivenOptions{{opt_of(setting), value}};
+  };
+  for (const SettingRow& row : setting_rows()) {
+    if (row.counts_for != nullptr) continue;
+    const Opt opt = opt_of(row.setting);
+    for (const SettingWord& word : row.words) all.push_back({opt, std::string(word.word)});
+    if (row.setting == Setting::kRecompute) all.push_back({opt, "blocks:2"});
+    if (row.setting == Setting::kStageLayers) all.push_back({opt, "9,7"});
+    if (row.setting == Setting::kVirtualStages) all.push_back({opt, "2"});
+    if (row.setting == Setting::kFp8ParamGather) {
+      all.push_back({opt, "on", need(Setting::kPrecision, "fp8")});
+    }
+    if (row.words.empty()) {
+      for (const char* number : {"1", "2", "3", "8", "64"}) all.push_back({opt, number});
+    }
+  }
+  for (const PartRow& row : part_rows()) {
+    const Opt opt = opt_of(row.part);
+    for (const PartWord& word : row.words) {
+      // Counts are in a model's file, which the command names.
+      const bool is_counted = row.part == StackPart::kExpertLoad && word.value == kCountedLoad;
+      if (!is_counted) all.push_back({opt, std::string(word.word)});
+    }
+    if (row.most_count > 0) all.push_back({opt, "4"});
+    if (row.is_ratio) all.push_back({opt, "1.3"});
+  }
+  return all;
+}
+
+// Layouts of dense models and of mixtures: what one cannot have, another one has.
+std::vector<test::GivenOptions> places() {
+  const auto at = [](const char* model, const char* cluster) {
+    return test::GivenOptions{{Opt::kModel, model},
+                              {Opt::kCluster, cluster},
+                              {Opt::kStack, "megatron-core"},
+                              {Opt::kIgnoreStackLimits, ""},
+                              {Opt::kAllowOom, ""},
+                              {opt_of(Setting::kTp), "2"},
+                              {opt_of(Setting::kDp), "4"},
+                              {opt_of(Setting::kSequenceParallel), "on"},
+                              {opt_of(Setting::kGlobalBatch), "32"}};
+  };
+  std::vector<test::GivenOptions> all;
+  for (const char* cluster : {"dgx-h100", "dgx-b200"}) {
+    for (const char* model : {"llama-3.2-1b", "qwen3-30b-a3b", "gpt-1.7b"}) {
+      all.push_back(at(model, cluster));
+      all.push_back(all.back());
+      all.back().emplace_back(opt_of(Setting::kPp), "2");
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the copied command holds every setting and part") {
+  std::set<Opt> held;
+  const std::vector<test::GivenOptions> all = places();
+  for (const Walked& one : walked_values()) {
+    for (test::GivenOptions given : all) {
+      given.insert(given.end(), one.needs.begin(), one.needs.end());
+      given.emplace_back(one.opt, one.value);
+      const Arguments arguments = test::arguments_of(Command::kSimulate, given);
+      const auto answer = simulate_answer(arguments, std::nullopt);
+      if (!answer.ok()) continue;  // no such plan
+      CAPTURE(row_of(one.opt).name, one.value);
+      const PlanFile file = plan_file_of(answer->named, answer->run.plan);
+      const std::string model = "--model " + answer->named.scenario.model.name;
+      const SimulatedPlan again = typed(gui::command_of(file, model) + " --ignore-stack-limits");
+      const PlanFile back = plan_file_of(again.named, again.run.plan);
+      CHECK(back.plan == file.plan);
+      CHECK(back.parts == file.parts);
+      check_same(again.run.predicted, answer->run.predicted);
+      held.insert(one.opt);
+      break;
+    }
+  }
+  for (const Walked& one : walked_values()) {
+    INFO("no plan of the walk takes " << row_of(one.opt).name << ": give it a place or a value");
+    CHECK(held.contains(one.opt));
   }
 }
 
