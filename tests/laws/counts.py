@@ -173,6 +173,21 @@ def recomputed_flops(model, plan):
     return plan["global_batch"] * again
 
 
+def selected_flops(model, plan, modules):
+    """Of selective recompute of these modules; norms and activations count none."""
+    kinds, layers = blocks_of(model)
+    again = 0
+    for block in (kinds[kind] for kind in layers):
+        mlp, seq = Mlp(model, block), model["seq"]
+        if "core_attn" in modules and block["mixer"] == "attention":
+            again += Mixer(model, block).core(seq)
+        if ("moe" if mlp.count else "mlp") in modules:
+            again += 2 * seq * mlp.passed()
+        elif mlp.count and "shared_experts" in modules:
+            again += 2 * seq * mlp.cut
+    return plan["global_batch"] * again
+
+
 def shard_parameters(model, plan, stage):
     """(dense, of experts) parameters of a rank of a stage, cut by tensor and expert parallelism."""
     kinds, layers = blocks_of(model)

@@ -1,10 +1,11 @@
 """90 % intervals: what is stated never widens them."""
+import math
+
 from base import Skip, close, law, option_of
 from program import Refused
 
 ROOM = 1e-6
-# The software that might have been meant has the stated part too, which may move one of its steps a little away.
-PART_ROOM = 0.02
+HALF_OF_90 = 1.6448536269514722  # standard deviations
 
 
 def step_of(report):
@@ -56,25 +57,25 @@ def stated(case):
 
 
 def parts_stated(case, options):
-    """A part stated as the software has it never widens the interval of assumed software."""
+    """Parts stated as the software has them, one after the other, never widen the interval of assumed software."""
     own = case.tpsim.show("stack", options["--stack"])["parts"]
-    open_options = {name: value for name, value in options.items() if name != "--stack"}
-    wide = spread(case.tpsim.simulate(open_options)[0])
-    for key in case.rng.sample(sorted(own), min(3, len(own))):
+    before = {name: value for name, value in options.items() if name != "--stack"}
+    names = [key for key in sorted(own) if option_of(key) not in before]
+    wide = spread(case.tpsim.simulate(before)[0])
+    for key in case.rng.sample(names, min(3, len(names))):
         value = {True: "on", False: "off"}.get(own[key], own[key]) if isinstance(own[key], bool) else own[key]
-        after = {**open_options, option_of(key): value}
-        if option_of(key) in open_options:
-            continue
+        after = {**before, option_of(key): value}
         try:
             narrow = spread(case.tpsim.simulate(after)[0])
         except Refused:
             continue
         case.checks += 1
         for side in ("slow", "fast"):
-            if narrow[side] > wide[side] + PART_ROOM:
+            if narrow[side] > wide[side] + ROOM:
                 yield case.violation(f"stating {option_of(key)} as assumed widens the interval's {side} side",
-                                     f"{wide[side]:.4%} -> {narrow[side]:.4%}", ("simulate", open_options),
+                                     f"{wide[side]:.4%} -> {narrow[side]:.4%}", ("simulate", before),
                                      ("simulate", after))
+        before, wide = after, narrow
 
 
 @law("prediction")
@@ -94,3 +95,33 @@ def assumptions(case):
     for entry in assumed["open"]:
         if entry["half_width_pct_if_stated"] > assumed["half_width_pct_all_open"] + ROOM:
             yield case.violation(f"the interval is wider with {entry['option']} stated, by the report", entry, command)
+
+
+# Terms of a step whose time is the network's, by their names, and the host's.
+OF_NETWORK = ("communication", "pipeline_transfer", "gradient_reduction", "weight_gather", "tied_embedding")
+OF_HOST = ("host_wait", "host_step")
+FACTS = {"rows": 5, "on": "a law", "date": "2026-01-01", "left_out_error": 0.1, "host_spread": 0.0,
+         "kernel_spread": 0.1, "network_spread": 0.0}
+SPREAD = 0.4
+
+
+@law("prediction", 0.5)
+def interval_shares(case):
+    """What the network or the host adds to the interval is no more than their share of the step."""
+    options = case.without("--node-gbps")
+    report, _ = case.tpsim.simulate(options)
+    named = {**options, "--stack": report["stack"], "--profile": report["profile"]["name"]}
+    step, terms = step_of(report), report["predicted"]["breakdown_s"]
+    for what, kind, names in (("network", "cluster", OF_NETWORK), ("host", "stack", OF_HOST)):
+        widths, asked = [], []
+        for amount in (0.0, SPREAD):
+            path = case.changed(kind, named[f"--{kind}"], (["calibrated"], {**FACTS, f"{what}_spread": amount}))
+            asked.append({**named, f"--{kind}": path})
+            predicted = case.tpsim.simulate(asked[-1])[0]["predicted"]
+            widths.append(math.log(predicted["step_s_high"] / predicted["step_s"]) / HALF_OF_90)
+        share = sum(time for name, time in terms.items() if any(part in name for part in names)) / step
+        grown = math.sqrt(max(0.0, widths[1] ** 2 - widths[0] ** 2)) / SPREAD
+        case.checks += 1
+        if grown > share * 1.001 + 1e-6:
+            yield case.violation(f"more of the step is uncertain by the {what} than is the {what}'s",
+                                 f"{grown:.2%} and {share:.2%}", ("simulate", asked[0]), ("simulate", asked[1]))

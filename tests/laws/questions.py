@@ -1,4 +1,6 @@
 """Questions about plans: why not, what if, whole runs."""
+import math
+
 from base import Skip, close, law
 from files import limits, saving
 from program import Refused, typed
@@ -91,3 +93,39 @@ def campaigns(case):
             yield case.violation(f"{option}: {'more, and sooner' if sign > 0 else 'better, and later'} at its end",
                                  f"{a:.6g} -> {b:.6g} days", saving(case), typed("campaign", asked, "p.json"),
                                  typed("campaign", {**asked, option: value}, "p.json"))
+
+
+@law("nothing", 0.3)
+def goals(case):
+    """A campaign that meets a deadline does so, no cheaper size is as sure, and a later deadline costs no more."""
+    tokens = case.rng.choice([1e10, 1e11])
+    asked = {"--model": case.rng.choice(["llama-3-8b", "gpt-7.5b", "qwen3-8b", "mixtral-8x7b", "llama-3.2-3b"]),
+             "--cluster": case.rng.choice(["dgx-h100", "dgx-a100", "dgx-b200"]), "--gpus": "8,16,32,64",
+             "--global-batch": case.rng.choice([128, 256]), "--tokens": f"{tokens:g}", "--replays": 50, "--threads": 1}
+    days = tokens / 4e9 / case.rng.choice([1, 2, 4, 8, 16])
+    soon, late = ({**asked, "--deadline": f"{days * hours:.1f}h"} for hours in (24, 48))
+    try:
+        first, _ = case.tpsim.call("campaign", soon)
+    except Refused as error:
+        raise Skip("the deadline is missed") from error
+    goal, time = first["goal"], first["time"]
+    command = "campaign", soon
+    if time["wall_days"] > days * (1 + 1e-3):
+        yield case.violation("a campaign that meets its deadline ends after it", f"{time['wall_days']} and {days} days",
+                             command)
+    if goal["standing"] == "sure" and time["wall_days_high"] > days * (1 + 1e-3):
+        yield case.violation("a sure campaign may end after its deadline", f"{time['wall_days_high']} and {days} days",
+                             command)
+    cheaper = [size for size in goal["sizes"] if size["standing"] == "sure"
+               and size.get("usd", math.inf) < first["cost"]["usd"] * (1 - 1e-9)]
+    if goal["standing"] == "sure" and cheaper:
+        yield case.violation("a cheaper size is as sure", cheaper[0], command)
+    try:
+        second, _ = case.tpsim.call("campaign", late)
+    except Refused as error:
+        yield case.violation("a later deadline is missed", error, command, ("campaign", late))
+        return
+    if goal["standing"] == second["goal"]["standing"] and \
+            second["cost"]["usd"] > first["cost"]["usd"] * (1 + 1e-9):
+        yield case.violation("a later deadline costs more", f"{first['cost']['usd']} and {second['cost']['usd']} USD",
+                             command, ("campaign", late))

@@ -3,7 +3,9 @@
 Rows and values come from the program's schemas and help. A new row is walked without a change here, unless its values
 are numbers that stand in no help: then the walk fails and names the row until VALUES has one.
 """
+import ast
 import json
+import pathlib
 
 from base import Skip, close, differences, law, option_of, settings_of
 from files import saving
@@ -85,27 +87,88 @@ def saved_plan(case, base, options, row, value):
         yield "is not in a saved plan", saving(case, options)
 
 
+def question_of(case, options, report):
+    """The search whose only layout is the report's."""
+    question = {**options, **settings_of(case, report), "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
+    question.pop("--stage-layers")  # a search cuts the stages itself
+    return question
+
+
 def search(case, base, options, row, value):
-    """A search over the values with and without it lists what simulate predicts: no cache confuses them."""
+    """A search over the values with and without it lists what simulate predicts: no cache confuses the values, no rule
+    of pruning leaves out the one that is asked for."""
     report, before = case.tpsim.simulate(options)[0], case.tpsim.simulate(base)[0]
     mine, other = settings_of(case, report), settings_of(case, before)
     option = option_of(row)
-    question = {**options, **mine, "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
-    question.pop("--stage-layers")  # a search cuts the stages itself
+    question = question_of(case, options, report)
     changed = [name for name in mine if mine[name] != other[name]]
     if changed == [option] and option in question and option != "--global-batch":  # plan takes one batch
         question[option] = f"{other[option]},{mine[option]}"
+    own = case.tpsim.show("stack", options["--stack"])["parts"]
+    if row in own and "," not in str(value) and "enum" in case.catalogue.part_rows[row]:
+        question[option] = f"{own[row]},{value}"
     try:
-        found, _ = case.tpsim.plan(question)
+        found, files = case.tpsim.plan(question)
     except Refused as error:
         if error.kind != "does_not_fit":
             yield f"is refused by plan: {error}", ("plan", question), ("simulate", options)
         return
-    for plan in found["plans"]:
-        if all(plan[key] == report[key] for key in case.catalogue.settings):
+    listed = False
+    for plan, file in zip(found["plans"], files):
+        saved = json.loads(file)
+        again, _ = case.tpsim.simulate({"--ignore-stack-limits": None}, file)
+        for what in ("step_s", "memory_gib"):
+            if differences(plan["predicted"][what], again["predicted"][what]):
+                yield f"is another {what} in a search than in its file", ("plan", {**question, "--save": "p.json"}), \
+                    typed("simulate", {}, "p.json")
+        is_mine = all(plan[key] == report[key] for key in case.catalogue.settings)
+        listed |= is_mine or plan["stage_layers"] != report["stage_layers"] or row in own
+        if is_mine and saved.get("parts", {}).get(row, own.get(row)) == part_value(value, own.get(row)):
             for what in ("step_s", "memory_gib"):
                 if differences(plan["predicted"][what], report["predicted"][what]):
                     yield f"is another {what} in a search", ("plan", question), ("simulate", options)
+    if not listed and report["predicted"]["p_oom"] < 0.9:
+        yield "is left out by a search that asks for it", ("plan", question), ("simulate", options)
+
+
+def part_value(word, own):
+    """A part's value as files have it; what a row of settings lacks is nothing."""
+    if own is None:
+        return None
+    return {"on": True, "off": False}.get(word, word) if isinstance(own, bool) else word
+
+
+def other_searches(case, base, options, row, value):
+    """explain's search and a campaign's find the step that plan finds."""
+    report, _ = case.tpsim.simulate(options)
+    question = {**question_of(case, options, report), "--top": 1, "--max-oom": "50%"}
+    try:
+        best, _ = case.tpsim.plan(question)
+    except Refused:
+        return
+    step = best["plans"][0]["predicted"]["step_s"]
+    asked = {name: given for name, given in question.items() if name != "--top"}
+    explained, _ = case.tpsim.call("explain", {**asked, "--threads": 1})
+    if not close(explained["plan"]["predicted"]["step_s"], step):
+        yield "is another step in explain's search", ("plan", question), ("explain", asked)
+    run = {**{name: given for name, given in asked.items() if name != "--max-oom"}, "--tokens": "1e9", "--replays": 2,
+           "--assumptions": "dgx-h100"}
+    answer, _ = case.tpsim.call("campaign", run)
+    if not close(answer["step_s"], step):
+        yield "is another step in a campaign's search", ("plan", question), ("campaign", run)
+
+
+def assumed_software(case, base, options, row, value):
+    """Without --stack it predicts what it predicts with the cluster's own stack, with no narrower interval."""
+    cluster = case.tpsim.show("cluster", options["--cluster"])
+    named = {**options, "--stack": cluster["stack"]}
+    open_ = {name: given for name, given in options.items() if name != "--stack"}
+    stated, assumed = (case.tpsim.simulate(one)[0]["predicted"] for one in (named, open_))
+    command = ("simulate", named), ("simulate", open_)
+    if not close(stated["step_s"], assumed["step_s"]):
+        yield "is another step with assumed software", *command
+    if assumed["step_s_high"] < stated["step_s_high"] * (1 - 1e-9):
+        yield "is surer with assumed software", *command
 
 
 def flops(case, base, options, row, value):
@@ -190,6 +253,17 @@ def what_if(case, base, options, row, value):
         yield "is another step in what-if", saving(case, options), typed("explain", asked, "p.json")
 
 
+def written_with_loss(case, asked, file, row, command):
+    """Export without --allow-loss refuses the row by name."""
+    try:
+        case.tpsim.call("export", asked, file)
+    except Refused as error:
+        if row not in error.message:
+            yield f"is lost, and the refusal does not name it: {error}", *command
+        return
+    yield "is lost by the files, and export writes them", *command
+
+
 def launch_files(launcher):
     def reader(case, base, options, row, value):
         """Launch files carry it, or export names it as lost, or refuses it with a reason."""
@@ -200,7 +274,8 @@ def launch_files(launcher):
         case.checks += 1
         report, file = case.tpsim.simulate(taken)
         try:
-            export, _ = case.tpsim.call("export", {"--to": launcher, "--allow-oom": None, "--allow-loss": None}, file)
+            asked = {"--to": launcher, "--allow-oom": None}
+            export, _ = case.tpsim.call("export", {**asked, "--allow-loss": None}, file)
         except Refused as error:
             if error.is_bug or not error.hint:
                 yield f"is refused by export without a reason: {error}", saving(case, taken), \
@@ -214,6 +289,8 @@ def launch_files(launcher):
             return
         back = brought_back(case, export, launcher, taken)
         lost = {entry["key"] for entry in export["lost"]}
+        if row in lost and max(abs(export["step_change"]), abs(export["memory_change"])) > 1e-8:
+            yield from written_with_loss(case, asked, file, row, command)
         was, now = comparable(file), comparable(back)
         holds = was["parts"].get(row, was.get(row)) == now["parts"].get(row, now.get(row))
         if not holds and row not in lost:
@@ -223,7 +300,8 @@ def launch_files(launcher):
     return reader
 
 
-READERS = {"saved plan": saved_plan, "search": search, "FLOPs": flops, "memory": memory, "explain": explain,
+READERS = {"saved plan": saved_plan, "search": search, "other searches": other_searches,
+           "assumed software": assumed_software, "FLOPs": flops, "memory": memory, "explain": explain,
            "campaign": campaign, "compare": compare,
            **{f"{launcher}'s files": launch_files(launcher) for launcher in LAUNCHERS}}
 SLOW_READERS = {"what-if": what_if}
@@ -270,6 +348,13 @@ def rows_of_what_if(case):
     yield from read_row(case, *pairs[case.number * 7 % len(pairs)], SLOW_READERS)
 
 
+def python_fields(name):
+    """The fields of a class of the Python package."""
+    text = (pathlib.Path(__file__).parents[2] / "python" / "tpsim" / "_results.py").read_text(encoding="utf-8")
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
+    return {field.target.id for node in classes for field in node.body if isinstance(field, ast.AnnAssign)}
+
+
 @law("nothing", 0.02)
 def options_of_rows(case):
     """Every setting and part is an option of simulate and plan, and no option of layout or software lacks a row."""
@@ -283,5 +368,7 @@ def options_of_rows(case):
         # A search finds the layers of stages, and what they count, itself.
         for option in sorted(rows_ - offered - ({"--stage-layers"} if call == "plan" else set())):
             yield case.violation(f"{option} has a row, and {call} has no such option", "", f"tpsim {call} --help")
+    for key in sorted(set(case.catalogue.settings) - python_fields("Plan")):
+        yield case.violation(f"{key} has a row, and Python's Plan has no such field", "", "cat python/tpsim/_results.py")
     for option in sorted(set(case.catalogue.choices) - rows_):
         yield case.violation(f"{option} is an option of layout or software without a row", "", "tpsim show schema plan")
