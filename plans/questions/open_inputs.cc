@@ -19,19 +19,16 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
-  std::string stack = {};  // of software, its name in the catalogue
-  // The one stated part that the software has in place of its own; nothing: all are its own.
-  std::optional<StackPart> stated = {};
+  // A part that is stated as the taken software has it and this software has in place of its own;
+  // nothing: the entry stands for a software without such parts.
+  std::optional<StackPart> restated = {};
   std::unique_ptr<LayerPricer> pricer = {};  // once a plan was asked of it
 };
 
 struct OpenInputs::State {
   ClusterSpec cluster;
-  std::string stack_name;  // of the taken software in the catalogue
   std::string stack_taken, cluster_taken, settings_taken;
-  PartValues stated;
-  // Of software, all with parts of their own, and again for each stated part that differs. The
-  // taken software is among them where parts are stated.
+  // Each software, followed by the same with each restated part that its own differs from.
   std::vector<Other> others;
 
   Status add_software(const Catalogue& catalogue, const Scenario& scenario,
@@ -99,11 +96,6 @@ void widen_by(const Assumed& assumed, Prediction& prediction) {
   widen_interval(prediction, std::sqrt(faster), std::sqrt(slower));
 }
 
-// The logarithm of a step over the taken one; nothing where the plan does not run.
-std::optional<double> distance(std::optional<Seconds> step, std::optional<Seconds> taken) {
-  return step && taken ? std::optional(std::log(*step / *taken)) : std::nullopt;
-}
-
 Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const Scenario& scenario,
                                              const ScenarioNames& names) {
   std::vector<Scenario> found;
@@ -120,32 +112,35 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
-// The share of a distance that a stated part leaves: at most 1, since a statement brings no
+// The share of a distance that a restated part leaves: at most 1, since a statement brings no
 // software further away, and 0 for software that cannot have the part.
-double share_left(double own, std::optional<double> with_part) {
-  if (!with_part || own == 0) return 0;
-  return std::clamp(*with_part / own, 0.0, 1.0);
+double share_left(double distance, std::optional<Seconds> with_part, Seconds taken) {
+  if (!with_part || distance == 0) return 0;
+  return std::clamp(std::log(*with_part / taken) / distance, 0.0, 1.0);
 }
 
 }  // namespace
 
 Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenario& scenario,
                                        const ScenarioNames& names, OpenInput input) {
-  stated = names.parts;
-  const auto add = [&](const std::string& name, const StackSpec& own, const PartValues& parts) {
-    Other& other = others.emplace_back(Other{input, scenario, name});
+  TPSIM_TRY(const StackSpec taken, catalogue.load_stack(names.stack));
+  PartValues restated, changed;  // stated as the taken software has them, and otherwise
+  for (const auto& [part, value] : names.parts) {
+    (row_of(part).get(taken) == value ? restated : changed)[part] = value;
+  }
+  const auto add = [&](const StackSpec& own, std::optional<StackPart> part) {
+    PartValues parts = changed;
+    if (part) parts[*part] = restated.at(*part);
+    Other& other = others.emplace_back(Other{input, scenario, part});
     other.scenario.stack = completed_stack(own, parts, scenario);
-    if (name == names.stack) other.scenario.stack = without_limits(other.scenario.stack);
-    if (!parts.empty()) other.stated = parts.begin()->first;
   };
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
     // A stack without aliases stands for this program or for the rows of one table.
-    const bool is_taken = name == names.stack;
-    if (is_taken ? stated.empty() : own.aliases.empty()) continue;
-    add(name, own, {});
-    for (const auto& [part, value] : stated) {
-      if (row_of(part).get(own) != value) add(name, own, {{part, value}});
+    if (name == names.stack || own.aliases.empty()) continue;
+    add(own, std::nullopt);
+    for (const auto& [part, value] : restated) {
+      if (row_of(part).get(own) != value) add(own, part);
     }
   }
   return Ok{};
@@ -161,7 +156,6 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   OpenInputs inputs;
   State& state = *inputs.state_;
   state.cluster = scenario.cluster;
-  state.stack_name = names.stack;
   state.stack_taken = scenario.stack.name;
   state.cluster_taken = "of " + scenario.cluster.name;
   state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
@@ -197,34 +191,16 @@ bool OpenInputs::price_next(const Plan& plan, OpenSteps& steps) {
 
 std::vector<double> OpenInputs::distances(OpenInput input, Seconds step,
                                           const OpenSteps& steps) const {
-  const State& state = *state_;
-  // Of a software with one stated part, or with its own where the part is the same.
-  const auto step_of = [&](const std::string& stack, std::optional<StackPart> part) {
-    std::optional<Seconds> found;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Other& other = state.others[i];
-      if (other.input == OpenInput::kNetwork || other.stack != stack) continue;
-      if (!other.stated || other.stated == part) found = steps[i];
-    }
-    return found;
-  };
+  const std::vector<Other>& others = state_->others;
   std::vector<double> all;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Other& other = state.others[i];
-    if (other.input != input || other.stated || !steps[i]) continue;
-    if (input == OpenInput::kNetwork || state.stated.empty()) {
-      all.push_back(std::log(*steps[i] / step));
-      continue;
-    }
-    const std::string& taken = state.stack_name;
-    if (other.stack == taken) continue;
-    const auto own = distance(steps[i], step_of(taken, {}));
-    if (!own) continue;
+    if (others[i].input != input || others[i].restated || !steps[i]) continue;
+    const double away = std::log(*steps[i] / step);
     double left = 1;
-    for (const auto& [part, value] : state.stated) {
-      left *= share_left(*own, distance(step_of(other.stack, part), step_of(taken, part)));
+    for (std::size_t k = i + 1; k < steps.size() && others[k].restated; ++k) {
+      left *= share_left(away, steps[k], step);
     }
-    all.push_back(*own * left);
+    all.push_back(away * left);
   }
   return all;
 }

@@ -52,12 +52,13 @@ struct Assumed {
 // cannot run there.
 using OpenSteps = std::vector<std::optional<Seconds>>;
 
-// Software: every stack with a launcher's rules or limits that runs this very plan. Its distance
-// from the taken one, as a logarithm of steps, is that of their own parts, times the share that
-// each stated part leaves of it alone; no share is above 1, so that a statement never widens an
-// interval. Settings: the same, since an unknown setting is a part of the software that is not
-// known; no more can be said of it. Network: every cluster with these GPUs and as many of them a
-// node, for plans that span nodes. Prices are kept between plans. Not for two threads at once.
+// Software: every stack with a launcher's rules or limits that runs this very plan, with the parts
+// that were stated otherwise than the taken stack has them. A part that was stated as the taken
+// stack has it leaves a share of at most 1 of another stack's distance, the logarithm of its step
+// over the taken one's: such a statement never widens an interval. Settings: the same, since an
+// unknown setting is a part of the software that is not known; no more can be said of it. Network:
+// every cluster with these GPUs and as many of them a node, for plans that span nodes. Prices are
+// kept between plans. Not for two threads at once.
 class OpenInputs {
  public:
   OpenInputs();  // everything is stated

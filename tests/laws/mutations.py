@@ -63,8 +63,8 @@ MISTAKES = {
         "interval_shares", "sim/step/interval.cc", "    default: return std::nullopt;",
         "    default: return GroupKind::kPipeline;"),
     "stating a part moves assumed software away": Mistake(
-        "stated", "plans/questions/open_inputs.cc", "return std::clamp(*with_part / own, 0.0, 1.0);",
-        "return *with_part / own;"),
+        "stated", "plans/questions/open_inputs.cc", "return std::clamp(std::log(*with_part / taken) / distance, 0.0, 1.0);",
+        "return std::log(*with_part / taken) / distance;"),
     "stating a network changes its NICs": Mistake(
         "stated", "core/machine/node_rate.cc", "  if (std::abs(node_gbps - own) <= kRounding * own) return cluster;\n",
         "  if (std::abs(node_gbps - own) < 0) return cluster;\n"),
@@ -104,7 +104,7 @@ def run(words, folder):
 def finding(mistake, copy):
     """The first line of what the judge prints of the mistake; nothing where it finds none."""
     program, _, cases = mistake.law.partition(":")
-    built = run(["ninja", "-C", "build/release", program if cases else "tpsim"], copy)
+    built = run(["ninja", "-C", "build/release", "-j2", program if cases else "tpsim"], copy)
     if built.returncode:
         sys.exit(f"does not build:\n{built.stdout[-3000:]}")
     if cases:
