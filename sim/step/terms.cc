@@ -200,12 +200,12 @@ constexpr std::array kParts = {parts...};
 std::span<const StackPart> options_affecting(StepTerm term) {
   using P = StackPart;
   switch (term) {
-    case StepTerm::kMatmul: return kParts<P::kGradientAccumulation>;
-    case StepTerm::kAttention: return kParts<P::kAttentionKernel>;
+    case StepTerm::kMatmul: return kParts<P::kGradientAccumulation, P::kRecomputeModules>;
+    case StepTerm::kAttention: return kParts<P::kAttentionKernel, P::kRecomputeModules>;
     case StepTerm::kElementwise:
       return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
                     P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
-                    P::kCompile>;
+                    P::kCompile, P::kRecomputeModules>;
     case StepTerm::kTensorCommunication:
       return kParts<P::kTpOverlap, P::kTpRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
@@ -222,7 +222,7 @@ std::span<const StackPart> options_affecting(StepTerm term) {
       return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype>;
     case StepTerm::kExpertCommunication:
       return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
-    case StepTerm::kPermute: return kParts<P::kRouterKernel, P::kPermute>;
+    case StepTerm::kPermute: return kParts<P::kRouterKernel, P::kPermute, P::kRecomputeModules>;
     case StepTerm::kGroupedProducts:
     case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
     case StepTerm::kContextCommunication: return kParts<P::kCpCommType>;
