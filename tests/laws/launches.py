@@ -13,10 +13,10 @@ STACKS = {"megatron-lm": "megatron-core", "megatron-deepspeed": "megatron-deepsp
 LAUNCHERS = tuple(STACKS)
 
 
-def comparable(file):
-    """What launch files are to carry of a saved plan."""
-    saved = json.loads(file)
-    return {"model": saved["model"], "parts": saved.get("parts", {}), **saved["plan"]}
+def comparable(case, file, stack):
+    """What launch files are to carry of a saved plan, with the parts of its stack."""
+    saved, own = json.loads(file), case.tpsim.show("stack", stack)["parts"]
+    return {"model": saved["model"], "parts": {**own, **saved.get("parts", {})}, **saved["plan"]}
 
 
 def brought_back(case, export, launcher, options):
@@ -54,7 +54,8 @@ def export_faults(case, launcher, options):
     if not close(back_step, export["step_s_back"], 1e-6):
         yield "import gives another step than export says", f"{back_step} and {export['step_s_back']}"
     lost = {entry["key"] for entry in export["lost"]}
-    for path, was, now in differences(comparable(file), comparable(back)):
+    for path, was, now in differences(comparable(case, file, STACKS[launcher]),
+                                      comparable(case, back, STACKS[launcher])):
         keys = path.split(".")
         row = keys[1] if keys[0] in ("parts", "model") else keys[0]
         if not {path, keys[0], keys[-1], ".".join(keys[1:])} & lost and not close(back_step, step, 1e-6):

@@ -297,7 +297,7 @@ def launch_files(launcher):
         lost = {entry["key"] for entry in export["lost"]}
         if row in lost and max(abs(export["step_change"]), abs(export["memory_change"])) > 1e-8:
             yield from written_with_loss(case, asked, file, row, command)
-        was, now = comparable(file), comparable(back)
+        was, now = (comparable(case, one, STACKS[launcher]) for one in (file, back))
         holds = was["parts"].get(row, was.get(row)) == now["parts"].get(row, now.get(row))
         if not holds and row not in lost:
             again, _ = case.tpsim.simulate({}, back)
