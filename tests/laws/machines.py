@@ -17,6 +17,8 @@ KNOBS = {
 }
 # Measured samples anchor what these constants say; they are changed only where there are none.
 ANCHORED = ("matmul_peak", "sustained_clock", "streaming_efficiency")
+# Samples of 16 bits correct fp32 products too: by more, the faster the memory.
+ANCHORED_IN_FP32 = ("memory_bandwidth",)
 
 
 def scaled(value, factor):
@@ -65,6 +67,8 @@ def better_machine(case):
         knob, factor = case.rng.choice(sorted(KNOBS[kind])), case.rng.choice([1.1, 1.5, 2, 4])
         if "--node-gbps" in named and knob.startswith("inter_node"):
             continue
+        if before["dtype"] == "fp32" and knob.endswith(ANCHORED_IN_FP32):
+            continue
         try:
             options = {**named, f"--{kind}": better(case, kind, named[f"--{kind}"], knob, factor)}
             after, _ = case.tpsim.simulate(options)
@@ -72,8 +76,8 @@ def better_machine(case):
             continue
         case.checks += 1
         for what, text in worse(before, after):
-            yield case.violation(f"better {knob}: {what}" + (" in fp32" if before["dtype"] == "fp32" else ""),
-                                 f"x {factor}: {text}", ("simulate", named), ("simulate", options))
+            yield case.violation(f"better {knob}: {what}", f"x {factor}: {text}", ("simulate", named),
+                                 ("simulate", options))
 
 
 def less(case, what, report):
@@ -141,6 +145,8 @@ def less_work(case):
 def memory_risk(case):
     """The risk of running out of memory is a share, falls with the GPU's memory, and is one half at the peak."""
     report, _ = case.tpsim.simulate(case.options)
+    if report["offload"] != "none":
+        raise Skip("the host may run out of memory too")
     peak, risks = report["predicted"]["memory_gib"]["peak"], []
     name = report["profile"]["name"]
     for share in (0.5, 0.9, 1.0, 1.1, 2.0):
