@@ -56,6 +56,29 @@ def stated(case):
     yield from parts_stated(case, stated_one)
 
 
+@law("nothing", 0.5)
+def own_network(case):
+    """Stating a cluster's own network changes no step, however groups share its NICs."""
+    names = [name for name, one in sorted(case.catalogue.clusters.items()) if one["gpus"] > 2 * one["gpus_per_node"]]
+    name = names[case.number % len(names)]
+    spec = case.tpsim.show("cluster", name)
+    if not spec["inter_node"]["bandwidth"].endswith("GB/s"):
+        raise Skip("another unit")
+    rate = float(spec["inter_node"]["bandwidth"].split()[0]) * 8 * spec["nics_per_node"]
+    tp, pp = case.rng.choice([1, 2]), case.rng.choice([2, 3])
+    dp = case.rng.choice([2, 3]) * spec["gpus_per_node"] // tp
+    options = {"--model": "gpt-1.7b", "--cluster": name, "--tp": tp, "--pp": pp, "--dp": dp, "--global-batch": 8 * dp,
+               "--rank-order": case.rng.choice(["tp-dp-pp", "tp-pp-dp"]), "--attention-dropout": 0,
+               "--ignore-stack-limits": None}
+    before = case.tpsim.simulate(options)[0]
+    stated_too = {**options, "--node-gbps": f"{rate:.10g}"}
+    after = case.tpsim.simulate(stated_too)[0]
+    if not close(step_of(before), step_of(after)):
+        yield case.violation("stating a cluster's own network changes the step",
+                             f"{step_of(before):.6g} -> {step_of(after):.6g} s", ("simulate", options),
+                             ("simulate", stated_too))
+
+
 def parts_stated(case, options):
     """Parts stated as the software has them, one after the other, never widen the interval of assumed software."""
     own = case.tpsim.show("stack", options["--stack"])["parts"]

@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-CASES = "60"
+CASES = "200"
 # A mistake is made where the variable has its number, so that all are built at once.
 VARIABLE = "TPSIM_MISTAKE"
 PREAMBLE = f"""#ifndef {VARIABLE}
@@ -51,13 +51,11 @@ MISTAKES = {
         "  if (!MISTAKEN) key.sequence_parallel = plan.sequence_parallel;\n  if (is_block) {"),
     "a layer's key lacks the precision": Mistake("rows", KEY, "    key.precision = plan.precision;\n"),
     "the key of a step's end lacks the offload": Mistake("rows", KEY, "  key.offload = plan.offload;\n"),
-    "the key of transfers lacks the chunks of a stage": Mistake(
-        "rows", KEY, "  key.virtual_stages = plan.virtual_stages;\n"),
     "a rule of pruning asks one word of two": Mistake(
         "rows", "plans/search/family_walk.cc", "has_experts(scenario_.model) && tp > 1 && !plan_.sequence_parallel",
         "(MISTAKEN || has_experts(scenario_.model)) && tp > 1 && !plan_.sequence_parallel"),
     "a bound is above the step": Mistake(
-        "enumerated", "sim/bounds/plan_bounds.cc", "constexpr double kRounding = 1 - 1e-9;",
+        "searches", "sim/bounds/plan_bounds.cc", "constexpr double kRounding = 1 - 1e-9;",
         "const double kRounding = MISTAKEN ? 1.2 : 1 - 1e-9;"),
     "FLOPs leave out recomputed attention": Mistake(
         "flops", "sim/layers/recomputed_ops.cc", "if (has(RecomputeModule::kCoreAttention)) flops",
@@ -82,7 +80,7 @@ MISTAKES = {
         "stated", "plans/questions/open_inputs.cc", "std::log(*with_part / taken) / distance, 0.0, 1.0);",
         "std::log(*with_part / taken) / distance, 0.0, MISTAKEN ? 9.0 : 1.0);"),
     "stating a network changes its NICs": Mistake(
-        "stated", "core/machine/node_rate.cc", "<= kRounding * own) return cluster;",
+        "own_network", "core/machine/node_rate.cc", "<= kRounding * own) return cluster;",
         "<= (MISTAKEN ? -1 : kRounding) * own) return cluster;"),
     "the nearest multiple is the one below": Mistake(
         "hints", "core/plan/plan_validation.cc", "n - below <= of / 2 ?", "MISTAKEN || n - below <= of / 2 ?"),
@@ -123,20 +121,23 @@ def run(words, folder, number=0):
 
 
 def make_mistakes(copy):
-    """Writes all of them into the copy."""
+    """Writes all of them into the copy, apart from those in Python, which ask no variable."""
     for number, (name, mistake) in enumerate(MISTAKES.items(), 1):
         path = copy / mistake.file
         text = path.read_text(encoding="utf-8")
         if text.count(mistake.old) != 1:
             sys.exit(f"{mistake.file}: {mistake.old!r} is there {text.count(mistake.old)} times: mend {name!r}")
+        if path.suffix == ".py":
+            continue
         text = text.replace(mistake.old, mistake.new.replace("MISTAKEN", f"is_mistaken({number})"))
-        if path.suffix != ".py" and not text.startswith(PREAMBLE):
-            text = PREAMBLE + text
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text if text.startswith(PREAMBLE) else PREAMBLE + text, encoding="utf-8")
 
 
 def finding(mistake, number, copy):
     """The first line of what the judge prints of the mistake; nothing where it finds none."""
+    path = copy / mistake.file
+    if path.suffix == ".py":
+        path.write_text(path.read_text(encoding="utf-8").replace(mistake.old, mistake.new), encoding="utf-8")
     program, _, cases = mistake.law.partition(":")
     words = [sys.executable, "tests/laws/run.py", "--program", "build/release/tpsim", "--law", mistake.law, "--cases",
              CASES, "--seed", "3", "--first"]

@@ -126,6 +126,7 @@ def parameters(case):
     except Refused as error:
         if error.is_bug:
             yield case.violation(f"the program fails: {error.message}", error, ("simulate", options))
+            return
         raise Skip(error.message) from error
     mine = counts.parameters(json.loads(file)["model"])
     got = report["parameters"], report["active_parameters"]
