@@ -65,8 +65,7 @@ def own_network(case):
     if not spec["inter_node"]["bandwidth"].endswith("GB/s"):
         raise Skip("another unit")
     rate = float(spec["inter_node"]["bandwidth"].split()[0]) * 8 * spec["nics_per_node"]
-    tp, pp = case.rng.choice([1, 2]), case.rng.choice([2, 3])
-    dp = case.rng.choice([2, 3]) * spec["gpus_per_node"] // tp
+    tp, pp, dp = case.rng.choice([1, 1, 2]), case.rng.choice([2, 3]), case.rng.choice([5, 9, 10, 12])
     options = {"--model": "gpt-1.7b", "--cluster": name, "--tp": tp, "--pp": pp, "--dp": dp, "--global-batch": 8 * dp,
                "--rank-order": case.rng.choice(["tp-dp-pp", "tp-pp-dp"]), "--attention-dropout": 0,
                "--ignore-stack-limits": None}
