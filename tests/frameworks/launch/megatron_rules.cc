@@ -89,7 +89,9 @@ std::string validate_megatron(const OptionValues& v, const Script& script) {
       {{mb > 0 && batch > 0 && batch % (mb * dp) == 0, "global batch % (micro-batch dp)"},
        {!(has(v, "--bf16") && has(v, "--fp16")), "bf16 and fp16"},
        {number(v, "--num-attention-heads", 0) % tp == 0, "heads % tp"},
-       {number(v, "--num-query-groups", tp) % tp == 0, "query groups % tp"},
+       {number(v, "--num-query-groups", tp) % tp == 0 ||
+            tp % number(v, "--num-query-groups", tp) == 0,
+        "query groups % tp, or tp % query groups"},
        {has(v, "--group-query-attention") == has(v, "--num-query-groups"), "query groups"},
        {number(v, "--max-position-embeddings", 0) >= number(v, "--seq-length", 0), "positions"},
        {word(v, "--recompute-granularity") != "selective" || !has(v, "--recompute-method"),
