@@ -17,9 +17,6 @@ constexpr std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 2
 constexpr std::int64_t pieces_of(std::int64_t all, std::int64_t each) {
   return (all + each - 1) / each;
 }
-constexpr std::int64_t width_of(const AttentionDims& dims) {
-  return dims.head_dim <= 64 ? 64 : 128;
-}
 
 // The smallest number of equal parts of a group of query heads that gives enough items.
 std::int64_t parts_of(const AttentionDims& dims) {
@@ -34,7 +31,7 @@ std::int64_t parts_of(const AttentionDims& dims) {
 
 FlashMemory flash_backward_memory(const AttentionDims& dims) {
   const std::int64_t tiles = pieces_of(dims.seq, kFlashQueries);
-  const std::int64_t width = width_of(dims);
+  const std::int64_t width = flash_columns(dims);
   FlashMemory memory;
   memory.parts = parts_of(dims);
   const std::int64_t units = dims.batch * dims.kv_heads * memory.parts;

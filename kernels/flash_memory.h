@@ -28,6 +28,11 @@ struct FlashMemory {
   std::int64_t bytes = 0;
 };
 
+// Columns that a tile keeps of a head's vectors: 64 or 128.
+inline std::int64_t flash_columns(const AttentionDims& dims) {
+  return dims.head_dim <= 64 ? 64 : 128;
+}
+
 // Sums of dq take at most what products have as a workspace anyway, or two units where they take
 // more.
 FlashMemory flash_backward_memory(const AttentionDims& dims);

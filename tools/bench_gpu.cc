@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/base/median.h"
 #include "kernels/checks/op_cases.h"
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/runtime/cuda_device.h"
@@ -123,8 +125,7 @@ Timed timed(Device& device, const OpKey& op_key) {
     times.push_back(device.seconds_between(marks[i - 1], marks[i]));
   }
   device.forget_marks();
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  return {times[kRuns / 2], record};
+  return {upper_median(std::move(times)), record};
 }
 
 class Table {
@@ -259,14 +260,10 @@ Status print_beside() {
         (beside ? both : alone).push_back(milliseconds(ready, all_ended) * 1e3);
         if (beside) of_other.push_back(milliseconds(ready, other_ended) * 1e3);
       }
-      const auto median = [](std::vector<double>& all) {
-        std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2),
-                         all.end());
-        return all[all.size() / 2];
-      };
       fmt::print("{}\t{}\t{:.1f}\t{:.1f}\t{:.1f}\n", priority == least ? "normal" : "first", spared,
-                 median(alone), median(both), median(of_other));
+                 upper_median(alone), upper_median(both), upper_median(of_other));
       std::fflush(stdout);
+      device->spare_multiprocessors(-spared);
       for (const cudaEvent_t event : events) static_cast<void>(cudaEventDestroy(event));
       static_cast<void>(cudaStreamDestroy(other));
     }

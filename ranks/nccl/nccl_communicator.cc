@@ -156,7 +156,7 @@ class NcclCommunicator final : public Communicator {
   // After the ops that wrote what is reduced; those that come later run beside it.
   void do_begin(const Begun& call) override {
     if (links_->beside == nullptr) links_->beside = new_stream();
-    cuda_.spare_multiprocessors(kSpared);
+    if (!std::exchange(spares_, true)) cuda_.spare_multiprocessors(kSpared);
     stream_waits(links_->beside, cuda_.stream());
     if (call.scatters()) {
       reduce_scatter_on(links_->beside, call.all, call.part);
@@ -167,7 +167,7 @@ class NcclCommunicator final : public Communicator {
 
   void do_finish() override {
     stream_waits(cuda_.stream(), links_->beside);
-    cuda_.spare_multiprocessors(0);
+    if (std::exchange(spares_, false)) cuda_.spare_multiprocessors(-kSpared);
   }
 
   void do_all_gather(const Tensor& part, const Tensor& all) override {
@@ -293,7 +293,8 @@ class NcclCommunicator final : public Communicator {
 
   CudaDevice& cuda_;
   const NcclLibrary& nccl_;
-  int exceptions_;  // in flight when this was made
+  int exceptions_;       // in flight when this was made
+  bool spares_ = false;  // multiprocessors, for what has begun and not finished
   KeepLinks keep_;
   std::shared_ptr<Links> links_;
 };

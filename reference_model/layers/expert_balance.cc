@@ -20,14 +20,6 @@ std::vector<T> on_host(Device& device, const Tensor& x) {
   return values;
 }
 
-std::vector<float> counted(Device& device, const Tensor& chosen, std::int64_t experts) {
-  std::vector<float> counts(static_cast<std::size_t>(experts), 0.0F);
-  for (const std::int32_t expert : on_host<std::int32_t>(device, chosen)) {
-    counts[static_cast<std::size_t>(expert)] += 1;
-  }
-  return counts;
-}
-
 void sum_over(Device& device, std::initializer_list<Communicator*> groups,
               std::vector<float>& counts) {
   const auto count = static_cast<std::int64_t>(counts.size());
@@ -59,11 +51,19 @@ Shares shares_of(const RouterShape& router, const float* row, std::size_t expert
 
 }  // namespace
 
+std::vector<float> tokens_by_expert(Device& device, const Tensor& chosen, std::int64_t experts) {
+  std::vector<float> counts(static_cast<std::size_t>(experts), 0.0F);
+  for (const std::int32_t expert : on_host<std::int32_t>(device, chosen)) {
+    counts[static_cast<std::size_t>(expert)] += 1;
+  }
+  return counts;
+}
+
 void add_auxiliary_gradient(const RankContext& context, const Tensor& logits, const Tensor& chosen,
                             double scale, const Tensor& dlogits) {
   Device& device = context.device;
   const std::int64_t experts = logits.cols();
-  std::vector<float> counts = counted(device, chosen, experts);
+  std::vector<float> counts = tokens_by_expert(device, chosen, experts);
   sum_over(device, {&context.groups.tensor, &context.groups.context}, counts);
   const double choices = std::accumulate(counts.begin(), counts.end(), 0.0);
   const double tokens = choices / static_cast<double>(chosen.cols());
@@ -90,7 +90,7 @@ void ExpertLoads::count(Device& device, const std::string& layer, const Tensor& 
                         std::int64_t experts) {
   std::vector<float>& load = loads_[layer];
   load.resize(static_cast<std::size_t>(experts), 0.0F);
-  const std::vector<float> more = counted(device, chosen, experts);
+  const std::vector<float> more = tokens_by_expert(device, chosen, experts);
   std::transform(load.begin(), load.end(), more.begin(), load.begin(), std::plus<>());
 }
 

@@ -20,6 +20,9 @@ namespace tpsim {
 void add_auxiliary_gradient(const RankContext& context, const Tensor& logits, const Tensor& chosen,
                             double scale, const Tensor& dlogits);
 
+// Returns the tokens of this rank that chose each expert. Waits for the device.
+std::vector<float> tokens_by_expert(Device& device, const Tensor& chosen, std::int64_t experts);
+
 // Number of tokens in a step that chose each expert, by the layer's prefix.
 class ExpertLoads {
  public:

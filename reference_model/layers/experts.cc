@@ -189,11 +189,8 @@ std::int64_t Experts::slots_needed(const Tensor& chosen) const {
   Device& device = context_.device;
   const ExpertShape& experts = context_.model.experts;
   if (!experts.dropless || !device.computes()) return capacity_;
-  std::vector<std::int32_t> of_tokens(static_cast<std::size_t>(chosen.elements()));
-  device.download(chosen, std::as_writable_bytes(std::span(of_tokens)));
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts.count));
-  for (const std::int32_t expert : of_tokens) ++counts[static_cast<std::size_t>(expert)];
-  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+  const std::vector<float> counts = tokens_by_expert(device, chosen, experts.count);
+  const auto most = static_cast<std::int64_t>(*std::max_element(counts.begin(), counts.end()));
   // Few different shapes: a GPU looks for an algorithm for each.
   constexpr std::int64_t kShapes = 32, kMultiple = 8;
   const std::int64_t least = (capacity_ + kShapes - 1) / kShapes;
@@ -203,14 +200,14 @@ std::int64_t Experts::slots_needed(const Tensor& chosen) const {
 }
 
 std::int64_t Experts::most_over_ranks(std::int64_t count) const {
-  constexpr Label kCounts{ModelPart::kCoordination, "experts.counts"};
+  constexpr Label kRoom{ModelPart::kCoordination, "experts.room"};
   if (context_.plan.degrees.ep * expert_tensor_ranks(context_.plan) == 1) return count;
   const auto value = static_cast<float>(count);  // below 2^24
   const Tensor most =
-      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kCounts.text);
+      context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kRoom.text);
   context_.device.upload(std::as_bytes(std::span(&value, 1)), most);
-  context_.groups.expert.all_reduce(most, ReduceOp::kMax, kCounts);
-  context_.groups.expert_tensor.all_reduce(most, ReduceOp::kMax, kCounts);
+  context_.groups.expert.all_reduce(most, ReduceOp::kMax, kRoom);
+  context_.groups.expert_tensor.all_reduce(most, ReduceOp::kMax, kRoom);
   return static_cast<std::int64_t>(download_scalar(context_.device, most));
 }
 

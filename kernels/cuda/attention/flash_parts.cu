@@ -50,7 +50,7 @@ SharedSums shared_sums(const FlashBackward& op, const FlashMemory& memory, std::
                   {},
                   {}};
   if (memory.parts > 1) {
-    const std::int64_t columns = op.dims.head_dim <= 64 ? 64 : 128;
+    const std::int64_t columns = flash_columns(op.dims);
     const std::int64_t unit = key_count(op.dims) * columns;
     const std::int64_t sample = work.schedule.sample_units * unit;
     auto* const parts = reinterpret_cast<float*>(scratch + memory.partials);

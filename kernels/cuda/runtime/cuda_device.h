@@ -78,9 +78,10 @@ class CudaDevice final : public Device {
   void* acquire_unrecorded(std::int64_t bytes) { return acquire(bytes); }
   void give_back_unrecorded(void* data) { state_->memory.give_back(data); }
 
-  // From now on products leave so many multiprocessors to kernels of other streams: those that
-  // occupy all of them would run to their end first, whatever the streams' priorities.
-  void spare_multiprocessors(int count) { state_->spared = count; }
+  // From now on products leave so many multiprocessors more (fewer, if negative) to kernels of
+  // other streams: a product that occupies all of them would run to its end first, whatever the
+  // streams' priorities.
+  void spare_multiprocessors(int more) { state_->spared += more; }
 
   cudaStream_t stream() const { return state_->stream; }
   const GpuLimits& limits() const { return state_->limits; }
