@@ -71,7 +71,7 @@ class ShellInterpreter {
   Status issue(ShellCommand command, int depth);
   // source FILE and . FILE
   Status read_sourced(const ShellCommand& command, int depth);
-  // Of a branch that is not taken.
+  // A variable that only an untaken branch sets expands to nothing.
   void leave_empty(const ShellToken& word);
   // Runs a block of which nobody can say whether it runs.
   template <class Work>

@@ -66,8 +66,8 @@ class ShellVariables {
   struct Expansion;
   void expand_dollar(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void expand_braces(std::string_view inside, bool quoted, Expansion& out);
-  // What a command inside of $() prints, of those that name the script's own folder and files: pwd,
-  // dirname, basename, realpath, and cd before pwd. Nothing for any other.
+  // Returns the output of a command inside $() if it names the script's own folder or files: pwd,
+  // dirname, basename, realpath, readlink, and cd before pwd. Returns nothing for other commands.
   std::optional<std::string> printed_path(std::string_view inside);
   void put_backquoted(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void put_variable(const std::string& name, bool quoted, Expansion& out);

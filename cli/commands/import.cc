@@ -275,7 +275,7 @@ Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::st
 
 namespace {
 
-// What the import leaves out and what it takes otherwise than the files say.
+// Says which settings the import left out, and which it took otherwise than the files state them.
 void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   if (arguments.has(Opt::kQuiet)) return;
   const std::vector<std::string>& outside = answer.outside;

@@ -159,7 +159,7 @@ constexpr Opt opt_of(StackPart part) {
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 
-// What an option means that is given twice to import. To other commands it is an error.
+// How import reads an option that is given twice. Other commands refuse it.
 enum class Repeats : std::uint8_t {
   kNever,  // an error, since it is open which value is meant
   kLastWins,

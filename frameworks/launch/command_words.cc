@@ -94,7 +94,6 @@ CommandWords command_words(const std::vector<std::string>& words) {
   return parts;
 }
 
-// What accelerate and the program itself are configured by; what is told twice, by the program.
 std::vector<std::string> configs_of(const CommandWords& parts) {
   std::vector<std::string> configs;
   for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {

@@ -20,7 +20,8 @@ struct CommandWords {
 };
 CommandWords command_words(const std::vector<std::string>& words);
 
-// What accelerate and the program itself are configured by; what is told twice, by the program.
+// Returns the configuration files of accelerate, then those of the program. If both state a
+// setting, the program's file counts.
 std::vector<std::string> configs_of(const CommandWords& parts);
 
 // "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.

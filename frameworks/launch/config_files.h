@@ -76,7 +76,8 @@ struct LeftOver {
   const char* why = nullptr;       // null: no part of a plan
   std::string_view harmless = {};  // values that it may have all the same
 };
-// Adds the name of a setting that is no part of a plan, once; of an element of a list the list's.
+// Adds the name of a setting that does not belong to a plan, once. A list element adds the list's
+// name.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
 bool is_harmless(const LeftOver& row, std::string_view value);
 // Takes out of `in` what `rows` refuse, before anything else is asked for.

@@ -1,5 +1,5 @@
-// What the launch files of each launcher hold of a plan: a table with a cell for every launcher and
-// every setting and part. A row that the table lacks is a compile error.
+// Which settings and parts of a plan the files of each launcher hold: a table with a cell for every
+// launcher, setting and part. A missing row is a compile error.
 #pragma once
 
 #include <cstdint>

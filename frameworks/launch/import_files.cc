@@ -58,8 +58,8 @@ ModelSpec with_vocab(const ImportedPlan& result) {
   return model;
 }
 
-// Where the differences between a named model and what the options say of it go; null where they
-// are errors. A log describes the run that there was.
+// Returns the list for differences between a named model and the options: the notes, or null if
+// differences are errors. For a log they are, since its options are those of the run.
 std::vector<std::string>* differences_of(const LaunchCommand& command, const ImportInputs& inputs,
                                          ImportedPlan& result) {
   const bool wins = inputs.model && inputs.model_wins && !(command.is_log && !command.is_whole);
@@ -265,7 +265,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   return import_torchtitan_command(std::move(command), file, inputs);
 }
 
-// What the script sources and is not there may have said what the plan lacks.
+// Notes the sourced files that are missing: they may hold settings that the plan lacks.
 Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
                                     const ImportInputs& inputs) {
   TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs));
