@@ -7,6 +7,7 @@
 #include "cli/options/answers.h"
 #include "core/scenario/catalogue.h"
 #include "plans/questions/open_inputs.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 // A script of LLaMA's 70 billion weights, whose tokenizer is a folder's.
 Result<ImportAnswer> imported(const std::string& more,
                               const std::vector<const char*>& options = {}) {
-  const auto path = std::filesystem::temp_directory_path() / "tpsim_import_words.sh";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "words.sh";
   std::ofstream(path) << "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 80 "
                          "--hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 "
                          "--group-query-attention --num-query-groups 8 --seq-length 2048 "
@@ -28,9 +30,7 @@ Result<ImportAnswer> imported(const std::string& more,
   words.insert(words.end(), options.begin(), options.end());
   const auto parsed = parse_command_line(static_cast<int>(words.size()), words.data());
   REQUIRE(parsed.ok());
-  auto answer = import_answer(std::get<Arguments>(*parsed));
-  std::filesystem::remove(path);
-  return answer;
+  return import_answer(std::get<Arguments>(*parsed));
 }
 
 }  // namespace
