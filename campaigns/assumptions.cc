@@ -20,20 +20,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
-    {Assumption::kGpuPower, "gpu_power", "W", "drawn by one GPU", 1, 1e5},
-    {Assumption::kOtherPower, "other_power", "W", "host, network and storage, for each GPU", 0,
+    {Assumption::kGpuPower, "gpu_power", "W", "power of one GPU", 1, 1e5},
+    {Assumption::kOtherPower, "other_power", "W", "power of host, network and storage per GPU", 0,
      1e5},
-    {Assumption::kPue, "pue", "", "power of the building over that of its machines", 1, 10},
-    {Assumption::kCarbon, "carbon", "g/kWh", "CO2 equivalent of the grid", 0, 5000},
+    {Assumption::kPue, "pue", "", "power usage effectiveness of the data center", 1, 10},
+    {Assumption::kCarbon, "carbon", "g/kWh", "carbon intensity of the grid", 0, 5000},
     {Assumption::kPrice, "price", "USD/h", "one GPU", 0, 1e6},
     {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of one node", 1, 1e9},
-    {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s", "all ranks writing a checkpoint",
-     1e-3, 1e6},
-    {Assumption::kRestartTime, "restart_time", "min", "from a failure to the next step", 0, 1e5},
-    {Assumption::kRepairTime, "repair_time", "h", "until a failed node is back", 0, 1e5},
-    {Assumption::kDowntime, "downtime", "h", "of the run, beside failing nodes", 0, 1e5},
-    {Assumption::kSpareNodes, "spare_nodes", "", "kept ready beside those of the plan", 0, 1e5,
-     true},
+    {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s",
+     "write bandwidth of all ranks for a checkpoint", 1e-3, 1e6},
+    {Assumption::kRestartTime, "restart_time", "min", "time from a failure to the next step", 0,
+     1e5},
+    {Assumption::kRepairTime, "repair_time", "h", "time until a failed node is repaired", 0, 1e5},
+    {Assumption::kDowntime, "downtime", "h",
+     "downtime of the run for reasons other than failed nodes", 0, 1e5},
+    {Assumption::kSpareNodes, "spare_nodes", "", "spare nodes kept ready", 0, 1e5, true},
 }};
 
 // Without spare nodes they are chosen for the run: plan_campaign().
@@ -71,7 +72,7 @@ Error wrong_text(const AssumptionRow& row, std::string_view text) {
   const bool usable = typed && typed->length == text.size() && typed->value >= row.least &&
                       typed->value <= row.most;
   const double example = usable ? typed->value : std::max(1.0, row.least);
-  return bad_input(fmt::format("'{}' is no number {}", text, unit), "",
+  return bad_input(fmt::format("'{}' is not a number {}", text, unit), "",
                    fmt::format("write it as \"{}\"", assumption_text(row, example)));
 }
 

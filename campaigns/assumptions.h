@@ -20,9 +20,9 @@ namespace tpsim {
 
 enum class Assumption : std::uint8_t {
   kGpuPower,          // one GPU while the run occupies it
-  kOtherPower,        // host, network and storage, for each GPU
+  kOtherPower,        // power of host, network and storage per GPU
   kPue,               // what the building draws over what its machines draw
-  kCarbon,            // CO2 equivalent of the grid
+  kCarbon,            // carbon intensity of the grid
   kPrice,             // of one GPU for an hour
   kNodeMtbf,          // mean time between failures of one node
   kStorageBandwidth,  // at which all ranks together write a checkpoint

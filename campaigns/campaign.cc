@@ -34,8 +34,8 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
   TPSIM_TRY_STATUS(validate(request.ramp, plan.global_batch));
   const double samples = request.tokens / static_cast<double>(scenario.model.seq);
   if (!(samples >= 1 && samples < 1e15)) {
-    return bad_input(fmt::format("{} tokens make no campaign", request.tokens), "--tokens",
-                     fmt::format("a sequence has {}", scenario.model.seq));
+    return bad_input(fmt::format("{} tokens are too few for a campaign", request.tokens),
+                     "--tokens", fmt::format("one sequence has {}", scenario.model.seq));
   }
   return Ok{};
 }
@@ -150,11 +150,11 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
     return Error{
         ErrorKind::kDoesNotFit,
-        fmt::format("the run would hardly get on: {} pass between checkpoints, {} to start again, "
-                    "and a node fails every {}",
+        fmt::format("the run makes almost no progress: {} between checkpoints, {} to restart, and "
+                    "a node fails every {}",
                     to_string(model.interval + model.write), to_string(model.restart),
                     to_string(model.mtbf)),
-        "", "write checkpoints faster or more often, start faster, or take better nodes"};
+        "", "write checkpoints faster or more often, restart faster, or use more reliable nodes"};
   }
   const double failures = expected_wall(model) / model.mtbf;
   if (failures * static_cast<double>(request.replays) > kMostFailures) {
@@ -209,14 +209,15 @@ void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const Fail
   if (stated.source.empty()) {
     campaign.spare_nodes = best_spare_nodes(campaign, model, repair, request, left);
     campaign.spare_nodes_source = request.spares_for == SparesFor::kTime
-                                      ? "chosen: the run hardly ever waits"
-                                      : "chosen: least money, spare nodes paid for";
+                                      ? "chosen: with more, the run would hardly wait less"
+                                      : "chosen: least cost, spare nodes included";
   }
   const bool capped = campaign.spare_nodes > left;
   const bool took_all = stated.source.empty() && left > 0 && campaign.spare_nodes == left;
   if (capped || took_all) {
     campaign.spare_nodes = left;
-    campaign.spare_nodes_source = fmt::format("all that {} has beside the plan's", cluster.name);
+    campaign.spare_nodes_source =
+        fmt::format("all nodes of {} that the plan leaves free", cluster.name);
   }
 }
 
@@ -292,8 +293,8 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t left = nodes_left(cluster, plan);
   if (spare <= left) return Ok{};
-  return bad_input(fmt::format("{} are more than the {} that {} has beside the plan's", spare, left,
-                               cluster.name),
+  return bad_input(fmt::format("{} are more than the {} that the plan leaves free on {}", spare,
+                               left, cluster.name),
                    "", fmt::format("from 0 to {}", left));
 }
 
@@ -318,7 +319,8 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   const std::int64_t nodes = nodes_of(scenario.cluster, plan);
   const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   if (most_lost < 1 || most_lost >= nodes) {
-    return bad_input(fmt::format("{} of {} nodes cannot be lost", most_lost, nodes), "--lost-nodes",
+    return bad_input(fmt::format("the plan cannot lose {} of {} nodes", most_lost, nodes),
+                     "--lost-nodes",
                      nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node");
   }
   const auto least_for = [&](std::int64_t lost) {

@@ -69,7 +69,7 @@ struct CampaignTime {
   Seconds steps;
   Seconds checkpoints;
   Seconds failures;  // lost work and restarts, expected
-  Seconds waiting;   // for a node when the spare ones are used up, mean of the replays
+  Seconds waiting;   // for a node while no spare node is left, mean of the replays
   Seconds downtime;
   Seconds wall() const { return steps + checkpoints + failures + waiting + downtime; }
   double goodput() const { return steps / wall(); }

@@ -46,7 +46,7 @@ Status save(const Arguments& arguments, const CalibrationAnswer& answer) {
 
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
-    return bad_input("what was measured? Nothing was given", "calibrate",
+    return bad_input("no measurement was given", "calibrate",
                      "tpsim calibrate runs.csv --save-stack stack.json");
   }
   std::optional<OpenedLog> first;

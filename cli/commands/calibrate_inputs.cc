@@ -52,8 +52,9 @@ Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
                                const std::set<std::string>& names) {
   if (arguments.has(opt)) return *arguments[opt];
   if (names.size() == 1) return *names.begin();
-  return option_error(opt, fmt::format("the rows are of several: {}", fmt::join(names, ", ")),
-                      fmt::format("a table of one of them, or leave out {}", row_of(save).name));
+  return option_error(
+      opt, fmt::format("the rows come from several: {}", fmt::join(names, ", ")),
+      fmt::format("use a table with one of them, or leave out {}", row_of(save).name));
 }
 
 Status load_owners(const Arguments& arguments, const Owners& owners, CalibrationInputs& inputs) {
@@ -83,8 +84,8 @@ bool is_plan_file(const std::string& path) {
 }
 
 Error no_plan(const std::string& log) {
-  return bad_input("says no layout: which plan did it run?", log,
-                   "name the plan file behind the log or trace, or --plan for all");
+  return bad_input("does not state its layout", log,
+                   "give the plan file after the log or trace, or --plan for all of them");
 }
 
 // "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
@@ -95,7 +96,7 @@ Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
       logs.push_back({file, std::nullopt});
       continue;
     }
-    if (logs.empty()) return bad_input("is a plan without a log before it", file);
+    if (logs.empty()) return bad_input("is a plan file without a log before it", file);
     TPSIM_TRY(logs.back().plan, read_plan(file));
   }
   if (const auto& path = arguments[Opt::kPlanFile]) {
@@ -140,7 +141,7 @@ Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const Opene
                             plan.plan, checked.check.measured});
   }
   if (inputs.steps.empty()) {
-    return bad_input("no log can be learned from", "", inputs.skipped.front());
+    return bad_input("no log can be used", "", inputs.skipped.front());
   }
   TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
   inputs.of = fmt::format("{} {} ({})", inputs.steps.size(),

@@ -26,11 +26,11 @@ struct LinkAnswer {
 
 Result<LinkAnswer> answer_of(const Arguments& arguments, const OpenedLog& first) {
   if (!arguments.has(Opt::kCluster)) {
-    return option_error(Opt::kCluster, "is missing: on which machines was it measured?",
-                        "tpsim list clusters shows the catalogue; a file is fine too");
+    return option_error(Opt::kCluster, "is missing: it names the machines that were measured",
+                        "tpsim list clusters shows the catalogue; a file works too");
   }
   if (arguments.has(Opt::kSaveStack)) {
-    return option_error(Opt::kSaveStack, "is of no use here", "links belong to a cluster");
+    return option_error(Opt::kSaveStack, "is of no use here", "links are part of a cluster");
   }
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   LinkAnswer answer;
@@ -78,12 +78,12 @@ std::string link_text(const Terminal& terminal, const Arguments& arguments,
                      table.text(terminal);
   text += fmt::format(
       "\n  mean error of the messages: {:.1f} % before, {:.1f} % after\n"
-      "  of every second size, predicted by the others: {:.1f} %\n\n",
+      "  cross-validation error (every second size left out): {:.1f} %\n\n",
       100 * link.error_before, 100 * link.error_after, 100 * link.error_left_out);
   const auto& saved = arguments[Opt::kSaveCluster];
   return text + heading(terminal, "NEXT") +
          (saved ? fmt::format("  tpsim plan --model MODEL --gpus N --cluster {}\n", *saved)
-                : std::string("  --save-cluster FILE writes what was found\n"));
+                : std::string("  --save-cluster FILE writes the calibrated cluster\n"));
 }
 
 JsonValue link_json(const LinkAnswer& answer) {

@@ -31,7 +31,7 @@ std::string_view word_of(ErrorKind kind) {
     case ErrorKind::kInterrupted: return "interrupted";
     case ErrorKind::kTerminated: return "terminated";
   }
-  throw BugError("an error of no kind");
+  throw BugError("an error of unknown kind");
 }
 
 JsonValue error_json(const Error& error) {
@@ -118,7 +118,7 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
                        meant(nearest(name, names)));
     }
     if (found->value.empty() && !text.empty()) {
-      return bad_input(fmt::format("{} is a switch: its text is empty", name),
+      return bad_input(fmt::format("{} is a switch: its text must be empty", name),
                        std::string(row.name), "leave it out to switch it off");
     }
     arguments.set(found->opt, text);
@@ -229,7 +229,8 @@ Status run_call(const Arguments&, const Terminal&) {
   LineReader reader(requests);
   const auto stop_unread = [answers](double) {
     pollfd reader_side{.fd = answers, .events = 0, .revents = 0};
-    if (::poll(&reader_side, 1, 0) > 0) throw std::runtime_error("nobody reads the answer");
+    if (::poll(&reader_side, 1, 0) > 0)
+      throw std::runtime_error("the reader of the answers closed the pipe");
   };
   while (true) {
     TPSIM_TRY(const std::optional<std::string> line, reader.next());

@@ -89,8 +89,8 @@ Answer import_plan(const Arguments& arguments, const Request&) {
 
 Answer check_log(const Arguments& arguments, const Request& request) {
   if (arguments.positional == "-") {
-    return bad_input("'-' is standard input, where the requests come from", "check_log",
-                     "write the log into a file");
+    return bad_input("'-' is standard input, which carries the requests", "check_log",
+                     "write the log to a file");
   }
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
   TPSIM_TRY(const CheckedLog checked, check_log_answer(arguments, *file));

@@ -33,7 +33,7 @@ Error about(Opt opt, const Error& error) { return option_error(opt, error.messag
 
 Result<double> tokens_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) {
-    return option_error(Opt::kTokens, "is missing: how long is the run?", "as 366e9");
+    return option_error(Opt::kTokens, "is missing: the length of the run", "as 366e9");
   }
   const std::string& text = *arguments[Opt::kTokens];
   // "366e9", "366B", "1.5T"
@@ -45,7 +45,7 @@ Result<double> tokens_of(const Arguments& arguments) {
                         : unit == "T" ? 1e12
                                       : 0;
   if (number.length == 0 || !(number.value * factor > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is no number of tokens", text),
+    return option_error(Opt::kTokens, fmt::format("'{}' is not a number of tokens", text),
                         "as 366e9, 366B or 1T");
   }
   return number.value * factor;
@@ -93,8 +93,8 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
   if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
     return option_error(
         Opt::kAssumptions,
-        fmt::format("is missing: {} says nothing of power, prices or failures", cluster),
-        "a set of data/campaigns, as jean-zay-a100, or a file like them");
+        fmt::format("is missing: {} has no power, prices or failure rates", cluster),
+        "give an entry of data/campaigns, e.g. jean-zay-a100, or a file of that kind");
   }
   constexpr std::string_view kOneNode = "-node";
   return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size())
@@ -116,7 +116,7 @@ Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
   if (!arguments.has(Opt::kGpus)) {
     TPSIM_TRY_STATUS(refuse(arguments,
                             {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
-                            "it steers a search: give --gpus"));
+                            "it applies to a search: give --gpus"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
   if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
@@ -217,9 +217,10 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
                                                              : campaign_text(terminal, *report)));
   if (!report->goal || report->goal->standing != GoalStanding::kMissed) return Ok{};
-  return Error{ErrorKind::kDoesNotFit,
-               "the plan misses the goal: " + shortfall_text(report->goal->goal, report->campaign),
-               "", "without a plan file the tool looks for a size that meets it"};
+  return Error{
+      ErrorKind::kDoesNotFit,
+      "the plan does not meet the goal: " + shortfall_text(report->goal->goal, report->campaign),
+      "", "without a plan file, tpsim searches a size that meets the goal"};
 }
 
 }  // namespace tpsim::cli

@@ -43,8 +43,8 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  text += check.warm_up == 0 ? "             of so few steps none is left out as warm-up"
-                             : fmt::format("             after {} of warm-up", check.warm_up);
+  text += check.warm_up == 0 ? "             too few steps to leave some out as warm-up"
+                             : fmt::format("             after {} warm-up steps", check.warm_up);
   if (check.other_batch > 0) text += fmt::format("; {} of another batch", check.other_batch);
   return text + "\n";
 }
@@ -53,8 +53,9 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
 std::string rate_view(const LogCheck& check, const Prediction& predicted) {
   if (check.logged_tflops == 0) return "";
   return fmt::format(
-      "  speed      the log counts {:.1f} TFLOP/s a GPU, its steps are {:.1f} as counted here;\n"
-      "             predicted {:.1f}, {:.1f} with recompute\n",
+      "  speed      TFLOP/s per GPU: {:.1f} in the log, {:.1f} from its step time by tpsim's "
+      "count;\n"
+      "             predicted {:.1f}, counting recompute {:.1f}\n",
       check.logged_tflops, check.model_tflops, predicted.model_tflops_per_gpu,
       predicted.hardware_tflops_per_gpu);
 }
@@ -69,14 +70,14 @@ JsonValue json_if(bool said, double value) { return said ? JsonValue(value) : Js
 
 std::string expert_view(const LogCheck& check) {
   if (check.balancing_loss < 0) return "";
-  std::string text = fmt::format(
-      "  experts    load balancing loss {:.3f} (1: all get as many tokens)", check.balancing_loss);
+  std::string text = fmt::format("  experts    load-balancing loss {:.3f} (1: perfectly balanced)",
+                                 check.balancing_loss);
   if (check.z_loss >= 0) text += fmt::format(", z loss {:.3g}", check.z_loss);
   text += "\n";
   if (check.logged_load > 0) {
     text += fmt::format(
-        "             the busiest rank then gets about {:.2f} times the mean; predicted with "
-        "{:.2f} (--expert-load {:.2f})\n",
+        "             the busiest rank then gets about {:.2f} x the mean; predicted with {:.2f} "
+        "(--expert-load {:.2f})\n",
         check.logged_load, check.predicted_load, check.logged_load);
   }
   return text;
@@ -89,7 +90,7 @@ std::string memory_view(const Terminal& terminal, const LogCheck& check) {
     table.add_row({std::to_string(row.stage), gib_text(row.measured), gib_text(row.predicted),
                    fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1))});
   }
-  return fmt::format("  memory     {}, GiB held by the allocator:\n",
+  return fmt::format("  memory     {}, GiB reserved by the allocator:\n",
                      verdict(terminal, check.memory_as_predicted)) +
          table.text(terminal);
 }
@@ -104,7 +105,7 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
   }
   return "\n" +
          heading(terminal, "WHAT WOULD EXPLAIN IT",
-                 "nearest first; step time alone tells no more") +
+                 "single changes that would give this step time, closest first") +
          table.text(terminal);
 }
 
@@ -115,8 +116,8 @@ std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   if (!check.is_sound || !check.is_possible) return "";
   if (!check.time_as_predicted) {
     text +=
-        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs tell more than "
-        "one\n";
+        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain more "
+        "than one\n";
   }
   return text +
          fmt::format("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured\n",
@@ -133,8 +134,7 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
           expert_view(check) + memory_view(terminal, check);
   if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
-    text +=
-        "\n" + heading(terminal, "WHY", check.findings.size() > 1 ? "the main cause first" : "");
+    text += "\n" + heading(terminal, "WHY", check.findings.size() > 1 ? "largest cause first" : "");
     for (const Finding& finding : check.findings) {
       text += fmt::format("  {}: {}\n", terminal.paint(name_of(finding.cause), Ink::kBold),
                           printable(finding.evidence));
@@ -183,10 +183,9 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
   }
   TPSIM_TRY(const auto printed, plan_printed_in_log(arguments, log));
   if (printed) return PlanOfLog{*printed, true};
-  return option_error(
-      Opt::kPlanFile, "is missing: which plan should be running?",
-      "a file saved with --save; a Megatron log that prints its arguments needs none, a trace says "
-      "nothing of layout, model and batch");
+  return option_error(Opt::kPlanFile, "is missing: the plan that should be running",
+                      "give a file saved with --save. A Megatron log that prints its arguments "
+                      "needs none; a trace does not state layout, model and batch");
 }
 
 // A gap of more than this is a failure; nothing where none is.
@@ -200,7 +199,7 @@ Result<std::optional<double>> most_gap(const Arguments& arguments) {
 Status check_gaps(const LogCheck& check, double most) {
   std::string what;
   if (!check.is_sound) {
-    what = "the run is not sound";
+    what = "the run has faults";
   } else if (std::abs(check.gap()) > most) {
     what = fmt::format("the step is off by {:+.1f} %", 100 * check.gap());
   } else if (std::abs(check.memory_gap()) > most) {
@@ -209,7 +208,7 @@ Status check_gaps(const LogCheck& check, double most) {
     return Ok{};
   }
   return Error{ErrorKind::kDoesNotFit, what, row_of(Opt::kMaxGap).name,
-               fmt::format("at most {} is allowed", percent_text(most))};
+               fmt::format("the limit is {}", percent_text(most))};
 }
 
 // The steps of a trace, as a log would have them.
@@ -265,8 +264,8 @@ bool is_report_file(const std::string& path) {
 
 Status refuse_reports(const std::string& file) {
   if (!file.ends_with(".nsys-rep")) return Ok{};
-  return bad_input("is a report of Nsight Systems in a form of its own", file,
-                   "nsys export --type sqlite writes one that is read, with its plan.json");
+  return bad_input("is a report of Nsight Systems in its own binary format", file,
+                   "convert it with nsys export --type sqlite, and give plan.json with it");
 }
 
 Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path) {
@@ -365,8 +364,7 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog&
 
 Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
-    return bad_input("which log? None was given", "check-log",
-                     "tpsim check-log training.log plan.json");
+    return bad_input("no log was given", "check-log", "tpsim check-log training.log plan.json");
   }
   TPSIM_TRY(const std::optional<double> most, most_gap(arguments));
   TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));

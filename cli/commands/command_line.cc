@@ -39,32 +39,31 @@ std::string option_help(Command command, const OptionRow& row) {
   const std::size_t bracket = help.rfind('[');
   if (of_run && bracket != std::string::npos) help = help.substr(0, bracket) + "[dp x micro-batch]";
   if (!of_run && row.opt == opt_of(Setting::kGlobalBatch)) {
-    help = command == Command::kImport ? "sequences in a step, where the file leaves it open"
-                                       : "sequences in a step [the model's, or near 4 M tokens]";
+    help = command == Command::kImport ? "sequences per step, if the file does not state it"
+                                       : "sequences per step [the model's, or about 4 M tokens]";
   }
   if (row.opt == Opt::kGpus && command != Command::kPlan && command != Command::kCampaign) {
-    help = command == Command::kImport ? "GPUs it runs on [as the file says]"
-                                       : "GPUs to lay the model over";
+    help = command == Command::kImport ? "number of GPUs [as in the file]" : "number of GPUs";
   }
   if (row.opt == Opt::kGpus && command == Command::kCampaign) {
-    help = "GPUs to lay the model over; with a goal 64,128,...,4096 too";
+    help = "number of GPUs; with a goal also a list: 64,128,...,4096";
   }
   if (row.opt == Opt::kOutputFolder) {
-    help =
-        command == Command::kProfile ? "file of the profile" : "folder for the files [print them]";
+    help = command == Command::kProfile ? "output file of the profile"
+                                        : "output folder [print the files]";
   }
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
-    help = "the run waits for storage, or for a copy to the hosts [sync]";
+    help = "sync: training waits for storage; async: for a copy to the host [sync]";
   }
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
-    help = "draw the steps as bars, with their intervals";
+    help = "plot the step times with their intervals";
   }
   if (row.opt == Opt::kSteps && command == Command::kValidate) {
-    help = "steps to run, the first two as warm-up [12]";
+    help = "steps to run; the first two are warm-up [12]";
   }
   if (row.opt == Opt::kTokens) {
-    help = command == Command::kRun ? "safetensors file of tokens to train on [drawn at random]"
-                                    : "how many the run takes, as 366e9, 366B or 1T";
+    help = command == Command::kRun ? "safetensors file of training tokens [random tokens]"
+                                    : "length of the run in tokens, e.g. 366e9, 366B or 1T";
   }
   return help;
 }
@@ -162,7 +161,7 @@ Error unexpected(Command command, const std::string& argument) {
   if (const OptionRow* row = find_option(name)) {
     const bool sized = row->opt == Opt::kGpus && takes(command, row_of(opt_of(Setting::kDp)));
     return bad_input(fmt::format("takes no {}", name), where,
-                     sized ? "say --dp: the GPUs are tp x pp x dp x cp"
+                     sized ? "give --dp instead: the number of GPUs is tp x pp x dp x cp"
                            : fmt::format("it belongs to {}", takers(*row)));
   }
   if (const std::string_view instead = written_instead(name); !instead.empty()) {
@@ -175,7 +174,7 @@ Error unexpected(Command command, const std::string& argument) {
 // `tpsim --model x plan`
 Error unexpected_before_command(const std::string& argument) {
   const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
-  return bad_input(known ? fmt::format("{} stands before the command", argument)
+  return bad_input(known ? fmt::format("{} comes before the command", argument)
                          : fmt::format("unexpected argument '{}'", argument),
                    "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }

@@ -60,7 +60,7 @@ Result<std::vector<Compared>> load_all(const Arguments& arguments) {
   if (paths.size() < 2 || paths.size() > kMostPlans) {
     return bad_input(
         paths.size() == 1 ? "one plan was given" : fmt::format("{} plans were given", paths.size()),
-        "compare", fmt::format("two to {}: tpsim compare a.json b.json", kMostPlans));
+        "compare", fmt::format("give two to {}: tpsim compare a.json b.json", kMostPlans));
   }
   std::vector<Compared> all;
   for (const std::string& path : paths) {
@@ -209,8 +209,8 @@ std::string compare_text(const Terminal& terminal, const std::vector<Compared>& 
   text += fit_view(terminal, all);
   const std::vector<Line> differing = differences(all);
   text += "\n" + heading(terminal, "WHAT DIFFERS");
-  text += differing.empty() ? "  nothing: these are the same plan\n"
-                            : table_of(terminal, all, differing);
+  text +=
+      differing.empty() ? "  nothing: the plans are equal\n" : table_of(terminal, all, differing);
   text += "\n" + heading(terminal, "TERMS", "seconds of a step");
   return text + table_of(terminal, all, terms(all));
 }
@@ -262,9 +262,9 @@ JsonValue compare_json(const std::vector<Compared>& all) {
 
 Status run_compare(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has(Opt::kPlot) && !arguments[Opt::kPlot]->ends_with(".svg")) {
-    return option_error(Opt::kPlot,
-                        fmt::format("'{}' is no name of a comparison", *arguments[Opt::kPlot]),
-                        "it must end in .svg");
+    return option_error(
+        Opt::kPlot, fmt::format("'{}' is not a file name for a comparison", *arguments[Opt::kPlot]),
+        "it must end in .svg");
   }
   TPSIM_TRY(const std::vector<Compared> all, load_all(arguments));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(compare_json(all))

@@ -36,9 +36,9 @@ constexpr std::array kFacts = {
     Fact{"fp8", "fp8_peak", FactKind::kFlops, false, "1979TFLOP/s (dense)"},
     Fact{"mxfp8", "mxfp8_peak", FactKind::kFlops, false, "4500TFLOP/s (dense)"},
     Fact{"nvfp4", "nvfp4_peak", FactKind::kFlops, false, "9000TFLOP/s (dense)"},
-    Fact{"dtype", "matmul_dtype", FactKind::kText, false, "fp16 where peak is not of bf16"},
+    Fact{"dtype", "matmul_dtype", FactKind::kText, false, "fp16 if the peak is not a bf16 rate"},
     Fact{"device", "name", FactKind::kText, false, "as nvidia-smi prints it"},
-    Fact{"source", "source", FactKind::kText, false, "where these were read"},
+    Fact{"source", "source", FactKind::kText, false, "source of these values"},
 };
 // fp32 outside the matrix units, of their dense bf16: A100 1/16, H100 1/15, B200 1/28.
 constexpr double kVectorShare = 1.0 / 16;
@@ -72,7 +72,7 @@ Result<JsonValue> value_of(const Fact& fact, const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stop, bad] = std::from_chars(text.data(), end, count);
   if (bad != std::errc() || stop != end) {
-    return bad_fact(fmt::format("{}: '{}' is no whole number", fact.key, text),
+    return bad_fact(fmt::format("{}: '{}' is not a whole number", fact.key, text),
                     fmt::format("as {}={}", fact.key, fact.example));
   }
   return JsonValue(static_cast<double>(count));
@@ -89,7 +89,7 @@ Result<std::map<std::string_view, std::string>> stated(const std::vector<std::st
       return key == one.key || key == one.name;
     });
     if (fact == kFacts.end()) {
-      return bad_fact(fmt::format("unknown fact '{}'", key),
+      return bad_fact(fmt::format("unknown key '{}'", key),
                       meant(nearest(key, keys), fmt::format("it takes {}", fmt::join(keys, ", "))));
     }
     if (equals == std::string::npos || equals + 1 == text.size()) {

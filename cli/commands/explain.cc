@@ -164,7 +164,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
             "\n";
   }
   text += "\n" + heading(terminal, "TERMS",
-                         fmt::format("they add up to the step of {}", time_text(predicted.step)));
+                         fmt::format("their sum is the step of {}", time_text(predicted.step)));
   SourceList sources;
   std::string idle;
   for (const Term& term : predicted.breakdown) {
@@ -174,7 +174,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
       idle += (idle.empty() ? "" : ", ") + std::string(name_of(term.kind));
     }
   }
-  if (!idle.empty()) text += "  take no time here\n" + labelled(terminal, "terms", idle);
+  if (!idle.empty()) text += "  are zero here\n" + labelled(terminal, "terms", idle);
   text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kNoLimit);
@@ -201,7 +201,7 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
     if (!file) return best_run(arguments, named, terminal);
     return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
   }
-  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it steers a search: give --gpus"));
+  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it applies to a search: give --gpus"));
   const Scenario& scenario = named.scenario;
   PlannedRun run;
   TPSIM_TRY(run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
@@ -218,8 +218,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
     if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row says it"));
   }
   if (file) {
-    return bad_input("a plan file and --runs are two things to explain", "--runs",
-                     "give one of them");
+    return bad_input("give either a plan file or --runs", "--runs", "give one of them");
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
   if (arguments.has(Opt::kProgram)) return explain_program(row.named, row.planned, terminal);

@@ -50,7 +50,7 @@ void say_losses(const ExportAnswer& answer) {
     say(fmt::format("tpsim: import refuses these files: {}\n", printable(answer.loss.refusal)));
   }
   if (answer.loss.lost.empty()) return;
-  say(fmt::format("tpsim: lost by the files for {}:\n{}", name_of(answer.stack),
+  say(fmt::format("tpsim: settings that files for {} cannot carry:\n{}", name_of(answer.stack),
                   loss_text(answer.loss)));
 }
 
@@ -77,7 +77,7 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
 
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
   if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
-  return option_error(opt, "is missing: which stack?",
+  return option_error(opt, "is missing: the framework to export for",
                       fmt::format("{}", fmt::join(kEnumNames<LaunchStack>, ", ")));
 }
 
@@ -159,7 +159,7 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(launch_stack_of(arguments, Opt::kTo));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
-    return bad_input("which plan? No plan file was given", "export",
+    return bad_input("no plan file was given", "export",
                      "tpsim plan ... --save plan.json writes one");
   }
   TPSIM_TRY(const ExportAnswer answer, export_answer(arguments, *file));

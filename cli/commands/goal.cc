@@ -36,8 +36,8 @@ Result<double> budget_of(const Arguments& arguments) {
   if (unit == "kUSD") factor = 1e3;
   if (unit == "MUSD") factor = 1e6;
   if (number.length == 0 || factor == 0) {
-    return option_error(Opt::kBudget, fmt::format("'{}' is no money in USD", text),
-                        "as 3000000USD or 3MUSD; prices are in USD/h");
+    return option_error(Opt::kBudget, fmt::format("'{}' is not an amount in USD", text),
+                        "write 3000000USD or 3MUSD; prices are in USD/h");
   }
   if (!(number.value > 0 && number.value * factor < 1e15)) {
     return option_error(Opt::kBudget, fmt::format("'{}' is out of range", text), "above zero");
@@ -57,7 +57,8 @@ std::string asked_text(const CampaignGoal& goal) {
 const char* standing_text(GoalStanding standing) {
   switch (standing) {
     case GoalStanding::kSure: return "met";
-    case GoalStanding::kAsPredicted: return "met as predicted, not at the slow end";
+    case GoalStanding::kAsPredicted:
+      return "met at the predicted step, not at the slow end of the interval";
     case GoalStanding::kMissed: return "missed";
   }
   return "?";
@@ -115,7 +116,8 @@ Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
                         : unit == "s"   ? 1
                                         : 0;
   if (number.length == 0 || factor == 0) {
-    return option_error(opt, fmt::format("'{}' is no time", text), "as 105s, 30min, 3h or 60d");
+    return option_error(opt, fmt::format("'{}' is not a time", text),
+                        "write 105s, 30min, 3h or 60d");
   }
   if (!(number.value > 0 && number.value < 1e9)) {
     return option_error(opt, fmt::format("'{}' is out of range", text), "above zero");
@@ -136,7 +138,7 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress) {
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kStepTime, Opt::kObjective},
-                          "a goal compares plans that nobody has measured, by time and money"));
+                          "a goal compares predicted plans, by time and cost"));
   std::vector<std::int64_t> sizes;
   if (arguments.has(Opt::kGpus)) {
     TPSIM_TRY(sizes, gpu_counts(arguments));
@@ -161,16 +163,17 @@ std::string shortfall_text(const CampaignGoal& goal, const Campaign& campaign) {
 }
 
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
-  std::string message = fmt::format("no size of the cluster ends the run {}", asked_text(goal));
+  std::string message =
+      fmt::format("no number of GPUs of the cluster ends the run {}", asked_text(goal));
   std::string hint;
   if (answer.nearest) {
     const GoalSize& near = answer.sizes[*answer.nearest];
     message += ": the nearest, " + shortfall_text(goal, *near.campaign);
-    hint = "train on fewer --tokens, or give more time, money or machines";
+    hint = "reduce --tokens, or allow more time, money or GPUs";
   } else if (!answer.sizes.empty()) {
     message += fmt::format(": on {} GPUs {}", count_text(answer.sizes.back().gpus),
                            answer.sizes.back().why_none);
-    hint = "tpsim plan says why nothing fits";
+    hint = "tpsim plan shows why nothing fits";
   }
   return Error{ErrorKind::kDoesNotFit, message,
                row_of(goal.deadline > Seconds() ? Opt::kDeadline : Opt::kBudget).name, hint};
@@ -178,8 +181,9 @@ Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
 
 std::string goal_view(const Terminal& terminal, const GoalReport& report) {
   const bool one = report.answer.sizes.empty();
-  const char* rule = report.goal.deadline > Seconds() ? "the cheapest size that meets it"
-                                                      : "the size that meets it soonest";
+  const char* rule = report.goal.deadline > Seconds()
+                         ? "the cheapest number of GPUs that meets the goal"
+                         : "the number of GPUs that meets the goal soonest";
   std::string text =
       heading(terminal, "GOAL",
               fmt::format("{}: {}{}", asked_text(report.goal), standing_text(report.standing),

@@ -31,9 +31,9 @@ Result<fs::path> gui_program(const char* command) {
   std::error_code code;
   const fs::path program = fs::read_symlink("/proc/self/exe", code).parent_path() / "tpsim-gui";
   if (fs::exists(program, code)) return program;
-  return Error{ErrorKind::kMissing, "the window is not built here", command,
-               "tools/install_packages.sh --full installs what it needs; then configure and build "
-               "again. tpsim plan --plot out.svg draws without it"};
+  return Error{ErrorKind::kMissing, "this build has no GUI", command,
+               "run tools/install_packages.sh --full, then configure and build again; tpsim plan "
+               "--plot out.svg needs no GUI"};
 }
 
 // Its words as C wants them; they live as long as `words`.

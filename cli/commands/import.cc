@@ -44,8 +44,8 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
     const auto stack = static_cast<LaunchStack>(i);
     if (fs::exists(folder / launch_file_names(stack).front(), code)) return stack;
   }
-  return bad_input("holds no launch files that export writes", folder.string(),
-                   "name the script itself, or the stack with --from");
+  return bad_input("contains no launch files of tpsim export", folder.string(),
+                   "give the script itself, or the framework with --from");
 }
 
 // One file of any name is the first of the stack's files; the others lie beside it.
@@ -138,7 +138,7 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
     TPSIM_TRY(inputs.model, load_model(arguments, catalogue, std::nullopt));
     inputs.model_wins = true;
   } else if (inputs.keeps_seq) {
-    return option_error(Opt::kSeq, "is of no use here", "the file says it, or a --model");
+    return option_error(Opt::kSeq, "is of no use here", "the file or --model states it");
   }
   TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
   TPSIM_TRY(inputs.given, given_variables(arguments));
@@ -179,15 +179,16 @@ void keep_alike_in_base(double base, std::vector<ModelSpec>& models) {
 Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file) {
   if (alike.empty()) {
     return bad_input(
-        "leaves the vocabulary to a tokenizer, and the catalogue has no model of this shape", file,
-        "say it with --set vocab-size=N, or add --model NAME or its config.json");
+        "leaves the vocab size to a tokenizer, and the catalogue has no model of this shape", file,
+        "give --set vocab-size=N, or --model NAME or its config.json");
   }
   std::string words;
   for (const ModelSpec& one : alike) {
     words += fmt::format("{}{} has {}", words.empty() ? "" : ", ", one.name, one.vocab);
   }
-  return bad_input(fmt::format("leaves the vocabulary to a tokenizer: of this shape {}", words),
-                   file, "say whose it is with --model NAME, or --set vocab-size=N");
+  return bad_input(
+      fmt::format("leaves the vocab size to a tokenizer: of models of this shape, {}", words), file,
+      "choose with --model NAME, or give --set vocab-size=N");
 }
 
 // A model that the files describe goes by the name of the catalogue's of that shape, and has its
@@ -212,8 +213,8 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
     read.model.name = alike.front().name;
     if (!read.has_vocab) {
       read.model.vocab = alike.front().vocab;
-      read.notes.push_back(fmt::format("its tokenizer is taken to have {}'s {} words",
-                                       read.model.name, read.model.vocab));
+      read.notes.push_back(
+          fmt::format("vocab size {1} assumed, that of {0}", read.model.name, read.model.vocab));
     }
     read.has_vocab = true;
   }
@@ -258,7 +259,7 @@ Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source)
 
 Result<ImportAnswer> import_answer(const Arguments& arguments) {
   if (arguments.positional.empty()) {
-    return bad_input("which launch files? None were given", "import",
+    return bad_input("no launch file was given", "import",
                      "tpsim import my-script.sh, or the folder that export wrote");
   }
   TPSIM_TRY(const Source source, source_at(arguments));
@@ -281,15 +282,16 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   const std::vector<std::string>& outside = answer.outside;
   if (!outside.empty()) {
     const std::string number =
-        fmt::format("{} setting{} left out", outside.size(), outside.size() == 1 ? " is" : "s are");
+        fmt::format("{} setting{}", outside.size(), outside.size() == 1 ? "" : "s");
     const std::string what =
         arguments.has(Opt::kVerbose)
-            ? fmt::format("{}, no part of a plan: {}", number, fmt::join(outside, ", "))
-            : fmt::format("{}, no part of a plan (--verbose lists them)", number);
+            ? fmt::format("{} ignored (no effect on time or memory): {}", number,
+                          fmt::join(outside, ", "))
+            : fmt::format("{} ignored (no effect on time or memory; --verbose lists them)", number);
     say(fmt::format("tpsim: {}\n", printable(what)));
   }
   if (!answer.file.settings_assumed.empty()) {
-    say(fmt::format("tpsim: taken to change nothing: {}\n",
+    say(fmt::format("tpsim: assumed to have no effect: {}\n",
                     printable(fmt::format("{}", fmt::join(answer.file.settings_assumed, ", ")))));
   }
   for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));

@@ -176,7 +176,7 @@ Result<ListKind> chosen_kind(const std::string& text) {
   std::vector<std::string_view> names;
   for (const ListKind& kind : kListKinds) names.push_back(kind.name);
   if (text.empty()) {
-    return bad_input("what to list is missing", "list",
+    return bad_input("the kind of entry is missing", "list",
                      "models, clusters, profiles, stacks or assumptions");
   }
   TPSIM_TRY(const std::size_t index, choose("kind", text, names));
@@ -213,9 +213,9 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(chosen.add(catalogue, name, listing));
   }
   if (!holds_any) {
-    return bad_input(
-        fmt::format("no name of {} holds '{}'", chosen.name, fmt::join(arguments.more, "' or '")),
-        "list", fmt::format("tpsim list {} shows all", chosen.name));
+    return bad_input(fmt::format("no name of {} contains '{}'", chosen.name,
+                                 fmt::join(arguments.more, "' or '")),
+                     "list", fmt::format("tpsim list {} shows all", chosen.name));
   }
   if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},

@@ -79,17 +79,17 @@ constexpr Slowdown kSlowClocks[] = {{0.9, "90 %"}, {0.8, "80 %"}, {0.65, "65 %"}
 
 void add_machines(const Scenario& scenario, std::vector<Candidate>& all) {
   for (const auto& [rate, word] : kSlowLinks) {
-    Candidate between{fmt::format("links between nodes at {} of their rate", word),
+    Candidate between{fmt::format("links between nodes at {} of their bandwidth", word),
                       CauseClass::kLinks, scenario};
     between.scenario.cluster.inter_node.bandwidth *= rate;
     all.push_back(std::move(between));
-    Candidate inside{fmt::format("links inside a node at {} of their rate", word),
+    Candidate inside{fmt::format("links inside a node at {} of their bandwidth", word),
                      CauseClass::kLinks, scenario};
     inside.scenario.cluster.intra_node.bandwidth *= rate;
     all.push_back(std::move(inside));
   }
   for (const auto& [rate, word] : kSlowClocks) {
-    Candidate clock{fmt::format("GPUs at {} of their clock (heat, power)", word),
+    Candidate clock{fmt::format("GPUs at {} of their clock (thermal or power limit)", word),
                     CauseClass::kCompute, scenario};
     clock.scenario.profile.model.sustained_clock *= rate;
     all.push_back(std::move(clock));

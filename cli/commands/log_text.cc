@@ -14,8 +14,8 @@ constexpr std::size_t kPiece = std::size_t{1} << 16;
 constexpr int kGzip = 15 + 32;  // zlib: the largest window, and gzip's header told by itself
 
 Error too_long(const std::string& path) {
-  return bad_input(fmt::format("holds more than {} MiB", kMostLogBytes >> 20), path,
-                   "its end is enough: tail -c 200M");
+  return bad_input(fmt::format("is larger than {} MiB", kMostLogBytes >> 20), path,
+                   "the end of the log is enough: tail -c 200M");
 }
 
 Result<std::string> standard_input() {
@@ -57,7 +57,7 @@ class GzipUnpacker {
       if (state == Z_STREAM_END && inflateReset(&stream_) == Z_OK) continue;
       // A log that is still being packed ends where it has got to.
       if (state == Z_BUF_ERROR || (state == Z_OK && stream_.avail_in == 0)) break;
-      if (state != Z_OK) return bad_input("is no whole gzip file", path, "unpack it by hand");
+      if (state != Z_OK) return bad_input("is not a complete gzip file", path, "unpack it first");
     }
     return text;
   }

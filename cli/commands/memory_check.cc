@@ -42,8 +42,8 @@ Plan changed(Plan plan, const Change& change) {
 Error does_not_fit(const std::string& who, Bytes needed, const FreeMemory& free,
                    std::string remedy) {
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("{} at the peak of a step, and {} are free ({})",
-                           who + to_string(needed), to_string(free.bytes), free.limit),
+               fmt::format("{} at the peak of a step; {} are free ({})", who + to_string(needed),
+                           to_string(free.bytes), free.limit),
                "", std::move(remedy)};
 }
 
@@ -105,7 +105,7 @@ std::string MemoryCheck::remedy(const Plan& plan, Bytes free, Needed needed) con
       least = change.options;
     }
   }
-  constexpr const char* kLarger = "choose more --tp or --pp, or a machine with more memory";
+  constexpr const char* kLarger = "increase --tp or --pp, or use a machine with more memory";
   if (least.empty()) return kLarger;
   return fmt::format("even {} needs {}: {}", least, to_string(least_needed), kLarger);
 }

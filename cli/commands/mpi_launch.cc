@@ -50,13 +50,12 @@ int refuse_lone_task(const LoneTask& task) {
   return report_once(
       task.rank,
       Error{ErrorKind::kMissing,
-            fmt::format("{} started {} processes, but none of them knows of the others",
+            fmt::format("{} started {} processes, but each of them sees itself alone",
                         task.launcher, task.size),
             "",
-            task.launcher == "srun"
-                ? "srun --mpi=pmix, or mpirun inside the allocation; srun -n 1 for ranks that are "
-                  "threads of one process"
-                : "ranks on CPUs are started by mpirun or srun --mpi=pmix"});
+            task.launcher == "srun" ? "use srun --mpi=pmix, or mpirun inside the allocation; srun "
+                                      "-n 1 runs all ranks as threads of one process"
+                                    : "start CPU ranks with mpirun or srun --mpi=pmix"});
 }
 
 }  // namespace tpsim::cli

@@ -30,7 +30,7 @@ constexpr std::int64_t kMostTop = 10'000;
 constexpr std::size_t kLargestTerms = 7;
 constexpr std::size_t kReasonsShown = 4;
 
-// "interleaving needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
+// "interleaved schedule needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
 std::string pruned_text(const SearchResult& found) {
   std::vector<std::pair<std::int64_t, std::string>> reasons;
   for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
@@ -77,9 +77,10 @@ std::string ranking(const Terminal& terminal, const NamedScenario& named, const 
   const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
   const bool marks_ties =
       !shows_front && space.objective == Objective::kTime && found.plans.size() > 1;
-  std::string text = heading(terminal, "RANKING",
-                             std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
-                                 (marks_ties ? "; = ties with the best" : "") + used.note);
+  std::string text =
+      heading(terminal, "RANKING",
+              std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
+                  (marks_ties ? "; =: not distinguishable from the best" : "") + used.note);
   text += ranking_view(terminal, found.plans, marks_ties, used);
   if (found.pruned.empty()) return text;
   const std::string reasons = "ruled out: " + pruned_text(found);
@@ -89,21 +90,18 @@ std::string ranking(const Terminal& terminal, const NamedScenario& named, const 
 // What the search vouches for.
 std::string certificate(const Terminal& terminal, const NamedScenario& named,
                         const SearchSpace& space, const SearchResult& found) {
-  const char* left_out =
-      found.offload_left_out
-          ? " Plans that offload the optimizer were left out (--offload none,optimizer tries them)."
-          : "";
+  const char* left_out = found.offload_left_out
+                             ? " Plans with an offloaded optimizer were not searched (--offload "
+                               "none,optimizer includes them)."
+                             : "";
   const std::string worse =
       found.not_as_good == 0
           ? ""
-          : fmt::format(
-                "{} of them as no bound of theirs, together or alone, is as good as the plans "
-                "shown; ",
-                count_text(found.not_as_good));
+          : fmt::format("{} of them because even their best case is worse than the plans shown; ",
+                        count_text(found.not_as_good));
   const std::string claim = fmt::format(
-      "{} combinations: {} ruled out, {}{} fit and were bounded one by one, {} of them simulated "
-      "event by event; no other's bound is better than what is shown, so none is better in this "
-      "model.{} Inputs {}",
+      "{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. No other "
+      "combination of the searched settings can be better.{} Inputs {}",
       count_text(found.considered), count_text(found.considered - found.feasible), worse,
       count_text(found.feasible), count_text(found.simulated), left_out,
       hash_text(named.scenario, space));
@@ -113,8 +111,8 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
 // Searches for cost and energy may leave GPUs alone.
 std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
   if (gpu_count(best) == space.gpus) return "";
-  return fmt::format("; on {} of the {} GPUs a token takes the least {}",
-                     count_text(gpu_count(best)), count_text(space.gpus), name_of(space.objective));
+  return fmt::format("; least {2} per token on {0} of the {1} GPUs", count_text(gpu_count(best)),
+                     count_text(space.gpus), name_of(space.objective));
 }
 
 std::string report_text(const Terminal& terminal, const Arguments& arguments,
@@ -180,7 +178,7 @@ Status check_picture(const Arguments& arguments) {
   const std::string& path = *arguments[Opt::kPlot];
   if (path.ends_with(".svg")) return Ok{};
   if (path.ends_with(".png")) return check_png_program();
-  return option_error(Opt::kPlot, fmt::format("'{}' is no name of a picture", path),
+  return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a picture", path),
                       "it must end in .svg or .png");
 }
 

@@ -48,7 +48,7 @@ void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue
                           const PlanFile& file) {
   if (arguments.program.empty() || arguments.has(Opt::kQuiet)) return;
   for (const std::string& entry : changed_contents(arguments, catalogue, file)) {
-    say(fmt::format("tpsim: the {} has other contents here than when the plan was saved\n", entry));
+    say(fmt::format("tpsim: the {} has changed since the plan was saved\n", entry));
   }
 }
 

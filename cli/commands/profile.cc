@@ -83,7 +83,7 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
     subject.ranks = space.gpus;
     if (subject.plans.empty()) {
       return bad_input("no plan of this space is legal", "",
-                       "tpsim plan with the same options says why");
+                       "tpsim plan with the same options shows why");
     }
   }
   TPSIM_TRY_STATUS(keep_runnable(arguments[Opt::kDevice].value_or("cpu"), subject.plans));
@@ -175,10 +175,10 @@ Status check_one_node(World& ranks, Device& device) {
     if (host == hosts.front()) continue;
     return bad_input(
         fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
-        fmt::format("a profile is of one node: start all of them there; hosts of one NVLink "
-                    "domain are one where {} names it; links between nodes are the "
-                    "cluster file's",
-                    kDomainVariable));
+        fmt::format(
+            "a profile covers one node: start all ranks there; hosts of one NVLink domain count as "
+            "one node if {} names the domain; links between nodes are part of the cluster file",
+            kDomainVariable));
   }
   return Ok{};
 }
@@ -295,20 +295,19 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
   double widest = 0;
   for (const OpSample& sample : profile.ops) widest = std::max(widest, sample.spread);
   std::string text = fmt::format(
-      "{}\n{} ops and {} collectives timed; matrix products reach {}, copies {}; widest spread "
-      "{:.1f} %\n",
+      "{}\n{} ops and {} collectives timed; GEMMs reach {}, copies {}; largest spread {:.1f} %\n",
       printable(profile.machine.description), profile.ops.size(), profile.collectives.size(),
       to_string(profile.device.matmul_peak), to_string(profile.device.memory_bandwidth),
       100 * widest);
   if (profile.ops.size() < work.ops.size()) {
     text += fmt::format(
-        "{} ops have no sample: other programs kept the cores busy; measure again on a quiet "
-        "machine\n",
+        "{} ops have no sample because other programs kept the cores busy; measure again on an "
+        "idle machine\n",
         work.ops.size() - profile.ops.size());
   }
   if (left_out > 0) {
-    text +=
-        fmt::format("collectives of up to {} ranks were left out: more than ran here\n", left_out);
+    text += fmt::format("collectives of up to {} ranks were not timed: fewer ranks ran here\n",
+                        left_out);
   }
   return text + fmt::format("wrote {}\n", printable(path));
 }
@@ -339,7 +338,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
                      "KEY=VALUE goes with --from-datasheet NAME");
   }
   if (!arguments.has(Opt::kOutputFolder)) {
-    return option_error(Opt::kOutputFolder, "is missing: where to?", "give -o profile.json");
+    return option_error(Opt::kOutputFolder, "is missing: the output file", "give -o profile.json");
   }
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(const Subject subject, subject_of(arguments, devices));

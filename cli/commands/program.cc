@@ -40,7 +40,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
     case Command::kCompletion: return run_completion(arguments, terminal);
     case Command::kCall: return run_call(arguments, terminal);
   }
-  throw BugError("a command without an implementation");
+  throw BugError("the command has no implementation");
 }
 
 // "-" is standard output, where the report goes; the timeline alone may take its place.
@@ -48,7 +48,7 @@ Status check_files(const Arguments& arguments) {
   for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
                         Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
     if (arguments[opt] != "-") continue;
-    return option_error(opt, "'-' is no file: the report is on standard output",
+    return option_error(opt, "'-' is not a file: the report is already on stdout",
                         "write ./- for a file of that name");
   }
   return Ok{};

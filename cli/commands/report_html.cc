@@ -23,9 +23,8 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr std::string_view kPlaceOfFiles = "/*TPSIM-FILES*/null";
 
 Error not_built() {
-  return Error{ErrorKind::kMissing, "pages for browsers are not built here", "tpsim report",
-               "tools/install_packages.sh --web installs what that needs; then configure and build "
-               "again"};
+  return Error{ErrorKind::kMissing, "this build cannot write pages for browsers", "tpsim report",
+               "run tools/install_packages.sh --web, then configure and build again"};
 }
 
 // Beside the program in a build folder, in share/ where it is installed, or part of the program.
@@ -75,11 +74,11 @@ Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
 
 Status run_report(const Arguments& arguments, const Terminal&) {
   if (!arguments.has(Opt::kHtml)) {
-    return option_error(Opt::kHtml, "is missing: which page to write?", "--html report.html");
+    return option_error(Opt::kHtml, "is missing: the page to write", "--html report.html");
   }
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
-    return bad_input("which plan? No plan file was given", "tpsim report",
+    return bad_input("no plan file was given", "tpsim report",
                      "tpsim plan ... --save plan.json writes one");
   }
   TPSIM_TRY(const JsonValue files, files_of(*file, arguments));

@@ -29,7 +29,7 @@ Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
   const std::string& text = *arguments[opt];
   const auto value = parse_number<double>(text);
   if (!value || !std::isfinite(*value) || *value < 0) {
-    return option_error(opt, fmt::format("'{}' is no number of at least 0", text));
+    return option_error(opt, fmt::format("'{}' is not a number of at least 0", text));
   }
   return *value;
 }
@@ -43,7 +43,7 @@ Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
     if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
   }
   if (betas.size() != 2 || listed(text).size() != 2) {
-    return option_error(Opt::kBetas, fmt::format("'{}' is no pair of numbers below 1", text),
+    return option_error(Opt::kBetas, fmt::format("'{}' is not a pair of numbers below 1", text),
                         "write 0.9,0.95");
   }
   optimizer.beta1 = betas[0];
@@ -68,7 +68,7 @@ constexpr const char* kStackOfRuns = "reference";
 // The tokens of --tokens, if it is given.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the tokens' sequences have a length"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the token file sets the sequence length"));
   Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
   if (!tokens.ok()) return tokens.error();
   std::optional<TokenSource> read;
@@ -87,10 +87,9 @@ Status check_digits(const TrainingRun& run) {
   constexpr std::int64_t kMostTokens = 100'000;
   const std::int64_t tokens = run.plan.global_batch * run.model.seq;
   if (run.plan.dtype != DType::kFloat16 || tokens <= kMostTokens) return Ok{};
-  return bad_input(
-      fmt::format("fp16 has no digits left for gradients of {} tokens a step: {} are the most",
-                  tokens, kMostTokens),
-      "--dtype", "choose bf16, or a smaller --global-batch");
+  return bad_input(fmt::format("fp16 gradients underflow with {} tokens per step: the limit is {}",
+                               tokens, kMostTokens),
+                   "--dtype", "choose bf16, or a smaller --global-batch");
 }
 
 // Of what runs beside products, sums of input gradients alone are executed.
@@ -99,15 +98,16 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
   const TpOverlap overlap = stack.parts.tp_overlap;
   const bool is_run = overlap == TpOverlap::kNone || overlap == TpOverlap::kReductions;
   if (is_run || !arguments.has(option)) return Ok{};
-  return option_error(option,
-                      std::string(name_of(overlap)) + " is predicted, and run by no device here",
-                      "use --tp-overlap reductions, or none");
+  return option_error(
+      option, std::string(name_of(overlap)) + " can be predicted, but no device here runs it",
+      "use --tp-overlap reductions or none");
 }
 
 // A run is on the machine at hand; only ranks that are not there are modelled, on a cluster.
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
-  constexpr const char* kWhy = "the run is on this machine; --rank models the others of a cluster";
+  constexpr const char* kWhy =
+      "the run is on this machine; --rank models the other ranks of a cluster";
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
   // A GPU's profile says which algorithms were the fastest.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
@@ -150,7 +150,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   if (arguments.has(Opt::kDumpGradients)) run.dump_gradients = *arguments[Opt::kDumpGradients];
   TPSIM_TRY(run.save_every, integer_of(arguments, Opt::kSaveEvery, 0, {0, 1 << 30}));
   if (run.save_every > 0 && run.state_folder.empty()) {
-    return option_error(Opt::kSaveEvery, "says when to save but not where", "give --state DIR");
+    return option_error(Opt::kSaveEvery, "states when to save, but not where", "give --state DIR");
   }
   if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   return Prepared{named, run, *std::move(tokens)};
@@ -264,7 +264,7 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
   const char* signal = stop_kind() == ErrorKind::kInterrupted ? "SIGINT" : "SIGTERM";
   std::string saved;
   if (run.save_every > 0) {
-    saved = fmt::format("the state is saved in {}; the same command goes on from there",
+    saved = fmt::format("the state is saved in {}; the same command continues from there",
                         run.state_folder.string());
   }
   return Error{stop_kind(),
@@ -273,7 +273,7 @@ Error stopped_error(const TrainingRun& run, std::int64_t done) {
 }
 
 constexpr const char* kRandomTokens =
-    "tokens are drawn at random, so the loss cannot fall; --tokens FILE trains on yours";
+    "the tokens are random, so the loss cannot fall; --tokens FILE trains on your data";
 
 }  // namespace
 

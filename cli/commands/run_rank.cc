@@ -85,10 +85,10 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
                         const NamedScenario& named, const TrainingRun& run) {
   const Comparison comparison = compare(m.predicted, m.measured.times);
   std::string text =
-      fmt::format("{}, {}, rank {} of {} alone, collectives as modelled for {}\n\n", run.model.name,
+      fmt::format("{}, {}, rank {} of {} alone, collectives modelled for {}\n\n", run.model.name,
                   short_name(run.plan), m.rank, gpu_count(run.plan), named.scenario.cluster.name);
   text += fmt::format(
-      "  step    {} measured (median of {}, spread {:.1f} %), {} predicted at the prices of {}\n"
+      "  step    {} measured (median of {}, spread {:.1f} %), {} predicted with {}\n"
       "  wait    {} of it in modelled collectives; ops and waits account for {:.1f} %\n"
       "  memory  {} measured ({} of it tensors), {} predicted\n\n",
       to_string(m.measured.step), m.measured.count, 100 * m.measured.spread,
@@ -104,7 +104,7 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
 Status check_options(const Arguments& arguments) {
   return refuse(arguments,
                 {Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},
-                "--rank runs one rank alone: its weights soon mean nothing, and its ops are timed");
+                "--rank runs one rank alone to time its ops: its weights become meaningless");
 }
 
 }  // namespace

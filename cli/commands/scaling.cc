@@ -46,14 +46,14 @@ const Size* reference(const std::vector<Size>& sizes) {
 
 Status go_on(const Arguments& arguments, std::int64_t last, std::vector<std::int64_t>& counts) {
   if (counts.size() < 2) {
-    return option_error(Opt::kGpus,
-                        fmt::format("'{}' does not say how it goes on", *arguments[Opt::kGpus]),
-                        "two numbers before the dots: 64,128,...,4096");
+    return option_error(
+        Opt::kGpus, fmt::format("'{}' needs two numbers before the dots", *arguments[Opt::kGpus]),
+        "write 64,128,...,4096");
   }
   const std::int64_t a = counts[counts.size() - 2];
   const std::int64_t b = counts.back();
   if (b <= a || last <= b) {
-    return option_error(Opt::kGpus, "the numbers do not grow", "as 64,128,...,4096");
+    return option_error(Opt::kGpus, "the numbers must increase", "as 64,128,...,4096");
   }
   const bool multiplies = b % a == 0 && last % b == 0;
   for (std::int64_t next = b; next < last;) {
@@ -162,7 +162,7 @@ Status draw(const Arguments& arguments, const NamedScenario& named,
             const std::vector<Size>& sizes) {
   const std::string& path = *arguments[Opt::kPlot];
   if (!path.ends_with(".svg")) {
-    return option_error(Opt::kPlot, fmt::format("'{}' is no name of a curve", path),
+    return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a curve", path),
                         "it must end in .svg");
   }
   std::vector<gui::ScalingPoint> points;
@@ -184,14 +184,14 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
   bool dots = false;
   for (const std::string_view part : listed(*arguments[Opt::kGpus])) {
     if (part == kDots) {
-      if (dots) return option_error(Opt::kGpus, "goes on twice", "as 64,128,...,4096");
+      if (dots) return option_error(Opt::kGpus, "has '...' twice", "as 64,128,...,4096");
       dots = true;
       continue;
     }
     std::vector<std::int64_t> next;
     TPSIM_TRY_STATUS(append_range(Opt::kGpus, part, {}, next));
     if (next.size() != 1 || counts.size() + 1 > kMostSizes) {
-      return option_error(Opt::kGpus, fmt::format("'{}' is no size of a curve", part),
+      return option_error(Opt::kGpus, fmt::format("'{}' is not a number of GPUs", part),
                           "as 64,128,...,4096");
     }
     if (dots) {
@@ -201,7 +201,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
       counts.push_back(next.front());
     }
   }
-  if (dots) return option_error(Opt::kGpus, "does not say where it ends", "as 64,128,...,4096");
+  if (dots) return option_error(Opt::kGpus, "needs a number after the dots", "as 64,128,...,4096");
   sort_and_unite(counts);
   return counts;
 }
@@ -209,15 +209,16 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
-                          "a curve shows the best plan of each size"));
+                          "a curve shows the best plan for each number of GPUs"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const std::vector<Size> sizes, all_sizes(arguments, named, file, terminal));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson)
                                        ? to_text(scaling_json(named, sizes))
                                        : scaling_text(terminal, named, sizes)));
   if (reference(sizes) == nullptr) {
-    return Error{ErrorKind::kDoesNotFit, "no size has a plan that fits", row_of(Opt::kGpus).name,
-                 fmt::format("tpsim plan --gpus {} says why", sizes.back().gpus)};
+    return Error{ErrorKind::kDoesNotFit, "no plan fits on any of these numbers of GPUs",
+                 row_of(Opt::kGpus).name,
+                 fmt::format("tpsim plan --gpus {} shows why", sizes.back().gpus)};
   }
   return arguments.has(Opt::kPlot) ? draw(arguments, named, sizes) : Status(Ok{});
 }

@@ -78,7 +78,7 @@ Status run_show(const Arguments& arguments, const Terminal&) {
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, kKinds));
   if (arguments.more.size() > 1) {
-    return bad_input(fmt::format("'{}' is one name too many", arguments.more[1]), "show",
+    return bad_input(fmt::format("'{}' is an extra name", arguments.more[1]), "show",
                      "show one at a time");
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();

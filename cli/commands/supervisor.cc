@@ -64,10 +64,10 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   if (asked_to_end && signal == SIGTERM) return 128 + signal;
   if (signal == SIGPIPE) return 128 + signal;  // the reader has seen enough
   say(fmt::format(
-      "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command goes on from "
-      "the last saved step\n",
+      "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command continues "
+      "from the last saved step\n",
       name, signal, ::strsignal(signal),
-      signal == SIGKILL ? ": killed, perhaps by the system for want of memory" : ""));
+      signal == SIGKILL ? ": killed, possibly because the machine ran out of memory" : ""));
   return 128 + signal;
 }
 

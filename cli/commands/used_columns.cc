@@ -42,12 +42,12 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
   }
   if (!assumed.ok()) {
     used.columns.push_back(std::move(hours));
-    used.note = fmt::format("; nobody states the {} of {}", by_energy ? "power" : "price",
+    used.note = fmt::format("; the {} of {} is not known", by_energy ? "power" : "price",
                             printable(named.cluster));
     return used;
   }
   used.columns.push_back(std::move(own));
-  used.note = by_energy ? fmt::format("; kWh of the GPUs alone, {:g} W at work",
+  used.note = by_energy ? fmt::format("; kWh of the GPUs alone, {:g} W under load",
                                       (*assumed)[Assumption::kGpuPower])
                         : fmt::format("; USD at {:g} a GPU-hour", (*assumed)[Assumption::kPrice]);
   return used;

@@ -83,17 +83,19 @@ std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool ca
 std::string time_figures(const ValidationSummary& s) {
   if (s.n == 0) return "no row with a time\n";
   std::string text = fmt::format(
-      "time: {} {}, mean error {:.2f} %, median {:.2f} %, 95 % below {:.1f} %, largest {:.1f} %, "
-      "bias {:+.2f} %\n",
+      "step time: {} {}, mean error {:.2f} %, median {:.2f} %, P95 {:.1f} %, max {:.1f} %, bias "
+      "{:+.2f} %\n",
       s.n, s.n == 1 ? "row" : "rows", 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape,
       100 * s.max_ape, 100 * s.bias);
-  text += fmt::format("90 % intervals hold {:.1f} %\n", 100 * s.interval_coverage);
+  text += fmt::format("90 % intervals: coverage {:.1f} %\n", 100 * s.interval_coverage);
   if (s.pairs > 0) {
-    text += fmt::format("order: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %",
-                        s.kendall_tau, s.pairs, 100 * s.pair_spread);
+    text +=
+        fmt::format("ranking: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %",
+                    s.kendall_tau, s.pairs, 100 * s.pair_spread);
     if (s.regret_groups > 0) {
-      text += fmt::format("; the pick is {:.1f} % slower than the best, mean of {} sweeps",
-                          100 * s.top1_regret, s.regret_groups);
+      text += fmt::format(
+          "; the predicted best is {:.1f} % slower than the measured best (mean of {} sweeps)",
+          100 * s.top1_regret, s.regret_groups);
     }
     text += "\n";
   }
@@ -107,7 +109,7 @@ std::string memory_figures(const ValidationSummary& s) {
                         100 * s.memory_mape, 100 * s.memory_max_ape);
   }
   if (s.oom_total > 0 || s.false_oom > 0) {
-    text += fmt::format("out of memory: {} of {} foretold, {} false alarms\n", s.oom_caught,
+    text += fmt::format("OOM: {} of {} OOM runs predicted, {} false alarms\n", s.oom_caught,
                         s.oom_total, s.false_oom);
   }
   return text;
@@ -251,11 +253,11 @@ JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
 Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress) {
   if (!arguments.has(Opt::kRuns)) {
-    return option_error(Opt::kRuns, "is missing: which runs?",
-                        "a table like data/published_runs/bloom_jean_zay.csv, or give a plan.json");
+    return option_error(Opt::kRuns, "is missing: the measured runs",
+                        "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
   }
   TPSIM_TRY_STATUS(
-      refuse(arguments, {Opt::kSteps, Opt::kDevice}, "the runs of a table are not run again"));
+      refuse(arguments, {Opt::kSteps, Opt::kDevice}, "tpsim does not repeat the runs of a table"));
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));

@@ -187,17 +187,17 @@ std::string steps_text(const MeasuredSteps& steps) {
     text = fmt::format("median of {} steps, the shortest {}, spread {:.1f} %", steps.count,
                        to_string(steps.least), 100 * steps.spread);
   }
-  if (steps.warm_up == 0) return text + ": warm-up is in it";
-  return text + fmt::format("; {} before {} left out as warm-up", steps.warm_up,
-                            steps.count > 1 ? "them" : "it");
+  if (steps.warm_up == 0) return text + ": includes warm-up";
+  return text +
+         fmt::format("; excludes {} warm-up step{}", steps.warm_up, steps.warm_up == 1 ? "" : "s");
 }
 
 std::string head_text(const Validation& v) {
   std::string text = fmt::format(
-      "{}, {}, on {} {}; prices of {}\n\n"
+      "{}, {}, on {} {}; kernel times of {}\n\n"
       "  step    {} predicted ({} to {}), {} measured: {}\n"
       "          {}\n"
-      "  wait    {} predicted, {} measured: bubble and slower ranks, mean over ranks\n",
+      "  wait    {} predicted, {} measured: bubble and slower ranks (mean over ranks)\n",
       v.model, short_name(v.plan), gpu_count(v.plan),
       v.launched ? "processes" : "ranks of this machine", printable(v.profile),
       to_string(v.predicted.step), to_string(v.predicted.step_low),
@@ -205,12 +205,12 @@ std::string head_text(const Validation& v) {
       error_text(v.step_error()), steps_text(v.measured.first), to_string(v.predicted_wait()),
       to_string(v.measured_wait()));
   if (v.cores > 0 && v.cores < gpu_count(v.plan)) {
-    text += fmt::format("  cores   {} ranks share {}: the steps are longer for it\n",
+    text += fmt::format("  cores   {} ranks share {}, which makes the steps longer\n",
                         gpu_count(v.plan), counted_text(v.cores, "core"));
   } else if (v.measured.share_on_core < kUndisturbed) {
     text += fmt::format(
-        "  cores   a rank had its core for {:.0f} % of its work only: the machine is busy, and the "
-        "steps are longer for it\n",
+        "  cores   a rank had its core for only {:.0f} % of its work: the machine is busy, which "
+        "makes the steps longer\n",
         100 * v.measured.share_on_core);
   }
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {

@@ -51,7 +51,7 @@ std::string break_even_view(const Answers& answers, Bytes today) {
   std::string text;
   for (const MemoryBreakEven& one : answers.memory) {
     text += fmt::format(
-        "  {} GiB more per GPU unlocks {}: {}\n", gib_text(one.memory - today),
+        "  {} GiB more per GPU allows {}: {}\n", gib_text(one.memory - today),
         short_name(one.run.plan),
         one.gain ? "a step " + change_text(1 / (1 + *one.gain) - 1) : "no plan fits today");
   }
@@ -59,7 +59,7 @@ std::string break_even_view(const Answers& answers, Bytes today) {
     text += fmt::format("  {} x {:.3f}: {} becomes the best\n", name_of(one.constant), one.factor,
                         short_name(one.after));
   }
-  return text.empty() ? "  none: the same plan stays the best\n" : text;
+  return text.empty() ? "  none: the best plan stays the same\n" : text;
 }
 
 std::string shape_view(const Terminal& terminal, const Answers& answers) {
@@ -71,9 +71,9 @@ std::string shape_view(const Terminal& terminal, const Answers& answers) {
           fmt::format("    {} {} in place of {}: {:.1f} % more model FLOP/s\n", better.change.size,
                       better.change.to, better.change.from, 100 * better.gain);
     }
-    if (finding.better.empty()) text += "    nothing near is better by 1 %\n";
+    if (finding.better.empty()) text += "    no nearby size is 1 % better\n";
   }
-  return text.empty() ? "  nothing to find fault with\n" : text;
+  return text.empty() ? "  no problem found\n" : text;
 }
 
 std::string precision_view(const Answers& answers) {
@@ -81,9 +81,10 @@ std::string precision_view(const Answers& answers) {
   for (const PrecisionBreakEven& one : answers.precisions) {
     const std::string from =
         one.width == 0
-            ? fmt::format("never pays, up to a hidden width of {}", fmt::group_digits(kWidestTried))
-            : fmt::format("pays from a hidden width of {} on", fmt::group_digits(one.width));
-    text += fmt::format("  {:<12} {}; this model's blocks {:+.1f} % speed\n",
+            ? fmt::format("never pays off, up to a hidden size of {}",
+                          fmt::group_digits(kWidestTried))
+            : fmt::format("pays off from a hidden size of {}", fmt::group_digits(one.width));
+    text += fmt::format("  {:<12} {}; this model's layers {:+.1f} % speed\n",
                         name_of(one.precision), from, 100 * one.gain);
   }
   return text;
@@ -98,7 +99,7 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named, co
   text += sensitivity_view(terminal, answers) + "\n";
   if (answers.searched) {
     text += heading(terminal, "BREAK-EVEN POINTS", "planned anew");
-    if (!answers.best.empty()) text += "  today's best is another plan: " + answers.best + "\n";
+    if (!answers.best.empty()) text += "  the search finds a better plan: " + answers.best + "\n";
     text += break_even_view(answers, run.predicted.capacity) + "\n";
   } else {
     text += heading(terminal, "BREAK-EVEN POINTS",
@@ -107,10 +108,12 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named, co
     text += "\n";
   }
   if (!answers.precisions.empty()) {
-    text += heading(terminal, "PRECISION", "roundings against faster products, this micro-batch");
+    text += heading(terminal, "PRECISION",
+                    "cost of quantization against the speed-up of GEMMs, at this micro-batch");
     text += precision_view(answers) + "\n";
   }
-  return text + heading(terminal, "SHAPE", "sizes that suit this GPU and plan badly") +
+  return text +
+         heading(terminal, "SHAPE", "sizes that are inefficient on this GPU with this plan") +
          shape_view(terminal, answers);
 }
 
@@ -160,7 +163,7 @@ Status search_break_evens(const Arguments& arguments, const NamedScenario& named
   Scenario scenario = named.scenario;
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const int threads, threads_of(arguments));
-  ProgressBar progress(terminal, "planning other machines");
+  ProgressBar progress(terminal, "searching with other hardware");
   std::optional<Plan> today = run.plan;
   if (file) {  // its plan need not be the best
     TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));

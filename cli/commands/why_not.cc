@@ -46,16 +46,16 @@ std::string fixes_view(const WhyNot& answer) {
                         time_text(fix.run.predicted.step));
   }
   if (answer.enough_gpus > 0) {
-    text += fmt::format("  or {}: there it fits\n", gpus_text(answer.enough_gpus));
+    text += fmt::format("  or {}: it fits there\n", gpus_text(answer.enough_gpus));
   }
   return text.empty() ? "  nothing found\n" : text;
 }
 
 std::string obstacle_view(const WhyNot& answer, const Scenario& scenario,
                           const SearchSpace& space) {
-  if (!answer.nearest_miss) return fmt::format("  no such plan is legal: {}\n", answer.illegal);
+  if (!answer.nearest_miss) return fmt::format("  no such plan is valid: {}\n", answer.illegal);
   const Prediction& predicted = answer.nearest_miss->predicted;
-  return fmt::format("  the nearest miss, {},\n  {}; it would fit a GPU of {} GiB\n",
+  return fmt::format("  the closest one, {},\n  {}; it would fit on a GPU of {} GiB\n",
                      short_name(answer.nearest_miss->plan),
                      shortage_text(predicted, memory_limit(scenario, space)),
                      gib_text(memory_for(scenario, space, predicted.peak)));
@@ -69,12 +69,12 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   const std::string asked = to_string(answer.asked);
   if (answer.other) {
     const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
-    text += heading(
-        terminal, "BEST WITH " + asked,
-        fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
-                    percent_text(slower), answer.ties ? ": a tie, less than 90 % sure" : ""));
+    text += heading(terminal, "BEST WITH " + asked,
+                    fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
+                                percent_text(slower),
+                                answer.ties ? ": not distinguishable (less than 90 % sure)" : ""));
     text += plan_view(terminal, answer.other->plan) + "\n";
-    return text + heading(terminal, "WHY", "term by term; the changes add up") +
+    return text + heading(terminal, "WHY", "term by term; the changes add up to the difference") +
            waterfall_view(terminal, answer);
   }
   text += heading(terminal, "WHAT STANDS AGAINST " + asked);

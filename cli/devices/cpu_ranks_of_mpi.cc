@@ -12,10 +12,9 @@ Result<RankStarter> cpu_ranks() {
   const auto world = mpi_world();
   if (const int told = size_given_by_launcher(); world->size() == 1 && told > 1) {
     return Error{ErrorKind::kMissing,
-                 fmt::format("{} processes were started, but MPI sees each of them alone", told),
-                 "",
-                 "this MPI does not understand the launcher: use its own mpirun, or srun with the "
-                 "--mpi plug-in that it was built for"};
+                 fmt::format("{} processes were started, but MPI did not connect them", told), "",
+                 "this MPI does not support the launcher: use its own mpirun, or srun with the "
+                 "--mpi plug-in it was built for"};
   }
   RankStarter ranks;
   ranks.started = world->size();

@@ -23,13 +23,12 @@ std::string_view option_for(OpenInput input) {
   return "";
 }
 
-// A setting is stated where its file is read.
-const char* remedy_for(OpenInput input, bool is_saved) {
-  if (input == OpenInput::kSettings) {
-    return "import again with each of the {} that has no effect left out ({} NAME=null): +{}{}";
-  }
-  // An option that repeats a plan file changes nothing, so only planning again states it.
-  return is_saved ? "plan again with the {} stated ({}): +{}{}" : "state the {} ({}): +{}{}";
+// How to state the input. An option that repeats a plan file changes nothing, so a saved plan has
+// to be planned again; settings are stated when their file is imported.
+std::string remedy_for(OpenInput input, bool is_saved) {
+  const std::string option(option_for(input));
+  if (input == OpenInput::kSettings) return "by import with " + option + " NAME=null for each";
+  return is_saved ? "if planned again with " + option : "with " + option;
 }
 
 }  // namespace
@@ -71,15 +70,14 @@ std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
   for (const OpenChoice& one : assumed.open) {
     what +=
         fmt::format("{}{} {}", what.empty() ? "" : ", ", name_of(one.input), printable(one.taken));
-    const std::string instead =
-        narrower.empty() ? " instead of +" + percent(assumed.half_width_all_open) : "";
-    if (!narrower.empty()) narrower += "; ";
-    const char* const remedy = remedy_for(one.input, named.is_saved);
-    narrower += fmt::format(fmt::runtime(remedy), name_of(one.input), option_for(one.input),
-                            percent(one.half_width_if_stated), instead);
+    narrower +=
+        fmt::format("{}to +{} {}", narrower.empty() ? "" : ", ", percent(one.half_width_if_stated),
+                    remedy_for(one.input, named.is_saved));
   }
+  const std::string text = fmt::format("{}. The upper end of the interval falls from +{} {}", what,
+                                       percent(assumed.half_width_all_open), narrower);
   return "  " + terminal.paint("assumed      ", Ink::kDim) +
-         wrapped(what + "; " + narrower, terminal.room(15, 85), 15) + "\n";
+         wrapped(text, terminal.room(15, 85), 15) + "\n";
 }
 
 void add_assumed(JsonValue& report, const Assumed& assumed) {

@@ -5,105 +5,105 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::array kCommands = {
-    CommandRow{Command::kPlan, "plan", "find the best layouts of a model over a number of GPUs",
-               "plan.json", "a plan whose model, machine, GPUs and batch are searched anew",
+    CommandRow{Command::kPlan, "plan", "search the best layouts of a model on a number of GPUs",
+               "plan.json", "saved plan: its model, cluster, GPUs and batch are searched again",
                "tpsim plan --model bloom-176b --gpus 384\n"
                "tpsim plan --model llama-2-70b --gpus 256 --cluster dgx-h100 --tp 4,8 --top 5\n"
                "tpsim plan --model my/config.json --gpus 64 --cluster dgx-a100 --save plan.json\n"
                "tpsim plan --model llama-3-70b --cluster dgx-h100 --gpus 64,128,...,4096 --plot "
                "curve.svg"},
     CommandRow{Command::kSimulate, "simulate", "predict one plan: time, speed, memory", "plan.json",
-               "a plan saved with --save; options given beside it change it",
+               "plan saved with --save; other options change it",
                "tpsim simulate plan.json --trace timeline.json\n"
                "tpsim simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --micro-batch 2"},
     CommandRow{Command::kExplain, "explain", "show every term of a prediction and its source",
-               "plan.json", "a plan saved with --save; options given beside it change it",
+               "plan.json", "plan saved with --save; other options change it",
                "tpsim explain plan.json\n"
                "tpsim explain --model bloom-176b --gpus 384    # explains the best plan\n"
                "tpsim explain --model bloom-176b --gpus 384 --why-not tp=2,pp=12\n"
                "tpsim explain plan.json --program    # what a rank runs, in order\n"
                "tpsim explain --runs data/published_runs/bloom_jean_zay.csv --row A-097"},
     CommandRow{
-        Command::kProfile, "profile", "time on this machine what plans need", "plan.json",
-        "a plan saved with --save: only what it needs is timed",
+        Command::kProfile, "profile", "benchmark the kernels and collectives of this machine",
+        "plan.json", "plan saved with --save: times only what it needs",
         "tpsim profile plan.json -o profile.json\n"
         "tpsim profile --model my/config.json --gpus 2 --dtype fp32 --quick -o profile.json\n"
         "tpsim profile --from-datasheet x100 peak=1200TFLOP/s fp8=2400TFLOP/s memory=96GB \\\n"
         "    bandwidth=4TB/s processors=144 -o x100.json",
-        "facts", "of --from-datasheet, as KEY=VALUE"},
+        "facts", "KEY=VALUE for --from-datasheet"},
     CommandRow{Command::kRun, "run", "train a plan on the reference model", "plan.json",
-               "a plan saved with --save; options given beside it change it",
+               "plan saved with --save; other options change it",
                "tpsim run --model my/config.json --seq 128 --tp 2 --global-batch 8 --steps 10\n"
                "tpsim run --checkpoint my --tokens tokens.safetensors --tp 2 --pp 2 --dtype fp32\n"
                "tpsim run plan.json --rank 17 --profile profile.json    # one rank, alone"},
-    CommandRow{Command::kValidate, "validate", "hold predictions against measured runs",
-               "plan.json", "a plan to predict, run on this machine, and compare op by op",
+    CommandRow{Command::kValidate, "validate", "compare predictions with measured runs",
+               "plan.json", "plan to predict, run on this machine and compare op by op",
                "tpsim validate plan.json --profile profile.json\n"
                "tpsim validate --runs bloom_jean_zay\n"
                "tpsim validate --runs runs.csv --cluster my-cluster.json --json"},
-    CommandRow{Command::kCampaign, "campaign", "cost a whole run: days, energy, money, failures",
-               "plan.json", "a plan saved with --save, as --plan",
+    CommandRow{Command::kCampaign, "campaign",
+               "days, energy, cost and failures of a whole training run", "plan.json",
+               "plan saved with --save, same as --plan",
                "tpsim campaign plan.json --tokens 366e9\n"
                "tpsim campaign --model llama-3-70b --cluster dgx-h100 --tokens 1T --deadline 60d\n"
                "tpsim campaign plan.json --tokens 366e9 --step-time 105s \\\n"
                "    --ramp 192,16,9765625 --checkpoint-every 3h --lost-nodes 4"},
-    CommandRow{Command::kExport, "export", "write a plan as the launch files of a training stack",
-               "plan.json", "a plan saved with --save",
+    CommandRow{Command::kExport, "export", "write a plan as launch files of a framework",
+               "plan.json", "plan saved with --save",
                "tpsim export plan.json --to megatron-deepspeed -o launch/\n"
                "tpsim export plan.json --to torchtitan"},
-    CommandRow{Command::kImport, "import", "read launch files back as a plan", "launch",
+    CommandRow{Command::kImport, "import", "read launch files as a plan", "launch",
                "script, configuration, recipe, log, or export's folder",
                "tpsim import launch/ --save plan.json\n"
                "tpsim import train_mixtral.sh --set NNODES=4 --cluster dgx-h100\n"
                "tpsim import sft.yaml accelerate.yaml --gpus 8 --cluster dgx-h100\n"
                "tpsim import llama3.py --set recipe=llama3_8b_pretrain_config --gpus 64\n"
                "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json",
-               "beside", "configurations beside the first: accelerate's, DeepSpeed's"},
+               "beside", "further configurations: accelerate's, DeepSpeed's"},
     CommandRow{Command::kCheckLog, "check-log",
-               "say whether a run is as predicted, and if not, why", "training.log",
-               "a log (docs/check-log.md), packed by gzip or -, standard input",
+               "compare a training log with its prediction and explain the gap", "training.log",
+               "log file (docs/check-log.md), may be gzipped; -: stdin",
                "tpsim check-log training.log plan.json", "plan.json",
-               "the plan that should be running, as --plan"},
-    CommandRow{Command::kList, "list", "show what the catalogue holds", "kind",
+               "the plan that should be running, same as --plan"},
+    CommandRow{Command::kList, "list", "list catalogue entries", "kind",
                "models, clusters, profiles, stacks or assumptions",
                "tpsim list models\n"
                "tpsim list models llama\n"
                "tpsim list clusters --json",
-               "words", "of the names: entries that hold one of them"},
-    CommandRow{Command::kGui, "gui", "explore plans by eye", "plan.json",
-               "a plan saved with --save, or a view saved in the window",
+               "words", "show only entries whose name contains one of these"},
+    CommandRow{Command::kGui, "gui", "open the GUI", "plan.json",
+               "plan saved with --save, or a view saved in the GUI",
                "tpsim gui --model bloom-176b --gpus 384\n"
                "tpsim gui plan.json\n"
                "tpsim gui plan.json --screenshot picture.png"},
-    CommandRow{Command::kReport, "report", "make a page that explores a plan in any browser",
-               "plan.json", "a plan saved with --save",
+    CommandRow{Command::kReport, "report", "write an interactive HTML page for a plan", "plan.json",
+               "plan saved with --save",
                "tpsim report plan.json --html report.html\n"
                "tpsim report plan.json --measured validation.json --html report.html"},
     CommandRow{Command::kShow, "show", "print a catalogue entry as a file to edit, or a schema",
-               "kind", "a kind of list, assumptions, schema, formats or families",
+               "kind", "a kind of entry (see list), schema, formats or families",
                "tpsim show cluster dgx-h100 > mine.json\n"
                "tpsim show model Qwen/Qwen3-8B\n"
                "tpsim show schema plan > plan.schema.json\n"
                "tpsim show formats    # docs/files.md",
-               "name", "which one; of a schema the kind of file"},
-    CommandRow{Command::kCompare, "compare", "hold plans against each other, term by term",
-               "plan.json", "plans saved with --save, best in one model and cluster",
+               "name", "entry name; for schema the kind of file"},
+    CommandRow{Command::kCompare, "compare", "compare plans term by term", "plan.json",
+               "plans saved with --save, ideally of one model and cluster",
                "tpsim compare a.json b.json c.json\n"
                "tpsim compare a.json b.json --cluster dgx-h200 --json",
-               "others", "the plans to compare it with"},
-    CommandRow{Command::kCompletion, "completion", "print what completes tpsim in a shell", "shell",
+               "others", "plans to compare with the first"},
+    CommandRow{Command::kCompletion, "completion", "print a shell completion script", "shell",
                "bash, zsh or fish",
                "tpsim completion bash > ~/.local/share/bash-completion/completions/tpsim\n"
                "tpsim completion fish > ~/.config/fish/completions/tpsim.fish"},
-    CommandRow{Command::kCalibrate, "calibrate",
-               "fit a stack and a cluster to what was measured there", "measured",
-               "a table of runs, a log, or output of nccl-tests",
+    CommandRow{Command::kCalibrate, "calibrate", "fit a stack and a cluster to measured runs",
+               "measured", "table of runs, log, or output of nccl-tests",
                "tpsim calibrate runs.csv --save-stack stack.json --save-cluster cluster.json\n"
                "tpsim calibrate a.log b.log --plan plan.json --save-stack stack.json\n"
                "tpsim calibrate all_reduce.txt --cluster dgx-h100 --save-cluster mine.json",
                "others", "more of the same kind"},
-    CommandRow{Command::kCall, "call", "answer requests of programs, one JSON document per line",
-               nullptr, nullptr,
+    CommandRow{Command::kCall, "call", "answer JSON requests on stdin, one per line", nullptr,
+               nullptr,
                "echo '{\"format\": \"tpsim-request/1\", \"call\": \"models\"}' | tpsim call\n"
                "tpsim call    # until the end of standard input: docs/json.md"},
 };

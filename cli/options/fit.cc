@@ -130,7 +130,7 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
   if (std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
     return offloaded;
   }
-  return fmt::format("nor on all {} of {}: it takes GPUs with more memory or a shorter --seq{}",
+  return fmt::format("nor on all {} of {}: use GPUs with more memory or a shorter --seq{}",
                      gpus_text(most), scenario.cluster.name,
                      batch_matters ? ", or a smaller --global-batch" : "");
 }
@@ -164,8 +164,8 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
     if (above == 0 && has_legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
   }
   if (below == 0 && above == 0) return "";
-  if (below == 0 || above == 0) return gpus_text(std::max(below, above)) + " can be filled";
-  return fmt::format("{} or {} can be filled", below, gpus_text(above));
+  if (below == 0 || above == 0) return gpus_text(std::max(below, above)) + " can be used";
+  return fmt::format("{} or {} can be used", below, gpus_text(above));
 }
 
 // Stacks of the catalogue on which the space has a legal plan.
@@ -184,21 +184,21 @@ std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) 
   return names;
 }
 
-// Options that no plan obeys together: without any one of them there are some.
+// No plan satisfies these options together, but there are layouts without any one of them.
 Error conflict(const Scenario& scenario, const SearchSpace& space,
                const std::vector<std::string>& options, const std::string& reason) {
   const std::string stacks = stacks_that_can(scenario, space);
   const bool alone = options.size() == 1;
-  const std::string why = !reason.empty()
-                              ? reason
-                              : fmt::format("tp x pp x dp x cp makes no {}", gpus_text(space.gpus));
+  const std::string why =
+      !reason.empty() ? reason
+                      : fmt::format("tp x pp x dp x cp cannot be {}", gpus_text(space.gpus));
   return bad_input(
-      fmt::format("no layout of {} over {} with a global batch of {} obeys {}: {}",
+      fmt::format("no layout of {} on {} with global batch {} satisfies {}: {}",
                   scenario.model.name, gpus_text(space.gpus), space.global_batch,
-                  alone ? "it" : "them together", why),
+                  alone ? "this option" : "these options together", why),
       fmt::format("{}", fmt::join(options, " with ")),
-      (alone ? "without it there are some" : "without any one of them there are some") +
-          (stacks.empty() ? "" : "; so there are with --stack " + stacks));
+      (alone ? "there are layouts without it" : "there are layouts without any one of them") +
+          (stacks.empty() ? "" : "; and with --stack " + stacks));
 }
 
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
@@ -211,7 +211,7 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
   }
   if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
   return bad_input(
-      fmt::format("no layout fills {} with {} and a global batch of {}{}{}", gpus_text(space.gpus),
+      fmt::format("no layout uses {} with {} and global batch {}{}{}", gpus_text(space.gpus),
                   scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
       "--gpus", nearest_legal_counts(scenario, space));
 }
@@ -219,7 +219,7 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
 }  // namespace
 
 const StageMemory& fullest_stage(const Prediction& predicted) {
-  TPSIM_CHECK(!predicted.memory.empty(), "a prediction without stages");
+  TPSIM_CHECK(!predicted.memory.empty(), "the prediction has no stages");
   return *std::max_element(
       predicted.memory.begin(), predicted.memory.end(),
       [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
@@ -227,10 +227,10 @@ const StageMemory& fullest_stage(const Prediction& predicted) {
 
 std::string shortage_text(const Prediction& predicted, Bytes limit) {
   const StageMemory& stage = fullest_stage(predicted);
-  const std::string allowed = limit < predicted.capacity
-                                  ? fmt::format("the {} of {} GiB that plans may use",
-                                                gib_text(limit), gib_text(predicted.capacity))
-                                  : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
+  const std::string allowed =
+      limit < predicted.capacity
+          ? fmt::format("the {} limit of {} GiB", gib_text(limit), gib_text(predicted.capacity))
+          : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
   return fmt::format("needs {} GiB on stage {}, {} GiB more than {}, {}", gib_text(predicted.peak),
                      stage.stage, gib_text(predicted.peak - limit), allowed,
                      largest_category(stage));
@@ -238,7 +238,7 @@ std::string shortage_text(const Prediction& predicted, Bytes limit) {
 
 std::string misfit_text(const Prediction& predicted, double most_chance) {
   if (predicted.host_memory > predicted.host_capacity) {
-    return fmt::format("needs {} GiB of a node's host for the optimizer, which has {}",
+    return fmt::format("needs {} GiB of host memory per node for the optimizer; the node has {}",
                        gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
   if (predicted.peak > predicted.capacity) {
@@ -261,7 +261,7 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
                            misfit_text(run.predicted, most_chance)),
-               "", fits + "; --allow-oom accepts it all the same"};
+               "", fits + "; --allow-oom accepts it anyway"};
 }
 
 }  // namespace
@@ -276,8 +276,8 @@ Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const Sea
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("no plan of {} fits on {}: the nearest miss, {}, {}",
-                           scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
+               fmt::format("no plan of {} fits on {}: the closest one, {}, {}", scenario.model.name,
+                           gpus_text(space.gpus), short_name(miss.plan),
                            shortage_text(miss.predicted, memory_limit(scenario, space))),
                "", remedy(scenario, space, miss.plan.micro_batch > 1)};
 }

@@ -36,15 +36,15 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   } else if (file) {
     model = file->model;
   } else {
-    return option_error(Opt::kModel, "is missing: which model?",
-                        "tpsim list models shows the catalogue; a config.json is fine too");
+    return option_error(Opt::kModel, "is missing: the model",
+                        "tpsim list models shows the catalogue; a config.json works too");
   }
   TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
   if (arguments.has(Opt::kAttentionDropout)) {
     const auto dropout = parse_number<double>(*arguments[Opt::kAttentionDropout]);
     if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
       return option_error(Opt::kAttentionDropout,
-                          fmt::format("'{}' is no share", *arguments[Opt::kAttentionDropout]),
+                          fmt::format("'{}' is not a share", *arguments[Opt::kAttentionDropout]),
                           "0, or as 0.1");
     }
     model.attention_dropout = *dropout;
@@ -69,7 +69,7 @@ Error no_cluster(const Catalogue& catalogue, const std::string& profile) {
     if (cluster.ok() && (profile.empty() || cluster->profile == profile)) fitting.push_back(name);
   }
   return option_error(
-      Opt::kCluster, "is missing: on which machines?",
+      Opt::kCluster, "is missing: the machines",
       profile.empty() || fitting.empty()
           ? "one of " + names_text(catalogue.list(CatalogueKind::kClusters)) + ", or a file"
           : fmt::format("{} is in {}", profile, names_text(fitting)));
@@ -91,8 +91,9 @@ bool needs_cluster(Command command) {
 Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
                                  const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
-    return option_error(Opt::kCluster, "names several: all GPUs of a plan are of one kind",
-                        "plan a part for each kind, or all of them with --profile of the slowest");
+    return option_error(
+        Opt::kCluster, "names several: all GPUs of a plan must be of one kind",
+        "plan each kind separately, or all of them with the --profile of the slowest");
   }
   if (!name.empty()) return name;
   const std::string profile = arguments[Opt::kProfile].value_or("");
@@ -119,7 +120,8 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   TPSIM_TRY(scenario.profile,
             blaming(catalogue.load_profile(named.profile), arguments, Opt::kProfile));
   if (scenario.profile.machine.devices == 0) {
-    return option_error(Opt::kProfile, fmt::format("{} knows no machine", scenario.profile.name),
+    return option_error(Opt::kProfile,
+                        fmt::format("{} does not describe a machine", scenario.profile.name),
                         "choose a --cluster, or a profile that tpsim profile wrote");
   }
   scenario.cluster = machine_cluster(scenario.profile);
@@ -136,7 +138,7 @@ Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t
   if (is_own || is_listed) return Ok{};
   return option_error(
       opt_of(row.part), fmt::format("{} has no {}", named.stack, text_of(row, value)),
-      fmt::format("it has {}; --ignore-stack-limits predicts it all the same",
+      fmt::format("it has {}; --ignore-stack-limits predicts it anyway",
                   joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
 }
 
@@ -174,7 +176,7 @@ Status set_network(NamedScenario& named) {
   ClusterSpec& cluster = named.scenario.cluster;
   if (cluster.nodes == 1) {
     return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
-                        "nothing leaves it");
+                        "it has no network");
   }
   cluster = with_node_rate(std::move(cluster), named.node_gbps);
   return Ok{};
@@ -197,7 +199,7 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   return option_error(
       Opt::kStack, fmt::format("{} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
       (others.empty() ? "" : names_text(others) + " can run the model; ") +
-          "--ignore-stack-limits plans it all the same");
+          "--ignore-stack-limits plans it anyway");
 }
 
 // A file that a saved plan names and that is not there: who names it, and what mends it.
@@ -207,7 +209,7 @@ Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& ar
   if (found.ok() || !file || arguments.has(option) || arguments.has(Opt::kCluster)) return found;
   Error error = found.error();
   if (error.hint.empty()) {
-    error.hint = fmt::format("the plan names it: put it there, or name another with {}",
+    error.hint = fmt::format("the plan refers to it: put it there, or name another with {}",
                              row_of(option).name);
   }
   return error;

@@ -31,23 +31,27 @@ constexpr OtherNames kOtherNames[] = {
     {"--output", "-o"},
 };
 constexpr OtherNames kInstead[] = {
-    {"--nodes --nnodes --num-nodes", "write --gpus: the nodes times the GPUs of each"},
+    {"--nodes --nnodes --num-nodes",
+     "write --gpus with the number of nodes times the GPUs per node"},
     {"--bf16", "write --dtype bf16"},
     {"--fp16", "write --dtype fp16"},
     {"--fp32", "write --dtype fp32"},
     {"--use-distributed-optimizer", "write --zero 1"},
     {"--use-flash-attn", "write --attention flash"},
     {"--num-layers-per-virtual-pipeline-stage",
-     "write --virtual-stages: the layers of a stage over it"},
+     "write --virtual-stages: the layers of a stage divided by it"},
     {"--gradient-accumulation-steps", "write --global-batch: micro-batch x dp x steps"},
     {"--gpu", "write --cluster, or --profile for the GPU alone"},
     {"--format", "write --json"},
-    {"--lora", "tpsim plans the training of all weights: its plan bounds a LoRA run from above"},
-    {"--qlora", "tpsim plans weights of 16 or 32 bits: take --precision fp8 for 8-bit products"},
-    {"--load-in-4bit", "tpsim plans weights of 16 or 32 bits: see --precision nvfp4 for products"},
+    {"--lora",
+     "LoRA is not modelled; the plan of full fine-tuning is an upper bound for time and memory"},
+    {"--qlora", "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
+    {"--load-in-4bit",
+     "weights have 16 or 32 bits in tpsim: use --precision nvfp4 for 4-bit GEMMs"},
     {"--offload-params --offload-param",
-     "weights stay on the GPU: --offload optimizer moves what is larger"},
-    {"--load-in-8bit", "tpsim plans weights of 16 or 32 bits: --precision fp8 multiplies in 8"},
+     "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "
+     "larger"},
+    {"--load-in-8bit", "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
     {"--cpu-offload", "write --offload optimizer"},
 };
 
@@ -56,11 +60,12 @@ struct OtherValue {
   std::string_view option, part, instead;  // the value holds the part
 };
 constexpr std::string_view kWeightsStay =
-    "weights stay on the GPU: --offload optimizer moves what is larger";
+    "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "
+    "larger";
 constexpr std::string_view kWholeWeights =
-    "weights and activations have 16 or 32 bits: --precision fp8 or nvfp4 multiplies in fewer";
+    "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
 constexpr std::string_view kOneKind =
-    "all GPUs of a plan are of one kind: plan a part for each, or all with the slowest's";
+    "all GPUs of a plan must be of one kind: plan each kind separately, or all with the slowest";
 constexpr OtherValue kOtherValues[] = {
     {"--offload", "param", kWeightsStay}, {"--offload", "weight", kWeightsStay},
     {"--offload", "all", kWeightsStay},   {"--dtype", "4", kWholeWeights},

@@ -36,11 +36,11 @@ Status check_excluded(const SearchSpace& space) {
     const bool too_large =
         value.setting == Setting::kMicroBatch && value.value > space.global_batch;
     if (is_asked && !too_many && !too_large) continue;
-    return option_error(
-        Opt::kExclude, fmt::format("no plan of this search has {}", to_string(value)),
-        !is_asked  ? fmt::format("{} leaves it out already", option_of(value.setting))
-        : too_many ? fmt::format("there are {} GPUs", space.gpus)
-                   : fmt::format("a step has {} sequences", space.global_batch));
+    return option_error(Opt::kExclude,
+                        fmt::format("no plan of this search has {}", to_string(value)),
+                        !is_asked  ? fmt::format("{} excludes it already", option_of(value.setting))
+                        : too_many ? fmt::format("there are {} GPUs", space.gpus)
+                                   : fmt::format("a step has {} sequences", space.global_batch));
   }
   return Ok{};
 }
@@ -66,7 +66,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
   const ClusterSpec& cluster = scenario.cluster;
   if (!arguments.has(Opt::kGpus) && !file) {
     return option_error(
-        Opt::kGpus, "is missing: how many GPUs?",
+        Opt::kGpus, "is missing: the number of GPUs",
         fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
   }
   SearchSpace space;
@@ -88,7 +88,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
         Opt::kMaxMemory,
         fmt::format("{} are more than the {} of a {}", to_string(space.memory_limit),
                     to_string(device.memory), scenario.profile.name),
-        "leave it out for all that there is");
+        "leave it out to use all of it");
   }
   TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
   return space;

@@ -47,7 +47,7 @@ Status check_cut_options(const Arguments& arguments) {
   }
   if (arguments.has(opt_of(Setting::kStageLayers)) && asks_for_cut(arguments)) {
     return option_error(opt_of(Setting::kStageLayers),
-                        "leaves nothing to cut for --count-embedding", "give one of the two");
+                        "leaves nothing to balance with --count-embedding", "give one of the two");
   }
   return Ok{};
 }
@@ -85,14 +85,14 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);
     if (counts && chunks == 1) {
-      return option_error(Opt::kCountEmbedding, "cuts nothing: there is one stage",
-                          "it is for --pp");
+      return option_error(Opt::kCountEmbedding, "has no effect with one stage", "it needs --pp");
     }
     plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
     if (plan.stage_layers.empty()) {
       return option_error(
           Opt::kCountEmbedding,
-          fmt::format("leaves an end of the {} stages less than no blocks", chunks));
+          fmt::format("gives the first or last of the {} stages a negative number of layers",
+                      chunks));
     }
   } else if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks ||
              blocks_of(plan) != model.layers) {
@@ -119,7 +119,8 @@ bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) 
 PlanDefaults plan_defaults(const Scenario& scenario) {
   PlanDefaults defaults;
   defaults.dtype = usual_dtype(scenario.profile.device);
-  const bool drops = scenario.model.attention_dropout > 0;  // the flash core has no dropout
+  const bool drops =
+      scenario.model.attention_dropout > 0;  // flash attention supports no attention dropout here
   if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
     defaults.attention = AttentionKind::kFlash;
   }
@@ -151,15 +152,15 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 
 Status check_runs_on(const Plan& plan, std::string_view device) {
   if (plan.recompute == Recompute::kOps) {
-    return option_error(opt_of(Setting::kRecompute), "ops is predicted, and run by no device here",
-                        "use --recompute full");
+    return option_error(opt_of(Setting::kRecompute),
+                        "ops can be predicted, but no device here runs it", "use --recompute full");
   }
   const bool is_run = is_emulated(plan.precision);
   if (!is_run || plan.fp8_param_gather) {
     const Setting setting = is_run ? Setting::kFp8ParamGather : Setting::kPrecision;
     const std::string text = to_string(setting_of(plan, setting));
-    return option_error(opt_of(setting), text + " is predicted, and run by no device here",
-                        "devices round by fp8, fp8-current, fp8-block and mxfp8");
+    return option_error(opt_of(setting), text + " can be predicted, but no device here runs it",
+                        "devices here quantize with fp8, fp8-current, fp8-block and mxfp8");
   }
   if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
   return option_error(opt_of(Setting::kOffload),

@@ -23,7 +23,7 @@ Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange ra
   const char* const last = text.data() + text.size();
   const auto [end, code] = std::from_chars(text.data(), last, value);
   if (code == std::errc::invalid_argument || end != last) {
-    return option_error(opt, fmt::format("'{}' is no whole number", text));
+    return option_error(opt, fmt::format("'{}' is not a whole number", text));
   }
   if (code != std::errc() || value < range.least || value > range.most) {
     return option_error(
@@ -53,7 +53,7 @@ Status append_range(Opt opt, std::string_view text, ValueRange range,
     TPSIM_TRY(last, parse_integer(opt, text.substr(dash + 1), range));
   }
   if (last < first) {
-    return option_error(opt, fmt::format("'{}' runs backwards", text),
+    return option_error(opt, fmt::format("'{}' is a range whose end is below its start", text),
                         fmt::format("write {}-{}", last, first));
   }
   if (last - first >= kLongestRange) {
@@ -123,7 +123,8 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
     if (colon == std::string_view::npos) continue;
     const SettingRow* count = count_setting_of({setting, *value});
     if (count == nullptr) {
-      return option_error(opt, fmt::format("'{}' counts nothing", part),
+      return option_error(opt,
+                          fmt::format("'{}' has a number of layers, which only blocks takes", part),
                           fmt::format("it takes {}", row_of(opt).value));
     }
     TPSIM_TRY_STATUS(append_range(opt, part.substr(colon + 1), {1, count->most}, choices.counts));
@@ -160,7 +161,7 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
   const auto number = parse_number<double>(in_percent ? text.substr(0, text.size() - 1) : text);
   const double value = number.value_or(0) / (in_percent ? 100 : 1);
   if (!(value > 0 && value < 1)) {
-    return option_error(opt, fmt::format("'{}' is no probability between 0 and 1", text),
+    return option_error(opt, fmt::format("'{}' is not a probability between 0 and 1", text),
                         "as 0.05 or 5%");
   }
   return value;
@@ -172,8 +173,8 @@ Result<double> node_gbps_of(const Arguments& arguments) {
   const std::string& text = *arguments[Opt::kNodeGbps];
   const double rate = parse_number<double>(text).value_or(0);
   if (!(rate >= kLeast && rate <= kMost)) {
-    return option_error(Opt::kNodeGbps, fmt::format("'{}' is no rate in Gb/s", text),
-                        "four NICs of 100 Gb/s are 400");
+    return option_error(Opt::kNodeGbps, fmt::format("'{}' is not a rate in Gb/s", text),
+                        "four NICs of 100 Gb/s give 400");
   }
   return rate;
 }

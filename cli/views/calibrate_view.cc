@@ -53,7 +53,7 @@ std::string changes_text(const Calibration& found, ConstantOwner owner) {
 
 std::string provenance(const CalibrationAnswer& answer, ConstantOwner owner) {
   const std::string changes = changes_text(answer.found, owner);
-  return fmt::format("; calibrated on {}, {}: {}; rows left out are met within {:.1f} % on average",
+  return fmt::format("; calibrated on {}, {}: {}; mean error of left-out rows {:.1f} %",
                      answer.inputs.of, today(), changes.empty() ? "nothing moved" : changes,
                      100 * answer.found.error_left_out());
 }
@@ -99,7 +99,7 @@ Scenario owners_of(const CalibrationInputs& inputs) {
 }
 
 Table constants_table(const Calibration& found) {
-  Table table(columns_of("<constant|before|after|+-|told|<what it is"));
+  Table table(columns_of("<constant|before|after|+-|learned|<meaning"));
   for (const FittedConstant& fitted : found.constants) {
     if (!is_shown(fitted)) continue;
     const TunableConstant& constant = *fitted.constant;
@@ -116,13 +116,15 @@ std::string silent_text(const Calibration& found) {
     if (is_shown(fitted)) continue;
     text += fmt::format("{}{}", text.empty() ? "" : ", ", fitted.constant->key);
   }
-  return text.empty() ? "" : fmt::format("  the rows say little of: {}\n", text);
+  return text.empty()
+             ? ""
+             : fmt::format("  not identifiable from these rows, left unchanged: {}\n", text);
 }
 
 std::string parts_text(const Calibration& found) {
   std::string text;
   for (const FittedPart& part : found.parts) {
-    text += fmt::format("  part {}: {} in place of {}, without which the rows do not agree\n",
+    text += fmt::format("  part {}: {} instead of {}, since the rows disagree otherwise\n",
                         row_of(part.part).key, word_of(part.part, part.after),
                         word_of(part.part, part.before));
   }
@@ -133,7 +135,7 @@ std::string next_text(const Arguments& arguments) {
   const auto& stack = arguments[Opt::kSaveStack];
   const auto& cluster = arguments[Opt::kSaveCluster];
   if (!stack && !cluster) {
-    return "  --save-stack FILE and --save-cluster FILE write what was found\n";
+    return "  --save-stack FILE and --save-cluster FILE write the result\n";
   }
   const std::string options =
       (stack ? " --stack " + *stack : "") + (cluster ? " --cluster " + *cluster : "");
@@ -207,14 +209,14 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
   text += constants_table(found).text(terminal) + silent_text(found) + parts_text(found);
   text += fmt::format(
       "\n  mean error of the rows: {:.1f} % before, {:.1f} % after\n"
-      "  of rows left out, layout by layout, and predicted by the others: {:.1f} %\n"
-      "  90 % of other such runs are expected within {:.0f} %, plus what is new about them\n",
+      "  cross-validation error (one layout left out at a time): {:.1f} %\n"
+      "  expect 90 % of similar runs within {:.0f} %; others can be further off\n",
       100 * found.error_before(), 100 * found.error_after(), 100 * found.error_left_out(),
       100 * std::expm1(kHalfOf90 * found.spread));
   if (found.shrinkage < 1) {
     text += fmt::format(
-        "  a fit to the others would predict them worse than before: constants went {:.0f} %\n"
-        "  of its way, which is best for them; more rows are needed, or others\n",
+        "  a full fit would predict left-out rows worse than before, so the constants moved only\n "
+        " {:.0f} % of the way; more or other rows are needed\n",
         100 * found.shrinkage);
   }
   for (const std::string& row : answer.inputs.skipped) {

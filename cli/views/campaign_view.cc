@@ -58,17 +58,16 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
       campaign_row(terminal, "time", "{}",
                    terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
                        fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
-  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with the spare nodes",
+  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with spare nodes",
                        terminal.paint(large_text(cost.gpu_hours), Ink::kBold),
                        count_text(campaign.gpus), large_text(cost.reserved_hours));
-  text +=
-      campaign_row(terminal, "energy", "{} of the GPUs alone, {} in all; {} with the spare nodes",
-                   terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
-                   energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh));
-  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in all; {} with the spare nodes",
+  text += campaign_row(terminal, "energy", "{} of the GPUs alone, {} in total; {} with spare nodes",
+                       terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
+                       energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh));
+  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in total; {} with spare nodes",
                        mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
                        mass_text(cost.reserved_total_co2_t));
-  return text + campaign_row(terminal, "money", "{} USD; {} with the spare nodes",
+  return text + campaign_row(terminal, "money", "{} USD; {} with spare nodes",
                              terminal.paint(large_text(cost.usd_run), Ink::kBold),
                              large_text(cost.usd));
 }
@@ -82,9 +81,9 @@ std::string time_view(const Terminal& terminal, const CampaignTime& time, Checkp
   add("training steps", time.steps, "");
   add("writing checkpoints", time.checkpoints,
       kind == CheckpointKind::kSync ? "everything waits"
-                                    : "copied to the hosts, written beside the training");
-  add("failures", time.failures, "lost work and restarts, expected");
-  add("waiting for a node", time.waiting, "when the spare ones are used up");
+                                    : "copied to the hosts, written while training continues");
+  add("failures", time.failures, "expected lost work and restarts");
+  add("waiting for repair", time.waiting, "while no spare node is left");
   add("downtime", time.downtime, "given");
   return table.text(terminal);
 }
@@ -115,10 +114,10 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
   std::string text = campaign_row(
-      terminal, "checkpoint",
-      "{} written in {}{}, {} of them, one after {} of work ({} full steps)", to_string(c.size),
-      duration_text(c.write), c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "",
-      count_text(c.count), duration_text(c.interval), count_text(c.steps));
+      terminal, "checkpoint", "{} written in {}{}; {} of them, every {} of work ({} full steps)",
+      to_string(c.size), duration_text(c.write),
+      c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "", count_text(c.count),
+      duration_text(c.interval), count_text(c.steps));
   text += campaign_row(terminal, "best interval", "{}; {} by Daly, {} by Young",
                        duration_text(c.best), duration_text(c.daly), duration_text(c.young));
   text += campaign_row(terminal, "a node fails", "every {}; {:.1f} times in the run",
@@ -126,10 +125,10 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   text += campaign_row(terminal, "closed form", "{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)",
                        days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
                        days(1.96 * unlimited.standard_error));
-  text += campaign_row(terminal, "replayed",
-                       "{:.1f} days at the median, {:.1f} to {:.1f} for 90 of 100 runs",
+  text += campaign_row(terminal, "replayed", "median {:.1f} days, 90 % of runs {:.1f} to {:.1f}",
                        days(r.median), days(r.low), days(r.high));
-  return text + campaign_row(terminal, "spare nodes", "{}; {} are enough at 99 of 100 moments",
+  return text + campaign_row(terminal, "spare nodes",
+                             "{}; with {}, the run lacks a node 1 % of the time",
                              campaign.spare_nodes, campaign.spare_nodes_wanted);
 }
 
@@ -172,7 +171,7 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   };
   shown.push_back({"step", time_text(report.campaign.step),
                    given(request.step > Seconds(), "--step-time",
-                         "predicted: tpsim explain names the sources")});
+                         "predicted; tpsim explain shows the sources")});
   const BatchRamp& ramp = request.ramp;
   shown.push_back({"batch_ramp", ramp.start == 0 ? "none" : "given",
                    ramp.start == 0
@@ -181,7 +180,7 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
                                      ramp.start, ramp.increment, count_text(ramp.samples))});
   shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
                    given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
-                         "the best interval of the closed form")});
+                         "optimal interval of the closed form")});
   const bool sync = request.checkpoints == CheckpointKind::kSync;
   shown.push_back(
       {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
@@ -298,7 +297,7 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
           time_view(terminal, campaign.time, report.request.checkpoints) + "\n";
   text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, campaign) + "\n";
   if (!report.replanned.empty()) {
-    text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan of the nodes left");
+    text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan on the remaining nodes");
     text += replan_view(terminal, report) + "\n";
   }
   text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));

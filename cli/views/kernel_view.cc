@@ -37,7 +37,7 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
         {"attention", kernels[KernelClass::kAttention], attention, CauseClass::kCompute});
   } else {
     // Scores and values are products like any other, by their kernels' names.
-    rows.push_back({"products, also of attention",
+    rows.push_back({"GEMMs, including attention",
                     kernels[KernelClass::kProducts] + kernels[KernelClass::kAttention],
                     products + attention, CauseClass::kCompute});
   }
@@ -46,7 +46,7 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
                   sum_of(p, StepTerm::kRecurrence, StepTerm::kElementwise, StepTerm::kPermute,
                          StepTerm::kClipping, StepTerm::kOptimizer),
                   CauseClass::kCompute});
-  rows.push_back({"collectives that nothing hides, waiting in them", kernels.exposed,
+  rows.push_back({"exposed collectives, including waiting", kernels.exposed,
                   predicted_collectives(p), CauseClass::kLinks});
   rows.push_back(
       {"nothing runs", kernels.idle,
@@ -76,7 +76,7 @@ std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
   std::string text =
       "\n" +
       heading(terminal, "KERNELS",
-              fmt::format("of rank {}, mean of {}; the profiler slows the host", kernels.rank,
+              fmt::format("rank {}, mean of {}; the profiler slows the host down", kernels.rank,
                           counted_text(std::ssize(kernels.steps), "step"))) +
       table.text(terminal);
   if (kernels.collectives.empty()) return text;

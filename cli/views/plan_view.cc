@@ -137,7 +137,7 @@ std::string notes_text(const ModelSpec& model) {
 
 std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
   if (dropped.empty()) return "";
-  const std::string text = fmt::format("not kept from the plan file: {}", fmt::join(dropped, ", "));
+  const std::string text = fmt::format("dropped from the plan file: {}", fmt::join(dropped, ", "));
   return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
 }
 
@@ -240,7 +240,7 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
               percent_text(predicted.mfu));
   text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
-    text += row(terminal, "host", "{} of {} GiB of a node's memory for the optimizer of its GPUs",
+    text += row(terminal, "host", "{} of {} GiB host memory per node for the offloaded optimizer",
                 gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
   text += row(terminal, "rests on", "profile {} ({}): {}", printable(profile.name),
@@ -280,7 +280,7 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
   }
   std::string text = table.text(terminal);
   if (hidden > 0) {
-    text += terminal.paint(fmt::format("  {} stages between them: see tpsim explain", hidden),
+    text += terminal.paint(fmt::format("  {} stages in between: see tpsim explain", hidden),
                            Ink::kDim) +
             "\n";
   }
@@ -313,9 +313,9 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
 }
 
 std::string sources_text(const Sources& sources) {
-  return fmt::format("{:.0f} % exact entries, {:.0f} % interpolated, {:.0f} % modelled",
-                     sources.exact_entries * 100, sources.interpolated_entries * 100,
-                     sources.model * 100);
+  return fmt::format(
+      "kernel times: {:.0f} % measured at this size, {:.0f} % interpolated, {:.0f} % analytical",
+      sources.exact_entries * 100, sources.interpolated_entries * 100, sources.model * 100);
 }
 
 std::string hash_text(const Scenario& scenario, const SearchSpace& space) {

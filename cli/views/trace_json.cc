@@ -51,7 +51,7 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
 // What a step takes beyond its last span. It is an expectation over many steps, and of no one rank.
 JsonValue rest_json(std::int64_t stage, std::int64_t track, Picoseconds begin, Picoseconds end) {
   return json_object(
-      {{"name", "waits for the slowest rank, and what is not modelled"},
+      {{"name", "waiting for the slowest rank, uncalibrated overhead"},
        {"cat", "rest"},
        {"ph", "X"},
        {"ts", microseconds(begin)},

@@ -31,7 +31,7 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
   }
 }
 
-[[noreturn]] void refuse_8_bits() { TPSIM_CHECK(false, "8-bit floats are priced, never stored"); }
+[[noreturn]] void refuse_8_bits() { TPSIM_CHECK(false, "8-bit floats are modelled, never stored"); }
 
 }  // namespace
 

@@ -13,12 +13,12 @@ WorkEstimate work_of_tasks(double tasks) {
 
 Status check_work(const std::string& what, const WorkEstimate& work, const WorkLimits& limits) {
   if (work.time <= limits.time && work.memory <= limits.memory) return Ok{};
-  return Error{ErrorKind::kDoesNotFit,
-               fmt::format("{} takes some {} of one core and {}: above {} or {} nothing is started "
-                           "unasked",
-                           what, to_string(work.time), to_string(work.memory),
-                           to_string(limits.time), to_string(limits.memory)),
-               "", "--no-limits starts it all the same"};
+  return Error{
+      ErrorKind::kDoesNotFit,
+      fmt::format("{} takes about {} of one core and {}; work above {} or {} needs --no-limits",
+                  what, to_string(work.time), to_string(work.memory), to_string(limits.time),
+                  to_string(limits.memory)),
+      "", "--no-limits starts it"};
 }
 
 }  // namespace tpsim

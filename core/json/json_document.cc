@@ -107,7 +107,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return add(value);
   }
   bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override { return stop("binary values are no JSON"); }
+  bool binary(binary_t&) override { return stop("JSON has no binary values"); }
 
   bool start_object(std::size_t) override { return open(JsonValue::Object{}); }
   bool start_array(std::size_t) override { return open(JsonValue::Array{}); }
@@ -125,7 +125,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     constexpr int kNumberOverflow = 406;  // nlohmann's out_of_range for numbers
     if (reason.id == kNumberOverflow) return stop(too_large(token));
     if (position > text_size_) return stop("the text ends in the middle of a value");
-    return stop(fmt::format("this is no JSON: unexpected '{}'", printable(token)));
+    return stop(fmt::format("invalid JSON: unexpected '{}'", printable(token)));
   }
 
   Result<JsonValue> result() && {
@@ -185,7 +185,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
         [](const JsonMember* a, const JsonMember* b) { return a->key == b->key; });
     if (twice == sorted.end()) return true;
     return stop_at((*std::next(twice))->line,
-                   fmt::format("the key '{}' stands twice in one object, first on line {}",
+                   fmt::format("the key '{}' is repeated in one object, first on line {}",
                                printable((*twice)->key), (*twice)->line));
   }
 

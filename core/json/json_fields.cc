@@ -134,7 +134,7 @@ void FieldReader::format(std::string_view expected) {
   text("format", found);
   if (error_ || found == expected) return;
   reject("format", fmt::format("this file is '{}'", found),
-         fmt::format("this tpsim reads {} here", expected));
+         fmt::format("this tpsim reads {}", expected));
 }
 
 void FieldReader::text(std::string_view key, std::string& out, Presence presence) {
@@ -169,7 +169,7 @@ std::optional<double> FieldReader::real_number(std::string_view key, const JsonV
   }
   const double found = whole != nullptr ? static_cast<double>(*whole) : *real;
   if (found >= range.least && found <= range.most) return found;
-  fail(value.line(), fmt::format("{}{} is {}; it must lie between {} and {}", path_, key, found,
+  fail(value.line(), fmt::format("{}{} is {}; it must be between {} and {}", path_, key, found,
                                  range.least, range.most));
   return std::nullopt;
 }
@@ -182,7 +182,7 @@ std::optional<std::int64_t> FieldReader::whole_number(std::string_view key, cons
     return std::nullopt;
   }
   if (*found >= range.least && *found <= range.most) return *found;
-  fail(value.line(), fmt::format("{}{} is {}; it must lie between {} and {}", path_, key, *found,
+  fail(value.line(), fmt::format("{}{} is {}; it must be between {} and {}", path_, key, *found,
                                  range.least, range.most));
   return std::nullopt;
 }
@@ -262,7 +262,7 @@ std::optional<std::vector<std::size_t>> FieldReader::read_choices(
       return std::nullopt;
     }
     if (std::find(indices.begin(), indices.end(), *index) != indices.end()) {
-      fail(item.line(), fmt::format("'{}' stands twice in {}", *name, key));
+      fail(item.line(), fmt::format("'{}' is repeated in {}", *name, key));
       return std::nullopt;
     }
     indices.push_back(*index);

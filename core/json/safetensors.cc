@@ -15,7 +15,7 @@ namespace tpsim {
 namespace {
 
 Error bad_file(const std::filesystem::path& path, const std::string& message) {
-  return bad_input(message, path.string(), "is it a whole safetensors file?");
+  return bad_input(message, path.string(), "the safetensors file may be incomplete");
 }
 
 Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std::string& name,
@@ -39,7 +39,7 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   for (const JsonValue& dim : *dims) {
     const auto* extent = dim.as<std::int64_t>();
     if (extent == nullptr || *extent < 0 || *extent > (std::int64_t{1} << 40)) {
-      return bad("a shape that is none");
+      return bad("an invalid shape");
     }
     entry.shape.push_back(*extent);
   }
@@ -51,7 +51,7 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   const auto* begin = (*ends)[0].as<std::int64_t>();
   const auto* end = (*ends)[1].as<std::int64_t>();
   if (begin == nullptr || end == nullptr || *begin < 0 || *end < *begin) return bad("bad offsets");
-  if (*end > file_size - data_begin) return bad("its data lie beyond the end of the file");
+  if (*end > file_size - data_begin) return bad("its data extend beyond the end of the file");
   entry.begin = data_begin + *begin;
   entry.end = data_begin + *end;
   // Other dtypes may stand in the file as long as nobody reads them.
@@ -109,14 +109,14 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
   if (!in) return bad_file(path, "the header cannot be read");
   TPSIM_TRY(const JsonValue root, parse_json(header, path.string()));
   const auto* members = root.as<JsonValue::Object>();
-  if (members == nullptr) return bad_file(path, "the header is no object");
+  if (members == nullptr) return bad_file(path, "the header is not an object");
 
   SafetensorsFile file;
   file.path_ = path;
   for (const JsonMember& member : *members) {
     if (member.key == "__metadata__") {
       const auto* pairs = member.value.as<JsonValue::Object>();
-      if (pairs == nullptr) return bad_file(path, "__metadata__ is no object");
+      if (pairs == nullptr) return bad_file(path, "__metadata__ is not an object");
       for (const JsonMember& pair : *pairs) {
         if (const auto* text = pair.value.as<std::string>()) file.metadata_[pair.key] = *text;
       }

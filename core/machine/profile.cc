@@ -4,7 +4,7 @@ namespace tpsim {
 
 DeviceModel usual_model() {
   DeviceModel model;
-  model.source = "usual constants: about the middle of the GPUs of data/profiles";
+  model.source = "typical constants: near the median of the GPUs in data/profiles";
   model.matmul_efficiency = 0.78;
   model.matmul_latency = Seconds(2.5e-6);
   model.matmul = {.wave_rounding = 0.1,
@@ -42,7 +42,7 @@ std::string narrow_types_text(const DeviceFacts& device) {
     if (matrix_peak(device, type) <= FlopsPerSecond()) continue;
     text += (text.empty() ? "" : ", ") + std::string(name_of(type));
   }
-  return text.empty() ? "no type of fewer than 16 bits" : text;
+  return text.empty() ? "no dtype below 16 bits" : text;
 }
 
 DType usual_dtype(const DeviceFacts& device) {

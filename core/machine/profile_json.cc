@@ -278,9 +278,9 @@ Status check_samples(const Profile& profile, const std::string& file) {
     const Flops work(2.0 * static_cast<double>(d[0] * d[1] * d[2]) * static_cast<double>(d[3]));
     if (peak <= FlopsPerSecond() || work / sample.median <= peak) continue;
     return bad_input(
-        fmt::format("the sample {} ran at {}, more than the stated peak of {}",
-                    to_string(sample.key), to_string(work / sample.median), to_string(peak)),
-        file, "correct the peak, or take out samples of another GPU");
+        fmt::format("the sample {} reached {}, above the stated peak of {}", to_string(sample.key),
+                    to_string(work / sample.median), to_string(peak)),
+        file, "correct the peak, or remove samples of another GPU");
   }
   return Ok{};
 }

@@ -26,7 +26,7 @@ Status add_numbers(std::string_view line, const std::string& where, std::vector<
     line.remove_prefix(word.size());
     const std::optional<double> count = parse_number<double>(word);
     if (!count || !(*count >= 0) || *count > kMostTokens) {
-      return bad_input(fmt::format("'{}' is no count of tokens", word), where,
+      return bad_input(fmt::format("'{}' is not a number of tokens", word), where,
                        "numbers from 0 to 1e15, one for each expert");
     }
     out.push_back(*count);
@@ -52,12 +52,12 @@ Result<std::vector<double>> parse_expert_counts(std::string_view text, std::int6
     if (before == 0) one_by_one = of_line == 1;
     if (of_line != (one_by_one ? 1 : each)) {
       return bad_input(fmt::format("{} counts for {} experts", of_line, experts), where,
-                       "a line has one for each expert of a block, or one alone");
+                       "a line has one count per expert of a layer, or a single count");
     }
   }
   if (counts.empty() || counts.size() % each != 0) {
     return bad_input(fmt::format("{} counts for {} experts", counts.size(), experts), name,
-                     "one for each expert, of one block or of several");
+                     "give one count per expert, for one layer or several");
   }
   return counts;
 }

@@ -45,9 +45,9 @@ Result<ModelSpec> model_from_json(const JsonValue& root, const std::string& file
   const bool is_object = root.as<JsonValue::Object>() != nullptr;
   if (is_object && root.find("format") == nullptr && root.find("layers") == nullptr) {
     return bad_input(
-        "is no description of a model: it has neither 'model_type', as a config.json of "
-        "Hugging Face has, nor 'format', as a file of tpsim has",
-        file, "tpsim show model llama-3-8b prints one to go by");
+        "does not describe a model: it has neither Hugging Face's key 'model_type' nor tpsim's key "
+        "'format'",
+        file, "tpsim show model llama-3-8b prints an example");
   }
   TPSIM_TRY(const ModelSpec model, spec_from_json<ModelSpec>(root, file, [](auto& io, auto& spec) {
               file_fields(io, spec);

@@ -43,12 +43,12 @@ Status check_counts(const ExpertShape& experts) {
   if (counts.size() % each != 0) {
     return bad_input(
         fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count), "",
-        "experts.measured.counts has one for each expert, of one block or of several");
+        "experts.measured.counts needs one count per expert, for one layer or several");
   }
   for (std::size_t block = 0; block < counts.size() / each; ++block) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
     if (std::accumulate(first, first + experts.count, 0.0) > 0) continue;
-    return bad_input(fmt::format("no expert of block {} of the counts got a token", block + 1));
+    return bad_input(fmt::format("no expert of layer {} of the counts got a token", block + 1));
   }
   return Ok{};
 }
@@ -60,11 +60,11 @@ Status check_experts(const ModelSpec& model) {
   };
   if (experts.per_token < 1 || experts.per_token > experts.count) {
     return bad(fmt::format("{} of {} experts for a token", experts.per_token, experts.count),
-               fmt::format("experts.per_token lies between 1 and {}", experts.count));
+               fmt::format("experts.per_token must be between 1 and {}", experts.count));
   }
   if (!(experts.capacity_factor > 0)) {
     return bad(fmt::format("experts.capacity_factor is {}", experts.capacity_factor),
-               "it must be above 0; 1 is what balanced experts need");
+               "it must be above 0; 1 suffices for balanced experts");
   }
   if (model.linear_bias) {
     return bad("experts with biases are not modelled", "set linear_bias to false");
@@ -76,12 +76,12 @@ Status check_experts(const ModelSpec& model) {
   const RouterShape& router = experts.router;
   if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
       router.groups_kept > router.groups) {
-    return bad(fmt::format("{} experts in {} groups of which {} stay", experts.count, router.groups,
-                           router.groups_kept),
-               "groups divide the experts, and some of them stay");
+    return bad(fmt::format("{} experts in {} groups with {} groups per token", experts.count,
+                           router.groups, router.groups_kept),
+               "the number of groups must divide the experts, and at least one group must be kept");
   }
   if (router.groups_kept * (experts.count / router.groups) < experts.per_token) {
-    return bad(fmt::format("{} groups of {} experts hold fewer than the {} of a token",
+    return bad(fmt::format("{} groups of {} experts have fewer than {} experts per token",
                            router.groups_kept, experts.count / router.groups, experts.per_token),
                "");
   }
@@ -231,7 +231,7 @@ Status check_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> s
     const bool counts_heads = std::string_view(name).ends_with("heads");
     const std::int64_t most = counts_heads ? kMostHeads : kLargest;
     if (size < 1 || size > most) {
-      return bad_input(fmt::format("{} is {}; it must lie between 1 and {}", name, size, most));
+      return bad_input(fmt::format("{} is {}; it must be between 1 and {}", name, size, most));
     }
   }
   return Ok{};
@@ -316,7 +316,7 @@ Status validate(const ModelSpec& model) {
   // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
   constexpr double kMostWeights = 1e15;
   if (!(weights_at_most(model) <= kMostWeights)) {
-    return bad_input(fmt::format("its sizes make some {:.0e} weights; at most {:.0e} are counted",
+    return bad_input(fmt::format("its sizes give about {:.0e} weights; the limit is {:.0e}",
                                  weights_at_most(model), kMostWeights));
   }
   return Ok{};

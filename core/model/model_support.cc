@@ -7,7 +7,7 @@ namespace {
 
 Status missing(std::string_view what, std::string_view doing) {
   return Error{ErrorKind::kMissing, fmt::format("models with {} are not {}", what, doing), "",
-               "docs/models.md says what is planned and what is trained"};
+               "docs/models.md lists what can be planned and trained"};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) 
   const char* const last = text.data() + text.size();
   const auto [end, code] = std::from_chars(text.data(), last, number);
   if (code != std::errc() || end != last || number < least || number > row.most) {
-    return bad_setting(fmt::format("'{}' of {} is no whole number from {} to {}", text,
+    return bad_setting(fmt::format("'{}' of {} is not a whole number from {} to {}", text,
                                    name_of(row.setting), least, row.most));
   }
   return number;
@@ -53,7 +53,7 @@ const std::vector<std::string_view>& searched_names() {
 Result<SettingValue> parse_setting(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return bad_setting(fmt::format("'{}' is no setting", text), "write NAME=VALUE, as tp=8");
+    return bad_setting(fmt::format("'{}' is not a setting", text), "write NAME=VALUE, as tp=8");
   }
   // Settings that no search is held to stand at the end of the table, so that places agree.
   // As files and JSON spell them, too.
@@ -68,7 +68,8 @@ Result<SettingValue> parse_setting(std::string_view text) {
   if (colon == std::string_view::npos) return parsed;
   const SettingRow* count = count_setting_of(parsed);
   if (count == nullptr) {
-    return bad_setting(fmt::format("'{}' of {} counts nothing", value, name_of(row.setting)));
+    return bad_setting(
+        fmt::format("'{}' of {} takes no number of layers", value, name_of(row.setting)));
   }
   TPSIM_TRY(const std::int64_t counted, parse_value(*count, value.substr(colon + 1)));
   return SettingValue{count->setting, counted};

@@ -91,8 +91,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "tp",
      .title = "tensor parallel",
      .help = "tensor-parallel degree",
-     .meaning = "GPUs that share every layer. Less memory on each, but two all-reduces in every "
-                "layer: keep it inside a node.",
+     .meaning = "Splits the matrices of every layer over this many GPUs. Less memory per GPU, but "
+                "two all-reduces per layer and pass: keep it inside a node.",
      .access = degree<&D::tp>(),
      .in_every_name = true},
     {.setting = Setting::kPp,
@@ -101,8 +101,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "pp",
      .title = "pipeline stages",
      .help = "pipeline stages",
-     .meaning = "Groups of layers, one after the other. Little traffic, but GPUs idle while the "
-                "pipeline fills and drains.",
+     .meaning = "Consecutive groups of layers on different GPUs. Little traffic, but GPUs idle "
+                "while the pipeline fills and drains.",
      .access = degree<&D::pp>(),
      .in_every_name = true},
     {.setting = Setting::kDp,
@@ -111,8 +111,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "dp",
      .title = "data parallel",
      .help = "data-parallel degree",
-     .meaning =
-         "Copies of the model that each take a share of the batch and add up their gradients.",
+     .meaning = "Replicas of the model. Each processes a share of the batch; gradients are summed "
+                "over replicas.",
      .access = degree<&D::dp>(),
      .in_every_name = true},
     {.setting = Setting::kCp,
@@ -120,9 +120,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "cp",
      .tag = "cp",
      .title = "context parallel",
-     .help = "context-parallel degree: ranks that share a sequence",
-     .meaning = "GPUs that share every sequence and gather each other's keys and values: for "
-                "sequences too long for one.",
+     .help = "context-parallel degree: ranks per sequence",
+     .meaning = "Splits every sequence over this many GPUs, which exchange keys and values: for "
+                "sequences too long for one GPU.",
      .access = degree<&D::cp>(),
      .in_every_file = false},
     {.setting = Setting::kEp,
@@ -130,9 +130,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "ep",
      .tag = "ep",
      .title = "expert parallel",
-     .help = "expert-parallel degree: ranks that share the experts",
-     .meaning = "Ranks that share out the experts of a layer and send each other the tokens: "
-                "neighbours, beyond the replicas of a data-parallel group too.",
+     .help = "expert-parallel degree: ranks over which experts are spread",
+     .meaning = "Spreads the experts of a layer over this many ranks, which exchange tokens by "
+                "all-to-all. The group may extend over data-parallel replicas.",
      .access = degree<&D::ep>(),
      .in_every_file = false,
      .suits = [](const ModelSpec& model) { return has_experts(model); },
@@ -142,11 +142,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "etp",
      .tag = "etp",
      .title = "expert tensor parallel",
-     .help = "ranks that share every expert; 0: as many as tp",
-     .meaning =
-         "How many ranks cut every expert; 0: as the rest of the layer is cut. Whole experts "
-         "(1) need no traffic inside them, and the ranks of a tensor group each send their "
-         "own tokens.",
+     .help = "expert tensor-parallel degree; 0: same as --tp",
+     .meaning = "Ranks that split each expert; 0: same as tp. With 1 an expert needs no "
+                "tensor-parallel traffic, and each tensor-parallel rank dispatches its own tokens.",
      .least = 0,
      .access = degree<&D::etp>(),
      .in_every_file = false,
@@ -157,9 +155,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "zero",
      .tag = "zero",
      .title = "ZeRO",
-     .help = "ZeRO stage: what data-parallel ranks share out",
-     .meaning = "What data-parallel copies share out: 0 nothing, 1 optimizer state, 2 and "
-                "gradients, 3 and weights.",
+     .help = "ZeRO stage: 1 shards optimizer state, 2 gradients, 3 weights",
+     .meaning = "What is sharded over data-parallel ranks. 0: nothing; 1: optimizer state; 2: "
+                "gradients as well; 3: weights as well.",
      .least = 0,
      .most = 3,
      .tried = kZeroTried,
@@ -170,9 +168,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "micro_batch",
      .tag = "mb",
      .title = "micro-batch",
-     .help = "sequences in a micro-batch",
-     .meaning = "Sequences that pass through the pipeline together. Larger ones use the GPU "
-                "better, need more memory and leave fewer of them to fill the pipeline.",
+     .help = "sequences per micro-batch",
+     .meaning = "Sequences per pass through the pipeline. Larger micro-batches use the GPU better, "
+                "but need more memory and leave fewer micro-batches to fill the pipeline.",
      .access = part<&Plan::micro_batch>(),
      .in_every_name = true},
     {.setting = Setting::kVirtualStages,
@@ -180,9 +178,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "virtual_stages",
      .tag = "v",
      .title = "chunks per stage",
-     .help = "model chunks on each pipeline stage",
-     .meaning = "Chunks of the model on each stage. More of them shorten the bubble and send more "
-                "(interleaved schedule).",
+     .help = "model chunks per pipeline stage (interleaved schedule)",
+     .meaning = "Model chunks per stage (interleaved schedule). More chunks shorten the bubble and "
+                "add P2P traffic.",
      .access = part<&Plan::virtual_stages>(),
      .in_every_file = false},
     {.setting = Setting::kRecompute,
@@ -190,10 +188,10 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "recompute",
      .title = "recompute",
-     .help = "activations computed again; blocks:N in N of a chunk's",
-     .meaning = "Activations thrown away in forward and computed again in backward: less memory, "
-                "more work. Selective does so for the attention core only, blocks for the first "
-                "blocks of every chunk, ops for every second product (predicted only).",
+     .help = "activations to recompute; blocks:N: full, in N layers of each chunk",
+     .meaning = "Activations dropped in forward and computed again in backward: less memory, more "
+                "compute. selective: the attention core only; blocks: the first layers of each "
+                "chunk; ops: every second GEMM (predicted only).",
      .words = kRecomputes,
      .tried = kRecomputeTried,
      .access = {part<&Plan::recompute>().get, set_recompute},
@@ -203,9 +201,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "recompute_blocks",
      .tag = "blocks",
      .title = "recomputed blocks",
-     .help = "blocks of every chunk that are recomputed",
-     .meaning = "How many blocks of every chunk are computed again in backward; the others keep "
-                "their activations.",
+     .help = "number of layers recomputed in each chunk",
+     .meaning = "Number of layers recomputed in each chunk; the others keep their activations.",
      .least = 0,
      .most = 1 << 24,
      .access = part<&Plan::recompute_blocks>(),
@@ -216,9 +213,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "sequence_parallel",
      .title = "sequence parallel",
-     .help = "shard norms over the tensor group",
-     .meaning = "Splits norms and dropout over the tensor group by tokens: less memory for the "
-                "same traffic. Needs a tensor-parallel degree above one.",
+     .help = "Megatron's sequence parallelism: shard norms over the TP group",
+     .meaning = "Splits norms and dropout over the tensor-parallel group by tokens: less memory "
+                "with the same traffic. Needs tp > 1.",
      .words = kSwitch,
      .tried = kSwitchTried,
      .access = part<&Plan::sequence_parallel>()},
@@ -250,9 +247,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kLayout,
      .key = "rank_order",
      .title = "rank order",
-     .help = "innermost degree first",
-     .meaning = "Which ranks are neighbours: those of the first degree named lie closest together, "
-                "and so most likely in one node.",
+     .help = "order of ranks, innermost degree first",
+     .meaning = "Placement of ranks. The degree named first varies fastest, so its groups are most "
+                "likely inside one node.",
      .words = kRankOrders,
      .tried = kRankOrderTried,
      .access = part<&Plan::rank_order>(),
@@ -262,9 +259,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "offload",
      .title = "offload",
-     .help = "what lies and works in the host's memory",
-     .meaning = "Where master weights and Adam's moments lie and are updated. In the host's memory "
-                "they leave room on the GPU, and every step waits for the link.",
+     .help = "optimizer: keep and update optimizer state on the CPU",
+     .meaning = "Where master weights and Adam's moments are kept and updated. On the host they "
+                "free GPU memory, but every step waits for the host link.",
      .words = kOffloads,
      .tried = kOffloadTried,
      .access = part<&Plan::offload>(),
@@ -274,8 +271,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "dtype",
      .title = "dtype",
-     .help = "of weights and activations [bf16, or what the GPU has]",
-     .meaning = "In which weights and activations are stored and multiplied.",
+     .help = "dtype of weights and activations [bf16 if the GPU has it]",
+     .meaning = "Data type of weights, activations and GEMMs.",
      .words = kDtypes,
      .tried = kDtypeTried,
      .access = part<&Plan::dtype>(),
@@ -285,8 +282,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "gradient_dtype",
      .title = "gradient dtype",
-     .help = "in which gradients add up [fp32]",
-     .meaning = "In which the gradients of micro-batches add up and are reduced.",
+     .help = "dtype of gradient accumulation [fp32]",
+     .meaning = "Data type in which gradients are accumulated over micro-batches and reduced.",
      .words = kGradientDtypes,
      .tried = kGradientDtypeTried,
      .access = part<&Plan::gradient_dtype>(),
@@ -296,10 +293,11 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "precision",
      .title = "precision",
-     .help = "recipe of the blocks' linear layers: 8 or 4 bits [none]",
-     .meaning = "Rounds what the linear layers multiply to 8 or 4 bits, with scales by tensor "
-                "(fp8: of steps before, fp8-current: its own), by block, by 32 (mxfp8) or by 16 "
-                "(nvfp4). Faster where products are large, as rounding costs passes over memory.",
+     .help = "8-bit or 4-bit recipe of the linear layers [none]",
+     .meaning =
+         "Quantizes the operands of linear layers to 8 or 4 bits. Scales are per tensor (fp8: "
+         "delayed, fp8-current: current), per block (fp8-block), per 32 (mxfp8) or per 16 values "
+         "(nvfp4). Pays off for large GEMMs, since quantization adds passes over memory.",
      .words = kPrecisions,
      .tried = kPrecisionTried,
      .access = part<&Plan::precision>(),
@@ -310,9 +308,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "fp8_param_gather",
      .title = "fp8 weights",
-     .help = "keep and gather linear weights in 8 bits",
-     .meaning = "Weights of the linear layers live in the recipe's 8 bits alone, and are gathered "
-                "in them after the optimizer's update: less memory and traffic.",
+     .help = "store and all-gather linear weights in 8 bits",
+     .meaning = "Linear weights are stored in the recipe's 8 bits only, and all-gathered in 8 bits "
+                "after the optimizer step: less memory and traffic.",
      .words = kFp8Gathers,
      .tried = kNotTried,
      .access = part<&Plan::fp8_param_gather>(),
@@ -323,8 +321,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "global_batch",
      .tag = "batch",
      .title = "global batch",
-     .help = "sequences in a step [2048]",
-     .meaning = "Sequences in a step, over all data-parallel ranks.",
+     .help = "sequences per step [2048]",
+     .meaning = "Sequences per step over all data-parallel ranks.",
      .access = part<&Plan::global_batch>(),
      .fixed_by_plan = true},
     {.setting = Setting::kStageLayers,
@@ -333,8 +331,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "stage_layers",
      .tag = "layers",
      .title = "stage layers",
-     .help = "blocks of each chunk, in model order",
-     .meaning = "How many blocks each chunk of the model holds, in the order of the model.",
+     .help = "layers of each chunk, in model order",
+     .meaning = "Number of layers of each chunk, in model order.",
      .least = 0,
      .most = 1 << 24},
 }};

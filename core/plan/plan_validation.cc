@@ -25,7 +25,7 @@ Status check_degrees(const Plan& plan) {
         std::pair{"virtual_stages", plan.virtual_stages},
         std::pair{"micro_batch", plan.micro_batch}, std::pair{"global_batch", plan.global_batch}}) {
     if (value < 1 || value > kMost) {
-      return illegal(fmt::format("{} is {}; it must lie between 1 and {}", name, value, kMost));
+      return illegal(fmt::format("{} is {}; it must be between 1 and {}", name, value, kMost));
     }
   }
   constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // of the largest cluster
@@ -43,8 +43,9 @@ Status check_degrees(const Plan& plan) {
 Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
   if (cp > 1 && has_recurrences(model)) {
-    return illegal(fmt::format("cp is {}; recurrences go through the whole sequence", cp),
-                   "their context parallelism is not modelled: set cp to 1");
+    return illegal(
+        fmt::format("cp is {}; context parallelism of recurrent layers is not modelled", cp),
+        "set cp to 1");
   }
   if (cp > 1 && model.seq % (2 * cp) != 0) {
     return illegal(
@@ -121,8 +122,10 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
                     by_ranks ? ranks : model.experts.count, d.ep),
         etp == 0
             ? nearest
-            : fmt::format("etp {} gives ep {}{}; with this etp {}", etp, d.ep,
-                          etp == 1 ? ", with experts that tensor ranks do not cut" : "", nearest));
+            : fmt::format(
+                  "etp {} gives ep {}{}; with this etp {}", etp, d.ep,
+                  etp == 1 ? ", with experts that are not split over tensor-parallel ranks" : "",
+                  nearest));
   }
   if (!experts_fit_ranks(plan)) {
     return illegal(
@@ -134,7 +137,7 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   }
   if (d.tp > 1 && !plan.sequence_parallel) {
     return illegal("experts with tp > 1 need sequence parallelism",
-                   "every tensor-parallel rank routes its own tokens; switch it on");
+                   "each tensor-parallel rank routes its own tokens; switch it on");
   }
   return Ok{};
 }
@@ -251,16 +254,16 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
 Status check_recompute(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) {
     if (plan.recompute_blocks == 0) return Ok{};
-    return illegal(fmt::format("{} recompute counts no blocks; recompute_blocks is {}",
+    return illegal(fmt::format("{} recompute takes no number of layers; recompute_blocks is {}",
                                name_of(plan.recompute), plan.recompute_blocks),
-                   "recompute_blocks goes with recompute blocks");
+                   "recompute_blocks needs recompute blocks");
   }
   const std::int64_t most = most_recomputed_blocks(plan.stage_layers);
   if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
-  return illegal(
-      fmt::format("{} recomputed blocks of chunks with up to {}", plan.recompute_blocks, most + 1),
-      most < 1 ? "use full or no recompute"
-               : fmt::format("choose 1 to {}, or full recompute", most));
+  return illegal(fmt::format("{} recomputed layers per chunk, but chunks have at most {}",
+                             plan.recompute_blocks, most + 1),
+                 most < 1 ? "use full or no recompute"
+                          : fmt::format("choose 1 to {}, or full recompute", most));
 }
 
 Status check_schedule(const Plan& plan) {
@@ -285,12 +288,12 @@ Status check_precision(const Plan& plan) {
   if (plan.fp8_param_gather &&
       (plan.precision == Precision::kNone || plan.precision == Precision::kNvFp4)) {
     return illegal(fmt::format("fp8_param_gather with precision {}", name_of(plan.precision)),
-                   "weights of 8 bits go with the fp8 and mxfp8 recipes");
+                   "8-bit weights need an fp8 or mxfp8 recipe");
   }
   if (plan.precision != Precision::kNone && plan.dtype != DType::kBFloat16) {
     return illegal(
         fmt::format("precision {} with dtype {}", name_of(plan.precision), name_of(plan.dtype)),
-        "what is not rounded to fewer bits is bf16");
+        "low-precision recipes need dtype bf16");
   }
   return Ok{};
 }
@@ -349,8 +352,9 @@ Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_recompute(plan));
   TPSIM_TRY_STATUS(check_precision(plan));
   if (plan.attention == AttentionKind::kFlash && model.attention_dropout > 0) {
-    return illegal("the flash core has no dropout; the model's attention_dropout is above zero",
-                   "use unfused attention, or set attention_dropout to 0");
+    return illegal(
+        "flash attention supports no dropout here; the model's attention_dropout is above zero",
+        "use unfused attention, or set attention_dropout to 0");
   }
   return check_schedule(plan);
 }

@@ -52,12 +52,12 @@ Result<Catalogue> Catalogue::open() {
   if (const char* chosen = std::getenv("TPSIM_DATA"); chosen != nullptr && *chosen != '\0') {
     if (holds_catalogue(chosen)) return Catalogue(chosen);
     return bad_input(
-        fmt::format("'{}' is no data folder of tpsim: it lacks models/ or clusters/", chosen),
+        fmt::format("'{}' is not a data folder of tpsim: it lacks models/ or clusters/", chosen),
         "$TPSIM_DATA", "unset it to use the data that ships with tpsim");
   }
   if (const auto data = data_of_source_tree()) return Catalogue(*data);
   if (has_shipped_data()) return Catalogue(fs::path(kShippedRoot));
-  return Error{ErrorKind::kMissing, "this program brings no data", "",
+  return Error{ErrorKind::kMissing, "this program has no built-in data", "",
                "set TPSIM_DATA to the folder that holds models/, clusters/, profiles/, stacks/"};
 }
 

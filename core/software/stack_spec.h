@@ -191,7 +191,8 @@ struct StackSpec {
   // that into memory of its own, of 16 bits as they were gathered, turned where sums ask for it,
   // and with all sums outside the matrix units.
   bool quantizes_inside_gemm = false;
-  // Slowdown of compute while a collective runs beside it (measured mean 1.19 in the literature).
+  // Slowdown of slowdown of compute overlapped with a collective (measured mean 1.19 in the
+  // literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of one rank's micro-batch time over its mean: a step waits for the slowest.
   double rank_jitter = 0.0;

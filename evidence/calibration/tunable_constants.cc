@@ -72,7 +72,7 @@ constexpr TunableConstant host_sum(std::string_view key, std::string_view meanin
 }
 
 constexpr std::array kConstants = {
-    TunableConstant{"unmodelled", "what a step takes beside all that is modelled",
+    TunableConstant{"unmodelled", "overhead not explained by the other terms",
                     ConstantOwner::kStack, ConstantGroup::kWhole, kWholeSpread, true, 0, 1,
                     [](const Scenario& s) { return s.stack.uncalibrated_overhead; },
                     [](Scenario& s, double x) {
@@ -80,7 +80,7 @@ constexpr std::array kConstants = {
                           std::clamp(s.stack.uncalibrated_overhead + x, 0.0, 1.0);
                     },
                     share_text},
-    TunableConstant{"eager_traffic", "time of kernels that are no products, over fused ones",
+    TunableConstant{"eager_traffic", "time of non-GEMM kernels, relative to fused ones",
                     ConstantOwner::kStack, ConstantGroup::kKernels, kKernelSpread, false, 1, 10,
                     [](const Scenario& s) { return s.stack.eager_traffic; },
                     [](Scenario& s, double x) {
@@ -88,7 +88,7 @@ constexpr std::array kConstants = {
                           std::clamp(s.stack.eager_traffic * std::exp(x), 1.0, 10.0);
                     },
                     share_text},
-    TunableConstant{"flash_speed", "fused attention, over that of the profile",
+    TunableConstant{"flash_speed", "speed of fused attention relative to the profile",
                     ConstantOwner::kStack, ConstantGroup::kKernels, kAttentionSpread, false, 0.01,
                     10, [](const Scenario& s) { return s.stack.flash_speed; },
                     [](Scenario& s, double x) {
@@ -96,23 +96,22 @@ constexpr std::array kConstants = {
                           std::clamp(s.stack.flash_speed * std::exp(x), 0.01, 10.0);
                     },
                     share_text},
-    host_factor<&HostCost::per_op>("host.per_op", "the host issues a kernel"),
-    host_factor<&HostCost::per_collective>("host.per_collective", "the host issues a collective"),
+    host_factor<&HostCost::per_op>("host.per_op", "host time per kernel launch"),
+    host_factor<&HostCost::per_collective>("host.per_collective", "host time per collective"),
     host_factor<&HostCost::per_block_forward, &HostCost::per_block_backward>(
-        "host.per_block_forward", "the host in a block, forward; backward with it"),
+        "host.per_block_forward", "host time per layer, forward (backward in proportion)"),
     host_factor<&HostCost::per_routing_forward, &HostCost::per_routing_backward,
                 &HostCost::per_expert_forward, &HostCost::per_expert_backward>(
-        "host.per_routing_forward", "the host at a router, forward; backward with it"),
-    host_sum<&HostCost::per_micro_batch>("host.per_micro_batch", "the host between micro-batches",
+        "host.per_routing_forward", "host time per router, forward (backward in proportion)"),
+    host_sum<&HostCost::per_micro_batch>("host.per_micro_batch", "host time per micro-batch",
                                          kSecondsPerMicroBatch, micro_batches),
-    host_sum<&HostCost::per_transfer>("host.per_transfer",
-                                      "a send between stages, beside its traffic",
+    host_sum<&HostCost::per_transfer>("host.per_transfer", "overhead of a send between stages",
                                       kSecondsPerTransfer, passes_of_micro_batches),
-    host_sum<&HostCost::per_step>("host.per_step", "the host once a step", kSecondsPerStep),
-    host_factor<&HostCost::blocking_op>("host.blocking_op", "blocking launches: a kernel"),
+    host_sum<&HostCost::per_step>("host.per_step", "host time per step", kSecondsPerStep),
+    host_factor<&HostCost::blocking_op>("host.blocking_op", "blocking launches: time per kernel"),
     host_factor<&HostCost::blocking_collective>("host.blocking_collective",
-                                                "blocking launches: a collective", 1.0),
-    TunableConstant{"overlap_slowdown", "compute while a collective runs beside it",
+                                                "blocking launches: time per collective", 1.0),
+    TunableConstant{"overlap_slowdown", "slowdown of compute overlapped with a collective",
                     ConstantOwner::kStack, ConstantGroup::kKernels, 0.4, false, 1, 10,
                     [](const Scenario& s) { return s.stack.overlap_slowdown; },
                     [](Scenario& s, double x) {
@@ -120,32 +119,33 @@ constexpr std::array kConstants = {
                       s.stack.overlap_slowdown = std::min(10.0, 1 + more * std::exp(x));
                     },
                     share_text},
-    TunableConstant{"tensor_overlap", "share of tensor collectives that userbuffers hide",
+    TunableConstant{"tensor_overlap", "share of tensor-parallel collectives hidden by userbuffers",
                     ConstantOwner::kStack, ConstantGroup::kKernels, 0.5, false, 0.01, 1,
                     [](const Scenario& s) { return s.stack.tp_overlap; },
                     [](Scenario& s, double x) { scale_share(s.stack.tp_overlap, x); }, share_text},
-    TunableConstant{"rank_jitter", "spread of a rank's step over its mean", ConstantOwner::kStack,
+    TunableConstant{"rank_jitter", "relative spread of a rank's step time", ConstantOwner::kStack,
                     ConstantGroup::kWhole, 0.7, false, 1e-4, 1,
                     [](const Scenario& s) { return s.stack.rank_jitter; },
                     [](Scenario& s, double x) { scale_share(s.stack.rank_jitter, x); }, share_text},
-    TunableConstant{"gpu_clock", "clocks that the site's GPUs sustain, over the profile's",
+    TunableConstant{"gpu_clock", "sustained GPU clock of the site relative to the profile",
                     ConstantOwner::kCluster, ConstantGroup::kWhole, kClockSpread, false, 0.3, 1.3,
                     [](const Scenario& s) { return s.cluster.gpu_clock; },
                     [](Scenario& s, double x) {
                       s.cluster.gpu_clock = std::clamp(s.cluster.gpu_clock * std::exp(x), 0.3, 1.3);
                     },
                     share_text},
-    TunableConstant{"intra_node.efficiency", "share of the links' speed inside a node",
+    TunableConstant{"intra_node.efficiency", "efficiency of the links inside a node",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
                     [](const Scenario& s) { return s.cluster.intra_node.efficiency; },
                     [](Scenario& s, double x) { scale_share(s.cluster.intra_node.efficiency, x); },
                     share_text},
-    TunableConstant{"inter_node.efficiency", "share of the links' speed between nodes",
+    TunableConstant{"inter_node.efficiency", "efficiency of the links between nodes",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
                     [](const Scenario& s) { return s.cluster.inter_node.efficiency; },
                     [](Scenario& s, double x) { scale_share(s.cluster.inter_node.efficiency, x); },
                     share_text},
-    TunableConstant{"inter_node.latency", "one hop between nodes; inside of them with it",
+    TunableConstant{"inter_node.latency",
+                    "latency of a hop between nodes (inside a node in proportion)",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kLatencySpread, false, 0, 10,
                     [](const Scenario& s) { return s.cluster.inter_node.latency.value(); },
                     [](Scenario& s, double x) {
@@ -153,7 +153,7 @@ constexpr std::array kConstants = {
                       scale(s.cluster.intra_node.latency, x);
                     },
                     time_of_host},
-    TunableConstant{"transfer_share", "speed of sends between nodes, over that of collectives",
+    TunableConstant{"transfer_share", "speed of P2P between nodes relative to collectives",
                     ConstantOwner::kCluster, ConstantGroup::kNetwork, kTransferSpread, false, 0.05,
                     20, [](const Scenario& s) { return s.cluster.p2p_efficiency; },
                     [](Scenario& s, double x) {
@@ -162,7 +162,7 @@ constexpr std::array kConstants = {
                     },
                     share_text},
     TunableConstant{
-        "several_ranks_share", "node bandwidth left where rings collide on NICs",
+        "several_ranks_share", "NIC bandwidth left when several rings share a NIC",
         ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
         [](const Scenario& s) { return s.cluster.nic_collision_efficiency; },
         [](Scenario& s, double x) { scale_share(s.cluster.nic_collision_efficiency, x); },

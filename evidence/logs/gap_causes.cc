@@ -59,7 +59,7 @@ struct Group {
 const std::vector<Group>& megatron_groups() {
   static const std::vector<Group> groups = {
       {LogPart::kBlocks,
-       "forward and backward of the blocks",
+       "forward and backward of the layers",
        GapCause::kSlowerCompute,
        {"forward-compute", "backward-compute"}},
       {LogPart::kReduction,
@@ -115,7 +115,7 @@ std::optional<Gap> gap_outside(const Prediction& predicted, Seconds step,
   const bool has_compute =
       !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // in their order
   if (!has_compute || gaps.front().predicted <= Seconds()) return std::nullopt;
-  Gap outside{GapCause::kHostBound, "time outside of all timers", step, predicted.step};
+  Gap outside{GapCause::kHostBound, "time outside all timers", step, predicted.step};
   for (const Gap& gap : gaps) {
     outside.measured -= gap.measured;
     outside.predicted -= gap.predicted;
@@ -172,17 +172,17 @@ std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
 const char* no_timers_text(LogProgram program) {
   switch (program) {
     case LogProgram::kMegatron:
-      return "the log has no timers of its phases; --timing-log-level 2 prints them";
+      return "the log has no per-phase timers; --timing-log-level 2 prints them";
     case LogProgram::kTorchTitan:
-      return "torchtitan prints no timers of its phases; switch its profiler on "
-             "(enable_profiling) and give the trace to tpsim check-log";
+      return "torchtitan prints no per-phase timers; switch its profiler on (enable_profiling) and "
+             "run tpsim check-log on the trace";
     case LogProgram::kNemo:
-      return "NeMo prints no timers of its phases; record a report of Nsight Systems "
-             "(docs/check-log.md) and give it to tpsim check-log";
+      return "NeMo prints no per-phase timers; record a report of Nsight Systems "
+             "(docs/check-log.md) and run tpsim check-log on it";
     case LogProgram::kUnknown: break;
   }
-  return "the log has no timers of its phases; record a trace of torch.profiler and give it to "
-         "tpsim check-log";
+  return "the log has no per-phase timers; record a trace with torch.profiler and run tpsim "
+         "check-log on it";
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ Result<TracedRank> events_of(std::string_view text, const std::string& file) {
     const std::string_view event = object_at(text, at);
     if (event.empty()) {
       return bad_input("ends in the middle of an event", file,
-                       "the profiler was stopped before it had written all");
+                       "the profiler was stopped before it had written everything");
     }
     at += event.size();
     const bool matters =
@@ -180,8 +180,7 @@ Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file
                                  const char* how_to_mark) {
   const std::vector<TracedSpan> steps = steps_of(rank);
   if (steps.empty()) {
-    return bad_input("is a trace that marks no steps: what is one, nobody can tell", file,
-                     how_to_mark);
+    return bad_input("is a trace without step marks", file, how_to_mark);
   }
   if (!(steps.back().end > steps.front().begin)) {
     return bad_input("is a trace whose steps take no time", file);
@@ -221,11 +220,10 @@ Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& 
   }
   if (trace.devices.size() > 1) {
     return bad(fmt::format("is a trace of {} devices", trace.devices.size()),
-               "a rank's own trace has one");
+               "give the trace of one rank");
   }
-  TPSIM_TRY(KernelTimes times, kernel_times(trace, file,
-                                            "call prof.step() behind every step of the training "
-                                            "loop"));
+  TPSIM_TRY(KernelTimes times,
+            kernel_times(trace, file, "call prof.step() after every step of the training loop"));
   TPSIM_TRY_STATUS(add_job(text, file, times));
   return times;
 }

@@ -63,7 +63,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   if (steps.empty()) {
     return bad_input(fmt::format("the log's steps have {} sequences, the plan's {}",
                                  log.steps.back().global_batch, plan.global_batch),
-                     "", "give the plan that is running, or a log past its batch ramp");
+                     "", "give the plan that is running, or a log after the batch-size ramp-up");
   }
   usable.other_batch = std::ssize(log.steps) - std::ssize(steps);
   if (steps.size() > 2 * kWarmUpSteps) {
@@ -112,8 +112,8 @@ void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& p
        counts_itself
            ? fmt::format("the log counts {:.0f} TFLOP/s of a GPU whose peak is {:.0f}",
                          check.logged_tflops, peak)
-           : fmt::format("its steps are {:.0f} TFLOP/s of a GPU whose peak is {:.0f}: is the time "
-                         "that of a whole step, and the plan that which ran?",
+           : fmt::format("its step time means {:.0f} TFLOP/s on a GPU whose peak is {:.0f}: check "
+                         "that the time is of a whole step and that this plan ran",
                          check.model_tflops, peak)});
 }
 

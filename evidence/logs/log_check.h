@@ -45,7 +45,7 @@ struct LogCheck {
   bool time_as_predicted = false;
   bool memory_as_predicted = true;  // also when the log says nothing of it
   std::vector<StageReserved> memory;
-  std::vector<Finding> findings;  // the main cause first; empty when all is as predicted
+  std::vector<Finding> findings;  // largest cause first; empty when all is as predicted
   bool is_possible = true;        // no step is faster than the GPUs' peak allows
   bool is_sound = true;           // no loss is NaN, and not half of the steps were skipped
   bool as_predicted() const { return time_as_predicted && memory_as_predicted && is_sound; }

@@ -316,9 +316,8 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
   reader.finish();
   if (reader.log.steps.empty()) {
     return bad_input(
-        "holds no training step", file,
-        "no line says how long a step took, or its tokens or sequences a second: docs/check-log.md "
-        "lists what is read");
+        "has no training step", file,
+        "no line has a step time, tokens/s or sequences/s; docs/check-log.md lists the formats");
   }
   return std::move(reader.log);
 }

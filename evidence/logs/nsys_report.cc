@@ -66,7 +66,7 @@ class Report {
     std::int64_t rows = 0;
     int state = SQLITE_ROW;
     while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) {
-      if (++rows > kMostRows) return bad("holds more events than any step has");
+      if (++rows > kMostRows) return bad("has more events than a step can have");
       take(statement.get());
     }
     return state == SQLITE_DONE ? Status(Ok{}) : Status(broken());
@@ -95,8 +95,8 @@ class Report {
 
  private:
   Error broken() const {
-    return bad(fmt::format("is no whole report: {}", sqlite3_errmsg(database_.get())),
-               "export it anew: nsys export --type sqlite report.nsys-rep");
+    return bad(fmt::format("is not a complete report: {}", sqlite3_errmsg(database_.get())),
+               "export it again: nsys export --type sqlite report.nsys-rep");
   }
 
   std::unique_ptr<std::int64_t> looks_ = std::make_unique<std::int64_t>(0);

@@ -132,7 +132,7 @@ Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
       layout && static_cast<std::int64_t>(layout->blocks.size()) == chunks &&
       std::accumulate(layout->blocks.begin(), layout->blocks.end(), std::int64_t{0}) == run.layers;
   if (!fits) {
-    return bad_input(fmt::format("layout '{}' is no cut of {} blocks into {} chunks", run.layout,
+    return bad_input(fmt::format("layout '{}' does not cut {} layers into {} chunks", run.layout,
                                  run.layers, chunks));
   }
   return layout->blocks;
@@ -227,7 +227,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   TPSIM_TRY(plan.stage_layers, stages_of(run, environment, chunk_count(plan)));
   if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
     return bad_input(
-        fmt::format("{} GPUs are stated, the layout takes {}", run.gpus, gpu_count(plan)));
+        fmt::format("{} GPUs are stated, but the layout needs {}", run.gpus, gpu_count(plan)));
   }
   return plan;
 }

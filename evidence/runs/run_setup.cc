@@ -182,11 +182,11 @@ Result<Seconds> measured_step(const PublishedRun& run) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }
   if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
-    return bad_input("neither time nor speed is stated");
+    return bad_input("the row has neither step time nor speed");
   }
   // What a source counts as hardware FLOPs is agreed upon for full recompute alone.
   if (run.recompute != name_of(Recompute::kFull)) {
-    return bad_input("only hardware TFLOPs are stated, and not of full recompute");
+    return bad_input("the row has only hardware TFLOP/s without full recompute");
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);

@@ -23,7 +23,7 @@ constexpr std::array<TableColumn, 11> kColumns = {{
     {"pp", 28, true, "pipeline stages"},
     {"dp", 30, true, "data-parallel degree: copies of the model"},
     {"zero", 36, true, "ZeRO stage: what the copies share out"},
-    {"mb", 28, true, "sequences in a micro-batch"},
+    {"mb", 28, true, "sequences per micro-batch"},
     {"recompute", 66, false, "activations computed again in backward"},
     {"extras", 126, false,
      "cpN, epN: N ranks share sequences, experts; vN: N chunks per stage; sp: sequence parallel; "

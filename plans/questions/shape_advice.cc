@@ -112,15 +112,15 @@ class Linter {
     if (dim % kElementsOfALoad == 0) return;
     std::vector<ShapeChange> changes = by_heads();
     for (ShapeChange& change : by_hidden()) changes.push_back(std::move(change));
-    add(fmt::format("head_dim {} is no multiple of {}: rows of {} bytes miss 16-byte loads", dim,
-                    kElementsOfALoad, 2 * dim),
+    add(fmt::format("head_dim {} is not a multiple of {}: rows of {} bytes prevent 16-byte loads",
+                    dim, kElementsOfALoad, 2 * dim),
         changes);
   }
 
   void check_split(const char* name, std::int64_t share, const std::vector<ShapeChange>& changes) {
     if (share % kGoodMultiple == 0) return;
-    add(fmt::format("{} / tp = {} is no multiple of {}, what tiles and steps of k divide by", name,
-                    share, kGoodMultiple),
+    add(fmt::format("{} / tp = {} is not a multiple of {}, the GEMM tile size", name, share,
+                    kGoodMultiple),
         changes);
   }
 
@@ -133,7 +133,7 @@ class Linter {
     const std::int64_t step = kGoodMultiple * tp;
     ModelSpec other = scenario_.model;
     other.vocab = (vocab + step - 1) / step * step;
-    add(fmt::format("vocabulary / tp = {} is no multiple of {}", share, kGoodMultiple),
+    add(fmt::format("vocab size / tp = {} is not a multiple of {}", share, kGoodMultiple),
         {{"vocab", vocab, other.vocab, other}});
   }
 
@@ -154,8 +154,8 @@ class Linter {
     const MatmulBound bound = products_.bound(matmul_shape(key));
     const double fill = bound.waves / std::ceil(bound.waves);
     if (fill >= kPoorFill) return;
-    add(fmt::format("{} ({}x{}x{}) takes {:.2f} waves of tiles: its last leaves {:.0f} % of all "
-                    "turns idle",
+    add(fmt::format("{} ({}x{}x{}) runs {:.2f} waves of tiles; the partial last wave leaves {:.0f} "
+                    "% of the SM slots idle",
                     name, m, n, k, bound.waves, 100 * (1 - fill)),
         by_hidden());
   }

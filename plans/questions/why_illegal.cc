@@ -24,13 +24,15 @@ constexpr std::array<std::string_view, 6> kByDegrees = {
     "heads or widths do not divide by tp", "the sequence does not divide by 2 x cp",
     "the sequence does not divide by tp",  "fewer layers than stages",
     "global batch does not divide by dp",  "tensors too large to count"};
-constexpr std::string_view kWholeSequences = "recurrences go through whole sequences";
-constexpr std::string_view kInterleaving = "interleaving needs micro-batches in multiples of pp";
+constexpr std::string_view kWholeSequences =
+    "recurrent layers do not support context parallelism here";
+constexpr std::string_view kInterleaving =
+    "interleaved schedule needs micro-batches in multiples of pp";
 constexpr std::array<std::string_view, 4> kRepeats = {
-    "another rank order moves no group to other nodes", "ZeRO without data parallelism",
-    "flash attention keeps no probabilities to recompute",
+    "another rank order gives the same placement", "ZeRO without data parallelism",
+    "flash attention stores no probabilities, so selective recompute changes nothing",
     "sequence parallelism without tensor parallelism"};
-constexpr std::string_view kStages = "the stack cannot cut these stages";
+constexpr std::string_view kStages = "the stack cannot build these stages";
 
 // How far a combination came that has this reason against it.
 int depth_of(const StackSpec& stack, const std::string& reason) {

@@ -121,7 +121,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   answer.asked = asked;
   TPSIM_TRY(const SearchResult whole, search(scenario, space, 1, progress, threads));
   if (whole.plans.empty()) {
-    return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without what was asked for",
+    return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without these settings",
                  "--why-not", "see tpsim plan with the same options"};
   }
   answer.best = whole.plans.front();
@@ -139,7 +139,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   answer.nearest_miss = found.nearest_miss;
   if (!answer.nearest_miss) {
     answer.illegal = found.pruned.empty()
-                         ? "no such layout fills the GPUs"
+                         ? "no layout with these degrees uses all GPUs"
                          : deciding_reason(chosen, with_settings(space, asked), found);
   }
   answer.fixes = questioner.fixes(asked);

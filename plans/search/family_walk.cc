@@ -132,7 +132,8 @@ const char* FamilyWalk::refusal_reason(const ParallelDegrees& degrees) const {
   if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {
     return "experts' widths do not divide by etp";
   }
-  if (degrees.cp > 1 && has_recurrences(model)) return "recurrences go through whole sequences";
+  if (degrees.cp > 1 && has_recurrences(model))
+    return "recurrent layers do not support context parallelism here";
   if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
     return "the sequence does not divide by 2 x cp";
   }
@@ -150,7 +151,7 @@ void FamilyWalk::visit_schedules(const PlanSpace::GroupVisit& visit) {
   for (const PlanSpace::Cuts& by_chunks : cuts->second) {
     plan_.virtual_stages = by_chunks.virtual_stages;
     if (plan_.virtual_stages > 1 && micro_batches(plan_) % plan_.degrees.pp != 0) {
-      prune("interleaving needs micro-batches in multiples of pp", settings());
+      prune("interleaved schedule needs micro-batches in multiples of pp", settings());
       continue;
     }
     for (const std::int64_t schedule : values(Setting::kSchedule)) {
@@ -169,7 +170,7 @@ void FamilyWalk::visit_schedule(const PlanSpace::Cuts& by_chunks,
     return prune(reason_against_family_, settings() * plans_of(by_chunks));
   }
   for (const StageCut& cut : by_chunks.refused) {
-    prune("the stack cannot cut these stages", settings() * space_.plans_of(plan_, cut));
+    prune("the stack cannot build these stages", settings() * space_.plans_of(plan_, cut));
   }
   if (plans_of(by_chunks) == 0) return;
   const PlanGroup group = arrange(by_chunks);
@@ -212,9 +213,9 @@ void FamilyWalk::arrange_ranks(PlanGroup& group) {
   for (const std::int64_t order : values(Setting::kRankOrder)) {
     plan_.rank_order = static_cast<RankOrder>(order);
     if (!rank_order_matters_ && order != values(Setting::kRankOrder).front()) {
-      prune("another rank order moves no group to other nodes", group.plans);
+      prune("another rank order gives the same placement", group.plans);
     } else if (!experts_fit_ranks(plan_)) {
-      prune("expert groups neither fill nor divide replicas that lie apart", group.plans);
+      prune("expert groups neither fill nor divide the replicas", group.plans);
     } else if (const char* reason = space_.refusal(plan_)) {
       prune(reason, group.plans);
     } else {
@@ -233,14 +234,15 @@ const char* FamilyWalk::reason_against_family() const {
     return refusal_of(*rule);
   }
   if (!check_precision(scenario_, plan_.precision).ok()) {
-    return "the GPU or the stack has no such precision";
+    return "the GPU or the stack does not support the precision";
   }
   if (plan_.precision != Precision::kNone && plan_.dtype != DType::kBFloat16) {
-    return "recipes of fewer bits beside another dtype than bf16";
+    return "low-precision recipes with another dtype than bf16";
   }
   const bool keeps_8_bits =
       plan_.precision != Precision::kNone && plan_.precision != Precision::kNvFp4;
-  if (plan_.fp8_param_gather && !keeps_8_bits) return "weights of 8 bits without such a recipe";
+  if (plan_.fp8_param_gather && !keeps_8_bits)
+    return "8-bit weights without an fp8 or mxfp8 recipe";
   for (const SettingRow& row : setting_rows()) {
     if (row.role != SettingRole::kVariant) continue;
     if (!has(setting_of(plan_, row.setting))) return refusal(row.setting);
@@ -249,12 +251,13 @@ const char* FamilyWalk::reason_against_family() const {
     return "experts with tensor parallelism need sequence parallelism";
   }
   const bool is_flash = plan_.attention == AttentionKind::kFlash;
-  if (is_flash && scenario_.model.attention_dropout > 0) return "the flash core has no dropout";
+  if (is_flash && scenario_.model.attention_dropout > 0)
+    return "flash attention supports no attention dropout here";
   const bool recomputes_core_alone =
       plan_.recompute == Recompute::kSelective &&
       stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
   if (is_flash && recomputes_core_alone && !space_.asks_for_selective_) {
-    return "flash attention keeps no probabilities to recompute";
+    return "flash attention stores no probabilities, so selective recompute changes nothing";
   }
   return nullptr;
 }

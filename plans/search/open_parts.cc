@@ -15,7 +15,7 @@ Result<std::vector<PartValues>> combinations(const PartLists& lists) {
   for (const auto& [part, values] : lists) {
     if (all.size() * values.size() > kMostCombinations) {
       return bad_input(fmt::format("parts have more than {} combinations", kMostCombinations),
-                       std::string(option_of(part)), "leave fewer of them open");
+                       std::string(option_of(part)), "fix more of them");
     }
     std::vector<PartValues> longer;
     for (const PartValues& one : all) {

@@ -20,7 +20,7 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   if (!text) return fallback;
   const std::optional<int> value = whole_number(text);
   if (value && *value >= 0) return *value;
-  return bad_input(fmt::format("'{}' is no whole number", *text), name);
+  return bad_input(fmt::format("'{}' is not a whole number", *text), name);
 }
 
 // Of Slurm's number of the job, steps of it apart; the usual one without.

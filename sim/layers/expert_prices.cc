@@ -81,8 +81,8 @@ Status check_load(const StackSpec& stack, const ModelSpec& model) {
   if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
   if (!model.experts.counts.empty()) return Ok{};
   return bad_input(
-      fmt::format("expert_load is counted, and {} has no counts of its experts", model.name), "",
-      "--expert-load FILE reads them; or say natural, balanced or a number");
+      fmt::format("expert_load is counted, but {} has no counts of its experts", model.name), "",
+      "--expert-load FILE reads counts; natural, balanced or a number need none");
 }
 
 double counted_load(const ExpertShape& experts, std::int64_t ranks) {

@@ -89,7 +89,7 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
   plan.precision = precision;
   const DType operands = product_dtype(plan);
   if (!is_narrow(operands) || matrix_peak(device, operands) > FlopsPerSecond()) return Ok{};
-  return bad_input(fmt::format("precision {}: {} multiplies no {}", name_of(precision), device.name,
+  return bad_input(fmt::format("precision {}: {} has no {} GEMMs", name_of(precision), device.name,
                                name_of(operands)),
                    std::string(option_of(Setting::kPrecision)),
                    fmt::format("it has {}", narrow_types_text(device)));

@@ -25,7 +25,7 @@ Status load_machine(const Catalogue& catalogue, const ScenarioNames& names, Scen
     TPSIM_TRY(scenario.profile, catalogue.load_profile(names.profile));
   }
   if (scenario.profile.machine.devices == 0) {
-    return bad_input("no profile says what this machine is", names.profile,
+    return bad_input("no profile describes this machine", names.profile,
                      "name a profile that tpsim profile wrote, or choose a cluster");
   }
   scenario.cluster = machine_cluster(scenario.profile);
@@ -50,7 +50,7 @@ Result<Scenario> completed(Scenario scenario, const PartValues& parts, double no
   if (node_gbps > 0) {
     if (scenario.cluster.nodes == 1) {
       return bad_input(fmt::format("{} has one node", scenario.cluster.name), "node_gbps",
-                       "nothing leaves it");
+                       "it has no network");
     }
     scenario.cluster = with_node_rate(std::move(scenario.cluster), node_gbps);
   }

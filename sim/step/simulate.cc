@@ -63,7 +63,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   const StackLimit limit = violated_limit(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
     return bad_input(fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",
-                     limit.hint + "; --ignore-stack-limits predicts it all the same");
+                     limit.hint + "; --ignore-stack-limits predicts it anyway");
   }
   return Ok{};
 }
@@ -147,10 +147,9 @@ bool is_countable(const StackSpec& stack, Seconds one_by_one) {
 
 Error step_too_long(const Scenario& scenario) {
   return bad_input(
-      fmt::format("at the prices of {} and {} on {} a step may take more than {} days: no more "
-                  "are counted",
+      fmt::format("with {} and {} on {} a step may take more than {} days, which is the limit",
                   scenario.profile.name, scenario.stack.name, scenario.cluster.name, kMostDays),
-      "", "one of the three is not of a machine for this model");
+      "", "one of the three does not match this model");
 }
 
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {

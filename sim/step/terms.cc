@@ -28,7 +28,7 @@ std::string stack_source(const Scenario& s) {
 
 std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
   const GroupPlacement p = place_group(plan, group, node_size(s.cluster, gpu_count(plan)));
-  return fmt::format("{} ranks on {} node{}, {} such groups share a node's {} NICs", p.ranks,
+  return fmt::format("{} ranks on {} node{}; {} such groups share the {} NICs of a node", p.ranks,
                      p.nodes, p.nodes == 1 ? "" : "s", p.groups_per_node, s.cluster.nics_per_node);
 }
 
@@ -43,13 +43,13 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
   if (plan.offload == Offload::kNone) {
     const char* cleared = overwrites_gradients(s.stack.training)
-                              ? "clearing what no product overwrites"
-                              : "clearing the gradients";
-    return {fmt::format("AdamW over the rank's share + {}, slowest stage", cleared), shares,
+                              ? "zeroing the gradients that no GEMM overwrites"
+                              : "zeroing the gradients";
+    return {fmt::format("AdamW on the rank's shard + {}, slowest stage", cleared), shares,
             device_source(s)};
   }
   const HostSpec& host = s.cluster.host;
-  return {"gradients to the host + AdamW there + weights back + clearing, slowest stage",
+  return {"gradients to the host + AdamW there + weights back + zeroing gradients, slowest stage",
           fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs", shares,
                       to_string(host.link), 100 * host.link_efficiency,
                       to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
@@ -78,7 +78,7 @@ std::string work_inputs(const Plan& plan, std::int64_t stage) {
 std::string expert_inputs(const Scenario& s, const Plan& plan) {
   const ExpertShape& experts = s.model.experts;
   if (!has_experts(s.model)) return "no experts";
-  return fmt::format("{} of {} experts a token, capacity factor {}, ep = {}, etp = {}; {}",
+  return fmt::format("{} of {} experts per token, capacity factor {}, ep = {}, etp = {}; {}",
                      experts.per_token, experts.count, experts.capacity_factor, plan.degrees.ep,
                      expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
 }
@@ -90,8 +90,8 @@ std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {
 }
 
 std::string load_text(const Scenario& s, const Plan& plan) {
-  return fmt::format("the busiest of {} ranks gets {:.2f} times the mean, experts {}",
-                     plan.degrees.ep, busiest_load(s.stack, s.model, plan),
+  return fmt::format("the busiest of {} ranks gets {:.2f} x the mean, experts {}", plan.degrees.ep,
+                     busiest_load(s.stack, s.model, plan),
                      text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
 }
 
@@ -106,39 +106,39 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
       return {"m x sum over the stage's ops, forward + backward",
               work_inputs(plan, busiest_stage) + roundings_text(s, plan, term), device_source(s)};
     case StepTerm::kRecurrence:
-      return {
-          "m x sum over convolutions, scans and gates, forward + backward",
-          fmt::format("kernels by their bytes and FLOPs, not measured: one of them off by {:.0f} "
-                      "% widens the interval; {}",
-                      100 * kScanSpread, work_inputs(plan, busiest_stage)),
-          device_source(s)};
+      return {"m x sum over convolutions, scans and gates, forward + backward",
+              fmt::format("kernel times from bytes and FLOPs, not measured; an error of {:.0f} % "
+                          "each widens the interval; {}",
+                          100 * kScanSpread, work_inputs(plan, busiest_stage)),
+              device_source(s)};
     case StepTerm::kTensorCommunication:
       return {"m x sum over the tensor group's collectives",
               work_inputs(plan, busiest_stage) + "; " + group_text(plan, GroupKind::kTensor, s),
               cluster_source(s)};
     case StepTerm::kZeroCommunication:
-      return {"m x (gather weights twice + reduce gradients) per block, ZeRO 2 and 3",
+      return {"m x (2 weight all-gathers + gradient reduction) per layer, ZeRO 2 and 3",
               fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s)), cluster_source(s)};
     case StepTerm::kContextCommunication:
-      return {"m x (gather keys and values twice + add up their gradients) per block",
+      return {"m x (2 all-gathers of keys and values + reduction of their gradients) per layer",
               fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.cp_comm_type),
                           group_text(plan, GroupKind::kContext, s)),
               cluster_source(s)};
     case StepTerm::kExpertCommunication:
-      return {"m x (dispatch and combine, forward and backward) per block, less what hides them",
-              expert_inputs(s, plan), cluster_source(s)};
+      return {
+          "m x (dispatch and combine, forward and backward) per layer, minus the overlapped part",
+          expert_inputs(s, plan), cluster_source(s)};
     case StepTerm::kGroupedProducts:
-      return {"m x sum over the experts' products, forward + backward", expert_inputs(s, plan),
+      return {"m x sum over the expert GEMMs, forward + backward", expert_inputs(s, plan),
               device_source(s)};
     case StepTerm::kPermute:
-      return {"m x (choices, and tokens put in order and back, forward and backward) per block",
+      return {"m x (router, permute and unpermute, forward and backward) per layer",
               expert_inputs(s, plan), device_source(s)};
     case StepTerm::kImbalance:
-      return {"(load of the busiest rank - 1) x what experts take", load_text(s, plan),
-              stack_source(s)};
+      return {"(max/mean tokens per EP rank - 1) x time of expert GEMMs and all-to-all",
+              load_text(s, plan), stack_source(s)};
     case StepTerm::kHostWait:
-      return {"m x (max-plus length of the host and device queues - device time)",
-              fmt::format("{} per op, {} per collective, {} + {} per block, {} per micro-batch",
+      return {"m x time the GPU waits for kernel launches",
+              fmt::format("{} per op, {} per collective, {} + {} per layer, {} per micro-batch",
                           to_string(host.per_op), to_string(host.per_collective),
                           to_string(host.per_block_forward), to_string(host.per_block_backward),
                           to_string(host.per_micro_batch)),
@@ -149,23 +149,25 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
           host.per_transfer > Seconds()
               ? fmt::format(", {} of it the call", to_string(host.per_transfer))
               : "";
-      return {"m x (sends, as far as the sender waits, + gathers of received parts)",
-              fmt::format("{} of activation, {} on the wire{}, {} to gather",
-                          to_string(Bytes(t.bytes)), to_string(t.wire), call, to_string(t.gather)),
+      return {"m x (exposed sends + all-gathers of received slices)",
+              fmt::format("{} of activations, {} sent{}, {} to gather", to_string(Bytes(t.bytes)),
+                          to_string(t.wire), call, to_string(t.gather)),
               cluster_source(s)};
     }
     case StepTerm::kBubble:
-      return {"time until all ranks meet - the busiest stage's own work (event simulation)",
-              fmt::format("p = {}, m = {}, v = {}, {} schedule; equal stages would idle "
-                          "(p - 1)/v slots of m + (p - 1)/v",
+      return {"pipeline makespan minus the slowest stage's compute (event simulation)",
+              fmt::format("p = {}, m = {}, v = {}, {} schedule; with equal stages (p - 1)/v of m + "
+                          "(p - 1)/v slots are idle",
                           d.pp, micro_batches(plan), plan.virtual_stages, name_of(plan.schedule)),
               "event-exact simulation of the schedule"};
     case StepTerm::kGradientReduction:
-      return {"all-reduce or reduce-scatter of the stage's gradients, less what hides it",
-              fmt::format("gradients in {}; {}; {}overlapped with backward",
-                          name_of(plan.gradient_dtype), data_text(plan, s),
-                          s.stack.training.overlap_gradient_reduction ? "" : "not "),
-              cluster_source(s)};
+      return {
+          "all-reduce or reduce-scatter of the stage's gradients, minus the part overlapped with "
+          "compute",
+          fmt::format("gradients in {}; {}; {}overlapped with backward",
+                      name_of(plan.gradient_dtype), data_text(plan, s),
+                      s.stack.training.overlap_gradient_reduction ? "" : "not "),
+          cluster_source(s)};
     case StepTerm::kTiedEmbedding:
       return {"all-reduce of the word embeddings' gradient between first and last stage",
               group_text(plan, GroupKind::kEmbedding, s), cluster_source(s)};
@@ -174,8 +176,8 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               fmt::format("{} ranks", gpu_count(plan)), device_source(s)};
     case StepTerm::kOptimizer: return optimizer_words(s, plan);
     case StepTerm::kWeightGather:
-      return {"all-gather of the updated weights, less what hides it", data_text(plan, s),
-              cluster_source(s)};
+      return {"all-gather of the updated weights, minus the part overlapped with compute",
+              data_text(plan, s), cluster_source(s)};
     case StepTerm::kHostStep: return {"once per step", to_string(host.per_step), stack_source(s)};
     case StepTerm::kStragglers:
       return {"sigma x E[largest of N normals] x pipeline time",
@@ -183,9 +185,9 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
                           gpu_count(plan), expected_maximum(gpu_count(plan))),
               stack_source(s)};
     case StepTerm::kUncalibratedOverhead:
-      return {"share x all other terms",
-              fmt::format("share = {:.1f} %: what runs of software that nobody has calibrated took "
-                          "beyond the other terms",
+      return {"share x sum of all other terms",
+              fmt::format("share = {:.1f} %: mean excess of measured steps over the other terms, "
+                          "for software without calibration",
                           100 * s.stack.uncalibrated_overhead),
               stack_source(s)};
   }

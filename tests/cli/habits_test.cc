@@ -63,9 +63,11 @@ TEST_CASE("what is written otherwise here is said with how") {
     const auto line = parsed(words);
     return line.ok() ? std::string() : line.error().hint;
   };
-  CHECK(hint({"plan", "--nodes", "4"}) == "write --gpus: the nodes times the GPUs of each");
+  CHECK(hint({"plan", "--nodes", "4"}) ==
+        "write --gpus with the number of nodes times the GPUs per node");
   CHECK(hint({"plan", "--bf16"}) == "write --dtype bf16");
-  CHECK(hint({"simulate", "--gpus", "8"}) == "say --dp: the GPUs are tp x pp x dp x cp");
+  CHECK(hint({"simulate", "--gpus", "8"}) ==
+        "give --dp instead: the number of GPUs is tp x pp x dp x cp");
   CHECK(nearest("h100", std::vector<std::string>{"h200", "a100-sxm4-80gb", "h100-sxm"}) ==
         "h100-sxm");
 }

@@ -110,8 +110,9 @@ TEST_CASE("of what runs beside products, what is only predicted is refused by na
   const Finished refused =
       run(tpsim_run(golden_arguments("bloom-tiny") + "--steps 1 --tp 2 --tp-overlap userbuffers"));
   CHECK(refused.code == 2);
-  CHECK(refused.err.find("--tp-overlap: userbuffers is predicted, and run by no device here") !=
-        std::string::npos);
+  CHECK(
+      refused.err.find("--tp-overlap: userbuffers can be predicted, but no device here runs it") !=
+      std::string::npos);
 }
 
 TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {

@@ -80,7 +80,7 @@ Plan odd_plan() {
   plan.recompute = Recompute::kBlocks;
   plan.recompute_blocks = 2;
   plan.offload = Offload::kOptimizer;
-  plan.attention = AttentionKind::kUnfused;  // the flash core has no dropout
+  plan.attention = AttentionKind::kUnfused;  // flash attention supports no attention dropout here
   plan.schedule = ScheduleKind::kInterleaved;
   plan.dtype = DType::kFloat16;
   plan.gradient_dtype = DType::kBFloat16;

@@ -45,7 +45,8 @@ TEST_CASE(
   SearchSpace selective = space;
   selective.asked[Setting::kRecompute] = {static_cast<std::int64_t>(Recompute::kSelective)};
   const auto reasons = [&] { return search(scenario, space, 1, {}).value().pruned; };
-  const std::string does_nothing = "flash attention keeps no probabilities to recompute";
+  const std::string does_nothing =
+      "flash attention stores no probabilities, so selective recompute changes nothing";
   CHECK(reasons().count(does_nothing) == 1);
   scenario.stack.parts.recompute_modules = bit(RecomputeModule::kMlp);
   CHECK(reasons().count(does_nothing) == 0);
@@ -70,7 +71,7 @@ TEST_CASE("an impossible precision beside possible ones is counted, and refused 
   space.asked[Setting::kPrecision] = {static_cast<std::int64_t>(Precision::kNone), impossible};
   const SearchResult found = search(scenario, space, 1, {}).value();
   CHECK(found.scores == without.scores);
-  CHECK(found.pruned.at("the GPU or the stack has no such precision") > 0);
+  CHECK(found.pruned.at("the GPU or the stack does not support the precision") > 0);
   space.asked[Setting::kPrecision] = {impossible};
   CHECK(search(scenario, space, 1, {}).error().where == "--precision");
 }
