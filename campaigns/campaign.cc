@@ -288,6 +288,24 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   return space;
 }
 
+// Data-parallel ranks divide the batch, so GPUs without a common factor with it stay idle. Tries
+// the multiples of the GPUs over a power of two (ranks of other kinds) that are nearest to the
+// plan's batch, the smallest unit first. Each try is a search.
+Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::int64_t gpus) {
+  constexpr int kTries = 4;
+  std::int64_t unit = gpus;
+  while (unit % 2 == 0 && unit > 1) unit /= 2;
+  for (int i = 0; i < kTries && unit <= gpus; ++i, unit *= 2) {
+    const std::int64_t below = plan.global_batch / unit * unit;
+    const bool up = below == 0 || 2 * (plan.global_batch - below) > unit;
+    SearchSpace space = space_like(plan, gpus);
+    space.global_batch = up ? below + unit : below;
+    TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
+    if (!found.plans.empty()) return space.global_batch;
+  }
+  return std::int64_t{0};
+}
+
 }  // namespace
 
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
@@ -337,13 +355,17 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   }
   std::vector<Replanned> table;
   for (std::int64_t lost = 1; lost <= most_lost; ++lost) {
-    Replanned row{lost, {}};
+    Replanned row{lost, {}, 0};
     for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
       const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
       if (plans.empty()) continue;
       const bool better =
           row.best.empty() || plans.front().predicted.step < row.best.front().predicted.step;
       if (better) row.best = {plans.front()};
+    }
+    const std::int64_t left = (nodes - lost) * node;
+    if (row.best.empty() || gpu_count(row.best.front().plan) < left) {
+      TPSIM_TRY(row.whole_batch, batch_for(scenario, plan, left));
     }
     table.push_back(std::move(row));
   }

@@ -125,6 +125,9 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
 struct Replanned {
   std::int64_t lost_nodes = 0;
   std::vector<PlannedRun> best;  // one; none when nothing fits
+  // The nearest global batch with which a plan that fits uses every GPU left. 0: `best` uses them
+  // all, or no batch that was tried allows it.
+  std::int64_t whole_batch = 0;
 };
 
 // For 1 to `most_lost` nodes. Batch, recompute, attention, schedule, sequence parallelism, rank

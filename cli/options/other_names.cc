@@ -23,6 +23,8 @@ constexpr OtherNames kOtherNames[] = {
     {"--zero-stage", "--zero"},
     {"--sp", "--sequence-parallel"},
     {"--recompute-granularity --activation-checkpointing", "--recompute"},
+    {"--moe-token-dispatcher-type --moe-flex-dispatcher-backend", "--dispatcher"},
+    {"--pipeline-schedule --pipeline-parallel-schedule", "--schedule"},
     {"--attention-backend", "--attention"},
     {"--num-gpus --world-size", "--gpus"},
     {"--memory", "--max-memory"},
@@ -45,6 +47,18 @@ constexpr OtherNames kInstead[] = {
     {"--format", "write --json"},
     {"--lora",
      "LoRA is not modelled; the plan of full fine-tuning is an upper bound for time and memory"},
+    {"--muon --use-muon --dion --shampoo --soap",
+     "tpsim models AdamW only; Muon and other matrix optimizers are not modelled"},
+    {"--optimizer --optim",
+     "tpsim models AdamW only; --optimizer-dtype sets the dtype of its moments"},
+    {"--use-8bit-adam --adam-8bit --optim-8bit",
+     "8-bit Adam is not modelled; moments are fp32 or bf16 (--optimizer-dtype)"},
+    {"--zero-bubble --enable-zero-bubble --dualpipe",
+     "zero-bubble and DualPipe schedules are not modelled; --schedule interleaved is the closest"},
+    {"--packing --pack-sequences --variable-seq-lengths",
+     "sequence packing is not modelled: every sequence counts as --seq tokens"},
+    {"--fine-grained-activation-offloading --offload-activations --cpu-offloading",
+     "offloading of activations is not modelled; --recompute saves activation memory instead"},
     {"--qlora", "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
     {"--load-in-4bit",
      "weights have 16 or 32 bits in tpsim: use --precision nvfp4 for 4-bit GEMMs"},
@@ -66,10 +80,23 @@ constexpr std::string_view kWholeWeights =
     "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
 constexpr std::string_view kOneKind =
     "all GPUs of a plan must be of one kind: plan each kind separately, or all with the slowest";
+constexpr std::string_view kNoZeroBubble =
+    "zero-bubble and DualPipe schedules are not modelled; interleaved is the closest";
+constexpr std::string_view kNoActivations =
+    "offloading of activations is not modelled; --recompute saves activation memory instead";
 constexpr OtherValue kOtherValues[] = {
-    {"--offload", "param", kWeightsStay}, {"--offload", "weight", kWeightsStay},
-    {"--offload", "all", kWeightsStay},   {"--dtype", "4", kWholeWeights},
-    {"--dtype", "8", kWholeWeights},      {"--profile", ",", kOneKind},
+    {"--schedule", "zero", kNoZeroBubble},
+    {"--schedule", "zb", kNoZeroBubble},
+    {"--schedule", "dualpipe", kNoZeroBubble},
+    {"--offload", "activation", kNoActivations},
+    {"--dispatcher", "flex", "flex needs its backend: write deepep or hybridep"},
+    {"--optimizer-dtype", "8", "8-bit Adam is not modelled: choose fp32 or bf16"},
+    {"--offload", "param", kWeightsStay},
+    {"--offload", "weight", kWeightsStay},
+    {"--offload", "all", kWeightsStay},
+    {"--dtype", "4", kWholeWeights},
+    {"--dtype", "8", kWholeWeights},
+    {"--profile", ",", kOneKind},
 };
 
 }  // namespace

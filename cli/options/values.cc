@@ -151,6 +151,8 @@ Result<std::int64_t> part_value(const PartRow& row, std::string_view text, Model
     }
     hint += "; or a file that counts each expert's tokens";
   }
+  const std::string_view instead = possible_instead(row_of(opt_of(row.part)).name, text);
+  if (!instead.empty()) hint = instead;
   return option_error(opt_of(row.part), value.error().message, std::move(hint));
 }
 

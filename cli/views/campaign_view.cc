@@ -134,7 +134,12 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
 
 std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
   Table table({{"lost"}, {"GPUs"}, {"plan", Align::kLeft}, {"step"}, {"slower"}, {"GiB"}});
+  std::string batches;
   for (const Replanned& row : report.replanned) {
+    if (row.whole_batch > 0) {
+      batches += fmt::format("  with {} lost, a global batch of {} would use all remaining GPUs\n",
+                             counted_text(row.lost_nodes, "node"), count_text(row.whole_batch));
+    }
     if (row.best.empty()) {
       table.add_row({std::to_string(row.lost_nodes), "-", "nothing fits", "-", "-", "-"});
       continue;
@@ -149,7 +154,7 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
                    short_name(run.plan), time_text(run.predicted.step),
                    percent_text(own / speed - 1), gib_text(run.predicted.peak)});
   }
-  return table.text(terminal);
+  return table.text(terminal) + batches;
 }
 
 // An assumption as it is shown: the numbers of the file, and the choices that lie in the model.
@@ -263,6 +268,7 @@ JsonValue cost_json(const CampaignCost& cost) {
 
 JsonValue replanned_json(const Replanned& row) {
   JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
+  if (row.whole_batch > 0) json.set("global_batch_for_all_gpus", row.whole_batch);
   if (row.best.empty()) return json;
   const PlannedRun& run = row.best.front();
   json.set("gpus", gpu_count(run.plan));

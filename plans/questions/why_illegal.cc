@@ -119,6 +119,50 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
   return "";
 }
 
+// The divisors of `whole` around a value that is not one: "nearest: 32, 64".
+std::string nearest_divisors(std::int64_t whole, std::int64_t value) {
+  const std::vector<std::int64_t> all = divisors(whole);
+  const auto above = std::upper_bound(all.begin(), all.end(), value);
+  std::string text;
+  if (above != all.begin()) text = count_text(*(above - 1));
+  if (above != all.end()) text += (text.empty() ? "" : ", ") + count_text(*above);
+  return "nearest: " + text;
+}
+
+// The asked degree, or product of degrees, for which nothing could be enumerated.
+std::string undivided(const Scenario& scenario, const SearchSpace& space) {
+  constexpr std::array kDegrees = {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp};
+  std::int64_t product = 1;
+  std::string names;
+  std::size_t fixed = 0;
+  for (const Setting degree : kDegrees) {
+    if (space.asked[degree].size() != 1) continue;
+    product *= space.asked[degree].front();
+    names += (names.empty() ? "" : " x ") + std::string(row_of(degree).key);
+    ++fixed;
+  }
+  const bool is_all = fixed == kDegrees.size();
+  if (is_all && product != space.gpus) {
+    return fmt::format("{} = {}, not {}", names, count_text(product), gpus_text(space.gpus));
+  }
+  if (fixed > 0 && space.gpus % product != 0) {
+    return fmt::format("{} = {} does not divide {} ({})", names, count_text(product),
+                       gpus_text(space.gpus), nearest_divisors(space.gpus, product));
+  }
+  const std::vector<std::int64_t>& ep = space.asked[Setting::kEp];
+  if (ep.size() != 1 || !has_experts(scenario.model)) return "";
+  const std::int64_t experts = scenario.model.experts.count;
+  if (experts % ep.front() != 0) {
+    return fmt::format("ep = {} does not divide the {} experts ({})", ep.front(), experts,
+                       nearest_divisors(experts, ep.front()));
+  }
+  if (space.asked[Setting::kPp].size() != 1) return "";
+  const std::int64_t ranks = space.gpus / space.asked[Setting::kPp].front();
+  if (ranks % ep.front() == 0) return "";
+  return fmt::format("ep = {} does not divide the {} ranks of a stage ({})", ep.front(),
+                     count_text(ranks), nearest_divisors(ranks, ep.front()));
+}
+
 }  // namespace
 
 std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
@@ -128,7 +172,7 @@ std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
            std::pair(depth_of(scenario.stack, b.first), b.second);
   };
   const auto last = std::max_element(found.pruned.begin(), found.pruned.end(), further);
-  if (last == found.pruned.end()) return "";
+  if (last == found.pruned.end()) return undivided(scenario, space);
   const std::string numbers = numbers_of(scenario, space, last->first);
   return numbers.empty() ? last->first : fmt::format("{} ({})", last->first, numbers);
 }

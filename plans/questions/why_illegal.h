@@ -9,8 +9,9 @@
 
 namespace tpsim {
 
-// "global batch does not divide by dp: 1,024 sequences; dp would be 384, 192, 96 ..."; empty where
-// nothing was ruled out.
+// "global batch does not divide by dp (1,024 sequences; dp would be 384, 192, 96 ...)", or, where
+// no combination could be enumerated, the degree that divides nothing: "ep = 64 does not divide the
+// 160 experts (nearest: 40, 80)". Empty if neither is known.
 std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
                             const SearchResult& found);
 

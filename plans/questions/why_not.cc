@@ -138,9 +138,8 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.nearest_miss = found.nearest_miss;
   if (!answer.nearest_miss) {
-    answer.illegal = found.pruned.empty()
-                         ? "no layout with these degrees uses all GPUs"
-                         : deciding_reason(chosen, with_settings(space, asked), found);
+    answer.illegal = deciding_reason(chosen, with_settings(space, asked), found);
+    if (answer.illegal.empty()) answer.illegal = "no layout with these degrees uses all GPUs";
   }
   answer.fixes = questioner.fixes(asked);
   answer.enough_gpus = questioner.enough_gpus(asked);
