@@ -109,7 +109,7 @@ Status add_checkpoints(const Scenario& scenario, const Plan& plan, const Campaig
   CampaignCheckpoints& checkpoints = campaign.checkpoints;
   const HostSpec& host = scenario.cluster.host;
   const bool async = request.checkpoints == CheckpointKind::kAsync;
-  checkpoints.size = checkpoint_size(scenario.model, plan);
+  checkpoints.size = checkpoint_size(scenario.model, plan, scenario.stack.parts.optimizer_dtype);
   checkpoints.write =
       checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
   checkpoints.stop = checkpoints.write;
@@ -166,10 +166,18 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   return Ok{};
 }
 
-// Hosts of the nodes that the plan leaves alone.
-std::int64_t nodes_left(const ClusterSpec& cluster, const Plan& plan) {
-  const std::int64_t left = std::max<std::int64_t>(0, cluster.nodes - nodes_of(cluster, plan));
-  return left * (cluster.gpus_per_node / host_size(cluster));
+// Hosts inside the plan's own nodes that it does not use: 2 of the 18 trays of an NVL72 rack.
+std::int64_t free_hosts_per_node(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t node = node_size(cluster, gpu_count(plan));
+  return nodes_of(cluster, plan) > 1 ? (cluster.gpus_per_node - node) / host_size(cluster) : 0;
+}
+
+// All hosts that the plan does not use.
+std::int64_t hosts_left(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t used = nodes_of(cluster, plan);
+  const std::int64_t left = std::max<std::int64_t>(0, cluster.nodes - used);
+  return left * (cluster.gpus_per_node / host_size(cluster)) +
+         used * free_hosts_per_node(cluster, plan);
 }
 
 // The number of spare nodes with which the run costs least, or hardly ever waits. Tried from none
@@ -202,10 +210,18 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
 void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const FailureModel& model,
                         Seconds repair, const CampaignRequest& request, const Assumptions& assumed,
                         Campaign& campaign) {
-  const std::int64_t left = nodes_left(cluster, plan);
+  const std::int64_t left = hosts_left(cluster, plan);
+  const std::int64_t own = free_hosts_per_node(cluster, plan);
   const AssumedValue& stated = assumed.values[static_cast<std::size_t>(Assumption::kSpareNodes)];
   campaign.spare_nodes = static_cast<std::int64_t>(stated.value);
   campaign.spare_nodes_source = stated.source;
+  if (stated.source.empty() && own > 0) {
+    campaign.spare_nodes = own * nodes_of(cluster, plan);
+    campaign.spare_nodes_source =
+        fmt::format("hosts of {} GPUs that the job leaves free: {} in each of its {} nodes",
+                    host_size(cluster), own, nodes_of(cluster, plan));
+    return;
+  }
   if (stated.source.empty()) {
     campaign.spare_nodes = best_spare_nodes(campaign, model, repair, request, left);
     campaign.spare_nodes_source = request.spares_for == SparesFor::kTime
@@ -309,7 +325,7 @@ Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::
 }  // namespace
 
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
-  const std::int64_t left = nodes_left(cluster, plan);
+  const std::int64_t left = hosts_left(cluster, plan);
   if (spare <= left) return Ok{};
   return bad_input(fmt::format("{} are more than the {} that the plan leaves free on {}", spare,
                                left, cluster.name),

@@ -32,11 +32,12 @@ Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew
 
 }  // namespace
 
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan) {
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, DType moments) {
   const auto weights = static_cast<double>(parameter_count(model));
   const bool twice = model.tied_embedding && plan.degrees.pp > 1;
   const double copy = twice ? static_cast<double>(model.vocab * model.hidden) : 0.0;
-  const double per_state = plan.dtype == DType::kFloat32 ? 8 : 12;
+  const double master = plan.dtype == DType::kFloat32 ? 0 : 4;
+  const double per_state = master + 2 * static_cast<double>(size_of(moments));
   return Bytes(weights * static_cast<double>(size_of(plan.dtype)) + (weights + copy) * per_state);
 }
 

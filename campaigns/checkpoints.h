@@ -14,10 +14,10 @@
 
 namespace tpsim {
 
-// Weights in the plan's dtype once, and per stage the optimizer's fp32 state: both moments of Adam
-// and, unless the weights are fp32 themselves, their fp32 master copy. Tied word embeddings of
-// a pipeline lie on both end stages, so their optimizer state is written twice.
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan);
+// Weights in the plan's dtype once, and per stage the optimizer's state: both moments of Adam in
+// `moments` and, unless the weights are fp32 themselves, their fp32 master copy. Both end stages of
+// a pipeline hold tied word embeddings, so their optimizer state is written twice.
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, DType moments);
 
 struct FailureModel {
   Seconds work;      // what the run would take with neither checkpoints nor failures

@@ -53,10 +53,12 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
 std::string rate_view(const LogCheck& check, const Prediction& predicted) {
   if (check.logged_tflops == 0) return "";
   return fmt::format(
-      "  speed      TFLOP/s per GPU: {:.1f} in the log, {:.1f} from its step time by tpsim's "
-      "count;\n"
-      "             predicted {:.1f}, counting recompute {:.1f}\n",
-      check.logged_tflops, check.model_tflops, predicted.model_tflops_per_gpu,
+      "  speed      TFLOP/s per GPU: {:.1f} in the log. From its step time: {:.1f} counting all "
+      "of\n"
+      "             causal attention, {:.1f} counting half (Megatron since 2024);\n"
+      "             predicted {:.1f} and {:.1f}, {:.1f} with recompute\n",
+      check.logged_tflops, check.model_tflops, check.half_mask_tflops,
+      predicted.model_tflops_per_gpu, predicted.half_mask_tflops_per_gpu,
       predicted.hardware_tflops_per_gpu);
 }
 
@@ -311,6 +313,7 @@ JsonValue check_log_json(const CheckedLog& checked) {
       {"logged_expert_load", json_if(check.logged_load > 0, check.logged_load)},
       {"logged_tflops_per_gpu", check.logged_tflops},
       {"measured_tflops_per_gpu", check.model_tflops},
+      {"measured_half_mask_tflops_per_gpu", check.half_mask_tflops},
       {"model_tflops_per_gpu", checked.predicted.model_tflops_per_gpu},
       {"likely",
        json_array(checked.likely,

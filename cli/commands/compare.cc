@@ -146,7 +146,7 @@ std::vector<Line> results(const std::vector<Compared>& all) {
               [](const Compared& one) { return count_text(std::llround(tokens_per_gpu(one))); }),
       predicted("MFU", [](const Prediction& p) { return percent_text(p.mfu); }),
       predicted("memory, GiB", [](const Prediction& p) { return gib_text(p.peak); }),
-      predicted("p(OOM)", [](const Prediction& p) { return percent_text(p.p_oom); }),
+      predicted("p(OOM)", [](const Prediction& p) { return chance_text(p.p_oom); }),
       predicted("fits in memory",
                 [](const Prediction& p) { return std::string(fits_in_memory(p) ? "yes" : "NO"); }),
       line_of("GPU-hours a billion tokens", all,

@@ -246,7 +246,7 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
   }
   return fmt::format(
       "runs out of memory with a probability of {}, more than {}: it needs {} of {} GiB",
-      percent_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
+      chance_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
       gib_text(predicted.capacity));
 }
 

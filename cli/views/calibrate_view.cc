@@ -11,6 +11,7 @@
 #include "cli/views/plan_view.h"
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
+#include "evidence/calibration/contradictions.h"
 
 namespace tpsim::cli {
 
@@ -131,6 +132,20 @@ std::string parts_text(const Calibration& found) {
   return text;
 }
 
+// Rows to check: a fit to the others predicts another time.
+std::string contradictions_text(const Calibration& found) {
+  std::string text;
+  for (const std::size_t i : contradicting_steps(found.steps)) {
+    const FittedStep& step = found.steps[i];
+    text += fmt::format(
+        "  row {} contradicts the others: {} measured, {} predicted from them ({:+.1f} %); check "
+        "it\n",
+        printable(step.id), time_text(Seconds(step.measured)), time_text(Seconds(step.left_out)),
+        100 * (step.measured / step.left_out - 1));
+  }
+  return text;
+}
+
 std::string next_text(const Arguments& arguments) {
   const auto& stack = arguments[Opt::kSaveStack];
   const auto& cluster = arguments[Opt::kSaveCluster];
@@ -219,6 +234,7 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
         " {:.0f} % of the way; more or other rows are needed\n",
         100 * found.shrinkage);
   }
+  text += contradictions_text(found);
   for (const std::string& row : answer.inputs.skipped) {
     text += fmt::format("  not used: {}\n", printable(row));
   }
@@ -240,6 +256,8 @@ JsonValue calibration_json(const CalibrationAnswer& answer) {
        {"mean_error_left_out", found.error_left_out()},
        {"way", found.shrinkage},
        {"residual_spread", found.spread},
+       {"contradicting", json_array(contradicting_steps(found.steps),
+                                    [&](std::size_t i) { return JsonValue(found.steps[i].id); })},
        {"skipped", json_array(answer.inputs.skipped)}});
 }
 

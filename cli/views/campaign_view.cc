@@ -189,8 +189,9 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   const bool sync = request.checkpoints == CheckpointKind::kSync;
   shown.push_back(
       {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-       std::string("weights, fp32 master weights and both moments of Adam; training waits while "
-                   "they are ") +
+       fmt::format("weights, fp32 master weights and both moments of Adam in {}; training waits "
+                   "while they are ",
+                   name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
            (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
                  : "copied to the hosts, over the link that the cluster's file states")});
   shown.push_back({"idle_draw", percent_text(kIdleDraw),

@@ -141,6 +141,17 @@ std::string dropped_text(const Terminal& terminal, const std::vector<std::string
   return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
 }
 
+// Nodes that hold several hosts are racks: what starts and fails is a host (tray).
+std::string racks_text(const ClusterSpec& cluster, const Plan& plan) {
+  const std::int64_t host = host_size(cluster);
+  if (host == cluster.gpus_per_node) return "";
+  const std::int64_t gpus = gpu_count(plan);
+  const std::int64_t node = std::min(node_size(cluster, gpus), gpus);
+  return fmt::format("{} (NVLink racks), {} of {} GPUs used in each; {} (trays) of {} GPUs\n",
+                     counted_text((gpus + node - 1) / node, "node"), node, cluster.gpus_per_node,
+                     counted_text((gpus + host - 1) / host, "host"), host);
+}
+
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
   const std::string active =
@@ -156,7 +167,7 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
                   gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
                   default_mark(named.cluster_is_default), network, printable(scenario.profile.name),
                   printable(scenario.stack.name), default_mark(named.stack_is_default));
-  return wrapped(on, terminal.room(2, 100), 2) + "\n" +
+  return wrapped(on, terminal.room(2, 100), 2) + "\n" + racks_text(scenario.cluster, plan) +
          fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
                      default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
@@ -234,10 +245,11 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
                             const Profile& profile) {
   std::string text = step_row(terminal, predicted);
   text += row(terminal, "speed",
-              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
+              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {}; {} with "
+              "half of the causal mask, as Megatron logs it)",
               terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
               terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
-              percent_text(predicted.mfu));
+              percent_text(predicted.mfu), rate_text(predicted.half_mask_tflops_per_gpu));
   text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
     text += row(terminal, "host", "{} of {} GiB host memory per node for the offloaded optimizer",

@@ -43,6 +43,7 @@ JsonValue prediction_json(const Prediction& predicted) {
       {"step_s_high", predicted.step_high.value()},
       {"hw_tflops_per_gpu", predicted.hardware_tflops_per_gpu},
       {"model_tflops_per_gpu", predicted.model_tflops_per_gpu},
+      {"half_mask_tflops_per_gpu", predicted.half_mask_tflops_per_gpu},
       {"mfu", predicted.mfu},
       {"tokens_per_s", predicted.tokens_per_s},
       {"bubble_fraction", predicted.bubble_fraction},

@@ -225,4 +225,10 @@ Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
                (over_blocks(model, block_flops) + heads * logits));
 }
 
+Flops half_mask_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
+  const double cores = 3.0 * static_cast<double>(global_batch);
+  return model_flops_per_step(model, global_batch) -
+         0.5 * cores * attention_core_forward_flops(model);
+}
+
 }  // namespace tpsim

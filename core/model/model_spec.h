@@ -153,6 +153,9 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 // blocks ("hardware" FLOPs, Narayanan et al. 2021 eq. 3 for the GPT shape: 96 B s L h^2 (1 + s/6h +
 // V/16Lh)).
 Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch);
+// The same with half of every attention core: the convention of Megatron's log since 2024
+// (num_floating_point_operations() in megatron/training/training.py). torchtitan counts all of it.
+Flops half_mask_flops_per_step(const ModelSpec& model, std::int64_t global_batch);
 // Forward FLOPs of the attention cores of all blocks for one sequence.
 Flops attention_core_forward_flops(const ModelSpec& model);
 

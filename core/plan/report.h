@@ -79,8 +79,10 @@ struct Prediction {
   Seconds step_low;  // 90 % interval
   Seconds step_high;
   double hardware_tflops_per_gpu = 0;  // counts recompute
-  double model_tflops_per_gpu = 0;     // does not
-  double mfu = 0;                      // model FLOPs over the peak of the linear layers' operands
+  double model_tflops_per_gpu = 0;     // does not; the whole square of causal attention
+  // As model_tflops_per_gpu, with half of that square: what Megatron has logged since 2024.
+  double half_mask_tflops_per_gpu = 0;
+  double mfu = 0;  // model FLOPs over the peak of the linear layers' operands
   double tokens_per_s = 0;
   double bubble_fraction = 0;  // idle share of the pipeline phase, mean over stages
   Bytes capacity;              // of one device

@@ -93,17 +93,22 @@ void judge_run(const TrainingLog& log, LogCheck& check) {
   check.is_sound = check.findings.empty();
 }
 
-// No GPU is faster than its peak, neither as the log counts nor as its steps are counted here.
-void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
-                 const TrainingLog& log, LogCheck& check) {
-  check.model_tflops = predicted.model_tflops_per_gpu * (predicted.step / check.measured);
-  if (!log.tflops.empty()) check.logged_tflops = upper_median(log.tflops);
-  const auto& device = scenario.profile.device;
+// The peak of the fastest GEMMs of the plan.
+double peak_tflops(const DeviceFacts& device, const Plan& plan) {
   const FlopsPerSecond widest =
       plan.precision == Precision::kNone
           ? device.matmul_peak
           : std::max({device.matmul_peak, device.fp8_peak, device.mxfp8_peak, device.nvfp4_peak});
-  const double peak = widest.value() / 1e12;
+  return widest.value() / 1e12;
+}
+
+// No GPU is faster than its peak, neither as the log counts nor as its steps are counted here.
+void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                 const TrainingLog& log, LogCheck& check) {
+  check.model_tflops = predicted.model_tflops_per_gpu * (predicted.step / check.measured);
+  check.half_mask_tflops = predicted.half_mask_tflops_per_gpu * (predicted.step / check.measured);
+  if (!log.tflops.empty()) check.logged_tflops = upper_median(log.tflops);
+  const double peak = peak_tflops(scenario.profile.device, plan);
   check.is_possible = check.model_tflops <= peak;
   const bool counts_itself = check.logged_tflops > peak;
   if (!counts_itself && check.is_possible) return;

@@ -37,7 +37,8 @@ struct LogCheck {
   // with; zero without experts or loss.
   double logged_load = 0, predicted_load = 0;
   double logged_tflops = 0;  // of a GPU, as the log counts them; 0: not said
-  double model_tflops = 0;   // of a GPU at the measured step, as the prediction counts them
+  // Of a GPU at the measured step, with all and with half of causal attention.
+  double model_tflops = 0, half_mask_tflops = 0;
   Seconds measured;
   Seconds predicted;
   Seconds low;  // 90 % interval of the prediction

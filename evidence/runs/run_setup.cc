@@ -167,10 +167,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
 
 std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model) {
   if (!run.model_tflops_per_gpu || *run.model_tflops_per_gpu <= 0) return std::nullopt;
-  const auto batch = static_cast<double>(run.global_batch);
-  // Megatron counts causal attention by half.
-  const Flops unseen = 1.5 * batch * attention_core_forward_flops(model);
-  const Flops flops = model_flops_per_step(model, run.global_batch) - unseen;
+  const Flops flops = half_mask_flops_per_step(model, run.global_batch);
   return Seconds(flops.value() / (*run.model_tflops_per_gpu * 1e12 * gpus_of(run)));
 }
 

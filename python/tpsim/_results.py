@@ -156,6 +156,7 @@ class Prediction(Value):
     step_s_high: float
     hw_tflops_per_gpu: float
     model_tflops_per_gpu: float
+    half_mask_tflops_per_gpu: float
     mfu: float
     tokens_per_s: float
     bubble_fraction: float
@@ -678,6 +679,7 @@ class LogReport(Report):
     logged_expert_load: Optional[float]
     logged_tflops_per_gpu: float
     measured_tflops_per_gpu: float
+    measured_half_mask_tflops_per_gpu: float
     model_tflops_per_gpu: float
     other_batch_steps: int
     likely: Tuple[LikelyCause, ...]

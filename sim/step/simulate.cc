@@ -31,6 +31,8 @@ void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
   const Flops hardware = model + recomputed_flops(scenario.model, scenario.stack.parts, plan);
   const FlopsPerSecond model_rate = model / p.step / gpus;
   p.model_tflops_per_gpu = model_rate.value() * 1e-12;
+  p.half_mask_tflops_per_gpu =
+      (half_mask_flops_per_step(scenario.model, plan.global_batch) / p.step).value() / gpus * 1e-12;
   p.hardware_tflops_per_gpu = (hardware / p.step).value() / gpus * 1e-12;
   const DType operands = product_dtype(plan);
   const DeviceFacts& device = scenario.profile.device;

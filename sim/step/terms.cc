@@ -28,8 +28,12 @@ std::string stack_source(const Scenario& s) {
 
 std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
   const GroupPlacement p = place_group(plan, group, node_size(s.cluster, gpu_count(plan)));
-  return fmt::format("{} ranks on {} node{}; {} such groups share the {} NICs of a node", p.ranks,
-                     p.nodes, p.nodes == 1 ? "" : "s", p.groups_per_node, s.cluster.nics_per_node);
+  if (p.nodes == 1) return fmt::format("{} ranks inside a node", p.ranks);
+  // A job that leaves GPUs of each node free does not reach the NICs next to these.
+  const std::int64_t used = node_size(s.cluster, gpu_count(plan));
+  const std::int64_t nics = s.cluster.nics_per_node * used / s.cluster.gpus_per_node;
+  return fmt::format("{} ranks on {} nodes; {} such groups share {} NICs per node", p.ranks,
+                     p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }
 
 // What stands about a term beside its time.
