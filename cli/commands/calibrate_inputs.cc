@@ -8,8 +8,10 @@
 #include "cli/options/calibrate.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/scenario/plan_json.h"
+#include "evidence/logs/log_check.h"
 #include "evidence/runs/run_table.h"
 
 namespace tpsim::cli {
@@ -39,10 +41,18 @@ Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& i
       continue;
     }
     TPSIM_TRY(RunSetup setup, loader.setup(run));
+    const Seconds step(*outcome.measured_step_s);
+    const double share = share_of_peak(setup.scenario, setup.plan, step);
+    if (share > 1) {
+      inputs.skipped.push_back(
+          fmt::format("{}: its step of {} means {:.0f} % of the GPUs' peak, which is impossible",
+                      run.id, time_text(step), 100 * share));
+      continue;
+    }
     owners.stacks.insert(outcome.stack);
     owners.clusters.insert(outcome.cluster);
     inputs.steps.push_back({run.id, std::move(setup.scenario), std::move(setup.applied_parts),
-                            std::move(setup.plan), Seconds(*outcome.measured_step_s)});
+                            std::move(setup.plan), step});
   }
   return Ok{};
 }

@@ -181,6 +181,12 @@ void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& 
 
 }  // namespace
 
+double share_of_peak(const Scenario& scenario, const Plan& plan, Seconds step) {
+  const Flops flops = half_mask_flops_per_step(scenario.model, plan.global_batch);
+  const double rate = (flops / step).value() / static_cast<double>(gpu_count(plan)) / 1e12;
+  return rate / peak_tflops(scenario.profile.device, plan);
+}
+
 double LogCheck::memory_gap() const {
   double largest = 0;
   for (const StageReserved& row : memory) {

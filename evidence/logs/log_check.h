@@ -56,6 +56,10 @@ struct LogCheck {
   double memory_gap() const;
 };
 
+// Model FLOPs of a step that takes so long, with half of causal attention, over the peak of the
+// plan's GEMMs. Above 1 the measurement is impossible.
+double share_of_peak(const Scenario& scenario, const Plan& plan, Seconds step);
+
 // An error when the log ran another layout, or no step of it has the plan's batch.
 Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                            const TrainingLog& log);
