@@ -95,7 +95,8 @@ bool is_plan_file(const std::string& path) {
 
 Error no_plan(const std::string& log) {
   return bad_input("does not state its layout", log,
-                   "give the plan file after the log or trace, or --plan for all of them");
+                   "give the plan file after the log or trace, or --plan for all of them; tpsim "
+                   "check-log compares one log with its plan");
 }
 
 // "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.

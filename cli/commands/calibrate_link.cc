@@ -62,6 +62,19 @@ ClusterSpec cluster_with_link(const LinkAnswer& answer) {
   return cluster;
 }
 
+// Links of one kind differ by some percent; far below that something is broken or switched off.
+std::string fault_text(const FittedLink& link) {
+  constexpr double kFault = 0.5;
+  const double share = link.after.efficiency / link.before.efficiency;
+  if (share >= kFault) return "";
+  return fmt::format(
+      "  {:.0f} % of the usual rate of this link points to a fault: {}.\n"
+      "  Calibrate with it only if the training runs the same way.\n\n",
+      100 * share,
+      link.between_nodes ? "no GPUDirect RDMA, TCP instead of RDMA, or a NIC or cable that is down"
+                         : "no NVLink or peer access (copies through the host)");
+}
+
 std::string link_text(const Terminal& terminal, const Arguments& arguments,
                       const LinkAnswer& answer) {
   const FittedLink& link = answer.link;
@@ -80,6 +93,7 @@ std::string link_text(const Terminal& terminal, const Arguments& arguments,
       "\n  mean error of the messages: {:.1f} % before, {:.1f} % after\n"
       "  cross-validation error (every second size left out): {:.1f} %\n\n",
       100 * link.error_before, 100 * link.error_after, 100 * link.error_left_out);
+  text += fault_text(link);
   const auto& saved = arguments[Opt::kSaveCluster];
   return text + heading(terminal, "NEXT") +
          (saved ? fmt::format("  tpsim plan --model MODEL --gpus N --cluster {}\n", *saved)

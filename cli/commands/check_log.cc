@@ -15,6 +15,7 @@
 #include "core/base/numbers.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
+#include "evidence/calibration/nccl_tests.h"
 #include "evidence/logs/log_check.h"
 #include "evidence/logs/log_reader.h"
 #include "evidence/logs/nsys_report.h"
@@ -46,6 +47,10 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
   text += check.warm_up == 0 ? "             too few steps to leave some out as warm-up"
                              : fmt::format("             after {} warm-up steps", check.warm_up);
   if (check.other_batch > 0) text += fmt::format("; {} of another batch", check.other_batch);
+  if (!check.training_part.empty()) {
+    text += fmt::format("\n             {} of each step: generation and the rest are left out",
+                        check.training_part);
+  }
   return text + "\n";
 }
 
@@ -311,6 +316,7 @@ JsonValue check_log_json(const CheckedLog& checked) {
       {"load_balancing_loss", json_if(check.balancing_loss >= 0, check.balancing_loss)},
       {"z_loss", json_if(check.z_loss >= 0, check.z_loss)},
       {"logged_expert_load", json_if(check.logged_load > 0, check.logged_load)},
+      {"training_part", check.training_part.empty() ? JsonValue() : JsonValue(check.training_part)},
       {"logged_tflops_per_gpu", check.logged_tflops},
       {"measured_tflops_per_gpu", check.model_tflops},
       {"measured_half_mask_tflops_per_gpu", check.half_mask_tflops},
@@ -371,6 +377,10 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   }
   TPSIM_TRY(const std::optional<double> most, most_gap(arguments));
   TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
+  if (is_nccl_test(log.text)) {
+    return bad_input("is output of nccl-tests, which no plan predicts", arguments.positional,
+                     "tpsim calibrate " + arguments.positional + " --cluster NAME reads it");
+  }
   TPSIM_TRY(const PlanOfLog plan, plan_of_log(arguments, log));
   Arguments asked = arguments;
   if (plan.from_log) {

@@ -204,6 +204,7 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
   LogCheck check;
   judge_run(log, check);
   add_experts(scenario, plan, log, check);
+  check.training_part = log.training_part;
   check.warm_up = usable.warm_up;
   check.other_batch = usable.other_batch;
   check.steps_used = static_cast<std::int64_t>(steps.size());

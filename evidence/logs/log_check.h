@@ -36,7 +36,8 @@ struct LogCheck {
   // Tokens of the busiest rank over the mean: what that loss speaks of, and what was predicted
   // with; zero without experts or loss.
   double logged_load = 0, predicted_load = 0;
-  double logged_tflops = 0;  // of a GPU, as the log counts them; 0: not said
+  std::string training_part;  // see TrainingLog
+  double logged_tflops = 0;   // of a GPU, as the log counts them; 0: not said
   // Of a GPU at the measured step, with all and with half of causal attention.
   double model_tflops = 0, half_mask_tflops = 0;
   Seconds measured;

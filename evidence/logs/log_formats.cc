@@ -147,6 +147,20 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
+// verl: "step:10 - ... - timing_s/update_actor:12.3 - timing_s/step:52.1"; slime: "perf 10:
+// {'perf/actor_train_time': 3.9, ...}". Such a step generates samples too; its training counts.
+bool read_rl_step(std::string_view line, TrainingLog& log) {
+  for (const char* label : {"timing_s/update_actor:", "perf/actor_train_time':"}) {
+    const auto time = number_after(line, label);
+    if (!time || *time <= 0) continue;
+    const auto step = number_after_any(line, {"step:", "perf "});
+    add_step(log, step ? whole(step) : next_step(log), 0, *time);
+    log.training_part = std::string(label).substr(0, std::string_view(label).find_first_of(":'"));
+    return true;
+  }
+  return false;
+}
+
 // MaxText: "completed step: 10, seconds: 1.234, ..."; fms-fsdp: "current step time: 5.31".
 bool read_seconds(std::string_view line, TrainingLog& log) {
   const bool is_maxtext = has_label(line, "completed step:");
@@ -187,7 +201,7 @@ std::int64_t whole(std::optional<double> number) {
 }
 
 bool read_foreign_step(std::string_view line, TrainingLog& log) {
-  return read_nemo_step(line, log) || read_nanotron_step(line, log) ||
+  return read_rl_step(line, log) || read_nemo_step(line, log) || read_nanotron_step(line, log) ||
          read_engine_step(line, log) || read_seconds(line, log) || read_titan_step(line, log) ||
          read_micro_batch(line, log) || read_plain_step(line, log);
 }
@@ -203,6 +217,16 @@ std::optional<double> summed_up_step(std::string_view line) {
   const auto rate = logged_number(rest);
   if (!rate || *rate < kLeastRate) return std::nullopt;
   return 1 / *rate;
+}
+
+void read_logged_memory(std::string_view line, TrainingLog& log) {
+  for (const char* label : {"memory(GiB)':", "\"memory(GiB)\":", "perf/max_memory_reserved_gb:"}) {
+    const auto reserved = number_after(line, label);
+    if (!reserved || *reserved <= 0) continue;
+    Bytes& most = log.reserved[0];
+    most = std::max(most, Bytes(*reserved * kGiB));
+    return;
+  }
 }
 
 void read_logged_tflops(std::string_view line, TrainingLog& log) {

@@ -28,6 +28,8 @@ std::optional<double> number_after(std::string_view line, std::string_view label
 // last.
 std::optional<double> summed_up_step(std::string_view line);
 bool read_foreign_step(std::string_view line, TrainingLog& log);
+// "'memory(GiB)': 46.5" of ms-swift, "perf/max_memory_reserved_gb:60.2" of verl, both in GiB.
+void read_logged_memory(std::string_view line, TrainingLog& log);
 // "throughput per GPU (TFLOP/s/GPU): 80.2", "tflops: 310", ...
 void read_logged_tflops(std::string_view line, TrainingLog& log);
 

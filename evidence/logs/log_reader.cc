@@ -211,6 +211,7 @@ void drop_again(std::vector<LoggedStep>& steps) {
 void LogReader::read_line(std::string_view line) {
   read_soundness(line, log);
   read_logged_tflops(line, log);
+  read_logged_memory(line, log);
   if (line.find("OVERFLOW! Rank 0 Skipping step") != std::string_view::npos) ++overflows;
   if (const std::int64_t stated = read_batch(line); stated > 0) batch = stated;
   if (read_mlperf_line(line, log, batch)) return;

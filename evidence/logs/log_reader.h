@@ -10,6 +10,8 @@
 // - nanotron: "iteration: 10 / 100 | ... | elapsed_time_per_iteration_ms: 1.23K | ..."
 // - Hugging Face's Trainer: its bar, " 10/100 [01:20<12:00, 8.01s/it]", the one that ran longest
 // - ms-swift, LLaMA-Factory: 'elapsed_time' beside 'global_step/max_steps' or "current_steps"
+// - verl and slime, whose step trains and generates: "timing_s/update_actor:12.3" and
+//   "'perf/actor_train_time': 3.9", the training part
 // - MLPerf's results files: ":::MLLOG {"key": "tracked_stats", "value": {"train_step_time": 2.6}}"
 // - tpsim run:
 //     "    10   9.812345     1.2345     1.25 s        1638     93.10    12.5 GiB"

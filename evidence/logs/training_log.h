@@ -59,6 +59,9 @@ struct TrainingLog {
   std::int64_t nan_losses = 0;  // lines whose loss is NaN or infinite
   std::int64_t skipped = 0;     // iterations that the loss scaler skipped
   Seconds summed_up;            // a mean step that the log's end states; zero: it does not
+  // Label of the part of a reinforcement-learning step that was read, its training; empty: whole
+  // steps.
+  std::string training_part = {};
 };
 
 }  // namespace tpsim

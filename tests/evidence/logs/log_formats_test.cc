@@ -53,6 +53,25 @@ TEST_CASE("logs that count steps or state other rates are read") {
   CHECK(deepspeed.iteration == 10);
 }
 
+TEST_CASE("of a reinforcement-learning step the training part is read, with its memory") {
+  const TrainingLog verl = log_of(
+      "(TaskRunner pid=12) step:7 - actor/pg_loss:0.1 - perf/max_memory_reserved_gb:60.25 - "
+      "timing_s/gen:40.1 - timing_s/update_actor:5.5 - timing_s/step:52.3 - perf/throughput:900\n");
+  REQUIRE(verl.steps.size() == 1);
+  CHECK(verl.steps[0].iteration == 7);
+  CHECK(verl.steps[0].time.value() == Approx(5.5));
+  CHECK(verl.training_part == "timing_s/update_actor");
+  CHECK(verl.reserved.at(0).value() == Approx(60.25 * kGiB));
+  const TrainingLog slime = log_of(
+      "data.py:100 - perf 4: {'perf/train_wait_time': 41.2, 'perf/train_time': 5.2, "
+      "'perf/actor_train_time': 3.9, 'perf/step_time': 46.4}\n");
+  REQUIRE(slime.steps.size() == 1);
+  CHECK(slime.steps[0].iteration == 4);
+  CHECK(slime.steps[0].time.value() == Approx(3.9));
+  CHECK(slime.training_part == "perf/actor_train_time");
+  CHECK(log_of("step 3 time: 2.5s\n").training_part.empty());
+}
+
 TEST_CASE("each of these programs prints its steps in its own way") {
   struct Format {
     const char* program;
