@@ -16,7 +16,7 @@ constexpr Label kOutput{ModelPart::kAttentionLinear, "attention.output"};
 constexpr Label kGateLinear{ModelPart::kAttentionLinear, "attention.gate"};
 constexpr Label kInputReduced{ModelPart::kColumnParallelBackward, "attention.backward"};
 constexpr Label kOutputGate{ModelPart::kActivation, "attention.gate"};
-// In checkpoints a part of the queries' projection.
+// Checkpoints store the gate's weight as part of the query projection.
 constexpr const char* kGateWeight = "self_attn.q_proj.gate";
 
 AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
@@ -40,7 +40,8 @@ std::vector<Projection> projections_of(const ModelSpec& model) {
   return {{names.projections[0], q}, {names.projections[1], kv}, {names.projections[2], kv}};
 }
 
-// Norms of q and k: a gain for every head's entries, or for all heads' of this rank.
+// Adds the q/k norm weights: one gain for a head's entries, or one for the entries of all local
+// heads.
 void specify_head_norms(SpecList& specs) {
   const AttentionShape& attention = specs.model().attention;
   if (attention.qk_norm == QkNorm::kNone || attention.qk_norm == QkNorm::kPlain) return;
@@ -87,7 +88,8 @@ ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& 
     latent_.emplace(context, unit, block);
     return;
   }
-  // Three matrices under linear_bias alone count biases without adding them: see check_trainable().
+  // Under linear_bias, three separate matrices count their biases but do not add them: see
+  // check_trainable().
   const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
   for (const auto& [name, rows] : projections_of(context.model)) {
     projections_.push_back(&get_parameter(unit, block + name + ".weight"));
@@ -121,8 +123,8 @@ Tensor ParallelAttention::gated_output(AttentionSaved& saved) const {
   return saved.gated;
 }
 
-// From the gradient of what the output projection multiplied to that of the core's result; the
-// gate's takes the gate's place.
+// Returns the gradient of the core's result, from the gradient of the output projection's input.
+// The gate's gradient overwrites the gate.
 Tensor ParallelAttention::gate_backward(Tensor dgated) const {
   if (gate_ == nullptr) return dgated;
   Tensor dcontext = allocate_activation(context_, dgated.shape(), kOutputGate.text);
@@ -138,7 +140,7 @@ void ParallelAttention::add_gate_gradient(const Tensor& x, const Tensor& dx,
   linear_weight_gradient(context_, matrix_of(dgate), matrix_of(x), *gate_, kGateLinear);
 }
 
-// Separate matrices write adjacent columns of one output.
+// Separate q, k, v matrices write adjacent columns of one output.
 Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) const {
   std::int64_t width = 0;
   for (const Parameter* projection : projections_) width += projection->weight.rows();
@@ -149,7 +151,7 @@ Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) co
   return gather_key_heads(context_, core_.layout(), qkv, saved.gathered);
 }
 
-// The biases of q, k, v lie one behind the other where one op is to add them.
+// Adds the biases of q, k, v. If one op adds all three, they are adjacent in memory.
 void ParallelAttention::add_biases(const Tensor& qkv) const {
   std::int64_t column = 0;
   for (std::size_t i = 0; i < projections_.size(); ++i) {

@@ -16,7 +16,8 @@ constexpr Label kSoftCap{ModelPart::kAttentionCore, "attention.soft_cap"};
 constexpr Label kFlash{ModelPart::kAttentionCore, "attention.flash"};
 constexpr Label kAddKeyValues{ModelPart::kContextParallel, "attention.add_key_values"};
 
-// [positions, head_dim] matrices of every `step`-th head from `first`, for batched products.
+// Returns the [positions, head_dim] matrices of every `step`-th head, starting at head `first`, for
+// a batched GEMM.
 Matrix head_matrices(const Heads& x, std::int64_t positions, std::int64_t head_dim,
                      std::int64_t first, std::int64_t step) {
   return Matrix{.tensor = x.tensor,
@@ -28,7 +29,8 @@ Matrix head_matrices(const Heads& x, std::int64_t positions, std::int64_t head_d
                 .inner_stride = step * x.head_stride};
 }
 
-// [queries, keys] matrices of the score tensor, likewise.
+// Returns the [queries, keys] matrices of the score tensor for every `step`-th head, starting at
+// head `first`.
 Matrix score_matrices(const Tensor& scores, const AttentionDims& d, std::int64_t first,
                       std::int64_t step) {
   const std::int64_t keys = key_count(d), size = d.seq * keys;
@@ -169,7 +171,7 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
   return saved.dropped;
 }
 
-// Query head h reads key head h / group: one batched GEMM for each place in the group.
+// Query head h reads key head h / group. Each place in the group runs as one batched GEMM.
 Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x,
                                     CoreSaved::Run& saved) const {
   const AttentionDims& d = run.dims;
@@ -248,8 +250,8 @@ Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
   return dqkv;
 }
 
-// The run with the most keys writes the gradients; later keys get zero. The gradients of the other
-// runs are added.
+// The run with the most keys overwrites the gradients and clears those of later keys. The gradients
+// of the other runs are added.
 Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& dqkv,
                                           CoreSaved& saved) const {
   const Tensor key_values = gather_key_values(context_, layout_, saved.qkv);
@@ -335,7 +337,7 @@ void AttentionCore::unfused_backward(const Run& run, const Operands& x, std::uin
   }
 }
 
-// In place: the gradient of the probabilities becomes that of the scores.
+// Works in place: `dprobs` becomes the gradient of the scores.
 void AttentionCore::softmax_backward(const Run& run, const Tensor& dprobs,
                                      CoreSaved::Run& saved) const {
   const auto cap = static_cast<float>(context_.model.attention.score.cap);

@@ -1,4 +1,5 @@
-// The causal core of attention: softmax(q k') v over this rank's heads and queries.
+// The causal core of attention, Megatron's CoreAttention: softmax(q k') v over this rank's heads
+// and queries.
 //
 // Unfused (scores, SoftmaxForward as Megatron's FusedScaleMaskSoftmax, values; BLOOM was trained
 // this way) or flash. q, k and v are read through strides from the projection's output without a

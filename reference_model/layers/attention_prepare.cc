@@ -1,4 +1,5 @@
-// Norm, rotary embedding and temperature of queries and keys, between projection and core.
+// Norm, rotary embedding and temperature of queries and keys, between the QKV projection and the
+// core.
 #include "reference_model/layers/attention_core.h"
 #include "reference_model/layers/rotary_table.h"
 
@@ -67,7 +68,8 @@ void AttentionCore::scale_by_position(const Tensor& qkv) const {
 
 namespace {
 
-// The heads of q or k as their norm takes them: each by itself, or all as one.
+// Returns the dimensions over which the q or k norm runs: each head separately, or all heads as
+// one.
 AttentionDims normed_heads(const QkvLayout& layout, QkNorm norm, std::int64_t rows,
                            std::int64_t heads) {
   AttentionDims dims{layout.batch, rows, heads, heads, layout.head_dim};

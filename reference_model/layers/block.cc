@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// Which of a block's norms there are, and their names.
+// Names of the norms of a block.
 struct BlockNorms {
   std::string before1, before2, after1, after2;  // empty: none
 };
@@ -122,7 +122,7 @@ Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
                        after2_ ? &*after2_ : nullptr, &saved.after2});
 }
 
-// z = x + attention(norm(x)) + mlp(norm(x)); the norms are two or the same.
+// z = x + attention(norm(x)) + mlp(norm(x)), with two norms or one shared norm.
 Tensor Block::run_parallel(const Tensor& x, BlockSaved& saved) const {
   const Tensor n1 = norm1_->forward(context_, x, saved.norm1, "block.norm1");
   saved.attention.core.seed = seed_of(saved, 0, true);
@@ -211,7 +211,8 @@ Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
   return dx;
 }
 
-// As run_parallel(): what both branches say of x, and of the norm where they share it, adds up.
+// Backward of run_parallel(): sums the gradients of both branches; if the branches share a norm,
+// before the norm's backward.
 Tensor Block::parallel_backward(const Tensor& dz, BlockSaved& saved) const {
   const auto of_branch = [&](const Tensor& mask, Parameter* bias, const char* label) {
     Tensor dropped = drop_backward(dz, mask, label);
@@ -232,7 +233,7 @@ Tensor Block::parallel_backward(const Tensor& dz, BlockSaved& saved) const {
 Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
   if (is_parallel(context_.model)) return parallel_backward(dz, saved);
   const bool after_norm = context_.model.residual_from_after_norm;
-  // `inner`: from the gradient behind the branch to that behind its norm.
+  // `inner` maps the gradient of the branch's output to the gradient of its normed input.
   const auto branch_backward = [&](const Tensor& dout, Parameter* bias, const auto& inner,
                                    const Norms& norms, Tensor mask, const char* label) {
     Tensor dropped = drop_backward(dout, mask, label);

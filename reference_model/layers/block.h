@@ -7,8 +7,8 @@
 // parallel branches of x. A block may lack one branch. A recurrence may replace attention.
 //
 // With residual_from_after_norm (Megatron's apply_residual_connection_post_layernorm) the residuals
-// start at n1 and n2. A recomputed block saves x only and repeats forward in backward. Selective
-// recompute drops the attention probabilities.
+// start at n1 and n2. A recomputed block (Megatron's CheckpointFunction) saves x only and repeats
+// forward in backward. Selective recompute drops the attention probabilities.
 //
 // Collectives over the tensor group: two forward (mixer_forward, mlp_forward) and two backward
 // (ParallelMLP::backward, ParallelAttention::backward). See docs/reference-model.md.

@@ -26,7 +26,7 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab,
-                     .is_multiplied = false};  // but by a head
+                     .is_multiplied = false};  // a tied head sets this
   return store.add_unit({std::move(spec)}, repeats_first_stage ? UnitRole::kRepeatedWordEmbeddings
                                                                : UnitRole::kWordEmbeddings);
 }
@@ -102,7 +102,8 @@ Tensor VocabParallelEmbedding::finish(Tensor x, EmbeddingSaved& saved) {
   return x;
 }
 
-// Every rank looks up the words it has; the sum over the tensor group is complete.
+// Each rank looks up the tokens in its vocabulary range. The sum over the tensor group completes
+// the result.
 Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
   const LocalSizes sizes = local_sizes(context_);
   Tensor x =
@@ -114,7 +115,7 @@ Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
 }
 
 void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
-  store_.finish_shares();  // there is no work left to hide them behind
+  store_.finish_shares();  // no work is left to overlap with
   Tensor dx = dy;
   if (saved.mask.defined()) {
     dx = allocate_activation(context_, dy.shape(), kEmbeddingDropout.text);

@@ -30,8 +30,8 @@ void sum_over(Device& device, std::initializer_list<Communicator*> groups,
   counts = on_host<float>(device, all);
 }
 
-// A token's scores as shares of their sum, and what a share's slope is per logit beyond the share:
-// softmax, or sigmoids over their sum.
+// The scores of a token divided by their sum: softmax, or sigmoids. `slope` is the derivative of
+// the logarithm of a score with respect to its logit.
 struct Shares {
   std::vector<double> share, slope;
 };
@@ -113,7 +113,7 @@ double ExpertLoads::imbalance() const {
 void ExpertLoads::correct(Device& device, const ParameterStore& store, double rate) const {
   for (const Buffer& buffer : store.buffers()) {
     for (const auto& [layer, load] : loads_) {
-      if (!buffer.name.starts_with(layer)) continue;  // a router's only one
+      if (!buffer.name.starts_with(layer)) continue;  // each router has at most one buffer
       std::vector<float> bias = on_host<float>(device, buffer.values);
       const float mean =
           std::accumulate(load.begin(), load.end(), 0.0F) / static_cast<float>(load.size());

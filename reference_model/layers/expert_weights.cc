@@ -1,4 +1,4 @@
-// Which experts a rank has, what their weights are called, and where they are in its unit.
+// The experts of a rank: their names in checkpoints and their offsets in the rank's unit.
 #include <string_view>
 #include <unordered_map>
 
@@ -8,8 +8,8 @@
 namespace tpsim {
 namespace {
 
-// Without a limit an expert may be chosen by all tokens; a device that computes nothing counts on
-// balanced experts.
+// Returns the slots of an expert. Without dropping, all tokens may choose the same expert. A device
+// that does not compute assumes balanced experts.
 std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
   const ExpertShape& experts = context.model.experts;
   const bool room_for_all = experts.dropless && context.device.computes();
@@ -52,7 +52,7 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   const auto name_of = [&](std::int64_t i, const std::string& name) {
     return expert_name(names, first_expert(context) + i, name);
   };
-  // One row, so that the ranks that share an expert cut it as they cut their products' columns.
+  // A bias has one row, so that it is sharded by columns like the outputs of its GEMM.
   const auto bias = [&](const std::string& name, std::int64_t columns, Sharding sharding) {
     ParameterSpec& spec = specs.matrix(name + ".bias", 1, columns, sharding);
     spec.initial = InitialValue::kZeros;
@@ -112,7 +112,7 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
         store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
   }
   if (!model.experts.bias) return;
-  std::unordered_map<std::string_view, Parameter*> called;  // of many, each asked for once
+  std::unordered_map<std::string_view, Parameter*> called;  // index, since there are many experts
   for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
   const auto biases = [&](const std::string& name, std::int64_t column) {
     Biases all{{}, column};

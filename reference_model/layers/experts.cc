@@ -33,7 +33,7 @@ constexpr const char* kArrived = "experts.arrived";
 constexpr const char* kActive = "experts.active";
 constexpr const char* kSlopes = "experts.dup";
 
-// Columns of the rows of one expert, of [experts, N, width].
+// Returns columns `column` .. `column` + `count` of one expert's rows in [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
                       std::int64_t count) {
   const Shape& s = rows.shape();
@@ -191,7 +191,7 @@ std::int64_t Experts::slots_needed(const Tensor& chosen) const {
   if (!experts.dropless || !device.computes()) return capacity_;
   const std::vector<float> counts = tokens_by_expert(device, chosen, experts.count);
   const auto most = static_cast<std::int64_t>(*std::max_element(counts.begin(), counts.end()));
-  // Few different shapes: a GPU looks for an algorithm for each.
+  // Rounds up so that few shapes occur: a GPU selects a GEMM algorithm for each shape.
   constexpr std::int64_t kShapes = 32, kMultiple = 8;
   const std::int64_t least = (capacity_ + kShapes - 1) / kShapes;
   const std::int64_t step = (least + kMultiple - 1) / kMultiple * kMultiple;
@@ -244,7 +244,8 @@ Tensor Experts::from_experts(Tensor slots) const {
   return slots;
 }
 
-// Slots arrive as [rank, local expert, slot]; an expert needs the slots of all ranks together.
+// Slots arrive as [rank, local expert, slot]. An expert's GEMM needs the slots of all ranks
+// adjacent.
 Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const std::int64_t ranks = expert_tensor_ranks(context_.plan) * context_.plan.degrees.ep;
   const std::int64_t capacity = by_expert ? slots.shape()[1] : slots.shape()[1] / ranks;
@@ -279,7 +280,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   }
   float beta = 1;
   for (Parameter& p : unit_.parameters()) {
-    beta = std::min(beta, accumulation_beta(p));  // all matrices are fresh, or none
+    beta = std::min(beta, accumulation_beta(p));  // all matrices are fresh, or none is
   }
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
                                    const Label& label) {
@@ -321,7 +322,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
 void Experts::balance(const ExpertsSaved& saved, const Tensor& dlogits) const {
   const double coefficient = context_.balance.auxiliary_loss;
   if (coefficient > 0) {
-    // The mean over the micro-batches of all replicas.
+    // The loss is the mean over the micro-batches of all data-parallel ranks.
     const auto parts = static_cast<double>(micro_batches(context_.plan) * context_.plan.degrees.dp);
     add_auxiliary_gradient(context_, saved.logits, saved.chosen, coefficient / parts, dlogits);
   }

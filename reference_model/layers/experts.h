@@ -1,4 +1,5 @@
 // Mixture of experts: the MLP of a block in which a router sends each token to a few experts.
+// Megatron's SwitchMLP, and MoELayer with TopKRouter in Megatron-Core.
 //
 // 1. Each rank routes the tokens that it holds outside the tensor-parallel region. An expert takes
 //    up to `capacity` tokens of a rank, so that all shapes are static; further tokens are dropped
@@ -22,8 +23,8 @@
 
 namespace tpsim {
 
-// Whether the allocation with this label holds tokens for this rank's experts, whose number depends
-// on the router's choices if no token is dropped.
+// Whether the allocation with this label holds tokens for this rank's experts. Without dropping,
+// its size depends on the router's choices.
 bool is_dispatched_tokens(std::string_view allocation);
 
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.

@@ -35,7 +35,8 @@ Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& wor
       table_(word_embeddings),
       norm_unit_(add_final_norm(context, store)),
       norm_(norm_unit_, final_norm_name(context.model)) {
-  // Backward begins here: before a table that is shared is looked up.
+  // The head's wgrad is the first write to a shared table's gradient in backward; the lookup
+  // follows.
   table_.parameters().front().spec.is_multiplied = true;
 }
 
@@ -77,7 +78,8 @@ void Head::take_sums(HeadSaved& saved) const {
                                 sizes.vocab_begin, sizes.vocab_columns, kSums});
 }
 
-// In one pass over the logits: sums less this rank's own maxima, which those of all ranks scale.
+// One pass over the logits: sums relative to this rank's own maxima. They are rescaled to the
+// maxima over all ranks.
 void Head::online_softmax_stats(HeadSaved& saved) const {
   const LocalSizes sizes = local_sizes(context_);
   const std::int64_t tokens = saved.logits.rows();
@@ -98,8 +100,8 @@ void Head::online_softmax_stats(HeadSaved& saved) const {
                                    sizes.vocab_columns, kSums});
 }
 
-// The model's logit_scale and logit_cap. The loss works on its logits in place: a cap's backward
-// needs a copy of them.
+// Applies the model's logit_scale and logit_cap. The loss overwrites the logits, so the backward of
+// the cap needs a copy.
 void Head::shape_logits(HeadSaved& saved) const {
   const EndShape& ends = context_.model.ends;
   const auto scale = static_cast<float>(ends.logit_scale);

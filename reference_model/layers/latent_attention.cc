@@ -11,9 +11,10 @@ constexpr Label kLatentDown{ModelPart::kAttentionLinear, "attention.latent_down"
 constexpr Label kLatentUp{ModelPart::kLatentUp, "attention.latent_up"};
 constexpr Label kLatentNorm{ModelPart::kAttentionNorm, "attention.latent_norm"};
 constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
-constexpr float kEpsilon = 1e-6F;  // of the norms of latents, whatever the other norms have
+constexpr float kEpsilon = 1e-6F;  // epsilon of the latent norms, independent of the model's other
+                                   // norms
 
-// The first `rank` entries of every row as one head.
+// Returns the first `rank` entries of every row as one head.
 Heads as_head(const Tensor& x) {
   const std::int64_t width = x.cols();
   return {x, 0, x.shape()[1] * width, width, width};
@@ -116,7 +117,7 @@ Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
   return qkv;
 }
 
-// The parts of keys without position and the values, between kv_b's output and qkv.
+// Copies the position-free part of keys, and the values, between kv_b's output and qkv.
 void LatentAttention::copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const {
   const std::int64_t head_dim = context_.model.attention.head_dim;
   const std::int64_t both = shape_.nope_dim + shape_.value_dim;
@@ -172,7 +173,7 @@ Tensor LatentAttention::keys_and_values_backward(const Tensor& kv, const Tensor&
   return dkv;
 }
 
-// The gradient of what queries are projected from, a partial sum over the tensor group.
+// Returns the gradient of the query projection's input, a partial sum over the tensor group.
 Tensor LatentAttention::queries_backward(const Tensor& dqkv, const LatentSaved& saved) const {
   const Tensor input =
       regather_input(context_, saved.q, {ModelPart::kColumnParallelBackward, "attention.regather"});

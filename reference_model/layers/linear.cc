@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Neighbours that lie one behind the other in memory become one, with the scales of the first.
+// Joins tensors that are adjacent in memory. The result has the scales of the first.
 struct Joined {
   Tensor tensor;
   Tensor scales;
@@ -23,14 +23,14 @@ std::vector<Joined> joined(const std::vector<Parameter*>& parameters, Tensor Par
   return parts;
 }
 
-// All are fresh, or none.
+// Returns accumulation_beta() of the weights. Either all gradients are fresh, or none is.
 float common_beta(const std::vector<Parameter*>& weights) {
   float beta = 0;
   for (Parameter* weight : weights) beta = accumulation_beta(*weight);
   return beta;
 }
 
-// Gradients of results are rounded for the input's product, and the weight's follows.
+// The dgrad GEMM quantizes dy and keeps the result; the wgrad GEMM that follows reuses it.
 Matmul first_of_pair(Matmul product) {
   product.rounding.keeps_a = true;
   return product;
@@ -64,13 +64,13 @@ Matmul weight_gradient(const RankContext& context, Matrix dy, const Matrix& x,
       gradient.scales);
 }
 
-// dx = dy weight of the first columns of all gradients, dx += dy weight of those behind them.
+// dx = dy weight for the first columns of dy; dx += dy weight for the columns after them.
 Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
                       const Tensor& dx, const Label& label) {
   return input_gradient(context, dy, weight, matrix_of(dx), dy.offset == 0 ? 0.0F : 1.0F, label);
 }
 
-// Runs work(part, its columns of x): the parts' rows lie side by side in those of x.
+// Calls work(part, columns of x) for each part. The outputs of the parts are adjacent columns of x.
 template <class Work>
 void for_each_columns(const std::vector<Joined>& parts, const Tensor& x, const Work& work) {
   std::int64_t column = 0;

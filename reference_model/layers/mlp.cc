@@ -109,7 +109,8 @@ Tensor ParallelMLP::forward(const Tensor& x, MlpSaved& saved) const {
   return linear_forward(context_, saved.active, down_, kMlpDown);
 }
 
-// From the result's gradient to that of what was projected up.
+// Returns the gradient of the up projection's output, from the gradient of the down projection's
+// output.
 Tensor ParallelMLP::up_gradient(const Tensor& dy, MlpSaved& saved) const {
   Tensor dactive = linear_backward(context_, dy, saved.active, down_, kMlpDown);
   saved.active = Tensor();

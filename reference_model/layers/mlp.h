@@ -1,5 +1,5 @@
-// Megatron's ParallelMLP: up projection (ColumnParallelLinear), activation, down projection
-// (RowParallelLinear).
+// Megatron's ParallelMLP: up projection (ColumnParallelLinear), activation (fused with the bias as
+// in bias_gelu), down projection (RowParallelLinear).
 //
 // A gated MLP has two matrices, gate and up, which write adjacent halves of one tensor.
 #pragma once

@@ -14,7 +14,7 @@ constexpr Label kTurned{ModelPart::kRecurrence, "recurrence.turn"};
 constexpr Label kScanned{ModelPart::kRecurrence, "recurrence.scan"};
 constexpr Label kGated{ModelPart::kRecurrence, "recurrence.gate"};
 
-// Names as in the checkpoints, and rows over all ranks.
+// Checkpoint names, and rows over all ranks.
 struct NamedRows {
   std::string name;
   std::int64_t rows = 0;
@@ -30,7 +30,8 @@ std::string recurrence_prefix(const ModelSpec& model, const std::string& block) 
   return block + (model.mixer == MixerKind::kMamba2 ? "mixer." : "linear_attn.");
 }
 
-// Vectors, and the convolution's taps; a delta net's norm is one head's, and shared by all of them.
+// Vectors and the convolution's taps. The norm of a delta net has the width of one head and is
+// shared by all heads.
 std::vector<NamedRows> recurrent_vectors(const ModelSpec& model) {
   const RecurrentShape& r = model.recurrent;
   std::vector<NamedRows> all = {{"conv1d.weight", recurrent_channels(r)}};
@@ -110,8 +111,8 @@ Tensor Recurrence::convolve(const Tensor& projected) const {
   return convolved;
 }
 
-// With the states of all chunks, of which those that the next chunk starts from, or their
-// gradients, lie beside the first ones.
+// Allocates the states of all chunks twice: the states themselves, and the states (or state
+// gradients) that each chunk starts from.
 void Recurrence::scan(OpKind kind, const Tensor& rows) const {
   const ScanShape shape = scan_shape(rows.rows());
   const Tensor states = context_.device.allocate({state_elements(shape)}, DType::kFloat32,
@@ -145,7 +146,8 @@ Tensor Recurrence::forward(const Tensor& x, RecurrenceSaved& saved) const {
   return linear_forward(context_, saved.gated, output_, kRecurrentOutput);
 }
 
-// The gradient of what was projected. Consumes what was kept between.
+// Returns the gradient of the input projection's output. Frees the tensors saved between the
+// projections.
 Tensor Recurrence::mixer_backward(const Tensor& dgated, RecurrenceSaved& saved) const {
   for (Parameter* parameter : small_) zero_if_fresh(context_.device, *parameter);
   const Tensor dscanned = allocate_like(dgated, values_, kGated.text);

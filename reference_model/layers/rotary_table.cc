@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// The share of a pair's frequency that yarn divides by the factor.
+// Returns the share of a pair's frequency that yarn divides by the factor, 0 to 1.
 double yarn_share(const RotaryStretch& stretch, double theta, std::int64_t width, std::int64_t i) {
   const auto n = static_cast<double>(width);
   const auto pair_that_turns = [&](double turns) {

@@ -17,7 +17,7 @@ WeightNames bloom_names(const ModelSpec& model) {
   n.mlp_norm = "post_attention_layernorm";
   n.up = {"mlp.dense_h_to_4h"};
   n.down = "mlp.dense_4h_to_h";
-  // By analogy with Mixtral.
+  // BLOOM has no experts; the names follow Mixtral.
   n.router = "mlp.router";
   n.experts = "mlp.experts.";
   n.expert_up = {"dense_h_to_4h"};
@@ -51,7 +51,7 @@ WeightNames llama_names() {
   return n;
 }
 
-// Norms behind the branches, as the families with such norms call theirs.
+// Names of norms after the branches, in the families with such norms.
 void name_outer_norms(const ModelSpec& model, WeightNames& n) {
   if (model.norm_place == NormPlace::kAfter) {
     n.after_attention_norm = "post_attention_layernorm";
@@ -85,7 +85,7 @@ void name_llama4(WeightNames& n) {
 WeightNames names_of(const ModelSpec& model) {
   const std::string& family = model.family;
   const bool nameless = family.empty() || family == "gpt2";
-  // BLOOM has no names for the matrices of a gated feed-forward part.
+  // BLOOM has no names for the matrices of a gated MLP.
   if ((family == "bloom" || nameless) && !is_gated(model.mlp)) {
     WeightNames n = bloom_names(model);
     n.head = model.tied_embedding ? n.words : "lm_head.weight";

@@ -8,9 +8,8 @@
 
 namespace tpsim {
 
-// Names inside a block are without the block's prefix ("model.layers.3."), and without ".weight"
-// and
-// ".bias". A name is empty if the model lacks the part.
+// Names of a block's tensors omit the block's prefix ("model.layers.3.") and the suffixes ".weight"
+// and ".bias". A name is empty if the model lacks the part.
 struct WeightNames {
   std::string blocks;  // before the layer's number
   std::string words, head, final_norm, embedding_norm, positions;

@@ -10,9 +10,9 @@ Tensor allocate_key_values(const RankContext& context, const QkvLayout& layout, 
   return allocate_activation(context, {seq, layout.batch, key_value_width(layout)}, label);
 }
 
-// Copies between the order in which the ranks hold the chunks of the sequence, two each (0, 2n-1,
-// 1, 2n-2, ...), and the order of the sequence: all first chunks at once, then all second ones,
-// which lie there in reverse.
+// Copies between the order of ranks, which hold two chunks each (0, 2n-1, 1, 2n-2, ...), and the
+// order of positions. The first chunks of all ranks are one copy. The second chunks are another
+// copy, in reverse.
 void reorder_chunks(const RankContext& context, const Tensor& by_rank, const Tensor& by_position,
                     bool to_position) {
   const std::int64_t cp = context.plan.degrees.cp;

@@ -10,8 +10,8 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kOperands = 3;         // of a weight's products: input, weight, gradient
-constexpr std::int64_t kEach = kScaleStride;  // a unit, the greatest magnitude, two unused
+constexpr std::int64_t kOperands = 3;         // of a weight's GEMMs: input, weight, output gradient
+constexpr std::int64_t kEach = kScaleStride;  // scale, amax, two unused entries
 constexpr float kGreatestOfE4M3 = 448, kGreatestOfE5M2 = 57344;
 
 }  // namespace
@@ -44,7 +44,7 @@ void DelayedScales::attach(Device& device, ParameterStore& store) {
 
 void DelayedScales::end_step(const RankContext& context) {
   constexpr Label kScales{ModelPart::kCoordination, "scales"};
-  // The units are those of every rank.
+  // The scales are equal on all ranks, so that the maximum changes the amax entries only.
   context.groups.tensor.all_reduce(scales_, ReduceOp::kMax, kScales);
   context.groups.data.all_reduce(scales_, ReduceOp::kMax, kScales);
   std::vector<float> values(history_.size() * kEach);

@@ -1,6 +1,6 @@
-// How gradients are added up over the groups that hold the same weights: all at the step's end, or,
-// where the software does it beside backward, unit by unit as their last backward ends. Either way
-// the same numbers are added in the same order.
+// Gradient reduction over the groups that hold the same weights (Megatron's finalize_model_grads).
+// Reductions run at the step's end, or unit by unit, overlapped with backward. The order of
+// additions, and so the result, is the same.
 #include <utility>
 
 #include "reference_model/parallel/parameters.h"
@@ -32,7 +32,8 @@ void ParameterStore::reduce_partials(ParameterUnit& unit) {
   if (unit.gradients.defined() && !unit.is_reduced_) reduce_sequence_partials(unit, unit.gradients);
 }
 
-// A tied table is not complete before the stages that share it have met, at the step's end.
+// The gradient of a tied table is complete only after the stages that share it have reduced it at
+// the step's end.
 void ParameterStore::gradients_complete(ParameterUnit& unit) {
   const bool is_tied = context_.model.tied_embedding && unit.holds_word_embeddings();
   if (!overlaps_reduction() || !is_last_backward_ || is_tied) return;
@@ -55,7 +56,8 @@ void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
   group.all_reduce(unit.gradients, ReduceOp::kSum, kReduce);
 }
 
-// Beside backward a layer's gradients are on their way while those of the next one are made.
+// With overlap, the reduce-scatter of a layer's gradients is in flight during the next layer's
+// backward.
 void ParameterStore::reduce_into_share(ParameterUnit& unit, const Tensor& whole) {
   const Tensor share = whole.slice(share_begin(unit), share_size(unit));
   on_their_way_.push_back({&unit, share});

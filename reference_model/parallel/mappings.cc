@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Products that are computed again, op by op, start from what they gather again.
+// Recompute by ops repeats the all-gather with the GEMM, so it saves the shard.
 bool keeps_gathered(const RankContext& context) {
   return !context.options.tp_recompute_allgather && context.plan.recompute != Recompute::kOps;
 }

@@ -27,7 +27,7 @@ bool is_whole(const ParameterSpec& spec) {
   return spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
 }
 
-// The same name draws the same numbers on every rank and in every build.
+// FNV-1a: a name gives the same random numbers on every rank and in every build.
 constexpr std::uint64_t kNameHashStart = 1469598103934665603ULL;
 
 }  // namespace
@@ -90,7 +90,8 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
   const auto is_replicated = [&](const ParameterSpec& spec) {
     return is_whole(spec) && sharers.size() > 1;
   };
-  // Sharded before replicated, matrices before vectors: few segments, one replicated tail.
+  // Sharded tensors precede replicated ones and matrices precede vectors: few segments, and one
+  // replicated tail.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
       const bool replicated = is_replicated(s);
@@ -220,7 +221,7 @@ void ParameterStore::initialize(const ParameterUnit& unit, Parameter& parameter,
   const bool by_rows = spec.sharding == Sharding::kRows;
   const bool by_cols = spec.sharding == Sharding::kColumns;
   const std::int64_t row_begin = by_rows ? sharers.rank() * rows : 0;
-  // Rows beyond the real vocabulary are padding and stay zero.
+  // Rows beyond the vocabulary are padding and stay zero.
   const std::int64_t real = std::clamp<std::int64_t>(spec.global_rows - row_begin, 0, rows);
   if (real == 0) return;
   device.run(InitNormal{.x = parameter.weight.slice(0, Shape{real, cols}),
@@ -257,7 +258,7 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
     bind_gradients(unit, unit.gradients);
     return;
   }
-  const bool again = unit.pending_gradients_.defined();  // a table that embedding and head share
+  const bool again = unit.pending_gradients_.defined();  // the embedding and the head share a table
   if (!again) {
     const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
     unit.pending_gradients_ = context_.device.allocate(
@@ -268,7 +269,7 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
   bind_gradients(unit, unit.pending_gradients_);
 }
 
-// Alignment leaves gaps between tensors; the optimizer reads across them.
+// Clears the gaps that alignment leaves between tensors, since the optimizer reads them.
 void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
   const auto& parameters = unit.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -281,7 +282,7 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 void ParameterStore::end_backward(ParameterUnit& unit) {
   for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
   if (unit.pending_gradients_.defined()) {
-    // FSDP adds a unit's gradients up as its backward ends, whatever the dtype.
+    // FSDP accumulates a unit's gradients when its backward ends, for every dtype.
     const bool at_once = zero_stage(unit) >= 2 || whole_dtype(unit) == context_.plan.dtype;
     if (keeps_shares(unit)) {
       const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
@@ -342,8 +343,8 @@ void ParameterStore::clear_gradients() {
   }
 }
 
-// Vectors, tables that are looked up, and the gaps between: what lies side by side at once. Shares
-// of ZeRO 2 and 3 are copied whole.
+// Clears the gradients that no GEMM overwrites: vectors, embedding tables and alignment gaps.
+// Adjacent ranges are cleared by one op.
 void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
   if (!unit.gradients.defined()) return;
   std::int64_t begin = 0;
@@ -361,7 +362,7 @@ void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
 
 void ParameterStore::set_fresh(bool fresh) {
   for (ParameterUnit& unit : units_) {
-    // A share beside whole gradients is written once, by the step's reduction of these.
+    // If whole gradients exist too, only the step's reduction writes the share, once.
     unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());
     for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
   }

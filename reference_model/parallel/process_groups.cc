@@ -9,13 +9,13 @@ namespace tpsim {
 
 namespace {
 
-// Whether the experts' ranks are others than those of the rest of a block.
+// Whether the experts have other ranks in this group than the rest of a block.
 bool is_own_group(const Plan& plan, GroupKind kind) {
   return kind == GroupKind::kExpertData ? folds_experts(plan)
                                         : expert_tensor_ranks(plan) != plan.degrees.tp;
 }
 
-// Weights are gathered for one layer while gradients of another are reduced.
+// ZeRO-3 gathers the weights of one layer while it reduces the gradients of another.
 bool reduces_beside_gathers(const Plan& plan, const TrainingOptions& options) {
   return options.overlap_gradient_reduction && plan.zero == 3;
 }
@@ -62,8 +62,8 @@ ProcessGroups OwnedGroups::groups() const {
 
 namespace {
 
-// Activations go to the next stage and gradients back; from the last stage to the first one's next
-// chunk, where stages have several.
+// Directions of pipeline messages: activations go up, gradients go down. With virtual stages
+// messages also wrap around from the last stage to the first.
 MessageWays pipeline_ways(const Plan& plan, bool backward) {
   const bool goes_round = plan.virtual_stages > 1;
   return {.up = goes_round || !backward, .down = goes_round || backward};

@@ -13,7 +13,7 @@ LocalSizes local_sizes(const RankContext& context) {
   sizes.seq_share = context.plan.sequence_parallel ? sizes.seq / tp : sizes.seq;
   sizes.heads = model.attention.heads / tp;
   sizes.kv_heads = model.attention.kv_heads / tp;
-  if (model.attention.kv_heads > 0) {  // several ranks read one: shared_key_heads.h
+  if (model.attention.kv_heads > 0) {  // several ranks share one: shared_key_heads.h
     sizes.kv_heads = std::max<std::int64_t>(1, sizes.kv_heads);
   }
   sizes.ffn = model.ffn_hidden / (has_experts(model) ? expert_tensor_ranks(context.plan) : tp);
@@ -35,10 +35,10 @@ Tensor allocate_mask(const RankContext& context, const Tensor& like, const char*
 
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank) {
-  // Ranks that see other tokens draw other masks; tensor-parallel ranks do where told.
+  // Ranks with different tokens draw different masks. Tensor-parallel ranks do so with `by_rank`.
   const std::int64_t parts[] = {layer, draw, place, context.groups.data.rank(),
                                 by_rank ? context.at.tp : 0};
-  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over whole numbers
+  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a over 64-bit words
   for (const std::int64_t part : parts) {
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 1099511628211ULL;
   }

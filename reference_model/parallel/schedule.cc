@@ -15,7 +15,7 @@ std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage) {
     case ScheduleKind::kGpipe: return total;
     case ScheduleKind::kOneFOneB: return std::min(total, stages_after + 1);
     case ScheduleKind::kInterleaved:
-      // With one group of micro-batches there is nothing to alternate with.
+      // With a single group of micro-batches, all forwards run before the first backward.
       if (shape.micro_batches == shape.stages) return total;
       return std::min(total, 2 * stages_after + (shape.virtual_stages - 1) * shape.stages + 1);
   }

@@ -1,5 +1,7 @@
-// Pipeline schedules: the order of forward and backward tasks on each stage. Megatron's
-// forward_backward_pipelining_without_interleaving and _with_interleaving.
+// Pipeline schedules: the order of forward and backward tasks on each stage. Megatron selects one
+// in get_forward_backward_func(): forward_backward_no_pipelining,
+// forward_backward_pipelining_without_interleaving or
+// forward_backward_pipelining_with_interleaving.
 //
 // The executor runs this order, the simulator times it, and peak memory follows from it.
 //

@@ -9,16 +9,16 @@ constexpr Label kGatherHeads{ModelPart::kTensorParallel, "attention.gather_heads
 constexpr Label kReduceHeads{ModelPart::kColumnParallelBackward, "attention.reduce_heads"};
 constexpr Label kPickHeads{ModelPart::kAttentionLinear, "attention.pick_heads"};
 
-// Where the columns of a rank lie: its queries, then a part of one key head, then as much of a
-// value head.
+// The columns of a rank in the projection's output: its queries, then a slice of a key head, then a
+// slice of a value head.
 struct HeadColumns {
   std::int64_t rows = 0;
   std::int64_t queries = 0;  // columns of a rank
-  std::int64_t part = 0;     // of a key head
-  std::int64_t width = 0;    // of all
-  std::int64_t head = 0;     // of a key head, whole
-  std::int64_t sharers = 0;  // ranks that read one head
-  std::int64_t first = 0;    // of those that share this rank's
+  std::int64_t part = 0;     // columns of the slice of a key head
+  std::int64_t width = 0;    // all columns of a rank
+  std::int64_t head = 0;     // columns of a whole key head
+  std::int64_t sharers = 0;  // ranks that share one head
+  std::int64_t first = 0;    // first of the ranks that share this rank's head
 };
 
 HeadColumns columns_of_rank(const RankContext& context, const QkvLayout& layout,
@@ -36,7 +36,7 @@ HeadColumns columns_of_rank(const RankContext& context, const QkvLayout& layout,
   return columns;
 }
 
-// `count` columns of every row: of a rank in the tensor of all ranks, from column `at` on.
+// Returns `count` columns of rank `rank`'s rows in the gathered tensor, starting at column `at`.
 Matrix in_gathered(const HeadColumns& columns, const Tensor& all, std::int64_t rank,
                    std::int64_t at, std::int64_t count) {
   return {.tensor = all,
@@ -56,8 +56,8 @@ Matrix in_heads(const HeadColumns& columns, const Tensor& qkv, std::int64_t at,
           .outer_stride = count};
 }
 
-// Between the tensor of all ranks and this rank's heads: queries, then the parts of its key head
-// and of its value head, one from each sharer.
+// Copies between the gathered tensor and this rank's heads: its own queries, then the slices of its
+// key head and value head from each sharer.
 void pick_heads(const RankContext& context, const HeadColumns& columns, const Tensor& all,
                 const Tensor& qkv, bool to_heads) {
   const auto copy = [&](const Matrix& gathered, const Matrix& heads, std::int64_t pieces) {

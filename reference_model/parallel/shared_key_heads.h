@@ -1,4 +1,5 @@
-// Key/value heads of which there are fewer than tensor-parallel ranks: several ranks read one.
+// Grouped-query attention with fewer key/value heads than tensor-parallel ranks: several ranks
+// share a head.
 //
 // As in Megatron-Core's SelfAttention (megatron/core/transformer/attention.py, "num_query_groups <
 // world_size") the projection stays cut evenly over all ranks. Its output is all-gathered, and

@@ -39,7 +39,7 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
 
 namespace {
 
-// Sample-major and whole to sequence-major and this rank's.
+// Transposes whole samples to sequence-major order and returns this rank's positions.
 std::vector<std::int32_t> by_position(const RankContext& context,
                                       const std::vector<std::int32_t>& samples,
                                       std::int64_t shift) {

@@ -60,7 +60,7 @@ BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const Parameter
   return place;
 }
 
-// The whole flat unit from this rank's share of it.
+// Gathers the whole flat unit from the ranks' shares.
 std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, const Tensor& share) {
   const RankContext& context = model.context();
   if (share.elements() == unit.size()) return download(context.device, share);
@@ -91,14 +91,14 @@ const char* prefix_of(StateKind kind) {
   return "";
 }
 
-// Is this rank the one that gives a parameter to files?
+// Whether this rank writes a parameter to files.
 bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
   if (unit.repeats_first_stage() || model.store().data_group(unit).rank() != 0) return false;
   const bool is_cut = p.spec.sharding == Sharding::kRows || p.spec.sharding == Sharding::kColumns;
   return is_cut || model.store().tensor_group(unit).rank() == 0;
 }
 
-// Reads every parameter's block under prefix + name and sets this rank's share of it.
+// Reads the block of every parameter under prefix + name and uploads this rank's share.
 Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
                   const BlockReader& reader, const std::string& prefix,
                   std::vector<float>* whole_values) {
@@ -119,7 +119,7 @@ Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
   return Ok{};
 }
 
-// Weights (rounded to their dtype) and master weights of one unit.
+// Reads weights (rounded to their dtype) and master weights of one unit.
 Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state,
                     const BlockReader& reader, const std::string& prefix) {
   std::vector<float> whole;
@@ -137,7 +137,7 @@ Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state
   return Ok{};
 }
 
-// The lowest rank that failed, or -1. Every rank calls this, so it is a barrier too.
+// Returns the lowest rank that failed, or -1. Collective, and so a barrier.
 std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
   const RankContext& context = model.context();
   const std::int64_t ranks = gpu_count(context.plan);
@@ -147,7 +147,7 @@ std::int64_t first_failed_rank(RankModel& model, bool succeeded) {
   return found == 0 ? -1 : ranks - found;
 }
 
-// One failure is everybody's; the first rank that failed reports it.
+// If a rank failed, the first failed rank returns its error and all others throw.
 Status outcome_of_all(RankModel& model, const Status& mine, std::int64_t failed_rank) {
   if (failed_rank < 0) return Ok{};
   if (failed_rank == global_rank(model.context().plan, model.context().at)) return mine.error();
@@ -165,7 +165,7 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// One of the ranks that hold the same weights, or the same experts, writes for all.
+// Among the ranks with the same weights, or the same experts, the first rank writes.
 bool writes(const RankContext& context) {
   return context.groups.data.rank() == 0 || context.groups.expert_data.rank() == 0;
 }
@@ -176,7 +176,7 @@ Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
   return write_blocks(file_of_rank(folder, model.context()), blocks);
 }
 
-// The files that all ranks wrote into the folder, known on every rank.
+// Returns the files that all ranks wrote into the folder, on every rank.
 Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesystem::path& folder) {
   const RankContext& context = model.context();
   const std::int64_t ranks = gpu_count(context.plan), me = global_rank(context.plan, context.at);
@@ -229,7 +229,7 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
 
 namespace {
 
-// Under prefix + name.
+// Reads a buffer stored under prefix + name.
 Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& reader,
                    const std::string& prefix) {
   const std::int64_t count = buffer.values.elements();
@@ -239,7 +239,7 @@ Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& re
   return Ok{};
 }
 
-// Every rank of a stage has them all; the first one gives them to files.
+// All ranks of a stage hold the buffers; the first one adds them.
 void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
   const RankContext& context = model.context();
   if (context.groups.data.rank() != 0 || context.groups.tensor.rank() != 0) return;
@@ -287,7 +287,7 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
   }
   if (failed >= 0) {
     if (is_first(model)) discard_unfinished_states(folder);
-    first_failed_rank(model, true);  // nobody leaves, and ends the job, before that is done
+    first_failed_rank(model, true);  // barrier: a rank that ends could end the job
   }
   return outcome_of_all(model, written, failed);
 }
@@ -296,7 +296,7 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   TPSIM_TRY(const BlockReader reader, BlockReader::open(step_folder));
   const std::string weights = prefix_of(StateKind::kMaster);
   for (const Buffer& buffer : model.store().buffers()) {
-    if (!reader.has(weights + buffer.name)) continue;  // states of before lack them
+    if (!reader.has(weights + buffer.name)) continue;  // states of older versions lack buffers
     TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, weights));
   }
   std::size_t i = 0;

@@ -1,5 +1,5 @@
-// The tensors of a rank on their way to and from files: weights from a Hugging Face checkpoint,
-// training state in any layout, gradients for inspection.
+// Conversion of a rank's tensors to and from files: weights of Hugging Face checkpoints, training
+// state in any layout, gradients for inspection.
 #pragma once
 
 #include <filesystem>
@@ -14,32 +14,31 @@ namespace tpsim {
 
 enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
 
-// The blocks of a kind of tensor that this rank gives to files, padding left out: of the ranks that
-// hold one, it is given by one. Collective over the data-parallel groups, which put their shares
-// together.
+// Returns the blocks of one kind of tensor that this rank writes, without padding. Exactly one of
+// the ranks that hold a block returns it. Collective over the data-parallel groups, which gather
+// their ZeRO shares.
 std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
 
 // Sets weights and master weights from a checkpoint's tensors.
 Status load_weights(RankModel& model, const BlockReader& reader);
 
-// Whether every rank succeeded; all of them call this. The first that failed gets its own error
-// back, the others are thrown out (CommunicatorAborted), so that nobody waits for the dead and one
-// rank reports.
+// Collective: checks that every rank succeeded. The first failed rank gets its own error as result.
+// All others throw CommunicatorAborted, so that no rank waits for a failed one and one rank
+// reports.
 Status agree(RankModel& model, const Status& mine);
 
-// Training state of `step` below `folder` (state_folder.h), of a run with these facts. When a rank
-// cannot write, nothing of the new state stays behind and older ones are left as they are.
-// Collective.
+// Writes the training state of `step` below `folder` (state_folder.h), with the settings of the
+// run. If a rank cannot write, the new state is removed and older states are unchanged. Collective.
 Status save_state(RankModel& model, std::int64_t step, const std::filesystem::path& folder,
                   const RunFacts& run);
-// Continues from a folder that save_state made, in whatever layout it was saved.
+// Loads a state that save_state() wrote, from any layout.
 Status load_state(RankModel& model, const std::filesystem::path& step_folder);
-// The newest whole state, the same on all ranks; the first one looks and alone knows what it
-// belongs to and which others were passed over. Collective.
+// Returns the newest intact state, equal on all ranks. The run settings and the list of damaged
+// states are set on the first rank only, which reads the folder. Collective.
 Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder);
 
-// Merges the blocks that all ranks pass into one safetensors file under the checkpoint's names.
-// Collective; the world's first rank writes.
+// Merges the blocks of all ranks into one safetensors file with the checkpoint's names. Collective;
+// the world's first rank writes.
 Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
                     const std::filesystem::path& path);
 

@@ -34,7 +34,7 @@ constexpr int kLockSeconds = 10;
 struct Manifest {
   std::int64_t step = 0;
   std::vector<StateFile> files;
-  RunFacts run;  // absent in older files
+  RunFacts run;  // absent in states of older versions
 };
 
 Error bad(const fs::path& path, std::string message, std::string hint = "") {
@@ -80,12 +80,12 @@ Result<Manifest> read_manifest(const fs::path& state) {
       [](FieldReader& in, Manifest& read) { manifest_fields(in, read); });
 }
 
-// A name below the state's own folder: a manifest may be anybody's.
+// Accepts only names of files in the state's own folder, since a manifest may come from anyone.
 bool is_plain_name(const std::string& name) {
   return fs::path(name).filename() == name && name != "." && name != "..";
 }
 
-// Reading a pipe would wait for a writer, and a device has no end.
+// A pipe would block the reader, and a device has no end.
 Status check_is_regular(const fs::path& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
@@ -100,7 +100,8 @@ Status check_file(const fs::path& state, const StateFile& written) {
   const fs::path path = state / written.name;
   TPSIM_TRY_STATUS(check_is_regular(path));
   std::error_code ignored;
-  const std::uintmax_t bytes = fs::file_size(path, ignored);  // of a missing file: the next line's
+  const std::uintmax_t bytes = fs::file_size(path, ignored);  // read errors of a missing file are
+                                                              // reported below
   if (!ignored && bytes != static_cast<std::uintmax_t>(written.bytes)) {
     return bad(path, fmt::format("has {} bytes of {}", bytes, written.bytes));
   }
@@ -111,7 +112,7 @@ Status check_file(const fs::path& state, const StateFile& written) {
   return Ok{};
 }
 
-// Every file of tensors is read when a state is loaded, those that no manifest names too.
+// Loading reads all safetensors files of the folder, so each of them must be in the manifest.
 Status check_names(const fs::path& state, const Manifest& manifest) {
   std::set<std::string> named;
   for (const StateFile& file : manifest.files) {
@@ -130,7 +131,7 @@ Status check_names(const fs::path& state, const Manifest& manifest) {
   return Ok{};
 }
 
-// The manifest of a state that is whole.
+// Returns the manifest of an intact state, else an error.
 Result<Manifest> check_state(const fs::path& folder, std::int64_t step) {
   const fs::path state = saved_state(folder, step);
   TPSIM_TRY_STATUS(check_is_regular(state / kManifest));
@@ -143,7 +144,8 @@ Result<Manifest> check_state(const fs::path& folder, std::int64_t step) {
   return manifest;
 }
 
-// Newest first. Only folders that saved_state() names.
+// Steps of the folder's states, newest first. Ignores folders with other names than saved_state()
+// gives.
 std::vector<std::int64_t> saved_steps(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
@@ -160,15 +162,15 @@ std::vector<std::int64_t> saved_steps(const fs::path& folder) {
   return steps;
 }
 
-// Without its manifest a state no longer counts, however far the removal gets.
+// Removes the manifest first, so that an interrupted removal never leaves a state that counts.
 void remove_state(const fs::path& state) {
   std::error_code ignored;
   fs::remove(state / kManifest, ignored);
   fs::remove_all(state, ignored);
 }
 
-// Removes states older than `newest`, which is whole, from where enough whole ones are newer. A
-// damaged state stands for none, and what is newer than `newest` is none of this run's.
+// Removes states older than the intact state `newest` if enough intact states are newer. Damaged
+// states, and states of later steps, do not count.
 void forget_older_states(const fs::path& folder, std::int64_t newest) {
   int whole = 1;
   for (const std::int64_t step : saved_steps(folder)) {
@@ -181,8 +183,8 @@ void forget_older_states(const fs::path& folder, std::int64_t newest) {
   }
 }
 
-// Gives a whole state its name. One that stands there, damaged or the run would have gone on from
-// it, is gone only when the new one has its place.
+// Renames an intact state to its final name. A previous state of that name is removed only after
+// the rename succeeds.
 Status put_in_place(const fs::path& from, const fs::path& to) {
   const fs::path before = from.string() + ".before";
   std::error_code failed;
@@ -218,7 +220,7 @@ Result<StateFile> describe_state_file(const fs::path& path) {
     for (std::size_t i = 0; i < got; i += 8) {
       std::uint64_t word = 0;
       std::memcpy(&word, block.data() + i, 8);
-      // One to one in the checksum so far: a change of one word is never lost.
+      // The mixing step is invertible, so that one changed word always changes the checksum.
       file.checksum = (file.checksum ^ word) * 0xff51afd7ed558ccdULL;
       file.checksum ^= file.checksum >> 32;
     }
@@ -286,7 +288,7 @@ Result<StateLock> StateLock::acquire(const fs::path& folder) {
   StateLock lock(descriptor);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kLockSeconds);
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) break;  // a file system without locks
+    if (errno != EWOULDBLOCK) break;  // the file system does not support locks
     if (std::chrono::steady_clock::now() > end) {
       return bad(folder, "another run saves its state here",
                  "wait for it, or give another --state");

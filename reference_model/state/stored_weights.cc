@@ -16,7 +16,7 @@ bool is_one_of(const std::string& family, std::initializer_list<const char*> fam
   return false;
 }
 
-// "model.layers.3." and the rest; the layer's number.
+// A parameter name, split into prefix ("model.layers.3."), rest and layer number.
 struct InBlock {
   std::string prefix, rest;
   std::int64_t layer = 0;
@@ -35,13 +35,14 @@ std::optional<InBlock> in_block(const ModelSpec& model, const std::string& name)
   return place;
 }
 
-// Rows of one matrix that holds several one below the other.
+// Returns the place of `rows` rows of a stored matrix that concatenates several matrices by rows.
 StoredPlace rows_of(const std::string& name, std::int64_t first, std::int64_t rows,
                     std::int64_t cols) {
   return {name, {rows, cols}, 1, 0, first * cols, cols, 1};
 }
 
-// Matrices of one expert, of tensors [experts, in, out]; gate and up side by side or interleaved.
+// Returns the place of one expert's matrix in a tensor [experts, in, out]. Gate and up are adjacent
+// or interleaved.
 std::optional<StoredPlace> stacked_place(const ModelSpec& block, const InBlock& at) {
   const WeightNames names = names_of(block);
   if (!at.rest.starts_with(names.experts)) return std::nullopt;
@@ -83,7 +84,7 @@ std::optional<StoredPlace> fused_place(const ModelSpec& block, const InBlock& at
   return std::nullopt;
 }
 
-// Elements of one slab.
+// Returns the number of elements of one slab.
 std::int64_t slab_elements(const StoredPlace& place) {
   std::int64_t all = 1;
   for (const std::int64_t extent : place.shape) all *= extent;

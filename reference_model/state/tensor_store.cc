@@ -22,8 +22,8 @@ bool lies_inside(std::int64_t begin, std::int64_t size, std::int64_t whole) {
   return begin >= 0 && size <= whole && begin <= whole - size;
 }
 
-// A part of the file itself, or of a larger tensor where the metadata says so. Nothing when the
-// place is none: it lies outside the tensor, or no memory could hold that.
+// Returns the place of a file's tensor in its global tensor, from the metadata if present. Empty if
+// the place is invalid: outside the tensor, or too large for memory.
 std::optional<BlockPlace> place_of(const SafetensorEntry& entry, const std::string* text) {
   BlockPlace p;
   p.rows = entry.shape.empty() ? 1 : entry.shape[0];
@@ -114,7 +114,7 @@ std::vector<std::string> BlockReader::names() const {
   return names;
 }
 
-// Parts that do not overlap and are as many elements as the region leave no hole in it.
+// Parts that do not overlap and have as many elements as the region cover it.
 Status BlockReader::check_covered(const std::string& name, const std::vector<Part>& parts,
                                   const BlockPlace& region) const {
   const auto bad = [&](const std::string& why) {
@@ -143,7 +143,7 @@ Status BlockReader::copy_part(const Part& part, const BlockPlace& region,
                               std::vector<float>& values) const {
   const auto [rows, cols] = overlap(part.place, region);
   if (rows.size() == 0 || cols.size() == 0) return Ok{};
-  // Whole rows of the part are read at once and the columns cut out of them.
+  // Reads whole rows of the part and copies the requested columns.
   TPSIM_TRY(const std::vector<float> block,
             files_[part.file].read_floats(part.stored_name,
                                           (rows.begin - part.place.row_begin) * part.place.cols,

@@ -1,8 +1,7 @@
-// Global tensors as blocks: what a rank holds of a tensor, and how any layout's blocks are read
-// back into any other.
+// Global tensors as blocks. Blocks that one layout wrote can be read into any other layout.
 //
-// A checkpoint file of Hugging Face holds whole tensors; a file that a rank writes holds its
-// blocks, with their place in the global tensor in the metadata. Both are read through BlockReader.
+// A Hugging Face checkpoint file has whole tensors. A file written by a rank has blocks, with their
+// place in the global tensor in the file's metadata. BlockReader reads both.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +14,8 @@
 
 namespace tpsim {
 
-// Rows [row_begin, row_begin + rows) and likewise columns of a global matrix (a vector has one
-// column).
+// Rows [row_begin, row_begin + rows) and columns [col_begin, col_begin + cols) of a global matrix.
+// A vector has one column.
 struct BlockPlace {
   std::int64_t global_rows = 0, global_cols = 1;
   std::int64_t row_begin = 0, rows = 0;
@@ -34,17 +33,16 @@ Status write_blocks(const std::filesystem::path& path, const std::vector<TensorB
 
 class BlockReader {
  public:
-  // All *.safetensors files of a folder, which may be shards. A prefix
-  // "transformer." of names is dropped. A file whose metadata places a tensor where it cannot lie
-  // is an error.
+  // Opens all *.safetensors files of a folder, which may be shards. Drops the prefix "transformer."
+  // of names. Error if a file's metadata places a tensor outside its global tensor.
   static Result<BlockReader> open(const std::filesystem::path& folder);
 
   bool has(const std::string& name) const { return parts_.count(name) != 0; }
   std::vector<std::string> names() const;
-  // Values of a region, row by row, put together from the parts that overlap it. Fails when the
-  // tensor is missing, has another global shape, or parts leave a hole or overlap.
+  // Returns the values of a region, row by row, assembled from the overlapping parts. Error if the
+  // tensor is missing or has another global shape, or if parts leave a gap or overlap.
   Result<std::vector<float>> read(const std::string& name, const BlockPlace& region) const;
-  // A whole tensor with its own shape.
+  // Reads a whole tensor with its own shape.
   Result<NamedFloats> read_whole(const std::string& name) const;
 
  private:

@@ -18,7 +18,7 @@ constexpr Label kHostAdamW{ModelPart::kHostOptimizer, "optimizer.host_adamw"};
 constexpr Label kWeightsUp{ModelPart::kWeightsToDevice, "optimizer.weights_up"};
 constexpr Label kGatherWeights{ModelPart::kParameterGather, "data.gather_weights"};
 
-// The part of [begin, end) that lies in this rank's share, relative to the share.
+// The intersection of [begin, end) with this rank's share, relative to the share.
 struct ElementRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
@@ -67,7 +67,6 @@ void Optimizer::materialize() {
   }
 }
 
-// Dtype of the gradients that the update reads.
 DType Optimizer::gradient_share_dtype() const {
   return context_.options.widened_optimizer_gradients ? DType::kFloat32
                                                       : context_.plan.gradient_dtype;
@@ -82,7 +81,7 @@ void Optimizer::reduce_gradients() {
   store_.finish_reductions();
 }
 
-// First and last stage each saw half of what the tied table does.
+// Sums the tied table's gradient over the first stage (embedding) and the last stage (head).
 void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   if (!context_.model.tied_embedding || context_.groups.embedding.size() == 1) return;
   if (!unit.holds_word_embeddings()) return;
@@ -90,13 +89,13 @@ void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
 }
 
-// Whether data-parallel ranks hold different gradients to be counted: shares, or experts.
+// Whether data-parallel ranks hold different gradients: ZeRO shares, or experts.
 bool Optimizer::shares_differ() const {
   const Plan& plan = context_.plan;
   return (plan.zero > 0 && has_replicas(plan)) || folds_experts(plan);
 }
 
-// If several ranks hold the same whole gradients, one of them counts.
+// If several ranks hold the same whole gradients, only the first one counts in the norm.
 bool Optimizer::counts_in_norm(const ParameterUnit& unit) const {
   return !shares_differ() || store_.zero_stage(unit) > 0 || store_.data_group(unit).rank() == 0;
 }
@@ -122,7 +121,7 @@ double Optimizer::update(std::int64_t step) {
   double norm = 0, scale = 1;
   if (context_.options.clip_gradients) {
     norm = global_norm();
-    // As PyTorch clips: by max_norm / (norm + 1e-6), never up.
+    // Clips like PyTorch: by max_norm / (norm + 1e-6), at most 1.
     if (settings_.clip_norm > 0) scale = std::min(1.0, settings_.clip_norm / (norm + 1e-6));
   }
   const std::vector<Tensor> gradients = optimizer_gradients();
@@ -133,7 +132,7 @@ double Optimizer::update(std::int64_t step) {
   return norm;
 }
 
-// This rank's share of every unit's gradients, in fp32 where the stack wants it so.
+// Returns this rank's gradient shares, cast to fp32 if widened_optimizer_gradients is set.
 std::vector<Tensor> Optimizer::optimizer_gradients() {
   std::vector<Tensor> shares;
   const bool widen = context_.options.widened_optimizer_gradients;

@@ -1,6 +1,6 @@
-// The end of a step: reduces gradients over the groups, clips them by the global norm
-// (Megatron's clip_grad_norm_fp32), and updates this rank's weights with AdamW: all of them, or its
-// ZeRO share. Plays the part of Float16OptimizerWithFloat16Params.
+// The end of a step: reduces gradients over the groups, clips them by the global norm (Megatron's
+// clip_grad_norm_fp32), and updates this rank's weights with AdamW: all of them, or its ZeRO share.
+// Plays the part of Megatron's Float16OptimizerWithFloat16Params and DistributedOptimizer.
 //
 // If the optimizer is offloaded, its state is in host memory: gradients are copied to the host, the
 // CPU updates the weights, and the weights are copied back.

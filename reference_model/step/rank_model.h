@@ -1,5 +1,5 @@
 // The model chunks, weights and optimizer of one rank, and one training step: Megatron's GPTModel
-// with its train_step.
+// (TransformerLanguageModel) with its train_step.
 #pragma once
 
 #include <deque>
@@ -76,7 +76,8 @@ class RankModel {
   // sample by sample. Only the first rank of a tensor group calls this and broadcasts the tokens.
   using DataSource = std::function<std::vector<std::int32_t>(std::int64_t micro_batch)>;
 
-  // Forward and backward of all micro-batches in the order of the plan's schedule.
+  // Forward and backward of all micro-batches in the order of the plan's schedule, like the
+  // function that Megatron's get_forward_backward_func() returns.
   void run_pipeline(const DataSource& data);
   void reduce_gradients() { optimizer_.reduce_gradients(); }
   StepResult update(std::int64_t step);

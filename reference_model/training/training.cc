@@ -62,8 +62,8 @@ Status check_balance(const TrainingRun& run) {
   return Ok{};
 }
 
-// A record is the same micro-batch again: it holds nothing that changes from one to the next, and
-// what the host notes while ops are issued is noted once.
+// Error if a micro-batch cannot be replayed as a recorded graph. A graph repeats the same ops and
+// shapes, and the host acts only while the graph is recorded.
 Status check_recordable(const TrainingRun& run) {
   const ModelSpec& model = run.model;
   const char* obstacle = nullptr;
@@ -114,7 +114,7 @@ Error at_folder(Error error, const std::filesystem::path& path) {
   return error;
 }
 
-// Weights from a saved state, a checkpoint, or the seed. The step to go on from.
+// Sets the weights from a saved state, a checkpoint or the seed. Returns the step to resume from.
 Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const RunFacts& facts,
                                 const TrainingHooks& hooks) {
   model.materialize(run.seed);
@@ -123,7 +123,7 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
     TPSIM_TRY(state, agreed_state(model, run.state_folder));
   }
   const bool is_first = global_rank(model.context().plan, model.context().at) == 0;
-  // The first rank alone has read whose state it is.
+  // Only the first rank has the saved run settings.
   Status same_model = check_model(state.run, facts);
   if (!same_model.ok()) same_model = at_folder(same_model.error(), state.path);
   TPSIM_TRY_STATUS(agree(model, same_model));
@@ -138,14 +138,14 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
   return state.step;
 }
 
-// The ranks hear of a signal one after the other; they stop after the same step.
+// A signal reaches ranks at different times; all ranks stop after the same step.
 bool any_rank_stops(RankModel& model, const TrainingHooks& hooks) {
   if (!hooks.should_stop) return false;
   return greatest_over_world(model.context(), hooks.should_stop() ? 1.0F : 0.0F,
                              {ModelPart::kCoordination, "stop"}) > 0;
 }
 
-// Held by the first rank of a run that saves.
+// Locks the state folder on the first rank of a run that saves.
 Result<std::optional<StateLock>> lock_state(RankModel& model, const TrainingRun& run) {
   std::optional<StateLock> lock;
   const bool holds =
@@ -197,7 +197,7 @@ class Trainer {
   }
 
  private:
-  // The load of the step's busiest expert anywhere; biases follow it.
+  // Returns the load of the step's busiest expert over all ranks, and updates the biases.
   double balance_experts() {
     const RankContext& context = model_.context();
     if (context.loads == nullptr) return 0;

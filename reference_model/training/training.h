@@ -9,13 +9,13 @@
 
 namespace tpsim {
 
-// kMissing, naming what is missing, where the device has no kernels for the model or cannot round
-// by the plan's recipe. train() checks this too.
+// Returns kMissing with the missing feature, if the device lacks kernels for the model or for the
+// plan's precision recipe. train() checks this too.
 Status check_device(const Device& device, const ModelSpec& model, const Plan& plan);
 
-// Forms the groups, loads or draws the weights, and trains. Every rank of the world calls this with
-// the same run; `on_step` is called on each. Fails when the plan does not match the world or a file
-// is bad.
+// Creates the groups, loads or initializes the weights, and trains. Every rank of the world calls
+// this with the same run. `on_step` is called on each rank. Error if the plan does not match the
+// world, or if a file cannot be used.
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step,
              const TrainingHooks& hooks = {});

@@ -14,7 +14,7 @@
 namespace tpsim {
 namespace {
 
-// A model with the same weights under another name, or one that drops out otherwise, is the same.
+// Excluded fields of the model: they do not affect the weights.
 constexpr std::array<std::string_view, 5> kBesideModel = {"name", "source", "seq", "hidden_dropout",
                                                           "attention_dropout"};
 

@@ -1,4 +1,4 @@
-// The facts of a training run that its losses follow from.
+// The settings of a training run that determine its losses.
 #pragma once
 
 #include "reference_model/state/run_facts.h"
@@ -8,7 +8,7 @@ namespace tpsim {
 struct TrainingRun;
 class TokenSource;
 
-// Model, optimizer, batch, seed and tokens of the run; not its layout.
+// Returns settings of model, optimizer, batch, seed and tokens. Excludes the parallel layout.
 RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens);
 
 }  // namespace tpsim
