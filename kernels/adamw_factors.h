@@ -1,4 +1,4 @@
-// An AdamW step's constants with the bias corrections folded in, computed once in double:
+// The constants of an AdamW step with the bias corrections folded in, computed once in double:
 //
 //   g = gradient_scale * gradient;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   x -= rate m / (sqrt(v) inverse_root_correction2 + epsilon) + decayed x

@@ -3,7 +3,7 @@
 namespace tpsim {
 namespace {
 
-// Bytes of the scores that some query sees: what is above the diagonal is written, never read.
+// Bytes of the visible scores. Masked scores are written but never read.
 double visible_bytes(const Tensor& scores, const Visibility& visibility) {
   if (visibility.is_limited()) {
     const std::int64_t queries = scores.shape()[1], keys = scores.shape()[2];
@@ -15,19 +15,19 @@ double visible_bytes(const Tensor& scores, const Visibility& visibility) {
   return bytes_of(scores) * (1 - (queries - 1) / (2 * keys));
 }
 
-// Pairs of queries and keys of all heads.
+// Visible query-key pairs over all heads.
 double causal_pairs(const AttentionDims& d, const Visibility& visibility) {
   return static_cast<double>(d.batch * d.heads) * visible_pairs(d.seq, key_count(d), visibility);
 }
 
-// What makes the cores of attention differ on the way from score to probability.
+// Variant bits of an attention core: masks and score changes other than scale and ALiBi.
 template <class Core>
 std::uint8_t core_variant(const Core& op, bool capped, bool sinks) {
   return static_cast<std::uint8_t>((op.visibility.chunk > 0 ? kChunked : 0) |
                                    (capped ? kCapped : 0) | (sinks ? kSinks : 0));
 }
 
-// Ops on heads where they lie, each element read and written once.
+// Work of ops on heads in place: `passes` reads and writes of each element.
 Work heads_work(const AttentionDims& d, const Heads& x, std::uint8_t variant, double flops,
                 double passes) {
   const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
@@ -35,7 +35,7 @@ Work heads_work(const AttentionDims& d, const Heads& x, std::uint8_t variant, do
               passes * elements * static_cast<double>(size_of(x.tensor.dtype())));
 }
 
-// `passes` over the queries, keys, values and outputs.
+// Work of flash attention: `passes` over queries, keys, values and outputs.
 template <class Flash>
 Work flash_work(const Flash& op, int matmuls, int passes) {
   const AttentionDims& d = op.dims;
@@ -48,7 +48,7 @@ Work flash_work(const Flash& op, int matmuls, int passes) {
   };
   const double q_bytes = bytes_of_heads(d.seq, d.heads);
   const double kv_bytes = bytes_of_heads(keys, d.kv_heads);
-  // Values are read and outputs written in their own width.
+  // Values and outputs may have another width than queries and keys.
   const double share = 1 + static_cast<double>(value_width(d)) / static_cast<double>(d.head_dim);
   const double width = static_cast<double>(d.head_dim) * share / 2;
   const bool own_width = value_width(d) != d.head_dim;
@@ -126,7 +126,7 @@ Work work_of(const PositionScale& op) { return heads_work(op.dims, op.x, 0, 1, 2
 Work work_of(const HeadSum& op) { return heads_work(op.dims, op.x, 0, 1, 1); }
 
 double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& visibility) {
-  // Of the first n positions.
+  // Pairs of the first n positions.
   const auto pairs = [&](std::int64_t n) {
     const auto triangle = [](double side) { return side * (side + 1) / 2; };
     const auto all = static_cast<double>(n);

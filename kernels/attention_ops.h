@@ -22,16 +22,17 @@ struct Visibility {
     return chunk > 0 ? position / chunk * chunk : 0;
   }
 };
-// Number of visible query-key pairs, where the queries are the last of the keys.
+// Returns the number of visible query-key pairs. The queries are the last `queries` positions of
+// the keys.
 double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& visibility);
 
 // Megatron's FusedScaleMaskSoftmax with a causal mask, and ALiBi. In place:
 // p = softmax(scale * scores + slope * key position), later keys masked.
 //
-// scores [batch * heads, queries, keys]: the queries are the last of the keys, so that query q sees
-// keys 0 .. q + keys - queries, within its visibility. slopes [heads] fp32, undefined without
-// ALiBi. sinks [heads], undefined without sinks: one more score for each head, whose probability is
-// dropped.
+// scores [batch * heads, queries, keys]. The queries are the last positions of the keys, so query q
+// sees keys 0 .. q + keys - queries, within its visibility. slopes [heads] fp32; undefined without
+// ALiBi. sinks [heads]; undefined without sinks. A sink is an extra score of each head, whose
+// probability is dropped.
 struct SoftmaxForward {
   Tensor scores, slopes;
   std::int64_t heads = 1;
@@ -51,8 +52,8 @@ struct SoftmaxBackward {
   Label label;
 };
 
-// Per-head vectors inside a tensor: element (position s, sample b, head h, d) lies at
-// offset + s * position_stride + b * sample_stride + h * head_stride + d.
+// One vector per head inside a tensor. Element (position s, sample b, head h, d) is at offset + s *
+// position_stride + b * sample_stride + h * head_stride + d.
 struct Heads {
   Tensor tensor;
   std::int64_t offset = 0;
@@ -77,11 +78,10 @@ inline std::int64_t value_width(const AttentionDims& dims) {
 inline std::int64_t key_count(const AttentionDims& dims) {
   return dims.keys > 0 ? dims.keys : dims.seq;
 }
-// o = softmax(scale q k' + ALiBi, causal) v without the score matrix; log_sum [batch, heads, seq]
-// fp32. q, o and their gradients have `seq` positions, k, v and theirs key_count(dims): the queries
-// are the last of the keys, as in SoftmaxForward. Query head h reads key head
-// h / (heads / kv_heads). cap: scores become cap tanh(score / cap) before the slopes; 0: they do
-// not.
+// o = softmax(scale q k' + ALiBi, causal) v without the score matrix. log_sum [batch, heads, seq]
+// fp32. q, o and their gradients have `seq` positions; k, v and theirs have key_count(dims). The
+// queries are the last positions of the keys, as in SoftmaxForward. Query head h reads key head h /
+// (heads / kv_heads). With cap > 0, scores become cap tanh(score / cap) before the slopes.
 struct FlashForward {
   AttentionDims dims;
   Heads q, k, v, o;
@@ -103,10 +103,10 @@ struct FlashBackward {
   Tensor sinks = {}, dsinks = {};  // dsinks +=
   Label label;
 };
-// Rotates (d, d + n/2) pairs of the first n = dims.head_dim entries of every head in place by
-// position / theta^(2d/n), or by position * frequencies[d] where those are given; backward inverts.
-// neighbours: pairs (2d, 2d + 1). Cosines and sines are multiplied by `magnitude`. x's first
-// position counts as first_position.
+// Rotates the (d, d + n/2) pairs of the first n = dims.head_dim entries of every head, in place.
+// The angle is position / theta^(2d/n), or position * frequencies[d] if `frequencies` is defined.
+// `neighbours` rotates pairs (2d, 2d + 1) instead. `inverse` is the backward. Cosines and sines are
+// multiplied by `magnitude`. The first position of x is first_position.
 struct Rotary {
   AttentionDims dims;  // heads of x in dims.heads
   Heads x;
@@ -118,8 +118,8 @@ struct Rotary {
   float magnitude = 1;
   Label label;
 };
-// Norm of every head in place, x kept in `raw` [seq, batch, heads, head_dim]. gain [head_dim] or
-// [heads, head_dim]; undefined: ones.
+// Norm of every head, in place. `raw` [seq, batch, heads, head_dim] gets a copy of x. gain
+// [head_dim] or [heads, head_dim]; ones if undefined.
 struct HeadNormForward {
   NormKind kind{};
   AttentionDims dims;  // heads of x in dims.heads
@@ -129,7 +129,7 @@ struct HeadNormForward {
   float offset = 0;  // added to the gain
   Label label;
 };
-// In place: the gradient dx of the norm's result becomes that of its input. dgain +=.
+// In place: dx, the gradient of the norm's output, becomes the gradient of its input. dgain +=.
 struct HeadNormBackward {
   NormKind kind{};
   AttentionDims dims;
@@ -146,14 +146,14 @@ struct SoftCapForward {
   float cap = 1.0F;
   Label label;
 };
-// In place: the gradient dy of y becomes that of x.
+// In place: dy, the gradient of y, becomes the gradient of x.
 struct SoftCapBackward {
   Tensor y, dy;
   float scale = 1.0F;
   float cap = 1.0F;
   Label label;
 };
-// In place: x times 1 + strength ln(1 + floor((position + 1) / floor)), in both directions.
+// In place: x *= 1 + strength ln(1 + floor((position + 1) / floor)). Backward is the same op.
 struct PositionScale {
   AttentionDims dims;
   Heads x;

@@ -9,7 +9,7 @@ namespace tpsim {
 namespace {
 
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-// Small tensors share segments; large ones get their own, in whole pages of the driver.
+// Small tensors share segments; a large tensor has its own segment, in whole driver pages.
 constexpr std::int64_t kSharedSegment = 20 * kMebibyte;
 constexpr std::int64_t kDriverPage = 2 * kMebibyte;
 
@@ -39,12 +39,12 @@ void* BlockCache::acquire(std::int64_t bytes) {
   return cut(from, size);
 }
 
-// A new segment as one free block; end() when the source has no more.
+// Adds a segment as one free block. Returns end() if the source has no more memory.
 BlockCache::Blocks::iterator BlockCache::grown(std::int64_t block) {
   const std::int64_t bytes = segment_size(block);
   void* data = source_.acquire_segment(bytes);
   if (data == nullptr) {
-    // The source may have room once it has back what lies unused here in other sizes.
+    // Returning unused segments of other sizes may free enough memory.
     release_free_segments();
     data = source_.acquire_segment(bytes);
   }
@@ -89,7 +89,7 @@ void BlockCache::give_back(void* data) {
   free_.insert({block->second.bytes, block->first});
 }
 
-// The block, with its free neighbour behind it in the same segment swallowed.
+// Merges a block with the next block of the segment if that one is free. Returns the block.
 BlockCache::Blocks::iterator BlockCache::merged_with_next(Blocks::iterator block) {
   const auto next = std::next(block);
   if (next == blocks_.end()) return block;

@@ -1,9 +1,9 @@
-// Device memory that is cut from large segments and kept when it is given back.
+// A caching allocator: device memory cut from large segments and kept when it is freed.
 //
-// A request is rounded up to kBlockAlignment and takes the smallest free block that holds it; what
-// is left over stays free, and neighbours that are both free become one. Only when no block fits is
-// a segment asked for. This class holds no memory and calls no driver, so the same decisions can be
-// replayed from a trace of allocations: what a GPU would reserve is known without one.
+// A request is rounded up to kBlockAlignment and takes the smallest free block that holds it. The
+// rest stays free, and adjacent free blocks merge. A new segment is acquired only if no block fits.
+// The class holds no memory and calls no driver. Traces of allocations can therefore be replayed to
+// compute the memory that a GPU would reserve.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace tpsim {
 
 inline constexpr std::int64_t kBlockAlignment = 256;
 
-// Where segments come from: cudaMalloc, the heap, or a counter.
+// Source of segments: cudaMalloc, the heap, or a counter.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // Null when there is no memory left. Aligned to kBlockAlignment; never adjacent in meaning:
-  // blocks do not span segments.
+  // Returns memory aligned to kBlockAlignment; null if there is none left. Segments count as
+  // separate even if their addresses are adjacent: blocks do not span segments.
   virtual void* acquire_segment(std::int64_t bytes) = 0;
   virtual void release_segment(void* data, std::int64_t bytes) = 0;
 };
@@ -33,22 +33,25 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Null when the source has no more, after all wholly free segments went back to it.
+  // Returns null if the source has no memory left, after all free segments were returned to the
+  // source.
   void* acquire(std::int64_t bytes);
-  // `data` as acquire() gave it.
+  // Frees a block. `data` must be a result of acquire().
   void give_back(void* data);
   // Returns wholly free segments to the source.
   void release_free_segments();
 
-  // Rounded sizes of what is out, and sizes of all segments; now and at most.
+  // Sum of the rounded sizes of blocks in use, and of the sizes of all segments; current and peak.
   std::int64_t used_bytes() const { return used_; }
   std::int64_t peak_used_bytes() const { return peak_used_; }
   std::int64_t reserved_bytes() const { return reserved_; }
   std::int64_t peak_reserved_bytes() const { return peak_reserved_; }
-  // How often segments went back to the source: what was cut from them may be gone.
+  // Number of times that segments were returned to the source. Pointers into those segments are
+  // invalid.
   std::int64_t releases() const { return releases_; }
 
-  // What acquire() takes from a segment, and the segment it would ask for.
+  // Sizes of the block that acquire() cuts for `bytes`, and of the segment that it acquires for a
+  // block.
   static std::int64_t block_size(std::int64_t bytes);
   static std::int64_t segment_size(std::int64_t block);
 

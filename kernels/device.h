@@ -1,7 +1,7 @@
-// A device: memory and ops. The reference model is written against this class alone.
+// A device: memory and ops. The reference model uses no other interface.
 //
-// run() checks an op's shapes, tells the recorder, and hands the op to the device. Devices differ
-// only in execute(): nothing on the meta device, loops on the CPU, kernels on a GPU.
+// run() checks an op's shapes, notifies the recorder and executes the op. Devices differ in
+// execute(): no-ops on the meta device, loops on the CPU, kernels on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace tpsim {
 
-// A point in a device's work: nanoseconds of the host's clock where ops are done when run()
-// returns, an event's index on an asynchronous device.
+// A point in a device's work. Synchronous devices: nanoseconds of the host's clock. Asynchronous
+// devices: index of an event.
 struct DeviceMark {
   std::int64_t value = 0;
 };
 
-// Who listens to what a device does: the tracer, the timer, or nobody.
+// Observer of a device: the tracer or the timer.
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  // Around every op and collective. On an asynchronous device `finished` means issued.
+  // Called around every op and collective. On an asynchronous device `finished` means issued.
   virtual void op_started(const OpRecord&) {}
   virtual void op_finished(const OpRecord&) {}
   virtual void collective_started(const CollectiveRecord&) {}
   virtual void collective_finished(const CollectiveRecord&) {}
-  // Around what the host does later for collectives that run beside ops, and around the wait for
-  // their end; `record` is that of the oldest.
+  // Called around the host's work for overlapped collectives, and around the wait for their end.
+  // `record` is the oldest collective in flight.
   virtual void collective_resumed(const CollectiveRecord&) {}
   virtual void collective_paused(const CollectiveRecord&) {}
   // `id` names the allocation until it is freed.
@@ -43,10 +43,10 @@ class Recorder {
   virtual void freed(std::uint32_t id) { static_cast<void>(id); }
 };
 
-// Work that goes on beside a device's ops and that the host has a part in.
+// Host-driven work, such as a collective, that overlaps with a device's ops.
 class OverlappedWork {
  public:
-  // Does what can be done without waiting, and issues no op.
+  // Makes progress without waiting. Issues no op.
   virtual void progress() = 0;
 
  protected:
@@ -60,68 +60,68 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Uninitialised memory. `label` has static storage. Running out of memory throws
-  // OutOfDeviceMemory.
+  // Allocates uninitialized memory. `label` must have static storage. Throws OutOfDeviceMemory.
   Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
 
   void run(const Op& op);
-  // An op of which there is a record but no kernel: on devices that compute nothing.
+  // Records an op that has no kernel, on devices that do not compute.
   void note(const OpRecord& record);
 
-  // Between host memory and a tensor. `from` may be changed at once; a download waits for the
-  // device. The meta device downloads zeros.
+  // Copy between host memory and a tensor. After upload() the caller may change `from`. download()
+  // waits for the device. The meta device downloads zeros.
   virtual void upload(std::span<const std::byte> from, const Tensor& to) = 0;
   virtual void download(const Tensor& from, std::span<std::byte> to) = 0;
-  // Until everything issued has been done.
+  // Waits for all issued work.
   virtual void synchronize() = 0;
 
-  // Whether tensors hold anything: false of the meta device.
+  // Whether tensors have values; false for the meta device.
   virtual bool computes() const { return true; }
 
-  // Whether it has kernels for every op, whatever its settings; false of a GPU.
+  // Whether the device has kernels for every op with all settings; false for a GPU.
   virtual bool computes_all() const { return true; }
 
-  // Why it does not round operands of products by the recipe (OperandRounding); empty where it
-  // does.
+  // Returns the reason why the device cannot quantize GEMM operands by the recipe
+  // (OperandRounding); empty if it can.
   virtual std::string refusal_reason(Precision recipe) const {
     return recipe == Precision::kNone ? "" : "it rounds no operands";
   }
 
-  // Notes where the device's work stands. Cheap enough to stand around every op.
+  // Marks the current point in the device's work. Cheap enough to call around every op.
   virtual DeviceMark mark();
-  // Time from one mark to a later one; waits until the device has got there.
+  // Returns the time between two marks in seconds. Waits until the device has reached the later
+  // mark.
   virtual double seconds_between(DeviceMark earlier, DeviceMark later);
   // All marks so far may be reused.
   virtual void forget_marks() {}
-  // Delays what is issued next to an asynchronous device by about so long; the host goes on. False
-  // on devices whose ops are done when run() returns: nothing happens there.
+  // Delays later work on an asynchronous device by about `seconds`, without blocking the host.
+  // Returns false and does nothing on synchronous devices.
   virtual bool delay(double /*seconds*/) { return false; }
 
-  // From now on repeat() may record work. kBadInput on a device that cannot.
+  // Enables recording by repeat(). kBadInput if the device cannot record.
   virtual Status start_recording();
   virtual bool records() const { return false; }
-  // Runs `work`, which issues the same ops on the same memory whenever `variant` is the same and
-  // `inputs` lie where they lay before, and leaves no other trace on the host. A device that
-  // records runs its record.
+  // Runs `work`, or replays its record if the device records. For equal `variant` and equal
+  // addresses of `inputs`, `work` must issue the same ops on the same memory, without other effects
+  // on the host.
   virtual void repeat(const std::function<void()>& work, std::span<const Tensor> /*inputs*/,
                       int /*variant*/) {
     work();
   }
 
-  // Algorithms that were chosen by trying; empty on a device that tries none.
+  // Returns the algorithms that were selected by timing; empty on devices without such a choice.
   virtual AlgorithmChoices algorithms() const { return {}; }
-  // Starts from earlier choices. What another library or device chose is left alone, and tried
-  // anew.
+  // Sets initial choices of algorithms. Choices for other libraries or devices are ignored, and
+  // measured again.
   virtual void use_algorithms(const AlgorithmChoices& /*earlier*/) {}
-  // Of the device's memory, what is in use altogether: tensors, what the allocator keeps,
-  // libraries. 0 where only tensors are known of.
+  // Returns the device memory in use in bytes: tensors, allocator cache and libraries. 0 if only
+  // tensors are counted.
   virtual std::int64_t used_bytes() const { return 0; }
 
-  // The recorder outlives its use here; null records nothing.
+  // Sets the observer, which must outlive its use; null removes it.
   void set_recorder(Recorder* recorder) { recorder_ = recorder; }
   Recorder* recorder() const { return recorder_; }
 
-  // From now on until it is removed `work` goes on before every op.
+  // Calls work.progress() before every op until the work is removed.
   void add_overlapped(OverlappedWork& work) { beside_.push_back(&work); }
   void remove_overlapped(OverlappedWork& work) { std::erase(beside_, &work); }
 
@@ -130,7 +130,7 @@ class Device {
 
  protected:
   virtual void execute(const Op& op) = 0;
-  // Memory for at least `bytes`, aligned to 256; null only where there is no storage.
+  // Returns at least `bytes` bytes, aligned to 256; null only on devices without storage.
   virtual void* acquire(std::int64_t bytes) = 0;
   virtual void give_back(void* data, std::int64_t bytes) = 0;
 
@@ -145,13 +145,13 @@ class Device {
   std::int64_t peak_ = 0;
 };
 
-// The device has no memory left for a tensor. Caught where a step is started.
+// Thrown if the device has no memory left for a tensor. The caller that starts a step catches it.
 class OutOfDeviceMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The one element of an fp32 tensor, on the host.
+// Returns the element of a one-element fp32 tensor.
 float download_scalar(Device& device, const Tensor& scalar);
 
 }  // namespace tpsim

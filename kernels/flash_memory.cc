@@ -5,11 +5,10 @@
 namespace tpsim {
 namespace {
 
-// cuBLASLt's workspace, which is there before any attention; small enough for the L2 cache.
+// Size of cuBLASLt's workspace, which is allocated before any attention; fits in the L2 cache.
 constexpr std::int64_t kRoom = std::int64_t{32} << 20;
-// Items that keep the multiprocessors of any GPU busy: four for each of a B200, as the longest are
-// twice as long as the average. One number for all GPUs, so that the same values give the same bits
-// on all of them.
+// Enough work items for any GPU: four per SM of a B200, since the longest items take twice the
+// average. One value for all GPUs, so that results are bit-equal on all of them.
 constexpr std::int64_t kEnoughItems = 592;
 constexpr std::int64_t kKeysOfBlock = 128;
 
@@ -18,7 +17,7 @@ constexpr std::int64_t pieces_of(std::int64_t all, std::int64_t each) {
   return (all + each - 1) / each;
 }
 
-// The smallest number of equal parts of a group of query heads that gives enough items.
+// Returns the smallest number of equal parts of a group of query heads that gives enough items.
 std::int64_t parts_of(const AttentionDims& dims) {
   const std::int64_t group = dims.heads / dims.kv_heads;
   const std::int64_t items = dims.batch * dims.kv_heads * pieces_of(key_count(dims), kKeysOfBlock);
@@ -41,7 +40,7 @@ FlashMemory flash_backward_memory(const AttentionDims& dims) {
   const std::int64_t slot = dims.batch * dims.heads / units * tiles * kFlashQueries * width * 4;
   const std::int64_t most =
       std::min(std::max<std::int64_t>((kRoom - memory.sums) / slot, 2), units);
-  // As few rounds as there is room for.
+  // The smallest number of rounds.
   memory.slots = pieces_of(units, pieces_of(units, most));
   memory.partials = memory.sums + memory.slots * slot;
   memory.bytes = memory.partials;
@@ -64,8 +63,8 @@ FlashSchedule flash_schedule(const AttentionDims& dims, const FlashMemory& memor
           static_cast<int>(keys - dims.seq)};
 }
 
-// As kernels/cuda/attention/flash_paths.h chooses; operands of a training step lie as tensor cores
-// want them.
+// Follows the selection in kernels/cuda/attention/flash_paths.h. Operands of a training step have
+// the alignment that tensor cores require.
 std::int64_t flash_backward_scratch(const OpKey& key) {
   const auto [batch, seq, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
   const AttentionDims dims{batch, seq, heads, kv_heads, head_dim, keys, value_dim};

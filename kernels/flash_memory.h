@@ -1,6 +1,5 @@
-// Working memory of flash attention's backward on a GPU's tensor cores: sums of dq that blocks of
-// keys add to, one after another, and parts of dk and dv. Known without a GPU, so that predictions
-// count it.
+// Working memory of the backward of flash attention with tensor cores: accumulators of dq, and
+// partial dk and dv. Computed without a GPU, so that predictions include it.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +10,39 @@
 
 namespace tpsim {
 
-inline constexpr std::int64_t kFlashQueries = 64;  // of a tile of the backward
-inline constexpr std::int64_t kFlashTurns = 8;     // of a tile: one for each warp's part of its dq
+inline constexpr std::int64_t kFlashQueries = 64;  // queries of a backward tile
+inline constexpr std::int64_t kFlashTurns = 8;  // counters of a tile: one for each warp's part of
+                                                // its dq
 
 // Offsets in bytes, multiples of 256.
 struct FlashMemory {
-  std::int64_t turns = 0;       // behind o . d_o of each query, [batch, heads, seq] fp32
-  std::int64_t turn_count = 0;  // of 4 bytes; one more counts the blocks that have begun
-  std::int64_t sums = 0;        // of dq, fp32
-  std::int64_t slots = 0;       // units whose queries' sums have room at once
-  // Units of a key/value head. Several where a head's blocks of keys are too few for a GPU's
-  // multiprocessors: the units' dk and dv are then added up by a kernel of its own.
+  std::int64_t turns = 0;       // counters, after o . d_o [batch, heads, seq] fp32
+  std::int64_t turn_count = 0;  // 4-byte counters; one more counts the blocks that have started
+  std::int64_t sums = 0;        // accumulators of dq, fp32
+  std::int64_t slots = 0;       // units whose dq accumulators are in memory at once
+  // Units per key/value head. A head has several units if its key blocks are too few for the SMs.
+  // Another kernel then adds the units' dk and dv.
   std::int64_t parts = 1;
-  // fp32 [dk, dv][sample][unit of the sample][key][column of 64 or 128]; nothing for one part.
+  // fp32 [dk, dv][sample][unit of the sample][key][column of 64 or 128]; empty for one part.
   std::int64_t partials = 0;
   std::int64_t bytes = 0;
 };
 
-// Columns that a tile keeps of a head's vectors: 64 or 128.
+// Returns the columns of a head's vectors in a tile: 64 or 128.
 inline std::int64_t flash_columns(const AttentionDims& dims) {
   return dims.head_dim <= 64 ? 64 : 128;
 }
 
-// Sums of dq take at most what products have as a workspace anyway, or two units where they take
-// more.
+// Returns the layout. Accumulators of dq take at most the workspace of GEMMs, or two units if these
+// are larger.
 FlashMemory flash_backward_memory(const AttentionDims& dims);
 
-// Blocks of `keys_of_block` keys; `memory` as flash_backward_memory() gives it for `dims`.
+// Returns the schedule for blocks of `keys_of_block` keys. `memory` is the result of
+// flash_backward_memory(dims).
 FlashSchedule flash_schedule(const AttentionDims& dims, const FlashMemory& memory,
                              std::int64_t keys_of_block);
 
-// Bytes of working memory that the op of a flash backward's key takes on a GPU.
+// Returns the working memory of a flash backward op on a GPU, in bytes.
 std::int64_t flash_backward_scratch(const OpKey& key);
 
 }  // namespace tpsim

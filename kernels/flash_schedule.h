@@ -1,25 +1,26 @@
-// In which order blocks of threads take the work of flash attention. The kernels ask these
-// functions on the GPU; a test asks them too, and computes how long all multiprocessors are busy.
+// Order in which thread blocks process the work of flash attention. GPU kernels and tests share
+// these functions; a test computes how long all SMs are busy.
 #pragma once
 
 #include <algorithm>
 
 namespace tpsim {
 
-// Backward. A block of threads keeps one block of keys of one unit: some query heads that share a
-// key/value head, of one sample. It meets the tiles of queries that see the keys and adds its part
-// of their dq to the sums of earlier blocks of keys. Heads, keys and tiles fit in 32 bits.
+// Backward. A work item is one block of keys of one unit. A unit is a group of query heads of one
+// sample that share a key/value head. The thread block iterates over the tiles of queries that see
+// its keys. It adds its part of their dq to the accumulators of earlier key blocks. Counts of
+// heads, keys and tiles fit in 32 bits.
 struct FlashSchedule {
   int units = 0;         // of all samples
-  int sample_units = 0;  // of one sample: the units of its first query heads first
+  int sample_units = 0;  // of one sample; the units with its first query heads come first
   int group = 1;         // query heads of a unit
-  int slots = 1;         // units whose sums of dq have room at once
+  int slots = 1;         // units whose dq accumulators are in memory at once
   int keys_of_block = 0, key_blocks = 0;
   int queries_of_tile = 0, query_tiles = 0;
   int earlier = 0;  // keys before the first query: query q sees keys 0 .. q + earlier
 
   constexpr int items() const { return units * key_blocks; }
-  // Blocks of keys that the tile's last query sees.
+  // Returns the number of key blocks that the tile's last query sees.
   constexpr int key_blocks_of(int tile) const {
     return std::min(((tile + 1) * queries_of_tile - 1 + earlier) / keys_of_block + 1, key_blocks);
   }
@@ -28,23 +29,23 @@ struct FlashSchedule {
 struct FlashItem {
   int key_block = 0, first_key = 0;
   int unit = 0;          // of all samples
-  int slot = 0;          // whose room the unit's sums take
-  int unit_before = -1;  // that had the room before; -1: none
+  int slot = 0;          // slot of the unit's accumulators
+  int unit_before = -1;  // previous unit in that slot; -1: none
   int sample = 0, first_head = 0;
-  int tiles_met = 0;  // the last ones: queries of earlier tiles see none of the block's keys
+  int tiles_met = 0;  // the last tiles; queries of earlier tiles do not see the keys
 };
 
-// The n-th item to be begun. Units come in rounds of as many as have room for their sums, or one
-// less, so that the last round is as long as the others; of a round the longest items come first.
-// For each query, blocks of earlier keys come first, and a unit comes after the one that had its
-// room: whoever waits, waits for an earlier number.
+// Returns the n-th item. Units come in rounds of `slots` units or one less, so that the last round
+// is full. In a round the longest items come first. For each query, blocks of earlier keys come
+// first, and a unit comes after the previous unit of its slot. An item therefore only waits for
+// items with lower numbers.
 constexpr FlashItem item_of(int n, const FlashSchedule& s) {
   const int rounds = (s.units + s.slots - 1) / s.slots;
   const int full_rounds = s.units - rounds * (s.slots - 1);
   const int full_units = full_rounds * s.slots, full_items = full_units * s.key_blocks;
   const bool is_full = n < full_items;
-  const int units = is_full ? s.slots : s.slots - 1;  // of the round
-  const int nth = is_full ? n : n - full_items;       // of the rounds of its size
+  const int units = is_full ? s.slots : s.slots - 1;  // units of the round
+  const int nth = is_full ? n : n - full_items;       // number among the rounds of its size
   const int round = nth / (units * s.key_blocks);
   FlashItem item{};
   item.key_block = nth % (units * s.key_blocks) / units;
@@ -59,14 +60,14 @@ constexpr FlashItem item_of(int n, const FlashSchedule& s) {
 }
 
 // A step of an item is one tile of one query head. All heads of a tile come before the next tile,
-// so that the blocks of keys of a unit follow one another at a distance of few steps.
+// so that the key blocks of a unit follow one another at a distance of few steps.
 constexpr int tile_of(int step, const FlashSchedule& s) {
   return s.query_tiles - 1 - step / s.group;
 }
 constexpr int head_in_unit(int step, const FlashSchedule& s) { return step % s.group; }
 
-// Forward. The grid has all heads of all samples along x, which runs fastest, and tiles of queries
-// along y: the longest rows of every head come first.
+// Forward. The grid has all heads of all samples along x (fastest) and tiles of queries along y.
+// The tiles with the most keys come first.
 constexpr int forward_tile(int y, int tiles) { return tiles - 1 - y; }
 
 }  // namespace tpsim

@@ -6,7 +6,7 @@
 namespace tpsim {
 namespace {
 
-// Rounds up to an eighth of the size's power of two, so that near sizes share blocks.
+// Rounds up to a multiple of 1/8 of the size's power of two, so that similar sizes share blocks.
 std::int64_t rounded(std::int64_t bytes) {
   const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
   const auto step = std::max(kBlockAlignment, static_cast<std::int64_t>(std::bit_floor(size) / 8));

@@ -1,8 +1,8 @@
-// Host memory that the CPU device keeps when a tensor is freed: a training step asks for the same
-// sizes again and again, and fresh pages cost more than most ops do.
+// Cache of freed host memory for the CPU device. A training step allocates the same sizes again and
+// again, and fresh pages cost more than most ops.
 //
-// This class takes memory from a SegmentSource, so the same decisions can be replayed from a trace
-// of allocations: the memory that a run takes is known before it starts.
+// Memory comes from a SegmentSource. A trace of allocations can therefore be replayed to compute
+// the memory of a run before it starts.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ class MemoryCache {
   MemoryCache(const MemoryCache&) = delete;
   MemoryCache& operator=(const MemoryCache&) = delete;
 
-  // At least `bytes`, aligned to kBlockAlignment; null when the source has no more.
+  // Returns at least `bytes` bytes, aligned to kBlockAlignment; null if the source has no more.
   void* acquire(std::int64_t bytes);
-  // `bytes` as in acquire(). Used and kept memory together never exceed twice the peak of the used.
+  // Frees memory; `bytes` as in acquire(). Used and cached memory together stay within twice the
+  // peak of used memory.
   void give_back(void* data, std::int64_t bytes);
 
-  // Used and kept memory together, at most so far.
+  // Peak of used and cached memory together.
   std::int64_t peak_reserved_bytes() const { return peak_reserved_; }
 
  private:

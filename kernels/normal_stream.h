@@ -1,9 +1,9 @@
-// Normal numbers by position: element `index` of a stream does not depend on who asks, so every
-// layout and every device draws the same initial weights.
+// Normal random numbers by position. Element `index` of a stream depends on seed, tensor and index
+// only, so that every layout and every device draws the same initial weights.
 //
-// The recipe, for devices that cannot include this: key = mix(mix(seed) + tensor_id); with
-// u(n) = ((mix(key ^ n) >> 11) + 1/2) / 2^53, element i is sqrt(-2 ln u(2i)) cos(2 pi u(2i + 1)),
-// in double, then times the deviation, then rounded.
+// Definition: key = mix(mix(seed) + tensor_id) and u(n) = ((mix(key ^ n) >> 11) + 1/2) / 2^53.
+// Element i is sqrt(-2 ln u(2i)) cos(2 pi u(2i + 1)), computed in double, multiplied by the
+// deviation and rounded.
 #pragma once
 
 #include <cmath>

@@ -15,7 +15,7 @@ void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const
           "the matrix lies inside its tensor");
 }
 
-// SwiGLU and GELU came first and are 0.
+// SwiGLU and GELU have variant 0, since they were the first kinds.
 std::uint8_t gated_variant(MlpKind kind) {
   return kind == MlpKind::kSwiglu ? 0 : static_cast<std::uint8_t>(kind);
 }
@@ -28,7 +28,7 @@ std::uint8_t router_variant(const RouterShape& router, bool corrected) {
                                    (corrected ? 8 : 0) | (router.groups > 1 ? 16 : 0));
 }
 
-// What dispatch and combine share: slots [E,C,H] on one side, tokens [T,H] on the other.
+// Shared work of permute and unpermute: slots [E,C,H] on one side, tokens [T,H] on the other.
 Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_token, bool weighted,
                 const Tensor& written, const Label& label) {
   const Shape& s = slots.shape();

@@ -1,4 +1,4 @@
-// What an op's record is made from: shared by the files that describe ops. Internal to kernels/.
+// Helpers that compute an op's record, shared by the files that describe ops. Internal to kernels/.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ inline void require(bool condition, const Label& label, const char* rule) {
   TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
 }
 
-// Traffic that an op cannot avoid: every operand once.
+// Least memory traffic in bytes: every operand once.
 template <class... Tensors>
 double bytes_of(const Tensors&... tensors) {
   return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
 }
 
-// A record without what is the same for all ops: kind and label.
+// An op's record without kind and label.
 struct Work {
   DType dtype{};
   std::uint8_t variant = 0;
@@ -28,12 +28,12 @@ inline Work work(DType dtype, std::uint8_t variant, OpDims dims, double flops, d
   return {dtype, variant, dims, flops, bytes};
 }
 
-// For ops that write to a tensor of either dtype: which it is.
+// Variant of ops whose output has either dtype.
 inline std::uint8_t dtype_variant(const Tensor& into) {
   return static_cast<std::uint8_t>(into.dtype());
 }
 
-// An op over rows x cols that spends `flops_per_element` on each.
+// Work of an op over rows x cols with `flops_per_element` FLOPs per element.
 inline Work rowwise(const Tensor& x, std::uint8_t variant, double flops_per_element, double bytes) {
   return work(x.dtype(), variant, {x.rows(), x.cols()},
               flops_per_element * static_cast<double>(x.elements()), bytes);

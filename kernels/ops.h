@@ -1,10 +1,10 @@
-// The ops of the reference model, as values: operands and scalars, nothing else.
+// The ops of the reference model, as values: operands and scalars only.
 //
 // describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and
-// least memory traffic. A device executes an Op by visiting it; a device that lacks one does not
-// link, and the linker names it. T stands for tokens (sequence x batch, sequence-major: row =
-// position * batch + sample), H for hidden; "+=" says that a result is added to what its tensor
-// holds. fp32 tensors: statistics, losses, optimizer state, gradients where the plan says so.
+// least memory traffic. A device executes an Op by visiting it. If a device lacks an op, linking
+// fails with the op's name. T is the number of tokens (sequence x batch, sequence-major: row =
+// position * batch + sample), H is hidden. "+=" means that a result is added to its tensor.
+// Statistics, losses and optimizer state are fp32; gradients are fp32 if the plan requires it.
 #pragma once
 
 #include <limits>
@@ -18,13 +18,14 @@
 
 namespace tpsim {
 
-// A row-major matrix inside a tensor, possibly strided, possibly one of outer x inner such. The
-// elements of a row are adjacent.
+// A row-major matrix inside a tensor, or outer x inner such matrices. The elements of a row are
+// adjacent; rows may be strided.
 struct Matrix {
   Tensor tensor;
   std::int64_t rows = 0;  // as stored
   std::int64_t cols = 0;
-  std::int64_t row_stride = 0;  // elements between rows; below zero runs backwards from offset
+  std::int64_t row_stride = 0;  // elements between rows; a negative stride runs backwards from
+                                // offset
   std::int64_t offset = 0;
   std::int64_t outer_stride = 0;  // between batches
   std::int64_t inner_stride = 0;
@@ -33,26 +34,26 @@ struct Matrix {
 // The whole tensor as one matrix of rows() x cols().
 Matrix matrix_of(const Tensor& tensor, bool transposed = false);
 
-// The least unit of operands in 8 bits (2^-126, the least normal number): a smaller unit has an
-// infinite inverse, which makes NaN of zeros.
+// Smallest scale of 8-bit operands (2^-126, the smallest normal number). The inverse of a smaller
+// scale is infinite and turns zeros into NaN.
 inline constexpr float kLeastUnit = std::numeric_limits<float>::min();
 
-// Numbers from one operand's scale to the next: cuBLASLt 12.9 and later take scales that begin at
-// multiples of 16 bytes alone.
+// Floats between the scales of two operands: cuBLASLt 12.9 and later require scales aligned to 16
+// bytes.
 inline constexpr std::int64_t kScaleStride = 4;
 
-// How a product rounds its operands to fewer bits before it multiplies; sums stay fp32.
+// Quantization of a GEMM's operands. Sums stay fp32.
 struct OperandRounding {
   Precision recipe = Precision::kNone;
   bool a_is_gradient = false;
   bool b_is_weight = false;
-  // Of Precision::kFp8, [2] fp32 each, at a multiple of 16 bytes: what a unit of the operand stands
-  // for, and the greatest magnitude that products have met, which this one raises.
+  // For Precision::kFp8, [2] fp32 each, aligned to 16 bytes: the scale, and the amax, which this
+  // GEMM raises.
   Tensor a_scale = {}, b_scale = {};
-  // No step before has told the former: the operands' own greatest magnitudes do.
+  // No scale is known from earlier steps: scales follow from the operands' own amax.
   bool finds_scales = false;
-  // The product that takes a next does so transposed, before anything changes it: a device may
-  // round it both ways at once. And that one.
+  // keeps_a: the next GEMM reads the same a transposed, so that a device may quantize both
+  // orientations at once. takes_kept_a: this is the next GEMM.
   bool keeps_a = false, takes_kept_a = false;
 };
 
@@ -63,7 +64,7 @@ struct Matmul {
   std::int64_t inner = 1;
   float alpha = 1.0F;
   float beta = 0.0F;
-  OperandRounding rounding = {};  // what a device has: Device::refusal_reason
+  OperandRounding rounding = {};  // see Device::refusal_reason
   Label label;
 };
 
@@ -76,7 +77,7 @@ struct NormForward {
   float offset = 0;  // added to the gain
   Label label;
 };
-// dx = gradient through the norm (+ residual, when defined: the gradient that bypassed the norm).
+// dx = gradient through the norm, plus `residual` if defined (the gradient that bypassed the norm).
 struct NormBackward {
   NormKind kind{};
   Tensor dy, x, gain, mean, rstd, residual;
@@ -85,7 +86,7 @@ struct NormBackward {
   Label label;
 };
 
-// In place: x + bias, x being some adjacent columns of a tensor.
+// In place: x + bias, where x is a range of adjacent columns.
 struct ColumnBias {
   Matrix x;
   Tensor bias;  // [cols]
@@ -98,7 +99,7 @@ struct ColumnBiasGradient {
   Label label;
 };
 
-// y = activation(x + bias), of the plain kinds; bias [cols] may be undefined.
+// y = activation(x + bias), for the plain kinds. bias [cols] may be undefined.
 struct BiasGeluForward {
   Tensor x, bias, y;
   MlpKind kind = MlpKind::kGelu;
@@ -109,8 +110,7 @@ struct BiasGeluBackward {
   MlpKind kind = MlpKind::kGelu;
   Label label;
 };
-// x holds [gate | up] per row: y = activation(gate) * up, of the gated kinds; limit: of
-// kClampedSwiglu.
+// Gated kinds: a row of x is [gate | up], y = activation(gate) * up. `limit` is for kClampedSwiglu.
 struct SwigluForward {
   Tensor x, y;  // [T, 2F], [T, F]
   MlpKind kind = MlpKind::kSwiglu;
@@ -124,14 +124,14 @@ struct SwigluBackward {
   Label label;
 };
 
-// y = x + bias (per column) + residual; each may be undefined; y may be x.
+// y = x + bias (per column) + residual. bias and residual may be undefined; y may be x.
 struct BiasResidual {
   Tensor x, bias, residual, y;
   Label label;
 };
-// y = keep(x + bias) / (1 - rate) + residual, where keep zeroes an element with probability `rate`;
-// bias and residual may be undefined, y may be x. mask [elements of x] uint8 becomes 1 where kept.
-// Element i is kept or not by (seed, i) alone: dropout_keeps.
+// y = keep(x + bias) / (1 - rate) + residual; keep() zeroes an element with probability `rate`.
+// bias and residual may be undefined; y may be x. mask [elements of x] uint8 becomes 1 for kept
+// elements. dropout_keeps(seed, i) decides for element i.
 struct DropoutForward {
   Tensor x, bias, residual, y, mask;
   float rate = 0.0F;
@@ -144,7 +144,7 @@ struct DropoutBackward {
   float rate = 0.0F;
   Label label;
 };
-// splitmix64 of the seed and the element's index, against the rate.
+// splitmix64 of the seed and the element's index.
 constexpr std::uint64_t dropout_bits(std::uint64_t seed, std::uint64_t element) {
   std::uint64_t z = seed + (element + 1) * 0x9E3779B97F4A7C15ULL;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -162,7 +162,7 @@ struct ColumnSum {
   Label label;
 };
 
-// The masked lookup of VocabParallelEmbedding: y[t] = table[token - vocab_begin], zero for tokens
+// The masked lookup of VocabParallelEmbedding: y[t] = table[token - vocab_begin]; zero for tokens
 // of other ranks.
 struct EmbeddingForward {
   Tensor tokens, table, y;  // [T] int32, [V local, H], [T,H]
@@ -184,14 +184,14 @@ struct PositionBackward {
   Label label;
 };
 
-// A router sends every one of T tokens to K of E experts, each of which has C slots. Choice
-// t * K + j is token t's j-th most probable expert, of equals the one with the lower index. An
-// expert's slots are taken in the order of tokens; choices beyond them get none.
+// A router: sends each of T tokens to K of E experts, each of which has C slots. Choice t * K + j
+// is token t's expert with the j-th highest score; ties go to the lower index. Tokens take an
+// expert's slots in order; further choices are dropped.
 //
-// weights: as `router` says. RouterScore::kChosen: softmax over a token's K chosen logits; where K
-// is 1, the chosen one's share of the softmax over all, as otherwise the router would learn
-// nothing. A group of experts is worth its two best scores (kSigmoid) or its best one; choices are
-// made by score plus `correction` [E] fp32, where that is defined.
+// `router` defines the weights. RouterScore::kChosen: softmax over the K chosen logits. With K = 1
+// it is the chosen expert's softmax over all logits, since a constant weight has no gradient. The
+// score of a group of experts is the sum of its two best scores (kSigmoid) or its best score.
+// Choices use score plus `correction` [E] fp32, if defined.
 struct RouteForward {
   Tensor logits;   // [T,E] fp32
   Tensor weights;  // [T,K] fp32
@@ -209,42 +209,43 @@ struct RouteBackward {
   RouterShape router = {};
   Label label;
 };
-// y[e,c] = weight of the choice in that slot (1 without weights) * x of its token; zero where there
-// is none.
+// y[e,c] = weight of the choice in the slot (1 without weights) * x of its token; zero for empty
+// slots.
 struct PermuteTokens {
   Tensor x, weights, choices, y;  // [T,H], [T,K] fp32 or undefined, [E,C], [E,C,H]
   std::int64_t per_token = 1;
   Label label;
 };
-// y[t] = sum over the token's slots of weight * x[slot]; the conjugate of PermuteTokens.
+// y[t] = sum over the token's slots of weight * x[slot]; the transpose of PermuteTokens.
 struct UnpermuteTokens {
   Tensor x, weights, slots, y;  // [E,C,H], [T,K] fp32 or undefined, [T,K], [T,H]
   Label label;
 };
-// dweights[t,j] = dy[t] . x[slot of choice j], zero where it has none.
+// dweights[t,j] = dy[t] . x[slot of choice j]; zero for dropped choices.
 struct RouteWeightGradient {
   Tensor dy, x, slots, dweights;  // [T,H], [E,C,H], [T,K], [T,K] fp32
   Label label;
 };
 
-// Megatron's vocab_parallel_cross_entropy in steps; the all-reduces between them are in Head. Only
+// Megatron's vocab_parallel_cross_entropy in steps; Head runs the all-reduces between them. Only
 // the first `columns` of the local logits [T, V local] are token ids, the rest is padding.
 struct VocabMax {
-  Tensor logits, max;  // max [T] fp32; -inf where no column is real
+  Tensor logits, max;  // max [T] fp32; -inf if all columns are padding
   std::int64_t columns = 0;
   Label label;
-  // Where they are defined, in the same pass: the sums of VocabSums for these maxima.
+  // If defined, the same pass computes the sums of VocabSums relative to these maxima.
   Tensor labels = {}, sums = {};
   std::int64_t vocab_begin = 0;
 };
-// sums[0,t] = sum of exp(logit - max), sums[1,t] = logit of the label - max, if it is here, else 0.
+// sums[0,t] = sum of exp(logit - max). sums[1,t] = the label's logit - max; 0 if another rank has
+// the label.
 struct VocabSums {
   Tensor logits, max, labels, sums;  // sums [2,T] fp32
   std::int64_t vocab_begin = 0;
   std::int64_t columns = 0;
   Label label;
 };
-// Sums for the maxima `own` become those for `max`, which are at least as great.
+// Rescales sums relative to the maxima `own` to the maxima `max`, which are at least as large.
 struct VocabRescale {
   Tensor own, max, labels, sums;
   std::int64_t vocab_begin = 0;
@@ -256,7 +257,7 @@ struct CrossEntropyLoss {
   Tensor sums, loss;
   Label label;
 };
-// In place: logits become scale * (softmax - one-hot(label)); padding columns become zero.
+// In place: logits become scale * (softmax - one-hot(label)), and zero in padding columns.
 struct CrossEntropyBackward {
   Tensor logits, max, sums, labels;
   std::int64_t vocab_begin = 0;
@@ -284,8 +285,8 @@ struct Copy {
   Tensor from, to;  // equal dtypes
   Label label;
 };
-// outer x inner matrices, row by row, between two ways to lie in memory. Neither is transposed; the
-// two do not overlap.
+// Copies outer x inner matrices between two memory layouts. Neither is transposed, and they must
+// not overlap.
 struct CopyMatrices {
   Matrix from, to;
   std::int64_t outer = 1;
@@ -300,9 +301,9 @@ struct SumSquares {
   Tensor x, sum;  // sum [1] fp32 +=
   Label label;
 };
-// Decoupled weight decay, bias-corrected moments (Loshchilov & Hutter 2019):
-// m, v updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay
-// * master); weights = master rounded (weights may be the master itself for fp32 training).
+// AdamW: decoupled weight decay, bias-corrected moments (Loshchilov & Hutter 2019). m and v are
+// updated with gradient_scale * gradient; master -= rate * (m^ / (sqrt(v^) + epsilon) + decay *
+// master); weights = master rounded. In fp32 training `weights` may be the master.
 struct AdamW {
   Tensor master, momentum, variance, gradient, weights;
   float rate = 0, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, decay = 0, gradient_scale = 1;
@@ -310,7 +311,8 @@ struct AdamW {
   Label label;
 };
 // x = deviation * N(0,1), drawn by (seed, tensor_id, global index), so that every layout starts
-// equal. x is the block [row_begin.., col_begin..] of a global matrix with global_cols columns.
+// with equal weights. x is the block at [row_begin, col_begin] of a global matrix with global_cols
+// columns.
 struct InitNormal {
   Tensor x;
   std::uint64_t seed = 0, tensor_id = 0;
@@ -319,8 +321,8 @@ struct InitNormal {
   Label label;
 };
 
-// The one list of ops. Whatever there is of every op is declared through it, here and by the
-// devices: TPSIM_FOR_EACH_OP(DO) stands for DO(Matmul) DO(NormForward) and so on.
+// The list of ops. Declarations for every op are generated from it: TPSIM_FOR_EACH_OP(DO) expands
+// to DO(Matmul) DO(NormForward) and so on.
 // clang-format off
 #define TPSIM_FOR_EACH_OP(DO) \
   DO(Matmul) DO(NormForward) DO(NormBackward) DO(SoftmaxForward) DO(SoftmaxBackward) \
@@ -333,14 +335,14 @@ struct InitNormal {
   DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
 // clang-format on
 
-// Of every op with a comma before it; `void` stands before the first.
+// Expands to ", Matmul, NormForward ..."; `void` precedes the first comma.
 #define TPSIM_COMMA_OP(AnyOp) , AnyOp
 template <class Nothing, class... Ops>
 using VariantAfter = std::variant<Ops...>;
 using Op = VariantAfter<void TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP)>;
 #undef TPSIM_COMMA_OP
 
-// An op's kind bears its name.
+// The kind of an op has the op's name.
 template <class AnyOp>
 inline constexpr OpKind kKindOf{};
 #define TPSIM_KIND_OF_OP(AnyOp) \

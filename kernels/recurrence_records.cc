@@ -5,23 +5,23 @@
 namespace tpsim {
 namespace {
 
-constexpr double kWide = 4;  // bytes of fp32: rates, states, scores of a chunk
+constexpr double kWide = 4;  // bytes of fp32 elements: rates, states, scores of a chunk
 
 ScanShape shape_of(const OpKey& key) {
   const auto [tokens, heads, key_heads, key_dim, value_dim, chunk, x6, x7] = key.dims;
   return {static_cast<MixerKind>(key.variant), tokens, heads, key_heads, key_dim, value_dim, chunk};
 }
 
-// Sizes in elements and FLOPs, as the kernels below are put together from them.
+// Sizes in elements and FLOPs, from which the kernels below are composed.
 struct ScanSizes {
   double values;  // x and y: heads x value_dim
   double keys;    // B, or C: key_heads x key_dim
   double rates;   // of each head
   double states;
-  double scores;  // pairs of a chunk, of each group of keys
-  double width;   // bytes of an element
-  // FLOPs: between values and states; inside chunks with values, and with keys. Pairs are causal:
-  // half of a chunk's square.
+  double scores;  // pairs of a chunk, per group of keys
+  double width;   // bytes per element
+  // FLOPs between values and states, of scores with values, and of scores with keys. Causal pairs
+  // are half of a chunk's square.
   double of_states, of_values, of_keys;
 
   ScanSizes(const ScanShape& s, double bytes)
@@ -38,7 +38,8 @@ struct ScanSizes {
   static double number(std::int64_t n) { return static_cast<double>(n); }
 };
 
-// Rates summed over each chunk, what each chunk leaves, states passed on, scores.
+// Kernels: sums of rates over each chunk, states of each chunk, states passed between chunks,
+// scores.
 std::vector<ScanKernel> mamba_states(const ScanSizes& s) {
   return {{0, s.rates * (s.width + 2 * kWide)},
           {s.of_states, (s.values + s.keys) * s.width + 2 * s.rates * kWide + s.states * kWide},
@@ -57,29 +58,29 @@ std::vector<ScanKernel> mamba_backward(const ScanSizes& s) {
   std::vector<ScanKernel> kernels = mamba_states(s);
   const double both = 2 * s.values * s.width;  // x and the gradient of y
   const std::vector<ScanKernel> slopes = {
-      // Of states, and passed back.
+      // Gradients of states, and their pass back through the chunks.
       {s.of_states, (s.values + s.keys + s.states) * s.width},
       {0, 4 * s.states * s.width},
-      // Of x; of B and C through the states.
+      // Gradients of x, and of B and C through the states.
       {s.of_states + s.of_values,
        both + (s.values + s.keys + s.states) * s.width + s.scores * kWide},
       {s.of_states, (s.values + s.keys + s.states) * s.width + s.keys * kWide},
       {s.of_states, (s.values + s.states) * s.width + s.keys * kWide},
-      // Of scores; from them of B and C.
+      // Gradients of scores, and of B and C through the scores.
       {s.of_values, both + s.scores * kWide},
       {s.of_keys, s.scores * kWide + s.keys * (s.width + 2 * kWide)},
       {s.of_keys, s.scores * kWide + s.keys * (s.width + 2 * kWide)},
-      // Of rates.
+      // Gradients of rates.
       {s.of_values, both + s.scores * kWide},
       {0, s.rates * (s.width + 4 * kWide)}};
   kernels.insert(kernels.end(), slopes.begin(), slopes.end());
   return kernels;
 }
 
-// Of a delta net keys count for every head: they are repeated before the kernels. The triangular
-// system of a chunk, what it makes of keys and values, and the states one after the other.
+// Kernels of a delta net: the triangular system of a chunk, its results for keys and values, and
+// the sequential states. Keys count for every head, since they are repeated before the kernels.
 std::vector<ScanKernel> delta_states(const ScanSizes& s) {
-  return {{s.of_values, (s.values + s.keys) * s.width},  // products of keys, inverted
+  return {{s.of_values, (s.values + s.keys) * s.width},  // key-key GEMMs, inverted
           {s.of_values + s.of_keys, (2 * s.values + 2 * s.keys) * s.width + s.scores * s.width},
           {2 * s.of_states, (2 * s.values + 2 * s.keys + s.states) * s.width}};
 }
@@ -97,18 +98,19 @@ std::vector<ScanKernel> delta_forward(const ScanSizes& s) {
 std::vector<ScanKernel> delta_backward(const ScanSizes& s) {
   std::vector<ScanKernel> kernels = delta_states(s);
   const std::vector<ScanKernel> slopes = {
-      {s.of_values + s.of_keys / 2, (2 * s.values + 2 * s.keys) * s.width},  // of values, in chunks
-      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},   // of states
-      {3 * s.of_states + 2 * s.of_values + 2 * s.of_keys,                    // of queries, keys
+      {s.of_values + s.of_keys / 2, (2 * s.values + 2 * s.keys) * s.width},  // gradients of values
+                                                                             // in chunks
+      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},  // gradients of states
+      {3 * s.of_states + 2 * s.of_values + 2 * s.of_keys,  // gradients of queries and keys
        (3 * s.values + 5 * s.keys + 2 * s.states) * s.width},
-      {2 * s.of_values + 3 * s.of_keys,  // through the system
+      {2 * s.of_values + 3 * s.of_keys,  // gradients through the system
        (3 * s.values + 4 * s.keys) * s.width + 2 * s.scores * s.width},
       {0, 4 * s.rates * kWide}};
   kernels.insert(kernels.end(), slopes.begin(), slopes.end());
   return kernels;
 }
 
-// Tensors of one size read and written, on the way there and back.
+// Number of times that tensors of one size are read or written.
 struct Passes {
   double forward = 0, backward = 0;
   double of(OpKind kind, OpKind forward_kind) const {
@@ -153,7 +155,8 @@ OpRecord scan_record(OpKind kind, const ScanShape& shape, DType dtype, const Lab
 
 OpRecord convolution_record(OpKind kind, std::int64_t tokens, std::int64_t channels,
                             std::int64_t taps, DType dtype, const Label& label) {
-  // Backward reads the input and the slope, writes another, and sums over tokens for the taps.
+  // Backward reads the input and the output's gradient, writes the input's gradient, and sums over
+  // tokens for the taps.
   constexpr Passes kPasses{2, 3};
   constexpr double kSilu = 8;
   const double elements = static_cast<double>(tokens) * static_cast<double>(channels);

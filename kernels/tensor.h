@@ -1,7 +1,8 @@
 // A tensor: a contiguous, row-major view of a piece of device memory.
 //
-// Tensors are cheap handles. Views share their Storage; when the last one goes, the memory returns
-// to the device and the recorder is told, so lifetimes in the code are lifetimes on the device.
+// Tensors are cheap handles. Views share their Storage. When the last view is destroyed, the memory
+// returns to the device and the recorder is notified. Lifetimes in the code are lifetimes on the
+// device.
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ class Shape {
   int rank() const { return rank_; }
   std::int64_t operator[](int i) const { return extents_[static_cast<std::size_t>(i)]; }
   std::int64_t elements() const;
-  // Product of all extents but the last, and the last: how row-wise ops see a tensor.
+  // Rows: product of all extents but the last. Columns: the last extent.
   std::int64_t rows() const { return elements() / cols(); }
   std::int64_t cols() const {
     return rank_ == 0 ? 1 : extents_[static_cast<std::size_t>(rank_ - 1)];
@@ -37,7 +38,7 @@ class Shape {
   std::array<std::int64_t, 4> extents_{};
 };
 
-// Owned device memory; created by Device::allocate alone.
+// Owned device memory; only Device::allocate() creates it.
 class Storage {
  public:
   Storage(Device& device, void* data, std::int64_t bytes, std::uint32_t id)
@@ -85,7 +86,8 @@ class Tensor {
   Tensor slice(std::int64_t first, std::int64_t count) const;
   Tensor slice(std::int64_t first, Shape shape) const;
 
-  // Whether the rows of `next` lie right behind this tensor's, and both as one [rows, cols].
+  // Whether the rows of `next` follow this tensor's rows in memory; joined_with() returns both as
+  // one [rows, cols].
   bool continues_in(const Tensor& next) const;
   Tensor joined_with(const Tensor& next) const;
 

@@ -1,8 +1,8 @@
 // Times every op and collective of a device, by marks around each.
 //
-// What a collective runs on the device itself counts as the collective's time; of one that runs
-// beside ops, what the host does for it and the wait for its end. Nothing is read from
-// the device before take(), so that an asynchronous one is never made to wait.
+// Device time of a collective counts as the collective's time. For an overlapped collective only
+// the host's work and the wait for its end count. No mark is read before take(), so that an
+// asynchronous device never waits.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace tpsim {
 
 class TimingRecorder final : public Recorder {
  public:
-  // Becomes the device's recorder for as long as it lives.
+  // Becomes the device's recorder until its destruction.
   explicit TimingRecorder(Device& device);
   ~TimingRecorder() override;
   TimingRecorder(const TimingRecorder&) = delete;
@@ -27,12 +27,12 @@ class TimingRecorder final : public Recorder {
   void collective_resumed(const CollectiveRecord& record) override;
   void collective_paused(const CollectiveRecord& record) override;
 
-  // What was recorded since the last call; waits for the device.
+  // Returns the times recorded since the last call. Waits for the device.
   StepTimes take();
   // Forgets what was recorded since the last take().
   void clear();
-  // Of what this thread did since clear() outside of collectives, which wait by right: the share of
-  // the time in which it had a core. Says nothing of a device that works beside its thread.
+  // Returns the share of time in which this thread had a core since clear(), outside collectives
+  // (which may wait). Not meaningful for asynchronous devices.
   double share_on_core() const;
 
  private:
@@ -46,7 +46,7 @@ class TimingRecorder final : public Recorder {
   struct TimedCollective {
     CollectiveRecord record;
     Span span;
-    bool begins = true;  // else it goes on with one that was counted before
+    bool begins = true;  // false: continues a collective that was counted before
   };
 
   Device& device_;
@@ -58,7 +58,7 @@ class TimingRecorder final : public Recorder {
   };
   static Clocks now();
   void end_work();
-  Clocks since_, worked_;  // when work went on; how much of it there was
+  Clocks since_, worked_;  // time when work resumed; total of work so far
   std::vector<TimedOp> ops_;
   std::vector<TimedCollective> collectives_;
 };

@@ -1,4 +1,4 @@
-// Ops from their keys, but those of kernels/attention_ops.h.
+// Ops from their keys, except those of kernels/attention_ops.h.
 #include "kernels/checks/op_cases.h"
 
 #include "kernels/checks/op_operands.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr DType kFloat = DType::kFloat32;
 constexpr Label kLabel{ModelPart::kMeasurement, "case"};
 
-constexpr float kLimit = 3;  // of clamped activations: some of the operands lie beyond it
+constexpr float kLimit = 3;  // of clamped activations: some operands exceed it
 
 MlpKind plain_kind(const OpKey& key) { return static_cast<MlpKind>(key.variant >> 1); }
 MlpKind gated_kind(const OpKey& key) {
@@ -41,7 +41,7 @@ NormForward norm_forward(Operands& make, const OpKey& key, NormKind kind) {
           .label = kLabel};
 }
 
-// As the variant of a routing key says.
+// Decodes the variant of a routing key.
 RouterShape router_of(std::int64_t experts, std::uint8_t variant) {
   RouterShape router;
   router.score = static_cast<RouterScore>(variant & 3);
@@ -69,10 +69,10 @@ RouteForward route_forward(Operands& make, std::int64_t tokens, std::int64_t exp
           .label = kLabel};
 }
 
-// What dispatch, combine and the weights' gradient follow: a routing.
+// A routing with the shapes of permute, unpermute and the weights' gradient.
 struct Routed {
   RouteForward route;
-  Tensor weights;  // where the variant has them
+  Tensor weights;  // undefined if the variant has none
   Shape in_tokens, in_slots;
 };
 Routed routed(Operands& make, const OpKey& key) {
@@ -269,7 +269,7 @@ VocabMax op_case(Operands& make, const OpKey& key, Of<VocabMax>) {
   return op;
 }
 
-// Of half the labels, which lie in this shard.
+// Half of the labels are in this rank's shard.
 VocabRescale op_case(Operands& make, const OpKey& key, Of<VocabRescale>) {
   const Shape tokens{key.dims[0]};
   const Tensor own = make.normal(tokens, kFloat), max = make.positive(tokens, kFloat);

@@ -1,4 +1,4 @@
-// Ops made from their keys: what a test checks and a profiler times is what a plan asked for.
+// Creates ops from their keys, for tests and for the profiler.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace tpsim {
 
-// An op with this key (describe() of it gives the key back) on newly allocated operands, filled
-// with values drawn by `seed`: equal on every device but for what their dtypes round. Operands that
-// an earlier op leaves behind (statistics, probabilities, log sums) come from running that op on
-// the device. What a key does not hold is chosen: contiguous operands, one sample per batch of
-// rows, every vocabulary column real, fp32 weights their own master.
+// Returns an op with this key, so that describe() of the op returns the key. Operands are newly
+// allocated, with values drawn by `seed`: equal on every device up to rounding. Results of earlier
+// ops (statistics, probabilities, log sums) are computed by running these ops on the device.
+// Properties that a key lacks are fixed: contiguous operands, one sample per batch of rows, no
+// padded vocabulary columns, and no separate fp32 master weights.
 Op make_op(Device& device, const OpKey& key, std::uint64_t seed);
 
-// The tensors that running the op changes.
+// A tensor that running the op changes.
 struct OpResult {
   const char* name;
   Tensor tensor;

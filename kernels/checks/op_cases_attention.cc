@@ -1,4 +1,4 @@
-// Attention's ops from their keys.
+// Attention ops from their keys.
 #include <cmath>
 
 #include "kernels/checks/op_operands.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr DType kStatistic = DType::kFloat32;
 constexpr Label kCase{ModelPart::kMeasurement, "case"};
 
-// A window or chunks, as the variant says.
+// A window, or chunks if the variant says so.
 Visibility visibility_of(const OpKey& key, std::int64_t reach) {
   const bool chunked = (key.variant & kChunked) != 0;
   return {chunked ? 0 : reach, chunked ? reach : 0};
@@ -26,12 +26,12 @@ SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
           .label = kCase};
 }
 
-// [position, sample, head, d], as the layers hold activations.
+// [position, sample, head, d], the layout of activations.
 Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
   return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
 }
 
-// Of ops on rows of heads, whose keys hold {rows, heads, head_dim}.
+// Dimensions for ops on rows of heads, whose keys are {rows, heads, head_dim}.
 AttentionDims dims_of_rows(const OpKey& key) {
   return {1, key.dims[0], key.dims[1], key.dims[1], key.dims[2]};
 }

@@ -18,7 +18,7 @@ std::vector<double> downloaded(Device& device, const Tensor& tensor) {
 
 namespace {
 
-// Half a unit in the last place of each rounded element, with room for a few roundings on the way.
+// Half a unit in the last place per element, with a margin for several roundings.
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return 1.5e-6;
@@ -31,8 +31,8 @@ double rounding_of(DType dtype) {
   TPSIM_CHECK(false, "no device computes in " + std::string(name_of(dtype)));
 }
 
-// Rounding errors of a product's sums grow like a random walk; those of attention's backward are
-// over the queries of a group of heads.
+// Growth of rounding errors with the number of summed terms, as in a random walk. Backward of flash
+// attention sums over the queries of a group of heads.
 double growth_of(const OpKey& key) {
   double terms = 0;
   if (key.kind == OpKind::kMatmul) terms = static_cast<double>(key.dims[3]);
@@ -42,8 +42,8 @@ double growth_of(const OpKey& key) {
   return std::max(1.0, std::sqrt(terms) / 32);
 }
 
-// A score of size a is held to a x 2^-24 in fp32, and so is the logarithm of its probability.
-// ALiBi's reach the number of keys.
+// In fp32 a score of size a, and so the logarithm of its probability, has an error of a x 2^-24.
+// ALiBi scores are as large as the number of keys.
 double score_rounding(const OpKey& key) {
   const bool softmax = is_softmax(key.kind);
   if ((!softmax && !is_flash(key.kind)) || key.variant != 1) return 0;
@@ -51,13 +51,13 @@ double score_rounding(const OpKey& key) {
   return std::ldexp(static_cast<double>(keys), -24);
 }
 
-// Sums of numbers of either sign may come out near zero, and cannot be held to their own size. The
-// operands are of size 1, and so their sum is of this size.
+// Size of the terms' sum, for operands of size 1. Signed sums may be near zero, so their error is
+// relative to this size.
 double size_of_sums(const OpKey& key) {
   return key.kind == OpKind::kColumnSum ? std::sqrt(static_cast<double>(key.dims[0])) : 0;
 }
 
-// Relative to the results, or to results of size `least` each when they are smaller.
+// Error relative to the expected results, or to `least` if these are smaller.
 double error_of(const std::vector<double>& actual, const std::vector<double>& expected,
                 double least) {
   double difference2 = 0, difference_max = 0;

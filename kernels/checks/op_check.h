@@ -1,4 +1,4 @@
-// Holds an op on a device against the same op on the slow device.
+// Compares an op on a device with the same op on the float64 reference device (SlowDevice).
 #pragma once
 
 #include <functional>
@@ -13,19 +13,19 @@ namespace tpsim {
 // A tensor's elements on the host.
 std::vector<double> downloaded(Device& device, const Tensor& tensor);
 
-// How far one result of an op is off: the larger of ||a - b|| / ||b|| in the Euclidean and in the
-// maximum norm.
+// Error of one result of an op: ||a - b|| / ||b||, the larger of the Euclidean and the maximum
+// norm.
 struct ResultError {
   std::string result;
   double error = 0;
-  double tolerance = 0;  // what the result's dtype and the op's sums allow
+  double tolerance = 0;  // depends on the result's dtype and the op's sums
   bool within_tolerance() const { return error <= tolerance; }
 };
 
-// A change to the op that make_op() made, before it runs; applied to both devices' ops alike.
+// A change of the op that make_op() returned, applied on both devices before the op runs.
 using OpChange = std::function<void(Op&)>;
 
-// Makes the op with this key on `device` and on a SlowDevice, runs both, compares all results.
+// Runs the op with this key on `device` and on a SlowDevice and compares all results.
 std::vector<ResultError> errors_against_slow(Device& device, const OpKey& key, std::uint64_t seed,
                                              const OpChange& change = nullptr);
 

@@ -31,7 +31,8 @@ Tensor Operands::empty(Shape shape, DType dtype) {
   return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kOperandLabel);
 }
 
-// The pool from a drawn offset on, changed and encoded as far as it is needed, laid end to end.
+// Fills the tensor with repetitions of the pool, starting at a drawn offset, after applying
+// `change`.
 template <class Change>
 Tensor Operands::filled(Shape shape, DType dtype, Change change) {
   Tensor tensor = empty(shape, dtype);

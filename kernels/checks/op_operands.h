@@ -1,4 +1,4 @@
-// Tensors with reproducible contents, for ops that are made from keys.
+// Tensors with reproducible contents, for ops that are created from keys.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Draws operand after operand. Each is a stretch of a fixed pool of normal numbers, since drawing
-// every element anew would take longer than the ops do.
+// Draws one operand after another. Each is a range of a fixed pool of normal numbers, since drawing
+// every element would take longer than the ops.
 class Operands {
  public:
   Operands(Device& device, std::uint64_t seed) : device_(device), seed_(seed) {}
@@ -36,7 +36,7 @@ class Operands {
   std::uint64_t drawn_ = 0;
 };
 
-// An op from its key: a function for every one.
+// Tag dispatch: op_case() creates an op from its key, one overload for each op.
 template <class AnyOp>
 struct Of {};
 #define TPSIM_OP_CASE(AnyOp) AnyOp op_case(Operands& make, const OpKey& key, Of<AnyOp> of);

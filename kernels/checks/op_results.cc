@@ -1,4 +1,4 @@
-// What each op writes.
+// The output tensors of each op.
 #include "kernels/checks/op_cases.h"
 
 namespace tpsim {

@@ -13,12 +13,11 @@ struct RowSoftmax {
   double sum = 0;
 };
 
-// row[k] = exp(scale * row[k] + slope * k - max) over the visible keys and 0 over the others up to
-// `keys`, with the max and the sum of the results; scale > 0. Keys before `first` are not visible
-// either. cap > 0: the scaled products become cap tanh(product / cap).
+// row[k] = exp(scale * row[k] + slope * k - max) for the visible keys, 0 for the others up to
+// `keys`. Returns the maximum and the sum of the results; scale > 0. Keys before `first` are not
+// visible. With cap > 0, scaled scores become cap tanh(score / cap).
 //
-// Masked keys up to a whole vector are taken along as -inf: a row's odd end costs more than they
-// do.
+// Masked keys up to the next multiple of 16 are computed as -inf, since a partial vector is slower.
 inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t keys, float scale,
                                float slope, std::int64_t first = 0, float cap = 0) {
   constexpr std::int64_t kVector = 16;
@@ -53,7 +52,7 @@ inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t ke
   return result;
 }
 
-// The sum with a sink's score among the exponentials.
+// Returns the sum of exponentials including the sink's score.
 inline double with_sink(const RowSoftmax& row, const float* sink) {
   return sink == nullptr
              ? row.sum

@@ -1,5 +1,5 @@
-// Sums over rows, column by column: in fp32 over 32 rows at a time, in double from there on, so
-// that the error does not grow with the number of rows.
+// Column sums over rows: fp32 over 32 rows at a time, double beyond. The error does not grow with
+// the number of rows.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class ColumnSums {
     std::fill_n(total_, cols, 0.0);
   }
 
-  // Add a row's terms to these, then say that the row is done.
+  // Accumulation row of the current row; row_done() ends the row.
   float* partial() const { return partial_; }
   void row_done() {
     if (++rows_ == kRowsInFloat) flush();

@@ -1,4 +1,4 @@
-// Compiled for any x86-64, so that an older processor gets as far as the message.
+// Compiled for any x86-64, so that older processors get the error message.
 #include "kernels/cpu/cpu_device.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ void HeapSegments::release_segment(void* data, std::int64_t) { std::free(data); 
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create() {
 #ifdef __x86_64__
-  // Every processor with these two has the rest of x86-64-v3, which compilers cannot all name.
+  // Every processor with AVX2 and FMA supports x86-64-v3, which not all compilers can test for.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return Error{ErrorKind::kMissing, "the CPU device needs a processor with AVX2 and FMA",
                  "--device cpu", "use --device cuda, or a machine with a newer processor"};

@@ -1,8 +1,8 @@
 // The CPU as a device: one thread, fp32 arithmetic, host memory.
 //
-// bf16 and fp16 tensors are stored in two bytes, widened when read and rounded to nearest even when
-// written, so a plan in bf16 has bf16's rounding but not its speed. One device per rank; a device
-// is used by one thread at a time. Ops that are given the same values give the same bits.
+// bf16 and fp16 tensors have two bytes per element, widened when read and rounded to nearest even
+// when written. A plan in bf16 has the rounding of bf16 but not its speed. One device per rank,
+// used by one thread at a time. Equal inputs give bit-equal results.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tpsim {
 
-// The heap of this process.
+// Segments from the heap of this process.
 class HeapSegments final : public SegmentSource {
  public:
   void* acquire_segment(std::int64_t bytes) override;
@@ -26,7 +26,7 @@ class HeapSegments final : public SegmentSource {
 
 class CpuDevice final : public Device {
  public:
-  // kMissing when the processor lacks AVX2 or FMA, which the kernels are compiled for.
+  // kMissing if the processor lacks AVX2 or FMA, for which the kernels are compiled.
   static Result<std::unique_ptr<CpuDevice>> create();
 
   void upload(std::span<const std::byte> from, const Tensor& to) override;

@@ -1,6 +1,6 @@
 // The CPU's implementation of each op; CpuDevice::execute() visits an op with these.
 //
-// Operands may alias where kernels/ops.h says so, element for element.
+// Operands may alias where kernels/ops.h allows it, element for element.
 #pragma once
 
 #include <map>
@@ -12,10 +12,11 @@
 
 namespace tpsim {
 
-// What outlives an op: working memory and tables.
+// State that outlives an op: working memory and tables.
 struct CpuState {
   Scratch scratch;
-  // Cosine and sine by (theta, head_dim): [position][pair][cos, sin], grown as positions are met.
+  // Cosine and sine by (theta, head_dim): [position][pair][cos, sin], extended to new positions on
+  // demand.
   std::map<std::pair<float, std::int64_t>, std::vector<float>> rotary_tables;
 };
 

@@ -9,13 +9,13 @@
 namespace tpsim {
 namespace {
 
-// The column of a label among the real columns here, or -1.
+// Returns the column of a label in this rank's vocabulary range, or -1.
 std::int64_t local_column(std::int32_t label, std::int64_t vocab_begin, std::int64_t columns) {
   const std::int64_t column = label - vocab_begin;
   return column >= 0 && column < columns ? column : -1;
 }
 
-// What a row adds to the sums of its token.
+// Computes a row's terms of VocabSums.
 struct RowSums {
   std::int64_t row, rows;
   std::int64_t columns, label;  // the label's column or -1

@@ -1,11 +1,11 @@
-// Dropout, alone or between a branch's bias and the residual that it joins.
+// Dropout, alone or fused with bias and residual.
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 
 namespace tpsim {
 namespace {
 
-// Apart from the arithmetic below, so that each loop has elements of one width or two.
+// Separate from the arithmetic below, so that each loop has few element widths and vectorizes.
 void draw_mask(const DropoutForward& op, std::int64_t first, std::int64_t count,
                std::uint8_t* mask) {
 #pragma omp simd

@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// The table's row for a token, or -1 when another rank holds it.
+// Returns the table row of a token, or -1 if another rank has it.
 std::int64_t local_row(std::int32_t token, std::int64_t vocab_begin, std::int64_t rows) {
   const std::int64_t row = token - vocab_begin;
   return row >= 0 && row < rows ? row : -1;
@@ -19,8 +19,8 @@ void add_into(const float* x, std::int64_t count, float* into) {
   for (std::int64_t c = 0; c < count; ++c) into[c] += x[c];
 }
 
-// [position][pair][cos, sin] for all positions up to the op's last; angles in double, since the
-// last position times the first frequency has few digits left in fp32.
+// Table [position][pair][cos, sin] for all positions up to the op's last. Angles are computed in
+// double, since the largest angle has few digits left in fp32.
 const std::vector<float>& rotary_table(const Rotary& op, CpuState& state) {
   const std::int64_t dim = op.dims.head_dim;
   std::vector<float>& table = state.rotary_tables[{op.theta, dim}];
@@ -51,7 +51,7 @@ void rotate(float* x, std::int64_t dim, const float* table, float sign) {
   }
 }
 
-// Cosine and sine of every pair at one position, by given frequencies.
+// Cosine and sine of every pair at one position, from the given frequencies.
 void turn_table(const Rotary& op, std::int64_t position, float* table) {
   const std::int64_t half = op.dims.head_dim / 2;
   for (std::int64_t d = 0; d < half; ++d) {
@@ -65,7 +65,7 @@ void turn_table(const Rotary& op, std::int64_t position, float* table) {
   }
 }
 
-// The same turn for the pairs (2d, 2d + 1).
+// As rotate(), for the pairs (2d, 2d + 1).
 void rotate_neighbours(float* x, std::int64_t dim, const float* table, float sign) {
   for (std::int64_t d = 0; d < dim; d += 2) {
     const float cosine = table[d], sine = sign * table[d + 1];

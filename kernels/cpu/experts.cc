@@ -1,4 +1,4 @@
-// Routing to experts, and the way of tokens to their slots and back.
+// Routing, permute and unpermute of tokens.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,7 +10,8 @@
 namespace tpsim {
 namespace {
 
-// The k largest of a row into `chosen`, largest first, of equals the first.
+// Writes the indices of the k largest entries of a row to `chosen`, largest first; ties go to the
+// lower index.
 void choose_largest(const float* row, std::int64_t count, std::int64_t k, std::int32_t* chosen) {
   for (std::int64_t j = 0; j < k; ++j) {
     std::int64_t best = -1;
@@ -22,7 +23,7 @@ void choose_largest(const float* row, std::int64_t count, std::int64_t k, std::i
   }
 }
 
-// Softmax of a token's chosen logits; of one alone, over all.
+// Softmax over a token's chosen logits; with k = 1, over all logits.
 void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
                      const std::int32_t* chosen, float* weights) {
   const float max = row[chosen[0]];
@@ -37,7 +38,7 @@ void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
   for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
 }
 
-// A row of scores by which a router that does not wait for the choice weighs experts.
+// Scores of all experts, for routers that score before the choice.
 void score(const RouterShape& router, const float* row, std::int64_t count, float* scores) {
   if (router.score == RouterScore::kSigmoid) {
     for (std::int64_t e = 0; e < count; ++e) scores[e] = 1.0F / (1.0F + std::exp(-row[e]));
@@ -49,7 +50,7 @@ void score(const RouterShape& router, const float* row, std::int64_t count, floa
   for (std::int64_t e = 0; e < count; ++e) scores[e] /= sum;
 }
 
-// Experts of all but the best groups get -inf.
+// Sets the scores of experts outside the best groups to -inf.
 void keep_best_groups(const RouterShape& router, std::int64_t count, float* scores) {
   if (router.groups == 1) return;
   const std::int64_t size = count / router.groups;
@@ -68,7 +69,7 @@ void keep_best_groups(const RouterShape& router, std::int64_t count, float* scor
   }
 }
 
-// Where score() comes before the choice: the experts of one token and their weights.
+// Chooses a token's experts and weights, for routers that score before the choice.
 void choose_by_score(const RouteForward& op, const float* row, std::int32_t* chosen,
                      float* weights) {
   const std::int64_t count = op.logits.cols(), k = op.weights.cols();
@@ -88,7 +89,7 @@ void choose_by_score(const RouteForward& op, const float* row, std::int32_t* cho
   for (std::int64_t j = 0; j < k; ++j) weights[j] *= static_cast<float>(op.router.scaling) / sum;
 }
 
-// The gradient of one token's logits from that of its weights.
+// Gradient of a token's logits from the gradient of its weights.
 void scores_backward(const RouteBackward& op, const float* row, const std::int32_t* chosen,
                      const float* dweights, float* dlogits) {
   const std::int64_t count = op.logits.cols(), k = op.weights.cols();
@@ -165,7 +166,8 @@ void compute(const RouteBackward& op, CpuState& state) {
     float mean = 0;
     for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * dweights[j];
     for (std::int64_t e = 0; e < count; ++e) {
-      // With one choice the weight is a share of all: weight * exp(difference) is another's share.
+      // With k = 1 the weight is a softmax over all logits; weight * exp(difference) is the softmax
+      // of e.
       out[e] = k == 1 ? -mean * weights[0] * std::exp(row[e] - row[chosen[0]]) : 0.0F;
     }
     for (std::int64_t j = 0; j < k; ++j) out[chosen[j]] = weights[j] * (dweights[j] - mean);

@@ -1,8 +1,8 @@
-// Attention without the score matrix: a block of query rows at a time, whose scores over all
-// visible keys stay in cache (kQueryBlock x keys floats), then the softmax row by row, then the
-// product with v. Backward computes the block's probabilities again from log_sum.
+// Flash attention: processes a block of query rows at a time. The block's scores over all visible
+// keys stay in cache (kQueryBlock x keys floats). Softmax runs row by row, then the GEMM with v.
+// Backward recomputes the block's probabilities from log_sum.
 //
-// The masked half is skipped but for a triangle of kQueryBlock per block.
+// Masked scores are skipped, except a triangle of kQueryBlock per block.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -26,7 +26,7 @@ class HeadMatrix {
     if (heads.tensor.dtype() != DType::kFloat32) buffer_ = scratch.floats(positions_ * dim_);
   }
 
-  // Turns to a head; its values are loaded when `read`.
+  // Selects a head; loads its values if `read`.
   void select(std::int64_t sample, std::int64_t head, bool read) {
     first_ = heads_.first(0, sample, head);
     data_ = buffer_ != nullptr ? buffer_ : heads_.tensor.data<float>() + first_;
@@ -65,8 +65,11 @@ class HeadMatrix {
 struct QueryBlock {
   std::int64_t begin = 0;
   std::int64_t count = 0;
-  std::int64_t earlier = 0;  // keys before the first query of all
-  std::int64_t keys() const { return earlier + begin + count; }  // that some query here sees
+  std::int64_t earlier = 0;  // keys before the first query
+  std::int64_t keys() const {
+    return earlier + begin + count;
+  }  // visible to some query of the
+     // block
   std::int64_t visible(std::int64_t i) const { return earlier + begin + i + 1; }
 };
 
@@ -82,13 +85,13 @@ FloatMatrix block_matrix(const float* data, QueryBlock block, bool transposed = 
   return {data, block.count, block.keys(), block.keys(), transposed};
 }
 
-// The slope of a head's ALiBi bias; 0 without.
+// Returns the ALiBi slope of a head; 0 without ALiBi.
 float slope_of(const Tensor& slopes, std::int64_t head) {
   return slopes.defined() ? slopes.data<float>()[head] : 0.0F;
 }
 
-// scores [block.count, block.keys()] of raw products become exponentials; o's rows are divided by
-// their sums later, when they hold value_dim numbers instead of block.keys().
+// Turns raw scores [block.count, block.keys()] into exponentials. The rows of o are divided by the
+// sums later, because they are shorter.
 void softmax_block(const FlashForward& op, QueryBlock block, float slope, float* scores,
                    RowSoftmax* rows) {
   for (std::int64_t i = 0; i < block.count; ++i) {
@@ -99,7 +102,7 @@ void softmax_block(const FlashForward& op, QueryBlock block, float slope, float*
   }
 }
 
-// The sinks as floats; null without.
+// Returns the sinks as floats; null without sinks.
 const float* sinks_of(const Tensor& sinks, std::int64_t heads, Scratch& scratch) {
   return FloatWindow(sinks, heads, scratch).load(0, heads);
 }
@@ -112,7 +115,7 @@ struct ForwardBuffers {
   RowSoftmax rows[kQueryBlock];
 };
 
-// What forward needs of one query head.
+// Operands of one query head in forward.
 struct ForwardHead {
   const HeadMatrix &q, &k, &v, &o;
   float* log_sum;
@@ -139,7 +142,7 @@ void forward_head(const FlashForward& op, const ForwardHead& h, ForwardBuffers& 
   });
 }
 
-// What backward needs of one query head.
+// Operands of one query head in backward.
 struct BackwardHead {
   const HeadMatrix &q, &k, &v, &o, &d_o, &dq;
   const float* log_sum;
@@ -147,12 +150,13 @@ struct BackwardHead {
   const float* sink;
   double* dsink;
 };
-// Scores and their gradients of one block; gradients of k and v [keys, head_dim].
+// Scores and score gradients of one block; gradients of k and v [keys, head_dim].
 struct BackwardBuffers {
   float *scores, *dscores, *dk, *dv;
 };
 
-// scores -> probabilities; dscores holds dP -> scale * P * (dP - D), D = dO . O per row.
+// scores become probabilities. dscores becomes scale * P * (dP - D) from dP, with D = dO . O per
+// row.
 void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock block,
                    const BackwardBuffers& buffers) {
   for (std::int64_t i = 0; i < block.count; ++i) {
@@ -190,7 +194,7 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
   }
 }
 
-// Adds to dk and dv, sets dq.
+// Adds to dk and dv; overwrites dq.
 void backward_head(const FlashBackward& op, const BackwardHead& h, const BackwardBuffers& buffers) {
   const std::int64_t dim = op.dims.head_dim, value_dim = value_width(op.dims);
   for_each_query_block(op.dims, [&](QueryBlock block) {

@@ -1,4 +1,4 @@
-// Ops that see a tensor as one array: copies, sums, the optimizer and initial values.
+// Ops on flat arrays: copies, sums, the optimizer and initial values.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Small enough that the windows of five tensors stay in the first-level cache.
+// Windows of five tensors fit in the L1 cache.
 constexpr std::int64_t kWindow = 1024;
 
 template <class Visit>

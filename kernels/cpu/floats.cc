@@ -20,8 +20,9 @@ void load_bfloat16(const std::uint16_t* from, std::int64_t count, float* to) {
   }
 }
 
-// Adding just under half of the last kept place, or half when that place is odd, rounds to nearest
-// even. A NaN keeps its sign and becomes quiet, since the addition could turn it into infinity.
+// Adding just under half of the last kept bit's value, or half if that bit is set, rounds to
+// nearest even. A NaN keeps its sign and becomes quiet, since the addition could turn it into
+// infinity.
 void store_bfloat16(const float* from, std::int64_t count, std::uint16_t* to) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -32,8 +33,8 @@ void store_bfloat16(const float* from, std::int64_t count, std::uint16_t* to) {
   }
 }
 
-// Eight at a time, by intrinsics, because GCC 12 converts half floats one by one. An odd end goes
-// through a buffer.
+// Converts eight elements at a time with intrinsics, because GCC 12 converts half floats one by
+// one. The remainder goes through a buffer.
 constexpr std::int64_t kEight = 8;
 
 #ifdef __F16C__

@@ -1,5 +1,5 @@
-// Every CPU op computes on fp32. These are the doors: 2-byte elements are widened when they are
-// read and rounded to nearest even when they are written; fp32 elements are used where they lie.
+// Conversion of tensors to fp32, on which every CPU op computes. 2-byte elements are widened when
+// read and rounded to nearest even when written. fp32 elements are used in place.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ inline std::byte* element_address(void* data, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(data) + index * size_of(dtype);
 }
 
-// A tensor's elements as floats, one window of at most `window` elements at a time.
+// Access to a tensor's elements as floats, in windows of at most `window` elements.
 //
-//   load(): the window's values; null for an undefined tensor.   blank(): room for new ones.
-//   store(): after changing what load() or blank() gave, puts it into the tensor.
+// load() returns the window's values; null for an undefined tensor. blank() returns memory for new
+// values. store() writes the values in the memory of load() or blank() to the tensor.
 class FloatWindow {
  public:
   FloatWindow(const Tensor& tensor, std::int64_t window, Scratch& scratch)
@@ -49,7 +49,8 @@ class FloatWindow {
   float* buffer_ = nullptr;
 };
 
-// Runs row(y's first element, x's values, room for y's) for every row, and stores that of y.
+// For every row of x: calls row(index of the row's first element in y, values of x, memory for y's
+// row) and stores y's row.
 template <class Row>
 void map_rows(const Tensor& x, const Tensor& y, Scratch& scratch, Row row) {
   const std::int64_t in = x.cols(), out = y.cols();
@@ -61,7 +62,7 @@ void map_rows(const Tensor& x, const Tensor& y, Scratch& scratch, Row row) {
   }
 }
 
-// The one row of an operand that may be absent: zeros.
+// Returns a one-row operand as floats; zeros if it is undefined.
 const float* row_or_zeros(const Tensor& row, std::int64_t cols, Scratch& scratch);
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// Matrix products of fp32 matrices in host memory, on one thread: by oneDNN where the build found
-// it, else by OpenBLAS, else by Eigen, which every build has.
+// GEMM of fp32 matrices in host memory, on one thread: oneDNN if the build found it, else OpenBLAS,
+// else Eigen, which every build has.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct FloatMatrix {
   bool transposed = false;  // use the transpose
 };
 
-// c[m, n] = alpha op(a) op(b) + beta c, rows of c `c_stride` apart. With beta = 0, c may hold
-// anything.
+// c[m, n] = alpha op(a) op(b) + beta c. Rows of c are c_stride elements apart. With beta = 0, c may
+// be uninitialized.
 void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_stride, float alpha,
           float beta);
 
-// Keeps the library from starting threads of its own: ranks are the parallelism here.
+// Disables the library's own threads, since ranks are the parallelism here.
 void use_one_blas_thread();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Matrix products by Eigen, whose headers every build has.
+// GEMM with Eigen, whose headers every build has.
 #include <Eigen/Core>
 
 #include "core/base/check.h"
@@ -16,7 +16,7 @@ Input view_of(const FloatMatrix& matrix) {
   return {matrix.data, matrix.rows, matrix.cols, Stride(matrix.stride)};
 }
 
-// Each pair of layouts is a kernel of its own.
+// Each pair of layouts is a separate kernel.
 template <class A>
 void add_product(const A& a, const FloatMatrix& b, float alpha, Output& c) {
   if (b.transposed) {
@@ -35,7 +35,7 @@ void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_s
   TPSIM_CHECK((a.transposed ? a.rows : a.cols) == (b.transposed ? b.cols : b.rows),
               "inner extents agree");
   Output out(c, m, n, Stride(c_stride));
-  // With beta = 0, c may hold what does not multiply to 0: NaN.
+  // With beta = 0, c may contain NaN, which multiplication by 0 would keep.
   if (beta == 0) {
     out.setZero();
   } else if (beta != 1) {

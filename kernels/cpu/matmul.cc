@@ -1,5 +1,5 @@
-// Batched matrix products. fp32 operands are multiplied where they lie; narrower ones are widened
-// into scratch, one batch at a time.
+// Batched GEMM. fp32 operands are used in place; 16-bit operands are widened into scratch memory,
+// one batch at a time.
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/gemm.h"
@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// One operand: hands out its batches as fp32 matrices.
+// One operand: returns its batches as fp32 matrices.
 class Operand {
  public:
   Operand(const Matrix& matrix, Scratch& scratch, bool is_changed = false) : matrix_(matrix) {
@@ -28,7 +28,7 @@ class Operand {
     return result;
   }
 
-  // `sums_over_rows`: of the matrix as it lies.
+  // Returns a quantized batch. `sums_over_rows` refers to the matrix as stored.
   FloatMatrix rounded(std::int64_t batch_offset, const RoundedAs& as, bool sums_over_rows) const {
     const FloatMatrix result = widened(batch_offset);
     if (as.recipe != Precision::kNone) {

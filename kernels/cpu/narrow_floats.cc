@@ -19,13 +19,13 @@ float rounded(float value, const Format& format) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
   std::frexp(value, &exponent);
-  // Below the least exponent steps stay as they are: subnormal numbers.
+  // Below the smallest exponent the step is constant (subnormal numbers).
   const int step = std::max(exponent - 1, format.least_exponent) - format.mantissa_bits;
   const float nearest = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
   return std::clamp(nearest, -format.greatest, format.greatest);
 }
 
-// Elements that share a scale.
+// A range of elements with one scale.
 struct Tile {
   float* data = nullptr;
   std::int64_t rows = 0, cols = 0, stride = 0;
@@ -47,16 +47,16 @@ float greatest_of(const Tile& tile) {
   return greatest;
 }
 
-// Multiplied by the inverse of what a unit stands for, as a GPU does.
+// Multiplies by the inverse of the scale, as a GPU does.
 void round_by(const Tile& tile, const Format& format, float unit) {
   const float inverse = 1.0F / unit;
   tile.each([&](float& value) { value = unit * rounded(value * inverse, format); });
 }
 
-// The next power of two that is not below a number.
+// Returns the smallest power of two that is not below a number.
 float power_of_two_above(float number) {
   int exponent = 0;
-  const float part = std::frexp(number, &exponent);  // from 0.5 on, below 1
+  const float part = std::frexp(number, &exponent);  // in [0.5, 1)
   return std::ldexp(1.0F, part == 0.5F ? exponent - 1 : exponent);
 }
 

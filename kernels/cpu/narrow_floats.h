@@ -1,5 +1,5 @@
-// Operands of matrix products rounded to 8 bits as newer GPUs take them, on floats that hold the
-// rounded values: what a recipe (core/plan/plan.h, Precision) does to numbers, without its speed.
+// Quantization of GEMM operands to 8 bits, as newer GPUs do. The floats hold the rounded values, so
+// a recipe (core/plan/plan.h, Precision) has its numerics but not its speed.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace tpsim {
 
-// E4M3 (three bits of mantissa, up to 448) or E5M2 (two, up to 57344): to nearest, ties to even,
-// values beyond the greatest become it. NaN and infinities stay.
+// Rounds to E4M3 (3 mantissa bits, maximum 448) or E5M2 (2 mantissa bits, maximum 57344), to
+// nearest, ties to even. Larger values saturate. NaN and infinities are kept.
 float rounded_to_e4m3(float value);
 float rounded_to_e5m2(float value);
 
-// Whether devices here round by the recipe. NVFP4 draws random numbers, which none does.
+// Whether the CPU devices emulate the recipe. NVFP4 needs random numbers and is not emulated.
 bool is_emulated(Precision recipe);
 
-// A row-major matrix whose products sum over its columns, or over its rows.
+// A row-major matrix. The GEMM sums over its columns, or over its rows.
 struct RoundedMatrix {
   float* data = nullptr;
   std::int64_t rows = 0, cols = 0;
   bool sums_over_rows = false;
 };
-// How a scale of a whole tensor is found.
+// Per-tensor scaling.
 struct TensorScaling {
-  float unit = 0;  // what a unit stands for; 0: the greatest magnitude becomes the format's
-  float* greatest = nullptr;  // raised to the matrix's; null: nobody asks
+  float unit = 0;             // scale: value of one quantized unit; 0: amax / maximum of the format
+  float* greatest = nullptr;  // raised to the matrix's amax; may be null
 };
 
 struct RoundedAs {
@@ -33,9 +33,10 @@ struct RoundedAs {
   bool is_gradient = false, is_weight = false;
   TensorScaling scaling = {};
 };
-// Scales: one for the matrix (kFp8, kFp8Current), one of a power of two for every 128 elements that
-// are summed over, or 128 x 128 of weights (kFp8Block), or for every 32 (kMxFp8). Gradients with
-// one scale a matrix are E5M2, all else is E4M3.
+// Quantizes a matrix in place. kFp8 and kFp8Current have one scale per matrix. kFp8Block has a
+// power-of-two scale per 128 elements along the summed dimension, or per 128 x 128 elements of
+// weights. kMxFp8 has a power-of-two scale per 32 elements. Gradients with one scale per matrix are
+// E5M2, all else is E4M3.
 void round_operand(const RoundedMatrix& matrix, const RoundedAs& as);
 
 }  // namespace tpsim

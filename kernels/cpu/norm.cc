@@ -59,7 +59,7 @@ RowAverages averages_of(const float* dy, const float* x, const float* gain, cons
   return a;
 }
 
-// gain + offset; ones for an undefined gain.
+// Returns gain + offset; ones if the gain is undefined.
 const float* shifted_gain(const Tensor& gain, float offset, std::int64_t cols, Scratch& scratch) {
   const float* stored = FloatWindow(gain, cols, scratch).load(0, cols);
   if (stored != nullptr && offset == 0) return stored;
@@ -69,7 +69,7 @@ const float* shifted_gain(const Tensor& gain, float offset, std::int64_t cols, S
   return shifted;
 }
 
-// Elements of the gain, and where a head's begin: one for all heads, or each its own.
+// Number of elements of the gain: head_dim if the heads share it, else heads * head_dim.
 std::int64_t gain_width(const Tensor& gain, std::int64_t head_dim) {
   return gain.defined() ? gain.elements() : head_dim;
 }
@@ -80,7 +80,7 @@ void compute(const HeadNormForward& op, CpuState& state) {
   const std::int64_t cols = op.dims.head_dim, width = gain_width(op.gain, cols);
   const FloatWindow x(op.x.tensor, cols, state.scratch), raw(op.raw, cols, state.scratch);
   const float* gain = shifted_gain(op.gain, op.offset, width, state.scratch);
-  std::int64_t kept = 0;  // where the head begins in raw
+  std::int64_t kept = 0;  // first element of the head in raw
   for_each_head(op.dims, [&](std::int64_t position, std::int64_t sample, std::int64_t head) {
     const std::int64_t first = op.x.first(position, sample, head);
     float* values = x.load(first, cols);
@@ -99,7 +99,7 @@ void compute(const HeadNormBackward& op, CpuState& state) {
   const FloatWindow dx(op.dx.tensor, cols, scratch), raw(op.raw, cols, scratch);
   const float* gain = shifted_gain(op.gain, op.offset, width, scratch);
   std::vector<double> dgain(static_cast<std::size_t>(width), 0.0);
-  std::int64_t kept = 0;  // where the head begins in raw
+  std::int64_t kept = 0;  // first element of the head in raw
   for_each_head(op.dims, [&](std::int64_t position, std::int64_t sample, std::int64_t head) {
     const std::int64_t first = op.dx.first(position, sample, head);
     const std::int64_t own = width > cols ? head * cols : 0;

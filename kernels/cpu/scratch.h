@@ -1,4 +1,5 @@
-// Working memory of the CPU's ops: kept between ops, so that none allocates in the steady state.
+// Working memory of the CPU's ops. Memory is kept between ops, so that no op allocates in the
+// steady state.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,11 @@ namespace tpsim {
 
 class Scratch {
  public:
-  // `count` uninitialised floats, aligned to 64 bytes, that stay in place until clear().
+  // Returns `count` uninitialized floats, aligned to 64 bytes and valid until clear().
   float* floats(std::int64_t count);
   double* doubles(std::int64_t count) { return reinterpret_cast<double*>(floats(2 * count)); }
-  // Takes everything back. Afterwards one block serves whatever was handed out since the last time.
+  // Frees all memory that was handed out. From then on one block of the total size serves all
+  // requests.
   void clear();
 
  private:

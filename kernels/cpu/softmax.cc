@@ -1,5 +1,5 @@
-// Causal softmax of attention scores, row by row. A row's masked part is neither read nor
-// exponentiated: it becomes zero.
+// Causal softmax of attention scores, row by row. The masked part of a row is set to zero without
+// being read.
 #include <algorithm>
 #include <vector>
 

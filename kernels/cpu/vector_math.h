@@ -1,5 +1,5 @@
-// Transcendental functions and sums that compilers turn into vector code: no library call per
-// element. Inline for loops; include only from files compiled with the CPU kernels' flags.
+// Transcendental functions and sums that compilers vectorize, without a library call per element.
+// Inline for loops; include only from files compiled with the CPU kernels' flags.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace tpsim {
 
-// e^x with a relative error below 2e-7 over the range of normal floats; 0 below it (so exp(-inf) =
-// 0), 2.4e38 above it, NaN for NaN.
+// Returns e^x with a relative error below 2e-7 for normal floats. Smaller results are 0, so
+// exp(-inf) = 0. Larger x gives 2.4e38, NaN gives NaN.
 //
-// x = n ln2 + r with |r| <= ln2 / 2; e^r = 1 + r + r^2 q(r), q interpolating (e^r - 1 - r) / r^2 at
-// the five Chebyshev nodes (error 1e-8); ln2 in two parts, so that n times the first is exact.
-// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+// x = n ln2 + r with |r| <= ln2 / 2 and e^r = 1 + r + r^2 q(r). q interpolates (e^r - 1 - r) / r^2
+// at the five Chebyshev nodes (error 1e-8). ln2 is split into two parts, so that n times the first
+// part is exact. Adding 1.5 * 2^23 rounds to an integer and leaves the integer in the low bits.
 inline float fast_exp(float x) {
   constexpr float kRounder = 12582912.0F;
   constexpr std::int32_t kRounderBits = 0x4b400000;
@@ -33,8 +33,8 @@ inline float fast_exp(float x) {
 // 1 / (1 + e^-x).
 inline float fast_sigmoid(float x) { return 1.0F / (1.0F + fast_exp(-x)); }
 
-// The sum of term(i) over [0, n). Pieces of 4096 terms are summed in fp32, a vector of partial sums
-// for each half, and added up in double, so that long sums lose no more than short ones.
+// Returns the sum of term(i) over [0, n). Each 4096 terms are summed in fp32, with two vectors of
+// partial sums, and accumulated in double. The error does not grow with n.
 template <class Term>
 double sum_of(std::int64_t n, Term term) {
   constexpr std::int64_t kPiece = 4096;

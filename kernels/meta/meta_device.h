@@ -1,5 +1,5 @@
-// A device without storage: ops do nothing but reach the recorder. Running the reference model on
-// it is how a rank's Program is traced.
+// A device without storage, on which ops only reach the recorder. The reference model runs on it to
+// trace a rank's Program.
 #pragma once
 
 #include "kernels/device.h"
@@ -19,7 +19,7 @@ class MetaDevice final : public Device {
   void give_back(void*, std::int64_t) override {}
 };
 
-// Appends every record to a Program. A device has it from its first allocation on.
+// Appends every record to a Program. Must be set before the device's first allocation.
 class TraceRecorder final : public Recorder {
  public:
   void op_started(const OpRecord& record) override;
@@ -28,7 +28,7 @@ class TraceRecorder final : public Recorder {
   void freed(std::uint32_t id) override;
 
   const Program& program() const { return program_; }
-  // Index of the next event: two marks enclose a piece of the program.
+  // Index of the next event. Two marks delimit a part of the program.
   std::size_t mark() const { return program_.events.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// The activations of feed-forward parts by their formulas.
+// The activations of MLPs by their formulas.
 #include <cmath>
 #include <numbers>
 
@@ -42,7 +42,7 @@ double plain_slope(MlpKind kind, double x) {
   }
 }
 
-// The two factors of a gated result and their derivatives.
+// The two factors of a gated activation and their derivatives.
 struct Factors {
   double gate = 0, dgate = 0, up = 0, dup = 1;
 };

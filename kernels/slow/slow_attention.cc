@@ -1,4 +1,4 @@
-// Attention by its definition: the whole row of probabilities, for one query at a time.
+// Attention by its definition: all probabilities of one query at a time.
 #include <cmath>
 #include <vector>
 
@@ -9,9 +9,8 @@ namespace {
 
 using Index = std::int64_t;
 
-// Softmax of one query's scores, of which the last `later` are of keys after it and some of the
-// first out of its sight; `log_sum` receives the logarithm of the exponentials' sum, the sink's
-// among them.
+// Softmax of one query's scores. The last `later` scores are of later keys, and some of the first
+// are not visible. `log_sum` gets the logarithm of the sum of exponentials, including the sink's.
 std::vector<double> causal_softmax(std::vector<double> scores, Index later,
                                    const Visibility& visibility, const double* sink,
                                    double* log_sum) {
@@ -57,7 +56,7 @@ const double* sink_of(const Tensor& sinks, Index head, const SlowMemory& memory)
   return sinks.defined() ? memory.at(sinks) + head : nullptr;
 }
 
-// The probabilities of one query of a FlashForward or FlashBackward.
+// Probabilities of one query of a FlashForward or FlashBackward.
 template <class Flash>
 std::vector<double> probabilities(const Flash& op, Query at, const SlowMemory& memory,
                                   double* log_sum) {
@@ -245,7 +244,7 @@ Statistics statistics(NormKind kind, Index n, double epsilon, At at) {
   return s;
 }
 
-// Where a head's gain lies in its tensor; -1 without one.
+// Index of an element of a head's gain; -1 without gain.
 template <class Norm>
 Index gain_at(const Norm& op, Index head, Index d) {
   if (!op.gain.defined()) return -1;

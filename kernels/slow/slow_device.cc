@@ -15,8 +15,8 @@ double* SlowMemory::at(const Tensor& tensor) const {
 }
 
 void* SlowMemory::acquire(std::int64_t bytes) {
-  // A double for every byte, enough for the narrowest dtype. The block's own address stands for the
-  // memory, so bytes past it are addresses inside the block.
+  // A double for every byte, enough for the narrowest dtype. The address of the block serves as
+  // device memory, so that addresses of views are inside the block.
   const auto count = static_cast<std::size_t>(bytes + 1);
   auto block = std::make_unique<double[]>(count);
   void* data = block.get();

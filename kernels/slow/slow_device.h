@@ -1,8 +1,8 @@
-// The judge: every op in float64, by the plainest loops that compute its definition.
+// The reference for all other devices: every op in float64, by the plainest loops of its
+// definition.
 //
-// A tensor's dtype is only a name here: elements are doubles from upload to download, so nothing is
-// rounded in between. (Memory that was never written is zero.) Tests and the profiler hold every
-// other device against this one; it is far too slow for anything else.
+// Dtypes are ignored: elements are doubles from upload to download, without rounding. Uninitialized
+// memory is zero. Tests and the profiler compare every other device with this one.
 #pragma once
 
 #include "kernels/device.h"

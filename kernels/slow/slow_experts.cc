@@ -1,4 +1,4 @@
-// Routing to experts, and the way of tokens to their slots and back.
+// Routing, permute and unpermute of tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@ using Index = std::int64_t;
 
 Index whole(double number) { return std::lround(number); }
 
-// The experts of a token, most probable first.
+// Experts of a token, most probable first.
 std::vector<Index> sorted_experts(const double* logits, Index experts) {
   std::vector<Index> order(static_cast<std::size_t>(experts));
   std::iota(order.begin(), order.end(), Index{0});
@@ -29,7 +29,7 @@ double softmax_sum(const double* logits, const std::vector<Index>& of) {
   return sum;
 }
 
-// Scores of all experts, where they come before the choice.
+// Scores of all experts, for routers that score before the choice.
 std::vector<double> scores_of(const RouterShape& router, const double* logits, Index experts) {
   std::vector<double> scores;
   double sum = 0;
@@ -41,7 +41,7 @@ std::vector<double> scores_of(const RouterShape& router, const double* logits, I
   return scores;
 }
 
-// The experts of a token by what they are worth, of the groups that stay.
+// Chooses a token's experts by score, within the best groups.
 std::vector<Index> chosen_experts(const RouterShape& router, std::vector<double> worth, Index k) {
   const auto experts = static_cast<Index>(worth.size());
   const Index size = experts / router.groups;
@@ -111,7 +111,7 @@ void scores_backward(const RouteBackward& op, const double* logits, const double
   std::vector<double> dscores(scores.size(), 0.0);
   for (Index j = 0; j < k; ++j) {
     for (Index i = 0; i < k; ++i) {
-      double slope = i == j ? 1.0 : 0.0;  // of weight j by score i
+      double slope = i == j ? 1.0 : 0.0;  // derivative of weight j by score i
       if (op.router.renormalises) slope = slope / sum - at(j) / (sum * sum);
       dscores[static_cast<std::size_t>(whole(experts[i]))] +=
           op.router.scaling * slope * dweights[j];
@@ -122,7 +122,7 @@ void scores_backward(const RouteBackward& op, const double* logits, const double
     for (Index f = 0; f < count; ++f) {
       const double se = scores[static_cast<std::size_t>(e)];
       const double sf = scores[static_cast<std::size_t>(f)];
-      double slope = e == f ? se : 0.0;  // of score f by logit e
+      double slope = e == f ? se : 0.0;  // derivative of score f by logit e
       if (op.router.score == RouterScore::kAll) slope -= se * sf;
       if (op.router.score == RouterScore::kSigmoid && e == f) slope -= se * se;
       dlogits[e] += slope * dscores[static_cast<std::size_t>(f)];

@@ -1,4 +1,4 @@
-// Matrix products, norms, activations, tables, the loss and the optimizer.
+// GEMMs, norms, activations, tables, the loss and the optimizer.
 #include "kernels/slow/slow_ops.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Each op by its definition, on doubles; no thought for speed.
+// Each op by its definition, on doubles, without optimization.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-// The memory of a SlowDevice: a double behind every element.
+// The memory of a SlowDevice: one double for each element.
 class SlowMemory {
  public:
   // The tensor's elements; null for an undefined tensor.

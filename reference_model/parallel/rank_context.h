@@ -64,7 +64,7 @@ struct LocalSizes {
   std::int64_t seq_share = 0;  // positions outside it: seq / tp with sequence parallelism
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t ffn = 0;            // of one expert, where there are experts
+  std::int64_t ffn = 0;            // of one expert if the model has experts
   std::int64_t experts = 0;        // of this rank
   std::int64_t vocab = 0;          // padded vocab size / tp
   std::int64_t vocab_begin = 0;    // first token id of this rank (Megatron's VocabUtility)

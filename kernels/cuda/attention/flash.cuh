@@ -1,4 +1,4 @@
-// What the flash attention kernels share: how heads lie in memory, and tiles of them.
+// Shared parts of the flash attention kernels: memory layout of heads, and tiles.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@ namespace tpsim {
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr float kLn2 = 0.6931471805599453F;
 
-// The vectors of all heads; at() gives those of one.
+// The vectors of all heads; at() returns those of one head.
 template <class T>
 struct HeadArray {
   T* data = nullptr;
@@ -31,7 +31,7 @@ HeadArray<T> head_array(const Heads& x) {
           x.head_stride};
 }
 
-// Rows of a head that exist, of how many numbers.
+// Number of rows of a head, and elements per row.
 struct HeadExtent {
   int rows, head_dim;
 };
@@ -39,7 +39,7 @@ struct HeadExtent {
 struct FlashSizes {
   int seq = 0, keys = 0, heads = 0, kv_heads = 0, head_dim = 0;
   float scale = 1;
-  // Of the kernels without tensor cores alone.
+  // Used only by the kernels without tensor cores.
   Visibility visibility = {};
   float cap = 0;
 
@@ -47,13 +47,13 @@ struct FlashSizes {
     return static_cast<int>(visibility.first_key(query + earlier()));
   }
 
-  // Keys before the first query: query q sees keys 0 .. q + earlier().
+  // Number of keys before the first query: query q sees keys 0 .. q + earlier().
   __device__ int earlier() const { return keys - seq; }
   __device__ HeadExtent queries() const { return {seq, head_dim}; }
   __device__ HeadExtent keys_and_values() const { return {keys, head_dim}; }
 
   __device__ int group() const { return heads / kv_heads; }
-  // Of per-query numbers, [batch, heads, seq].
+  // First index of a head's entries in per-query arrays [batch, heads, seq].
   __device__ std::int64_t row(std::int64_t b, std::int64_t h) const {
     return (b * heads + h) * seq;
   }
@@ -118,19 +118,19 @@ FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
           along};
 }
 
-// For every dtype, head_dim and layout, without tensor cores; `args` are those of T.
+// For every dtype, head_dim and layout, without tensor cores.
 void flash_forward_plainly(const FlashForward& op, CudaState& state);
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state);
-// Numbers that are to be zero before the next kernel begins; at most as many as o has elements.
+// Integers to clear before the next kernel starts; at most as many as o has elements.
 struct Cleared {
   int* numbers = nullptr;
   std::int64_t count = 0;
 };
-// along = o . d_o, for every query.
+// Computes along = o . d_o for every query.
 void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaState& state);
 
-// Starts copying kRows rows of one head, from `first` on, to a tile of D columns; zeros stand for
-// rows from `rows` on and for columns from `head_dim` on. All threads of the block take part.
+// Starts copying kRows rows of one head, from row `first`, to a tile of D columns. Rows from `rows`
+// on and columns from `head_dim` on become zero. All threads of the block take part.
 template <class T, int D, int kRows, int kThreads>
 __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t position_stride,
                                   int first, int rows, int head_dim) {
@@ -150,7 +150,7 @@ __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t posit
   }
 }
 
-// Two neighbouring elements.
+// Stores two adjacent elements.
 template <class T>
 __device__ inline void store_pair(T* to, float first, float second) {
   *reinterpret_cast<unsigned*>(to) = packed(first, second, T{});
@@ -159,7 +159,8 @@ __device__ inline void store_pair(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = float2{first, second};
 }
 
-// Writes 16 x D results of a warp, times `factor` of each half's row, to rows from `first` on.
+// Writes the 16 x D results of a warp, multiplied by `factor` of each half's row, to rows from
+// `first` on.
 template <class T, int D>
 __device__ inline void store_result(const float (&sums)[D / 8][4], const float (&factor)[2],
                                     T* head, std::int64_t position_stride, int first,
@@ -179,7 +180,7 @@ __device__ inline void store_result(const float (&sums)[D / 8][4], const float (
   }
 }
 
-// launch(Type<T>) of operands in 16 bits.
+// Calls launch(Type<T>) for a 16-bit dtype.
 template <class Launch>
 void with_half_type(DType dtype, Launch launch) {
   if (dtype == DType::kBFloat16) {
@@ -189,7 +190,7 @@ void with_half_type(DType dtype, Launch launch) {
   }
 }
 
-// launch(Type<T>, Width<D>): tiles hold 64 or 128 columns.
+// Calls launch(Type<T>, Width<D>) for tiles of 64 or 128 columns.
 template <class Launch>
 void with_tiles(DType dtype, std::int64_t head_dim, Launch launch) {
   with_half_type(dtype, [&](auto type) {

@@ -1,10 +1,10 @@
-// Flash attention backward on tensor cores, in one kernel and five products (after Dao 2023,
-// "FlashAttention-2"): blocks of keys as in flash_turns.cuh, dk and dv in registers.
+// Flash attention backward on tensor cores, in one kernel with five GEMMs (after Dao 2023,
+// "FlashAttention-2"). Blocks of keys are as in flash_turns.cuh; dk and dv stay in registers.
 //
-// Warps stand in two columns: warp (k, q) computes probabilities [key][query] of 32 keys and 32
-// queries of the tile, keeps one half of the columns of these keys' dk and dv, and sums up dq of
-// its 32 queries for its share of the columns. What it needs of the others' probabilities and
-// slopes passes through shared memory.
+// Warps form two columns. Warp (k, q) computes probabilities [key][query] of 32 keys and 32 queries
+// of the tile. The warp accumulates half of the columns of these keys' dk and dv, and sums dq of
+// its 32 queries for its share of the columns. Warps exchange probabilities and score gradients
+// through shared memory.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_paths.h"
 #include "kernels/cuda/attention/flash_turns.cuh"
@@ -17,17 +17,18 @@ namespace tpsim {
 namespace {
 
 constexpr int kQueries = kTileQueries;
-constexpr int kHalf = kQueries / 2;  // of a tile: a warp's queries, and as many keys
-constexpr int kStaticBytes = 256;    // of shared memory, as ptxas rounds them
+constexpr int kHalf = kQueries / 2;  // half a tile: a warp's queries, and its keys
+constexpr int kStaticBytes = 256;    // static shared memory, as rounded by ptxas
 constexpr int kPairChunks = kQueries / kChunk;
 
-// kTurns: pairs of tiles of queries, one of which arrives while another is multiplied.
+// kTurns: buffered pairs of query tiles. With two, a copy overlaps with the GEMMs.
 template <int kD, int kKeysKept, int kTurnsOfTiles>
 struct Shape {
   static constexpr int D = kD, kKeys = kKeysKept, kTurns = kTurnsOfTiles;
   static constexpr int kWarps = 2 * kKeys / kHalf, kThreads = kWarps * 32;
-  static constexpr int kColumns = D / 2;                           // of dk and dv, a warp's
-  static constexpr int kDqColumns = D / 4, kDqParts = 8 / kWarps;  // of dq, a warp's at a time
+  static constexpr int kColumns = D / 2;                           // columns of dk and dv per warp
+  static constexpr int kDqColumns = D / 4, kDqParts = 8 / kWarps;  // columns of dq per warp and
+                                                                   // part
   static constexpr int kChunks = D / kChunk;
   static constexpr int kTileBytes =
       (2 * kKeys + 2 * kTurns * kQueries) * D * 2 + 2 * kKeys * kQueries * 2;
@@ -42,11 +43,11 @@ struct Tiles {
   __device__ uint4* met(int which, int turn) const {
     return shared + (2 * S::kKeys + (2 * turn + which) * kQueries) * S::kChunks;
   }
-  // Probabilities or their slopes, [key][query].
+  // Probabilities or score gradients, [key][query].
   __device__ uint4* pairs(int which) const {
     return met(0, S::kTurns) + which * S::kKeys * kPairChunks;
   }
-  // log_sum and o . d_o of the queries.
+  // log_sum, or o . d_o, of the queries.
   __device__ float* numbers(int which, int turn) const {
     return reinterpret_cast<float*>(pairs(2)) + (2 * turn + which) * kQueries;
   }
@@ -85,7 +86,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     commit_copies();
   }
 
-  // All of one tile of queries; the block's threads meet once in between.
+  // Processes one tile of queries, with one block barrier in between.
   __device__ void meet(int step) {
     thread_ = thread_now();
     const int turn = step % S::kTurns;
@@ -103,7 +104,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
       add_own(dk_, slopes, q);
     }
     thread_ = thread_now();
-    __syncthreads();  // everyone's probabilities and slopes are here
+    __syncthreads();  // probabilities and score gradients of all warps are written
     if (sees_keys(step, 1 - query_warp())) {
       add_other(dv_, tiles_.pairs(0), d_o);
       add_other(dk_, tiles_.pairs(1), q);
@@ -133,13 +134,13 @@ class Backward : public KeyBlock<T, S::kKeys> {
   __device__ int query_warp() const { return warp() % 2; }
   __device__ int key_row() const { return warp() / 2 * kHalf; }
 
-  // The last key that one half of the tile's queries sees, counted from the block's first.
+  // Index, within the block, of the last key that a half of the tile's queries sees.
   __device__ int last_seen(int step, int half) const {
     return at(step).first_query + half * kHalf + kHalf - 1 + a_.sizes.earlier() - item().first_key;
   }
   __device__ bool sees_keys(int step, int half) const { return key_row() <= last_seen(step, half); }
 
-  // Scores become probabilities.
+  // Turns scores into probabilities.
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(0, step % S::kTurns) + query_warp() * kHalf;
@@ -166,7 +167,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // Gradients of probabilities become those of the scaled scores.
+  // Turns gradients of probabilities into gradients of the scaled scores.
   __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
     const float* const alongs = tiles_.numbers(1, step % S::kTurns) + query_warp() * kHalf;
 #pragma unroll
@@ -184,7 +185,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // The warp's part of a tile of pairs.
+  // Writes the warp's part of a tile of pairs to shared memory.
   __device__ void put(const Scores& own, uint4* pairs) const {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
@@ -201,14 +202,14 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // The lane's place in 16 rows and the warp's columns of a tile of queries.
+  // Shared address of the lane's place in 16 rows and the warp's columns of a query tile.
   __device__ unsigned place_in_met(const uint4* tile, int row) const {
     const TilePlace of_b = b_source_by_depth(lane());
     return place_address<S::D>(tile, row + of_b.row,
                                query_warp() * (S::kColumns / kChunk) + of_b.chunk);
   }
 
-  // sums += own pairs times the tile's rows of the warp's queries.
+  // sums += own pairs times the rows of the warp's queries in the tile.
   __device__ void add_own(Gradient& sums, const Scores& own, const uint4* tile) const {
     const unsigned place = place_in_met(tile, query_warp() * kHalf);
 #pragma unroll
@@ -218,7 +219,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
       add_step_by_depth<T, 2, S::kColumns>(sums, left, place + k * 16 * S::D * 2);
     }
   }
-  // The same for the other half of the queries, whose pairs another warp has put there.
+  // As add_own() for the other half of the queries, whose pairs another warp has written.
   __device__ void add_other(Gradient& sums, const uint4* pairs, const uint4* tile) const {
     const int half = 1 - query_warp();
     const TilePlace of_a = a_source(lane());
@@ -236,8 +237,8 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // The block's part of dq of the warp's queries and some columns, and the sum with those before
-  // it.
+  // Computes the block's part of dq for the warp's queries and some columns, and adds it to the
+  // parts of earlier blocks.
   __device__ void add_dq(int step, int part) const {
     const int columns = (part * S::kWarps + warp()) / 2 * S::kDqColumns;
     float dq[2][S::kDqColumns / 8][4] = {};
@@ -292,11 +293,11 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   work.fetch(0);
   for (int step = 0; step < work.steps(); ++step) {
     wait_for_copies<0>();
-    __syncthreads();  // this tile is here, and the last one has been used
+    __syncthreads();  // this tile has arrived, and the previous one is no longer read
     if (S::kTurns > 1 && step + 1 < work.steps()) work.fetch(step + 1);
     work.meet(step);
     if (S::kTurns > 1 || step + 1 == work.steps()) continue;
-    __syncthreads();  // this tile has been used
+    __syncthreads();  // this tile is no longer read
     work.fetch(step + 1);
   }
   work.store();
@@ -323,11 +324,12 @@ void launch_for_dim(const FlashBackward& op, const FlashMemory& memory, std::byt
   } else if (state.limits.shared_memory >= Wide::kBytes + kStaticBytes) {
     launch<T, Wide>(op, memory, scratch, state);
   } else {
-    launch<T, Shape<128, 64, 1>>(op, memory, scratch, state);  // 99 KiB: GeForce, L4, L40
+    launch<T, Shape<128, 64, 1>>(op, memory, scratch, state);  // 99 KiB of shared memory: GeForce,
+                                                               // L4, L40
   }
 }
 
-// Blocks and turns are counted in 32 bits.
+// Whether 32 bits suffice for the counts of blocks and counters.
 bool is_countable(const FlashBackward& op, const FlashMemory& memory) {
   return memory.turn_count < (std::int64_t{1} << 31) - 1 &&
          op.dims.batch * op.dims.heads * (key_count(op.dims) / 64 + 1) < std::int64_t{1} << 31;

@@ -1,8 +1,8 @@
-// Flash attention backward with Hopper's warpgroups: blocks of keys as in flash_turns.cuh, of 128
-// keys, in five products like flash_backward.cu. Each of two warpgroups has probabilities
-// [key][query] of 64 keys and the tile's 64 queries, which stay in registers as the left operands
-// of dk and dv; slopes also pass through shared memory, where both warpgroups read them for their
-// half of the columns of dq. For sm_90a alone, and heads of 128 columns.
+// Flash attention backward with Hopper warpgroups: blocks of 128 keys as in flash_turns.cuh, five
+// GEMMs as in flash_backward.cu. Each of two warpgroups computes probabilities [key][query] of 64
+// keys and the tile's 64 queries. Probabilities stay in registers as left operands of dk and dv.
+// Score gradients also go to shared memory, where both warpgroups read them for their half of dq's
+// columns. For sm_90a only, and for heads of 128 columns.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_turns.cuh"
 #include "kernels/cuda/attention/hopper_tiles.cuh"
@@ -15,9 +15,9 @@ namespace {
 constexpr int kThreads = kTwoWarpgroups, kWarps = kThreads / 32;
 constexpr int kD = 128, kChunks = kD / kChunk;
 constexpr int kKeys = 128, kQueries = kTileQueries;
-constexpr int kRows = 64;     // of a warpgroup, keys
-constexpr int kColumns = 64;  // of dq, a warpgroup's
-constexpr int kTurns = 2;     // pairs of tiles of queries
+constexpr int kRows = 64;     // keys per warpgroup
+constexpr int kColumns = 64;  // columns of dq per warpgroup
+constexpr int kTurns = 2;     // buffered pairs of query tiles
 constexpr unsigned kKeyPanel = kKeys * kPanelRowBytes, kQueryPanel = kQueries * kPanelRowBytes;
 constexpr int kBytes = (2 * kKeys + 2 * kTurns * kQueries) * kD * 2 + kKeys * kQueries * 2 +
                        kTurns * 2 * kQueries * 4 + kPanelAlignment;
@@ -30,7 +30,7 @@ struct Tiles {
     return shared + (2 * kKeys + (2 * turn + which) * kQueries) * kChunks;
   }
   __device__ uint4* slopes() const { return met(0, kTurns); }  // [key][query], one panel
-  // log_sum of the queries, and o . d_o behind.
+  // log_sum of the queries, followed by o . d_o.
   __device__ float* numbers(int turn) const {
     return reinterpret_cast<float*>(slopes() + kKeys * kQueries / kChunk) + turn * 2 * kQueries;
   }
@@ -67,8 +67,9 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_copies();
   }
 
-  // All of one tile of queries; the block's threads meet once in between. The tile's turn is passed
-  // on in the middle of the next one, when the sums of dq have arrived in the L2 cache.
+  // Processes one tile of queries, with one block barrier in between. The tile is released to the
+  // next block of keys in the middle of the next call, when the sums of dq have reached the L2
+  // cache.
   __device__ void meet(int step) {
     thread_ = thread_now();
     const uint4 *const q = tiles_.met(0, step % kTurns), *const d_o = tiles_.met(1, step % kTurns);
@@ -94,12 +95,12 @@ class Backward : public KeyBlock<T, kKeys> {
     start_sums(dk_, left[1], q);
     show_to_products();
     if (step > 0) pass_turn(step - 1);
-    __syncthreads();  // everyone's slopes are here
+    __syncthreads();  // score gradients of all warps are written
     thread_ = thread_now();
     float dq[kColumns / 8][4];
     begin_products();
     start_dq(dq);
-    // Known, as a rule, when the products are done.
+    // Usually available before the GEMMs complete.
     const Turn turn = this->template awaited_turn<kWarps>(step, thread_);
     wait_for_products<0>();
     take_sums(dk_[0]);
@@ -109,7 +110,7 @@ class Backward : public KeyBlock<T, kKeys> {
     this->template add_in_turn<kWarps>(step, thread_, dq, [&] { store_dq(step, dq); });
   }
 
-  // What meet() leaves of the last step.
+  // Completes the last step.
   __device__ void finish() const { pass_turn(this->steps() - 1); }
 
   __device__ void store() const {
@@ -125,10 +126,10 @@ class Backward : public KeyBlock<T, kKeys> {
 
   __device__ int lane() const { return thread_ % 32; }
   __device__ int group() const { return thread_ / 128; }
-  // The warp's first key.
+  // First key of the warp.
   __device__ int key_row() const { return thread_ / 32 * 16; }
 
-  // Starts pairs = the warpgroup's rows of `kept` times the transpose of a tile of queries.
+  // Starts pairs = the warpgroup's rows of `kept` times the transpose of a query tile.
   __device__ void start_pairs(Scores& pairs, const uint4* kept, const uint4* met) const {
     const std::uint64_t a = matrix_descriptor(
         shared_address(kept) + static_cast<unsigned>(group() * kRows * kPanelRowBytes), 16);
@@ -141,7 +142,7 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_products();
   }
 
-  // Starts sums += pairs times a tile of queries.
+  // Starts sums += pairs times a query tile.
   __device__ void start_sums(float (&sums)[1][kD / 8][4],
                              const unsigned (&pairs)[kQueries / 16][1][4], const uint4* met) const {
     const std::uint64_t b = matrix_descriptor(shared_address(met), kQueryPanel);
@@ -152,7 +153,7 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_products();
   }
 
-  // Starts dq = the slopes' transpose times the warpgroup's columns of the keys.
+  // Starts dq = the transposed score gradients times the warpgroup's columns of the keys.
   __device__ void start_dq(float (&dq)[kColumns / 8][4]) const {
     const std::uint64_t a = matrix_descriptor(shared_address(tiles_.slopes()), kKeyPanel);
     const std::uint64_t b = matrix_descriptor(
@@ -165,7 +166,7 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_products();
   }
 
-  // Scores become probabilities.
+  // Turns scores into probabilities.
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(step % kTurns);
@@ -185,7 +186,7 @@ class Backward : public KeyBlock<T, kKeys> {
     }
   }
 
-  // Gradients of probabilities become those of the scaled scores.
+  // Turns gradients of probabilities into gradients of the scaled scores.
   __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
     const float* const alongs = tiles_.numbers(step % kTurns) + kQueries;
 #pragma unroll

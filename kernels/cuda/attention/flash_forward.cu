@@ -1,7 +1,7 @@
-// Flash attention forward on tensor cores (after Dao 2023, "FlashAttention-2"): a block of four
-// warps holds kRows queries and meets the visible keys tile by tile, with a running maximum and sum
-// per query. Keys and values take turns in shared memory: while one is multiplied, the other
-// arrives.
+// Flash attention forward on tensor cores (after Dao 2023, "FlashAttention-2"). A block of four
+// warps holds kRows queries and iterates over tiles of visible keys, with a running maximum and sum
+// per query. Copies of keys and values to shared memory alternate, each overlapped with the GEMM of
+// the other.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_paths.h"
 #include "kernels/cuda/attention/flash_softmax.cuh"
@@ -18,7 +18,7 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 template <int kM>
 constexpr int kRows = kWarps * 16 * kM;
-// Keys of a tile: scores and outputs share 255 registers.
+// Keys per tile, limited by registers: scores and outputs share 255.
 template <int D>
 constexpr int kKeysOf = D > 64 ? 32 : 64;
 
@@ -49,16 +49,17 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
   float out[kM][D / 8][4] = {};
   Running running[kM][2];
   const int last_seen = first_row + s.earlier();
-  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // seen by some query here
+  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // end of the keys that some
+                                                                     // query of the block sees
   for (int first_key = 0; first_key < end; first_key += kKeys) {
     wait_for_copies<0>();
-    __syncthreads();  // the keys are here, and the last values have been used
+    __syncthreads();  // the keys have arrived, and the previous values are no longer read
     fetch_tile<T, D, kKeys, kThreads>(v_tile, values, a.v.position, first_key, s.keys, s.head_dim);
     commit_copies();
-    const bool sees = first_key <= last_seen + 16 * kM - 1;  // this warp, any of these keys
+    const bool sees = first_key <= last_seen + 16 * kM - 1;  // this warp sees some of these keys
     float scores[kM][kKeys / 8][4] = {};
     if (sees) add_product_by_column<T, D, kM, kKeys>(scores, q_tile, warp_row, k_tile);
-    __syncthreads();  // the keys have been used
+    __syncthreads();  // the keys are no longer read
     if (first_key + kKeys < end) {
       fetch_tile<T, D, kKeys, kThreads>(k_tile, keys, a.k.position, first_key + kKeys, s.keys,
                                         s.head_dim);
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
       shrink_sums<D, kM>(out, shrink);
     }
     wait_for_copies<1>();
-    __syncthreads();  // the values are here
+    __syncthreads();  // the values have arrived
     if (sees) add_product_by_depth<T, D, kM, kKeys>(out, scores, v_tile);
   }
 

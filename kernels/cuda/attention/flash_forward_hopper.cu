@@ -1,10 +1,10 @@
-// Flash attention forward with Hopper's warpgroups (after Shah et al. 2024, "FlashAttention-3"):
-// two of them hold 64 queries each and meet the visible keys tile by tile. While a warpgroup's
-// tensor cores multiply one tile's probabilities with its values, its other units take the next
-// tile's probabilities. Keys and values lie in a ring of two tiles each. For sm_90a alone.
+// Flash attention forward with Hopper warpgroups (after Shah et al. 2024, "FlashAttention-3"). Two
+// warpgroups hold 64 queries each and iterate over tiles of visible keys. The GEMM of one tile's
+// probabilities with its values overlaps with the softmax of the next tile. Keys and values have a
+// ring buffer of two tiles each. For sm_90a only.
 //
-// Tiles arrive by cp.async of all threads: what lies in the heads' strides needs no descriptor of
-// the host's (TMA), and no warp of its own.
+// All threads copy tiles with cp.async. Unlike TMA, cp.async reads strided heads without a
+// descriptor from the host and without a producer warp.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_softmax.cuh"
 #include "kernels/cuda/attention/hopper_tiles.cuh"
@@ -16,9 +16,9 @@ namespace tpsim {
 namespace {
 
 constexpr int kThreads = kTwoWarpgroups;
-constexpr int kRows = 64;               // of a warpgroup
-constexpr int kQueries = kThreads / 2;  // of a block
-constexpr int kKeys = 128;              // of a tile
+constexpr int kRows = 64;               // per warpgroup
+constexpr int kQueries = kThreads / 2;  // per block
+constexpr int kKeys = 128;              // per tile
 constexpr int kStages = 2;
 
 template <int D>
@@ -34,7 +34,7 @@ struct Tiles {
   __device__ uint4* stage(int n) const { return shared + (kQueries + n * kKeys) * kChunks; }
 };
 
-// Keys and values of a head, tile by tile.
+// Copies keys and values of a head, tile by tile.
 template <class T, int D>
 struct Source {
   const Tiles<D> tiles;
@@ -51,7 +51,7 @@ struct Source {
   }
 };
 
-// Starts scores = the warpgroup's queries times the keys' transpose.
+// Starts scores = the warpgroup's queries times the transposed keys.
 template <class T, int D>
 __device__ inline void start_scores(float (&scores)[1][kKeys / 8][4], std::uint64_t queries,
                                     const uint4* keys) {

@@ -1,5 +1,5 @@
-// Sums of dk and dv over the units of a key/value head, which flash attention's backward computes
-// by themselves where there are few heads.
+// Sums dk and dv over the units of a key/value head. Backward splits heads into units if there are
+// few heads.
 #include "kernels/cuda/attention/flash_turns.cuh"
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/tiles/packs.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A thread for each pack of columns of [sample][key/value head][key].
+// One thread for each pack of columns of [sample][key/value head][key].
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     add_parts_kernel(const HeadArray<const float> from, const HeadArray<T> to,

@@ -1,4 +1,4 @@
-// Which of the two flash attentions serves an op.
+// Selects one of the two flash attention implementations for an op: with or without tensor cores.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace tpsim {
 
-inline constexpr std::int64_t kLongestTileRow = 128;  // head_dim of the tensor cores' kernels
+inline constexpr std::int64_t kLongestTileRow = 128;  // largest head_dim of the tensor-core kernels
 inline constexpr std::int64_t kGridYLimit = 65535;    // tiles of 128 queries
 
-// Windows, chunks and caps of scores are computed without tensor cores.
+// Whether attention is causal without window, chunk or score cap. The tensor-core kernels support
+// nothing else.
 template <class Flash>
 bool is_plainly_causal(const Flash& op) {
   TPSIM_CHECK(!op.sinks.defined() && value_width(op.dims) == op.dims.head_dim,
@@ -21,7 +22,7 @@ bool is_plainly_causal(const Flash& op) {
   return op.cap == 0 && (!visibility.is_limited() || visibility.reach() >= key_count(op.dims));
 }
 
-// Whether all vectors are 16-bit numbers that begin at 16-byte boundaries and fit a tile's row.
+// Whether all vectors have 16-bit elements, are aligned to 16 bytes and fit in a tile row.
 inline bool suits_tensor_cores(const AttentionDims& dims,
                                std::initializer_list<const Heads*> operands) {
   bool suits = dims.head_dim <= kLongestTileRow && dims.head_dim % 8 == 0 &&

@@ -1,6 +1,6 @@
-// Flash attention for every dtype, head_dim and layout, without tensor cores: a warp per row. The
-// 32 lanes first hold a key (or query) each and compute its score, then an element of the vectors
-// each; those and the sums of them lie in shared memory.
+// Flash attention for every dtype, head_dim and layout, without tensor cores: a warp per row. First
+// each of the 32 lanes computes the score of one key (or query). Then each lane computes elements
+// of the vectors, which are in shared memory with their sums.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/elementwise/block_sums.cuh"
 #include "kernels/cuda/runtime/cuda_check.h"
@@ -14,7 +14,7 @@ constexpr unsigned kAllLanes = 0xffffffffU;
 
 __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-// This warp's place among all rows [batch, heads, positions]; it may lie past the end.
+// Place of this warp's row in [batch, heads, positions]; may be past the end.
 struct RowPlace {
   int position, head, sample;
   bool exists;
@@ -25,7 +25,7 @@ __device__ inline RowPlace row_place(int positions, int heads, std::int64_t rows
           static_cast<int>(row / positions / heads), row < rows};
 }
 
-// The warp's i-th vector of head_dim floats in shared memory.
+// Returns the warp's i-th vector of head_dim floats in shared memory.
 __device__ inline float* own_vector(float* shared, int vectors, int i, int head_dim) {
   return shared + (static_cast<int>(threadIdx.x) / kWarp * vectors + i) * head_dim;
 }
@@ -51,7 +51,7 @@ __device__ inline float dot(const float* x, const T* y, int head_dim) {
   return sum;
 }
 
-// into += sum over the lanes' weights of the vectors at first + lane; 0 for lanes past `count`.
+// into += sum over lanes of weight * (vector at first + lane). Lanes from `count` on add nothing.
 template <class T>
 __device__ inline void add_weighted(float weight, int count, const T* first, std::int64_t stride,
                                     int head_dim, float* into) {
@@ -67,7 +67,7 @@ __device__ inline void add_weighted(float weight, int count, const T* first, std
   __syncwarp();
 }
 
-// A score before ALiBi, and how fast it grows with the product of query and key.
+// A score before ALiBi, and its derivative by the dot product of query and key.
 struct Score {
   float value, slope;
 };
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   store_vector(dv, 1.0F, s.head_dim, a.dv.at(at.sample, at.head) + at.position * a.dv.position);
 }
 
-// A warp for each of `rows`, with room for `vectors` of head_dim floats each.
+// Launches a warp for each of `rows`, with shared memory for `vectors` vectors of head_dim floats.
 template <class Kernel, class Args, class... More>
 void launch(Kernel kernel, const Args& args, std::int64_t rows, int vectors, const CudaState& state,
             const More&... more) {

@@ -1,19 +1,19 @@
-// Softmax of tiles of scores with a running maximum and sum per query, for the kernels of flash
-// attention's forward. Lanes hold scores as results of mma.m16n8k16.
+// Online softmax over tiles of scores for the kernels of flash attention forward, with a running
+// maximum and sum per query. Lanes hold scores in the layout of mma.m16n8k16 results.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
 
 namespace tpsim {
 
-// Of one query, in the lanes that hold its scores.
+// Running statistics of one query, in the lanes that hold its scores.
 struct Running {
-  float max = -INFINITY;  // of scores in powers of two
-  float sum = 0;          // of this lane's share
+  float max = -INFINITY;  // of scores in base 2
+  float sum = 0;          // this lane's share
 };
 
-// Scores of one tile become 2^(score - max); shrink: what the outputs so far are to be multiplied
-// by, for the new maximum. The warp's first query sees keys up to `last_seen`.
+// Turns the scores of one tile into 2^(score - max). `shrink` gets the factor that rescales earlier
+// outputs to the new maximum. The warp's first query sees keys up to `last_seen`.
 template <int kM, int kKeys>
 __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&shrink)[kM][2],
                                     Running (&running)[kM][2], int last_seen, int first_key,
@@ -53,7 +53,7 @@ __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&s
   }
 }
 
-// The outputs so far, scaled down to the new maximum where one has moved.
+// Rescales the outputs if a maximum has changed.
 template <int D, int kM>
 __device__ inline void shrink_sums(float (&out)[kM][D / 8][4], const float (&shrink)[kM][2]) {
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ inline void shrink_sums(float (&out)[kM][D / 8][4], const float (&shr
   }
 }
 
-// Outputs over their sums, and log_sum, of kM x 16 queries from `first_row` on.
+// Writes outputs / sums, and log_sum, of kM x 16 queries from `first_row` on.
 template <class T, int D, int kM>
 __device__ inline void store_rows(const FlashForwardArgs<T>& a, const float (&out)[kM][D / 8][4],
                                   const Running (&running)[kM][2], int sample, int head,

@@ -1,10 +1,10 @@
-// What the kernels of flash attention's backward share: a block keeps some keys of one unit (see
-// flash_schedule.h), sums up their dk and dv, and meets the tiles of queries that see them; dq is
-// summed over blocks in global memory, in the order of their keys, so that the same values give the
-// same bits.
+// Shared parts of the flash attention backward kernels. A block holds some keys of one unit
+// (flash_schedule.h), accumulates their dk and dv, and iterates over the tiles of queries that see
+// them. Blocks add dq to global memory in the order of their keys, so that results are
+// bit-reproducible.
 //
-// Blocks draw their work in the order of item_of(). Whoever waits for a sum waits for a block that
-// has begun.
+// Blocks take work items in the order of item_of(). A block therefore only waits for blocks that
+// have started.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -15,44 +15,44 @@ namespace tpsim {
 
 inline constexpr int kTileQueries = kFlashQueries;
 
-// What all blocks of threads of a backward share.
+// State shared by all thread blocks of a backward.
 struct SharedSums {
   FlashSchedule schedule;
-  int* next;     // how many blocks have begun
-  int* turns;    // [batch * heads][tiles of queries][warps]: blocks of keys that have added
+  int* next;     // number of blocks that have started
+  int* turns;    // [batch * heads][query tiles][warps]: number of key blocks that have added
   float4* sums;  // [slots * group][tiles of queries][warps][pieces][lane]
-  // Of units that share a key/value head, [sample][unit of the sample][key][column]; else null.
+  // For units that share a key/value head, [sample][unit of the sample][key][column]; else null.
   HeadArray<float> dk_parts, dv_parts;
 };
 
 SharedSums shared_sums(const FlashBackward& op, const FlashMemory& memory, std::byte* scratch,
                        int keys_of_block);
 
-// dk and dv as sums of their parts, in the order of the units' heads. Nothing where each unit has a
-// key/value head of its own.
+// Sums the partial dk and dv in the order of the units. Does nothing if each key/value head has one
+// unit.
 void add_parts(const FlashBackward& op, const SharedSums& work, const CudaState& state);
 
 // One tile of queries of one head.
 struct FlashStep {
   int first_query, head;
-  int adding;  // blocks of keys
-  // Where the tile lies among [head of all][tile], among [slot][head][tile], and where that of the
-  // unit lies that had the slot before (-1: none).
+  int adding;  // number of key blocks that add to the tile
+  // Indices of the tile in [head][tile] and in [slot][head][tile], and of the tile of the slot's
+  // previous unit (-1: none).
   int place, sums_place, place_before;
 };
 
-// What a block of threads does, in shared memory, as registers are few.
+// Work of a thread block, in shared memory to save registers.
 struct BlockWork {
-  static constexpr int kSteps = 4;  // the last ones, by turns; three are in use at once
+  static constexpr int kSteps = 4;  // ring of the last steps; three are in use at once
   FlashItem item;
   FlashStep steps[kSteps];
 };
 
-// A block of kKeys keys.
+// A thread block that processes kKeys keys.
 template <class T, int kKeys>
 class KeyBlock {
  public:
-  // By all threads; `work` is shared.
+  // Called by all threads; `work` is in shared memory.
   __device__ KeyBlock(const FlashBackwardArgs<T>& a, const SharedSums& w, BlockWork& work)
       : a_(a), w_(w), work_(work) {
     if (threadIdx.x == 0) work.item = item_of(next_number(w.next), w.schedule);
@@ -66,7 +66,7 @@ class KeyBlock {
   __device__ const FlashStep& at(int step) const { return work_.steps[step % BlockWork::kSteps]; }
   __device__ int kv_head() const { return item().first_head / a_.sizes.group(); }
 
-  // By all threads, before they meet and at() is asked.
+  // Called by all threads, before the barrier that precedes at().
   __device__ FlashStep begin_step(int step) const {
     const FlashSchedule& s = w_.schedule;
     const int tile = tile_of(step, s), head = head_in_unit(step, s);
@@ -79,7 +79,7 @@ class KeyBlock {
     return now;
   }
 
-  // Starts copying log_sum of a step's queries to `to`, and o . d_o behind.
+  // Starts copying log_sum of a step's queries to `to`, followed by o . d_o.
   __device__ void fetch_numbers(const FlashStep& now, float* to) const {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread >= 2 * kTileQueries) return;
@@ -90,9 +90,9 @@ class KeyBlock {
     copy_word_async(to + thread, present ? of_head + query : of_head, present);
   }
 
-  // Of the turns of a tile's dq that its kWarps equal parts have, the one of `thread`'s warp that
-  // the block waits for: the block of keys before it, or, where it is the first, the last one of
-  // the unit whose room it takes. As it stands now.
+  // Returns the counter that `thread`'s warp waits for, with its current value. The block waits for
+  // the previous key block. The first key block waits for the last block of the unit that used the
+  // slot before.
   template <int kWarps>
   __device__ Turn awaited_turn(int step, int thread) const {
     const FlashStep& now = at(step);
@@ -102,9 +102,9 @@ class KeyBlock {
                     waits ? (is_first ? now.adding : item().key_block) : 0);
   }
 
-  // Adds the warp's part of the tile's dq to those of earlier blocks of keys; the turn has come.
-  // The last block, whose keys no later query of the tile sees, gives the sum to `store`.
-  // pass_turn() ends it.
+  // Adds the warp's part of the tile's dq to the sum of earlier key blocks, after awaited_turn()
+  // has come. The last block, whose keys no later query of the tile sees, passes the sum to
+  // `store`. pass_turn() must follow.
   template <int kWarps, int N, class Store>
   __device__ void add_in_turn(int step, int thread, float (&dq)[N][4], Store store) const {
     const FlashStep& now = at(step);
@@ -123,13 +123,14 @@ class KeyBlock {
     if (!is_first) add_from_beyond_l1<32>(dq, sums);
     store();
   }
-  // After add_in_turn() of the step: the next block of keys may add.
+  // Allows the next key block to add, after add_in_turn() of the step.
   template <int kWarps>
   __device__ void pass_turn(int step, int thread) const {
     end_turn(w_.turns + at(step).place * kWarps + thread / 32, item().key_block + 1);
   }
 
-  // Writes 16 keys' sums of N columns, times `scale`, to the operand, or to the unit's part of it.
+  // Writes N columns of 16 keys' sums, multiplied by `scale`, to the operand or to the unit's
+  // partial result.
   template <int N>
   __device__ void store_keys(const float (&sums)[N / 8][4], float scale, const HeadArray<T>& whole,
                              const HeadArray<float>& part, int first, int column) const {

@@ -1,4 +1,4 @@
-// Norms over single heads: a warp takes a head's vector.
+// Norms over single heads: one warp per head's vector.
 #include <algorithm>
 
 #include "kernels/cuda/attention/heads.cuh"
@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Of a norm over the heads: gain of element d of head h.
+// Gain of element d of head h in a norm over heads.
 template <class T>
 struct HeadGain {
   const T* gain;  // null: ones
@@ -35,7 +35,8 @@ struct HeadStatistics {
   float mean, rstd;
 };
 
-// Of the vector at `x`, by a whole warp: the average first, then what is left of the squares.
+// Statistics of the vector at `x`, computed by a whole warp: the mean first, then the centered
+// squares.
 template <class T, int V>
 __device__ HeadStatistics head_statistics(const T* x, std::int64_t dim, bool centred,
                                           float epsilon) {
@@ -97,9 +98,9 @@ __global__ void __launch_bounds__(kHeadThreads)
   if (threadIdx.x % kWarp == 0) statistics[row] = s;
 }
 
-// partial[piece][element of the gain]. Grid: (columns, pieces of the tokens, heads where each has a
-// gain of its own). Threads side by side take a pack of columns each, and every strand of them
-// other vectors; strands are added in order.
+// Writes partial[piece][element of the gain]. Grid: (columns, pieces of the tokens, heads if each
+// has its own gain). Adjacent threads take packs of columns. Each strand of threads takes other
+// vectors, and strands are added in order.
 template <class T, int V>
 __global__ void __launch_bounds__(kHeadThreads)
     head_gain_gradient_kernel(const HeadNormRows<T> a, const HeadStatistics* statistics,
@@ -181,7 +182,7 @@ unsigned blocks_of_rows(const AttentionDims& d) {
   return static_cast<unsigned>((d.seq * d.batch * d.heads + kHeadWarps - 1) / kHeadWarps);
 }
 
-// Sums of pieces of the tokens, and then of all.
+// Sums over pieces of the tokens, then over the pieces.
 template <class T, int V>
 void add_gain_gradient(const HeadNormBackward& op, const HeadNormRows<T>& a, std::int64_t pieces,
                        const HeadStatistics* statistics, float* partial, const CudaState& state) {

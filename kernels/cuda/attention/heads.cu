@@ -1,11 +1,11 @@
-// Scales by position and sums over heads: a block takes a token's heads.
+// Position-dependent scales and sums over heads: one block per token.
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/runtime/cuda_ops.h"
 
 namespace tpsim {
 namespace {
 
-// x times 1 + strength ln(1 + floor((position + 1) / floor)): a block per token.
+// x times 1 + strength ln(1 + floor((position + 1) / floor)).
 struct Temperature {
   float strength;
   std::int64_t floor, first_position;

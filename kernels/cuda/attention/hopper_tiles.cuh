@@ -1,4 +1,4 @@
-// Tiles of heads in shared memory as wgmma reads them, for blocks of two warpgroups.
+// Tiles of heads in shared memory in wgmma's layout, for blocks of two warpgroups.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -9,14 +9,14 @@ namespace tpsim {
 
 inline constexpr int kTwoWarpgroups = 256;  // threads
 
-// Dynamic shared memory from the first address on that tiles may have; kPanelAlignment bytes more
-// than the tiles are asked for.
+// Returns the first suitably aligned address in dynamic shared memory. The launch must request
+// kPanelAlignment bytes more than the tiles need.
 __device__ inline uint4* aligned_tiles(uint4* shared) {
   const unsigned beyond = shared_address(shared) % kPanelAlignment;
   return shared + (beyond > 0 ? (kPanelAlignment - beyond) / 16 : 0);
 }
 
-// As fetch_tile() of flash.cuh, to panels.
+// As fetch_tile() of flash.cuh, in the panel layout.
 template <class T, int D, int kTileRows>
 __device__ inline void fetch_panels(uint4* tile, const T* head, std::int64_t position_stride,
                                     int first, int rows, int head_dim) {
@@ -35,8 +35,8 @@ __device__ inline void fetch_panels(uint4* tile, const T* head, std::int64_t pos
   }
 }
 
-// The tiles that were asked for are here, for products too, and the block has used all earlier
-// ones.
+// Waits until the requested tiles have arrived and are visible to wgmma, and until the block no
+// longer reads earlier tiles.
 __device__ inline void meet_tiles() {
   wait_for_copies<0>();
   show_to_products();

@@ -1,4 +1,4 @@
-// Rotary positions of single heads: a block takes a token's heads.
+// Rotary embedding: one block per token.
 #include <cmath>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 struct RotaryRows {
   HeadRows<T> x;
-  const float* table;  // of the first position on: [position][cosines, then sines of the pairs]
+  const float* table;  // from the first position: [position][cosines, then sines of the pairs]
   float sign;
 
   __device__ int heads() const { return static_cast<int>(x.heads); }
@@ -25,7 +25,7 @@ RotaryRows<T> rotary_rows(const Rotary& op, const float* table) {
   return {head_rows<T>(op.x, op.dims, op.dims.heads), table, op.inverse ? -1.0F : 1.0F};
 }
 
-// A block per token; (a, b) -> (a cos - b sin, b cos + a sin) for the pairs (d, d + half).
+// One block per token: (a, b) -> (a cos - b sin, b cos + a sin) for the pairs (d, d + half).
 template <class T, int V>
 __global__ void __launch_bounds__(kHeadThreads) rotary_kernel(const RotaryRows<T> a) {
   const int half = a.half(), per_head = half / V;
@@ -49,11 +49,11 @@ __global__ void __launch_bounds__(kHeadThreads) rotary_kernel(const RotaryRows<T
   }
 }
 
-// What turns otherwise: by frequencies of its own, neighbours together, longer or shorter than they
-// came. Angles in double for each token, its pairs shared by the heads.
+// Rotary embedding with given frequencies, adjacent pairs or a magnitude. Angles are computed in
+// double per token and shared by the heads.
 template <class T>
 struct FreeRotaryRows {
-  RotaryRows<T> rows;  // table: frequencies [half]; null: theta's
+  RotaryRows<T> rows;  // table: frequencies [half]; null: from theta
   std::int64_t first_position;
   double theta;
   bool neighbours;
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kHeadThreads) free_rotary_kernel(const FreeRot
   }
 }
 
-// All positions up to the op's last on the device; angles in double on the host, since the last
-// position times the first frequency has few digits left in fp32.
+// Returns the table for all positions up to the op's last, on the device. Angles are computed in
+// double on the host, since the largest angle has few digits left in fp32.
 const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   const std::int64_t dim = op.dims.head_dim, half = dim / 2;
   RotaryTable& table = state.rotary_tables[{op.theta, dim}];
@@ -113,7 +113,7 @@ const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   check_cuda(
       cudaMemcpyAsync(table.data, angles.data(), bytes, cudaMemcpyHostToDevice, state.stream),
       "rotary angles");
-  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");  // `angles` ends here
+  check_cuda(cudaStreamSynchronize(state.stream), "rotary angles");  // the copy reads `angles`
   return table;
 }
 

@@ -1,5 +1,5 @@
-// Causal softmax of attention scores, a block per row. What lies beyond a query's own key is not
-// read; where windows or chunks limit a row further, it is read element by element.
+// Causal softmax of attention scores, one block per row. Masked scores are not read. Rows with
+// windows or chunks are read element by element.
 #include "kernels/cuda/elementwise/row_block.cuh"
 #include "kernels/cuda/runtime/cuda_ops.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 struct ScoreRows {
-  T* scores;  // probabilities, in the gradient's kernels
+  T* scores;  // probabilities, in the backward kernels
   T* dscores;
   const float* slopes;  // null without ALiBi
   std::int64_t heads;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kRowThreads) softmax_forward_kernel(const Scor
   }
 }
 
-// Any number of keys and alignment: the row is read again in each pass.
+// For any number of keys and any alignment: reads the row again in each pass.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) softmax_forward_any_kernel(const ScoreRows<T> a) {
   const int visible = a.visible();
@@ -144,7 +144,8 @@ __global__ void __launch_bounds__(kRowThreads) softmax_backward_any_kernel(const
   }
 }
 
-// The kernel for this many keys: packs in registers where they fit, else element by element.
+// Calls `launch` for the kernel of this row length: packs in registers if they fit, else single
+// elements.
 template <class Launch>
 void with_row_kernel(std::int64_t keys, bool packed, Launch launch) {
   if (packed && keys <= row_capacity(2)) {

@@ -1,5 +1,5 @@
-// Attention by Hopper's warpgroups: kernels for sm_90a alone, in builds that have such a GPU among
-// theirs.
+// Flash attention with Hopper warpgroups (wgmma): kernels for sm_90a only, in builds whose list of
+// GPUs contains sm_90a.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace tpsim {
 
-// Whether this build has them.
+// Whether this build has the kernels.
 bool has_warpgroup_kernels();
 
-// Both for what tensor cores take, on a GPU of sm_90a.
+// Both require a GPU of sm_90a and an op that suits_tensor_cores().
 void flash_forward_by_warpgroups(const FlashForward& op, const CudaState& state);
-// Of more than 64 columns; `scratch` as flash_backward_memory() lays it out, with o . d_o there and
-// the counters cleared.
+// Requires head_dim > 64. `scratch` has the layout of flash_backward_memory(), with o . d_o
+// computed and the counters cleared.
 void flash_backward_by_warpgroups(const FlashBackward& op, const FlashMemory& memory,
                                   std::byte* scratch, const CudaState& state);
 

@@ -1,4 +1,4 @@
-// GELU (tanh form), SwiGLU, the additions around linear layers, and dropout: one pass each.
+// GELU (tanh form), SwiGLU, bias and residual additions, and dropout: one pass each.
 #include <cmath>
 
 #include "kernels/cuda/elementwise/elementwise.cuh"
@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// 1 / (1 + exp(-x)). The fast instructions are good to 2^-21, far below what a narrow T keeps.
+// 1 / (1 + exp(-x)). For 16-bit T the fast instructions suffice, with an error of 2^-21.
 template <class T>
 __device__ inline float sigmoid(float x) {
   if constexpr (sizeof(T) == 4) {
@@ -34,7 +34,7 @@ __device__ inline float gelu_slope(float x) {
   return s + x * s * (1.0F - s) * twice_du;
 }
 
-// What bodies with a bias share per column: the bias itself, zeros when absent.
+// Loads the bias of a column; zeros if there is none.
 template <class T>
 struct WithBias {
   const T* bias;
@@ -85,7 +85,7 @@ struct GeluBackward : WithBias<T> {
   }
 };
 
-// What is added to a bypass that may be absent.
+// Operands of x + bias + residual; the residual may be absent.
 template <class T>
 struct WithResidual : WithBias<T> {
   const T* x;
@@ -113,7 +113,7 @@ struct BiasResidualBody : WithResidual<T> {
   }
 };
 
-// The least dropout_bits() that are kept at this rate.
+// Returns the smallest dropout_bits() value that is kept at this rate.
 std::uint64_t keep_threshold(float rate) {
   return static_cast<std::uint64_t>(std::ceil(static_cast<double>(rate) * 0x1.0p53));
 }
@@ -121,7 +121,7 @@ std::uint64_t keep_threshold(float rate) {
 template <class T>
 struct DropoutBody : WithResidual<T> {
   std::uint8_t* mask;
-  std::uint64_t seed, threshold;  // kept from this many bits on: dropout_keeps in whole numbers
+  std::uint64_t seed, threshold;  // kept if dropout_bits() >= threshold, as in dropout_keeps
   float scale;
   static DropoutBody of(const DropoutForward& op) {
     return {
@@ -167,8 +167,8 @@ struct DropoutSlope {
   }
 };
 
-// x holds [gate | up] in each row of 2 cols; y and its gradient have cols. The column is what rows
-// share: `at` is row * cols + column, the gate's element row * 2 cols + column.
+// A row of x is [gate | up], 2 cols wide; y and its gradient have cols. Each thread has one column.
+// `at` is row * cols + column; the gate's element is row * 2 cols + column.
 struct GateColumn {
   template <int V>
   __device__ std::int64_t column(Width<V>, std::int64_t column) const {
@@ -238,8 +238,8 @@ struct SwigluBackwardBody : GateColumn {
   }
 };
 
-// Body<T>::of(op) over the rows and columns of `like`, whose dtype T is; in packs where all
-// operands allow it.
+// Launches Body<T>::of(op) over the rows and columns of `like`, which has dtype T. Uses packs if
+// all operands are aligned.
 template <template <class> class Body, class AnyOp>
 void launch_body(const AnyOp& op, const Tensor& like, std::initializer_list<Tensor> operands,
                  const CudaState& state) {

@@ -1,4 +1,4 @@
-// Sums and maxima over the threads of a block, in a fixed order: by shuffles inside each warp, then
+// Sums and maxima over the threads of a block, in a fixed order: shuffles inside each warp, then
 // over the warps. Every thread gets the result. `threads` is a multiple of 32.
 #pragma once
 
@@ -27,8 +27,8 @@ __device__ inline T warp_reduced(T x, Combine combine) {
   return x;
 }
 
-// N reductions at once. Begins and ends with a barrier's guarantee: `x` may be anything, and the
-// shared memory may be used again by the next call.
+// N reductions at once. Contains barriers before and after, so that the next call may reuse the
+// shared memory.
 template <int N, class T, class Combine>
 __device__ inline void block_reduce(T (&x)[N], Combine combine) {
   __shared__ T of_warp[N][kWarp];
@@ -37,7 +37,7 @@ __device__ inline void block_reduce(T (&x)[N], Combine combine) {
   const int warps = static_cast<int>(blockDim.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < N; ++i) x[i] = warp_reduced(x[i], combine);
-  __syncthreads();  // the previous call's results have been read
+  __syncthreads();  // results of the previous call are no longer read
   if (lane == 0) {
 #pragma unroll
     for (int i = 0; i < N; ++i) of_warp[i][warp] = x[i];

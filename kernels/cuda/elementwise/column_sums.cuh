@@ -1,4 +1,4 @@
-// The second half of sums over rows: partial sums of pieces of the rows become one sum per column.
+// Second stage of column sums: adds the partial sums of row ranges.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tpsim {
 
-// into[c] += sum over p of partial[p][c], in double and in order of p within each of a few strands,
-// so that the result depends on the sizes alone. `stride` elements between pieces.
+// into[c] += sum over p of partial[p][c], in double and in the order of p within each strand. The
+// order depends on the sizes only. `stride`: elements between pieces.
 struct PartialSums {
   const float* partial = nullptr;
   std::int64_t pieces = 0, stride = 0, cols = 0;

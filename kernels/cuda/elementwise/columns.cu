@@ -1,5 +1,4 @@
-// Biases of some columns of a wider tensor, and caps of scores and logits: what comes beside the
-// products of today's models.
+// Bias on a range of columns, and caps of scores and logits.
 #include <algorithm>
 
 #include "kernels/cuda/elementwise/column_sums.cuh"
@@ -9,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Elements are counted along the columns alone; kPack of them lie in one row.
+// Elements are counted over the columns of the range; a pack of kPack stays in one row.
 template <class T>
 struct ColumnBiasBody {
   static constexpr int kWidth = kPack;
@@ -32,7 +31,7 @@ struct ColumnBiasBody {
 
 constexpr int kColumnThreads = 256;
 
-// partial[piece][column], over the piece's rows in order.
+// partial[piece][column] = sum over the piece's rows, in order.
 template <class T>
 __global__ void __launch_bounds__(kColumnThreads)
     column_slice_kernel(const T* dy, std::int64_t rows, std::int64_t cols, std::int64_t row_stride,

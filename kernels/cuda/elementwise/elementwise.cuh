@@ -1,8 +1,8 @@
-// Kernels over independent elements: a body reads and writes packs of a flat array, or of a matrix
-// with its column, so that what belongs to a column is read once per thread.
+// Kernels over independent elements. A body reads and writes packs of a flat array, or of a matrix.
+// In a matrix, per-column operands are read once per thread.
 //
-// Each thread reads two packs before it writes the first: a GPU's memory is kept busy only by tens
-// of kilobytes on their way to every multiprocessor at any time.
+// Each thread reads two packs before it writes the first. Full memory bandwidth needs tens of
+// kilobytes in flight per SM.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace tpsim {
 
 inline constexpr int kElementwiseThreads = 256;
 
-// body.read(Width<V>, first element) loads what a pack needs, body.write(Width<V>, what it gave,
-// first element) does the rest. Packs of V, then the elements that are left over.
+// body.read(Width<V>, first element) loads the operands of a pack. body.write(Width<V>, operands,
+// first element) computes and stores. Elements after the last whole pack are processed one by one.
 template <int V, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     flat_kernel(Body body, std::int64_t count) {
@@ -45,7 +45,7 @@ struct TwoPacks {
   Raw<Second, V> second;
 };
 
-// A body: to = of(from), element for element.
+// A body: to = of(from), elementwise.
 template <class From, class To, class Of>
 struct MapBody {
   static constexpr int kWidth = kPackOf<From, To>;
@@ -65,7 +65,7 @@ struct MapBody {
   }
 };
 
-// A body: into = of(into, x), element for element.
+// A body: into = of(into, x), elementwise.
 template <class From, class To, class Of>
 struct UpdateBody {
   static constexpr int kWidth = kPackOf<From, To>;
@@ -85,13 +85,13 @@ struct UpdateBody {
   }
 };
 
-// The most blocks that are worth starting: each SM's fill, several times over.
+// Returns the number of blocks, limited to several times the number that fills the SMs.
 inline unsigned blocks_for(std::int64_t blocks, const GpuLimits& limits) {
   const std::int64_t most = std::int64_t{limits.multiprocessors} * 64;
   return static_cast<unsigned>(std::max<std::int64_t>(1, std::min(blocks, most)));
 }
 
-// In packs of Body::kWidth where `packed`.
+// Launches the body in packs of Body::kWidth if `packed`, else per element.
 template <class Body>
 void launch_flat(const Body& body, std::int64_t count, bool packed, const CudaState& state) {
   if (count == 0) return;
@@ -105,7 +105,7 @@ void launch_flat(const Body& body, std::int64_t count, bool packed, const CudaSt
   }
 }
 
-// Body<From, To, Of> over all elements of two tensors: of one dtype, or of any two.
+// Launches Body<From, To, Of> over all elements of two tensors, with equal or different dtypes.
 template <template <class, class, class> class Body, class Of>
 void launch_flat(const Tensor& from, const Tensor& to, const Of& of, const CudaState& state) {
   const bool packed = pack_width(kPack, {from, to}) == kPack;
@@ -123,8 +123,9 @@ void launch_mixed(const Tensor& from, const Tensor& to, const Of& of, const Cuda
   });
 }
 
-// body.column(Width<V>, column) gives what the column's rows share; body.read(Width<V>, shared, row
-// * cols + column) and body.write(Width<V>, shared, what it gave, row * cols + column) do one pack.
+// body.column(Width<V>, column) loads the operands of a column. body.read(Width<V>, shared, row *
+// cols + column) loads a pack. body.write(Width<V>, shared, operands, row * cols + column) computes
+// and stores.
 template <int V, class Body>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     matrix_kernel(Body body, std::int64_t rows, std::int64_t cols) {
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
   std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   using Operands = decltype(body.read(Width<V>{}, shared, row));
-  if constexpr (sizeof(Operands) <= 64) {  // two of them fit the registers
+  if constexpr (sizeof(Operands) <= 64) {  // two of them fit in registers
     for (; row + step < rows; row += 2 * step) {
       const std::int64_t at = row * cols + column, next = at + step * cols;
       const Operands one = body.read(Width<V>{}, shared, at);
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   }
 }
 
-// Threads side by side along a row, then along the columns.
+// Block shape: threads first along a row, then along the columns.
 inline dim3 matrix_block(std::int64_t packs_per_row) {
   unsigned x = 1;
   while (x < kElementwiseThreads && x < packs_per_row) x *= 2;

@@ -1,4 +1,4 @@
-// Token and position tables.
+// Token and position embedding tables.
 #include "kernels/cuda/elementwise/row_block.cuh"
 #include "kernels/cuda/runtime/cuda_ops.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTableThreads = 256;
 
-// The table's row for a token, or -1 when another rank holds it.
+// Returns the table row of a token, or -1 if another rank has it.
 __device__ inline std::int64_t local_row(std::int32_t token, std::int64_t begin,
                                          std::int64_t rows) {
   const std::int64_t row = token - begin;
@@ -32,8 +32,8 @@ struct TableRows {
   std::int64_t cols, vocab_begin, vocab_rows;
 };
 
-// A thread's columns of the table's row, read once and written once however often the token
-// occurs. In packs only of an fp32 table.
+// Returns a thread's columns of a table row. The row is read and written once, however often the
+// token occurs. Packs require an fp32 table.
 template <int V>
 __device__ inline Raw<float, V> table_columns(const AnyFloats& table, std::int64_t first) {
   Raw<float, V> columns;
@@ -54,7 +54,7 @@ __device__ inline void set_table_columns(const AnyFloats& table, std::int64_t fi
   }
 }
 
-// Adds rows of x, in order; several are on their way at once.
+// Adds rows of x in order, with several loads in flight.
 template <class T, int V>
 __device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, int count,
                                 Raw<float, V>& sums) {
@@ -74,8 +74,8 @@ __device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, 
   }
 }
 
-// Blocks along x: tokens; along y: columns, V for each thread. The blocks of a token's first
-// occurrence add up all of them, in order: no atomics, and the same bits in every run.
+// Grid: x over tokens, y over columns, V per thread. The blocks of a token's first occurrence add
+// all occurrences in order. Without atomics, results are bit-reproducible.
 template <class T, int V>
 __global__ void __launch_bounds__(kTableThreads)
     embedding_backward_kernel(const TableRows a, const T* dy) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kTableThreads)
     const int t = first + thread;
     const bool matches = t < a.count && a.tokens[t] == token;
     const unsigned bits = __ballot_sync(0xffffffffU, matches);
-    __syncthreads();  // the previous round's rows have been read
+    __syncthreads();  // the rows of the previous round are no longer read
     if (thread % kWarp == 0) found[warp] = bits;
     __syncthreads();
     int before = 0, count = 0;

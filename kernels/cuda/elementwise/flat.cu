@@ -1,4 +1,4 @@
-// Ops that see a tensor as one array: copies, sums, the optimizer and initial values.
+// Ops on flat arrays: copies, sums, the optimizer and initial values.
 #include "kernels/adamw_factors.h"
 #include "kernels/cuda/elementwise/block_sums.cuh"
 #include "kernels/cuda/elementwise/elementwise.cuh"
@@ -54,7 +54,7 @@ struct AdamWBody {
   float* momentum;
   float* variance;
   const Gradient* gradient;
-  Weight* weights;  // null: the master itself
+  Weight* weights;  // null: the master weights are the weights
   template <int V>
   __device__ AdamWPack<Gradient, V> read(Width<V>, std::int64_t at) const {
     return {raw_at<Gradient, V>(gradient + at), raw_at<float, V>(master + at),
@@ -82,8 +82,8 @@ struct AdamWBody {
   }
 };
 
-// kernels/normal_stream.h's normal_at with the device's functions: both in double, so that what is
-// left after rounding to fp32 differs by a unit in the last place at most.
+// normal_at() of kernels/normal_stream.h with device functions. Both compute in double, so that
+// fp32 results differ by at most one unit in the last place.
 __device__ inline double normal_on_device(std::uint64_t key, std::uint64_t index) {
   const double radius = sqrt(-2.0 * log(uniform_at(key, 2 * index)));
   return radius * cospi(2.0 * uniform_at(key, 2 * index + 1));
@@ -94,7 +94,7 @@ struct NormalBody {
   T* x;
   std::uint64_t key;
   double deviation;
-  std::int64_t first, cols, global_cols;  // `first`: global index of x's first element
+  std::int64_t first, cols, global_cols;  // global index of x's first element
   template <int V>
   __device__ std::int64_t column(Width<V>, std::int64_t column) const {
     return column;
@@ -106,7 +106,7 @@ struct NormalBody {
   template <int V>
   __device__ void write(Width<V>, std::int64_t column, Nothing, std::int64_t at) const {
     const std::int64_t index = first + (at - column) / cols * global_cols + column;
-#pragma unroll 1  // the code of one element is long
+#pragma unroll 1  // limits code size, since one element has much code
     for (int i = 0; i < V; ++i) {
       const double normal = normal_on_device(key, static_cast<std::uint64_t>(index + i));
       x[at + i] = narrowed<T>(static_cast<float>(deviation * normal));
@@ -114,7 +114,7 @@ struct NormalBody {
   }
 };
 
-// Sums of squares: of a pack in fp32, in double from there on.
+// Sum of squares: fp32 within a pack, double beyond.
 template <class T, int V>
 __global__ void __launch_bounds__(kElementwiseThreads)
     sum_squares_kernel(const T* x, std::int64_t count, double* partial) {

@@ -1,4 +1,4 @@
-// The vocabulary-parallel cross entropy, a block per row of local logits, and column sums.
+// The vocabulary-parallel cross entropy, one block per row of local logits, and column sums.
 #include "kernels/cuda/elementwise/column_sums.cuh"
 #include "kernels/cuda/elementwise/elementwise.cuh"
 #include "kernels/cuda/elementwise/row_block.cuh"
@@ -17,7 +17,7 @@ struct LogitRows {
   float scale;
 
   __device__ T* row() const { return logits + std::int64_t{blockIdx.x} * cols; }
-  // The label's column among the real ones here, or -1.
+  // Returns the label's column in this rank's vocabulary range, or -1.
   __device__ std::int64_t label_column() const { return label_column(blockIdx.x); }
   __device__ std::int64_t label_column(std::int64_t token) const {
     const std::int64_t column = labels[token] - vocab_begin;
@@ -25,7 +25,8 @@ struct LogitRows {
   }
 };
 
-// visit(Width<V>, first column) over whole packs of `columns` and, one by one, over the rest.
+// Calls visit(Width<V>, first column) for whole packs of `columns`, then for the remaining columns
+// one by one.
 template <int V, class Visit>
 __device__ inline void for_each_column(std::int64_t columns, Visit visit) {
   const std::int64_t whole = columns / V * V;
@@ -50,13 +51,13 @@ __global__ void __launch_bounds__(kRowThreads) vocab_max_kernel(const LogitRows<
   if (threadIdx.x == 0) a.max[blockIdx.x] = max[0];
 }
 
-// The sum of exponentials less `max` so far, as one pass over a row finds it.
+// Online softmax: the running maximum, and the sum of exponentials relative to it.
 struct OnlineSum {
   float max = -INFINITY;
   double sum = 0;
 
   __device__ static float less(float a, float b) { return a == b ? 0.0F : a - b; }
-  // Up to eight logits. Those of -inf add nothing; a NaN stays one.
+  // Adds up to eight logits. Logits of -inf add nothing; NaN propagates.
   template <class T, int V>
   __device__ void add(const Raw<T, V>& x) {
     float most = max;
@@ -72,7 +73,7 @@ struct OnlineSum {
   }
 };
 
-// Maxima of this rank's columns and the sums less them.
+// Maxima of this rank's columns, and sums relative to these maxima.
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) vocab_online_kernel(const LogitRows<T> a) {
   const T* const row = a.row();
@@ -99,7 +100,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   if (a.label_column(t) >= 0) a.sums[a.rows + t] += own[t] - a.max[t];
 }
 
-// Up to eight exponentials are added in fp32, those sums in double: a vocabulary is long.
+// Sums of up to eight exponentials are fp32; these are accumulated in double, since a vocabulary is
+// large.
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) vocab_sums_kernel(const LogitRows<T> a) {
   const T* const row = a.row();
@@ -152,14 +154,14 @@ struct LossBody {
 
 // --- Column sums ---
 
-constexpr int kStrands = 8;  // rows that a block reads side by side
+constexpr int kStrands = 8;  // rows that a block reads in parallel
 
 // partial[y][c] = sum of rows [y * rows_each, ...) of column c.
 template <class T, int V>
 __global__ void __launch_bounds__(kWarp* kStrands)
     column_sum_kernel(const T* x, std::int64_t rows, std::int64_t cols, std::int64_t rows_each,
                       float* partial) {
-  __shared__ float strands[kStrands][kWarp * V + 1];  // + 1: neighbours down lie in other banks
+  __shared__ float strands[kStrands][kWarp * V + 1];  // + 1 avoids bank conflicts along columns
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + threadIdx.x) * V;
   const std::int64_t begin = std::int64_t{blockIdx.y} * rows_each;
   const std::int64_t end = begin + rows_each < rows ? begin + rows_each : rows;
@@ -219,7 +221,7 @@ LogitRows<T> logit_rows(const AnyOp& op) {
   return a;
 }
 
-// launch(LogitRows<T>, Width<V>, blocks, threads).
+// Calls launch(LogitRows<T>, Width<V>, blocks, threads).
 template <class AnyOp, class Launch>
 void for_logits(const AnyOp& op, Launch launch) {
   const int width = pack_width(op.logits.cols(), {op.logits});
@@ -277,7 +279,7 @@ void compute(const CrossEntropyLoss& op, CudaState& state) {
 }
 
 void compute(const ColumnSum& op, CudaState& state) {
-  constexpr std::int64_t kLeastRows = 64;  // of a piece: partial sums are traffic too
+  constexpr std::int64_t kLeastRows = 64;  // rows per piece, since partial sums cost traffic
   const std::int64_t rows = op.x.rows(), cols = op.x.cols();
   const int width = pack_width(cols, {op.x});
   const std::int64_t across = (cols + kWarp * width - 1) / (kWarp * width);

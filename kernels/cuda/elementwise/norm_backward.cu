@@ -1,6 +1,6 @@
-// LayerNorm and RMSNorm, backward: each block walks over rows, a fixed set of columns to each
-// thread, and keeps the sums for gain and bias in shared memory; those of all blocks are added up
-// by a second kernel.
+// LayerNorm and RMSNorm, backward. Each block iterates over rows, with fixed columns per thread,
+// and keeps the sums for gain and bias in shared memory. A second kernel adds the sums of all
+// blocks.
 #include "kernels/cuda/elementwise/column_sums.cuh"
 #include "kernels/cuda/elementwise/row_block.cuh"
 #include "kernels/cuda/runtime/cuda_check.h"
@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// Leaves 168 registers to each; five packs of each of these hold BLOOM's 14336 columns.
+// Leaves 168 registers per thread. Five packs per thread hold BLOOM's 14336 columns.
 constexpr int kBackwardThreads = 384;
 
 template <class T>
@@ -21,20 +21,20 @@ struct BackwardRows {
   const float* mean;  // null in RMSNorm
   const float* rstd;
   T* dx;
-  float* partial;  // [blocks][2][cols]: sums for gain, then for bias
+  float* partial;  // [blocks][2][cols]: sums for the gain, then for the bias
   std::int64_t rows;
   int cols;
   bool sums_in_shared;
   float offset;  // added to the gain
 };
 
-// Where this block adds up: in its shared memory when that is large enough.
+// Returns the memory for this block's sums: shared memory if large enough.
 template <class T>
 __device__ inline float* own_sums(const BackwardRows<T>& a, float* shared) {
   return a.sums_in_shared ? shared : a.partial + std::int64_t{blockIdx.x} * 2 * a.cols;
 }
 
-// In shared memory the two halves of each pack lie apart, so that a warp's 16-byte accesses touch
+// In shared memory the two halves of a pack are separate, so that a warp's 16-byte accesses touch
 // consecutive words. `half` is 0 or 1, `at` the pack's first column.
 __device__ inline float4& half_pack(float* sums, int cols, std::int64_t at, int half) {
   return reinterpret_cast<float4*>(sums)[half * (cols / kPack) + at / kPack];
@@ -52,10 +52,10 @@ __device__ inline void add_halves(float* sums, int cols, std::int64_t at,
 
 struct RowFacts {
   float mean, rstd;
-  float g, g_xhat;  // averages over the row of dy * gain and dy * gain * xhat
+  float g, g_xhat;  // means over the row of dy * gain and dy * gain * xhat
 };
 
-// One pack of a row: writes dx and adds to the columns' sums.
+// Writes one pack of dx and adds to the column sums.
 template <class T>
 __device__ inline void finish_pack(const BackwardRows<T>& a, const Raw<T, kPack>& x,
                                    const Raw<T, kPack>& dy, std::int64_t row, std::int64_t at,
@@ -77,7 +77,7 @@ __device__ inline void finish_pack(const BackwardRows<T>& a, const Raw<T, kPack>
   add_halves(sums + a.cols, a.cols, at, terms);
 }
 
-// x and dy of one row, this thread's columns.
+// x and dy of one row, in this thread's columns.
 template <class T, int P>
 struct RowPair {
   Raw<T, kPack> x[P], dy[P];
@@ -123,7 +123,7 @@ __device__ inline RowFacts facts_of(const BackwardRows<T>& a, const RowPair<T, P
   return f;
 }
 
-// kAhead: the next row is on its way while this one is worked on.
+// kAhead: the loads of the next row overlap with the current row.
 template <class T, int P, bool kAhead>
 __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const BackwardRows<T> a) {
   extern __shared__ float4 shared_words[];
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const B
   }
 }
 
-// Any width and alignment; sums in the order of the columns.
+// For any width and alignment; sums in the order of the columns.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const BackwardRows<T> a) {
   extern __shared__ float4 shared_words[];
@@ -211,9 +211,9 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
   }
 }
 
-// Blocks of `threads` with `shared` bytes each that fill the GPU once.
+// Number of blocks of `threads` threads with `shared` bytes each that fill the GPU once.
 std::int64_t resident_blocks(int threads, std::int64_t shared, const GpuLimits& limits) {
-  const std::int64_t by_threads = 512 / threads;  // of up to 128 registers each
+  const std::int64_t by_threads = 512 / threads;  // with up to 128 registers per thread
   const std::int64_t by_shared = limits.shared_memory / (shared + 1024);
   const std::int64_t each = std::max<std::int64_t>(1, std::min(by_threads, by_shared));
   return limits.multiprocessors * each;
@@ -221,7 +221,7 @@ std::int64_t resident_blocks(int threads, std::int64_t shared, const GpuLimits& 
 
 std::int64_t bytes_of_sums(std::int64_t cols) { return 2 * cols * 4; }
 
-// A block may use this much besides what its reductions take.
+// Whether the column sums fit in shared memory beside the reductions' buffers.
 bool fits_in_shared(std::int64_t cols, const GpuLimits& limits) {
   return bytes_of_sums(cols) + 1024 <= limits.shared_memory;
 }
@@ -247,11 +247,11 @@ void launch_backward(Kernel kernel, int threads, BackwardRows<T> a, const NormBa
 void compute(const NormBackward& op, CudaState& state) {
   const std::int64_t cols = op.x.cols();
   const bool in_shared = fits_in_shared(cols, state.limits);
-  // The kernels of packs have no register left for an offset.
+  // The packed kernels have no register left for an offset.
   const bool packed = in_shared && op.offset == 0 &&
                       pack_width(cols, {op.x, op.dy, op.dx, op.gain, op.residual}) == kPack;
   with_type(op.x.dtype(), [&]<class T>(Type<T>) {
-    constexpr bool kNarrow = sizeof(T) == 2;  // two rows of packs fit the registers
+    constexpr bool kNarrow = sizeof(T) == 2;  // two rows of packs fit in registers
     const bool centred = op.kind == NormKind::kLayerNorm;
     const BackwardRows<T> a{elements_of(op.dy),
                             elements_of(op.x),

@@ -1,4 +1,4 @@
-// LayerNorm and RMSNorm, forward: a block per row.
+// LayerNorm and RMSNorm, forward: one block per row.
 #include "kernels/cuda/elementwise/row_block.cuh"
 #include "kernels/cuda/runtime/cuda_ops.h"
 
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_forward_kernel(const Forward
   }
 }
 
-// Any width and alignment: the row is read again in each pass.
+// For any width and alignment: reads the row again in each pass.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) norm_forward_any_kernel(const ForwardRows<T> a) {
   const std::int64_t first = std::int64_t{blockIdx.x} * a.cols;

@@ -1,4 +1,4 @@
-// Kernels that give a block of threads to each row and keep the row in registers between passes.
+// Helpers for kernels with one block per row, which keep the row in registers between passes.
 #pragma once
 
 #include <algorithm>
@@ -9,26 +9,26 @@
 
 namespace tpsim {
 
-inline constexpr int kRowThreads = 512;  // at most; leaves 128 registers to each
+inline constexpr int kRowThreads = 512;  // maximum; leaves 128 registers per thread
 
-// Threads for `items` of a row, each taking up to `each` of them: whole warps.
+// Number of threads for `items` of a row with up to `each` items per thread: whole warps.
 inline int row_threads(std::int64_t items, std::int64_t each) {
   const std::int64_t threads = (items + each - 1) / each;
   return static_cast<int>(
       std::clamp<std::int64_t>((threads + kWarp - 1) / kWarp * kWarp, kWarp, kRowThreads));
 }
 
-// The most elements of a row that this many packs per thread hold.
+// Largest row length, in elements, for `packs` packs per thread.
 constexpr std::int64_t row_capacity(int packs, int threads = kRowThreads) {
   return std::int64_t{threads} * packs * kPack;
 }
 
-// First element of this thread's p-th pack of a row. Neighbours hold neighbouring packs.
+// First element of this thread's p-th pack of a row. Adjacent threads have adjacent packs.
 __device__ inline std::int64_t pack_begin(int p) {
   return (std::int64_t{p} * blockDim.x + threadIdx.x) * kPack;
 }
 
-// exp, as exactly as T can tell.
+// exp with the precision of T.
 template <class T>
 __device__ inline float exp_for(float x) {
   if constexpr (sizeof(T) == 4) {

@@ -1,4 +1,4 @@
-// Copies of matrices between two ways to lie in memory, 16 bytes at a time where all rows allow it.
+// Copies matrices between two memory layouts, 16 bytes at a time if all rows are aligned.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -22,8 +22,8 @@ struct MatrixRows {
   }
 };
 
-// `Index` counts units: 32 bits where they suffice, since divisions of 64 take longer than the
-// copy.
+// `Index` counts units. 32 bits are used if they suffice, since 64-bit divisions take longer than
+// the copy.
 template <class Index>
 struct Extents {
   Index inner, rows, units, all;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Whether every row begins and ends at a multiple of `bytes`.
+// Whether every row starts and ends at a multiple of `bytes`.
 bool lies_on(const Matrix& m, std::int64_t bytes) {
   const std::int64_t size = size_of(m.tensor.dtype());
   const auto fits = [&](std::int64_t elements) { return elements * size % bytes == 0; };
@@ -75,7 +75,7 @@ void copy_in(const CopyMatrices& op, const CudaState& state) {
     copy_matrices_kernel<Unit, Index><<<blocks, kThreads, 0, state.stream>>>(
         rows_of<const Unit, Unit>(op.from), rows_of<Unit, Unit>(op.to), extents);
   };
-  // One step past the end must be counted too.
+  // One step past the end must not overflow.
   if (all + kMostBlocks * kThreads <= std::numeric_limits<std::uint32_t>::max()) {
     launch(std::uint32_t{0});
   } else {

@@ -1,4 +1,4 @@
-// The functions of cuBLASLt that tpsim calls, found at run time.
+// The functions of cuBLASLt that tpsim calls, loaded at run time.
 #pragma once
 
 #include <cublasLt.h>
@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// Names here, and there.
+// Name of the member, name of cuBLASLt's function.
 #define TPSIM_CUBLAS_LT_FUNCTIONS(DO)                     \
   DO(create, cublasLtCreate)                              \
   DO(destroy, cublasLtDestroy)                            \
@@ -32,14 +32,14 @@ namespace tpsim {
 
 struct CublasLt {
   TPSIM_CUBLAS_LT_FUNCTIONS(TPSIM_FUNCTION_MEMBER)
-  std::string path;  // of the library
+  std::string path;  // path of the library
 };
 
-// The version of cuBLASLt from which on it has such scales, as its version() says it; above all of
-// them where the headers of this build do not know them.
+// Returns the first version of cuBLASLt with this kind of scales, in the encoding of version().
+// Returns the maximum if this build's headers lack the kind.
 std::size_t least_version(ScalesOf scales);
 
-// Opened once per process; kMissing says where it was looked for.
+// Opens the library once per process. kMissing lists the places that were searched.
 const Result<CublasLt>& cublas_lt();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// From which version on cuBLASLt has which scales of operands in 8 bits.
+// First version of cuBLASLt for each kind of scales of 8-bit operands.
 #include <limits>
 
 #include "kernels/cuda/linear/cublas_lt.h"

@@ -1,5 +1,6 @@
-// Tiles of 128 x 128 elements, each read once and kept in registers while scales are found, rounded
-// and written in either orientation: 16 bytes at a time, turned by way of shared memory.
+// Quantization in tiles of 128 x 128 elements. A tile is read once and stays in registers while
+// scales are computed. It is written in either orientation, 16 bytes at a time, transposed through
+// shared memory.
 #include <cuda_fp8.h>
 
 #include <algorithm>
@@ -13,22 +14,22 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kSide = 128;                 // of a tile
-constexpr int kEach = 16;                  // elements of a row that a thread holds
+constexpr int kEach = 16;                  // elements of a row per thread
 constexpr int kAcross = kSide / kEach;     // threads along a row
-constexpr int kRowsEach = 4;               // rows that a thread holds, one below the other
-constexpr int kPacks = kEach / kPack;      // of a row
-constexpr int kWarps = kThreads / kWarp;   // each of 16 rows
+constexpr int kRowsEach = 4;               // rows per thread
+constexpr int kPacks = kEach / kPack;      // packs per thread and row
+constexpr int kWarps = kThreads / kWarp;   // 16 rows each
 constexpr int kVector = 32;                // elements that share a scale of kVector32
-constexpr int kVectors = kSide / kVector;  // in a tile's row
+constexpr int kVectors = kSide / kVector;  // per row of a tile
 constexpr int kWarpsOfVector = kWarps / kVectors;
-constexpr std::int64_t kScaleTile = 512;  // bytes, of 128 rows x 4 scales
+constexpr std::int64_t kScaleTile = 512;  // bytes of 128 rows x 4 scales
 
-// A matrix as it lies, with `stride` elements between rows.
+// A matrix as stored, with `stride` elements between rows.
 template <class T>
 struct Lying {
   const T* data;
   std::int64_t rows, cols, stride;
-  bool packed;  // every row begins at 16 bytes
+  bool packed;  // every row starts at a multiple of 16 bytes
 
   __device__ Raw<T, kPack> pack(std::int64_t row, std::int64_t col) const {
     Raw<T, kPack> raw;
@@ -52,7 +53,7 @@ struct Place {
   int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
 };
 
-// What this thread holds of a tile.
+// The elements of a tile that this thread holds.
 template <class T>
 struct Held {
   Raw<T, kPack> packs[kRowsEach][kPacks];
@@ -65,7 +66,7 @@ struct Held {
     }
   }
   __device__ float at(int i, int j) const { return packs[i][j / kPack][j % kPack]; }
-  // Magnitudes compare like their bits, and what is not a number is above all.
+  // Magnitudes compare like their bits. NaN is the largest.
   __device__ int magnitude(int i, int j) const { return __float_as_int(fabsf(at(i, j))); }
   __device__ int greatest_of_row(int i) const {
     int greatest = 0;
@@ -88,7 +89,8 @@ __device__ int greatest_of_tile(const Held<T>& held) {
   return greatest[0];
 }
 
-// Of a block's bits in any order: the greatest of integers is the same.
+// Raises a maximum in global memory. The order of blocks does not matter, since the maximum of
+// integers is exact.
 __device__ void raise(int* greatest, int by) {
   if (threadIdx.x == 0 && by > *static_cast<volatile int*>(greatest)) atomicMax(greatest, by);
 }
@@ -96,10 +98,10 @@ __device__ void raise(int* greatest, int by) {
 __device__ float unit_for(int greatest, float greatest_of_format) {
   if (greatest == 0) return 1.0F;
   const float unit = __int_as_float(greatest) / greatest_of_format;
-  return unit < kLeastUnit ? kLeastUnit : unit;  // NaN stays
+  return unit < kLeastUnit ? kLeastUnit : unit;  // NaN propagates
 }
 
-// The next power of two that is not below; infinities and what is not a number stay.
+// Returns the smallest power of two that is not below the scale. Infinities and NaN propagate.
 __device__ float block_unit(int greatest, float greatest_of_format) {
   constexpr int kMantissa = 0x7fffff, kExponent = 0x7f800000;
   const int bits = __float_as_int(unit_for(greatest, greatest_of_format));
@@ -122,21 +124,21 @@ __global__ void __launch_bounds__(kThreads)
 template <__nv_fp8_interpretation_t kFormat>
 constexpr float kMaxFinite = kFormat == __NV_E4M3 ? 448.0F : 57344.0F;
 
-// Infinities become no number first: the formats would make their greatest of them.
+// Turns infinities into NaN first, since the conversion would saturate them.
 template <__nv_fp8_interpretation_t kFormat>
 __device__ unsigned rounded_pair(float x, float y, float of_x, float of_y) {
   const float2 both{fmaf(x, 0.0F, x) * of_x, fmaf(y, 0.0F, y) * of_y};
   return __nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, kFormat);
 }
 
-// Where a tile's results go.
+// Destination of a tile's results.
 struct Tile {
-  std::int64_t row, col;  // its first element in the result
+  std::int64_t row, col;  // first element in the result
 };
 
 __device__ std::int64_t tiles_in(std::int64_t n) { return (n + kSide - 1) / kSide; }
 
-// The byte of a kVector32 scale: of a row of the tile, and of one of its four vectors.
+// Address of a kVector32 scale: of a row of the tile and one of its four vectors.
 __device__ std::uint8_t* vector_scale(const NarrowMatrix& to, const Tile& tile, int row,
                                       int vector) {
   const std::int64_t tiles = tile.row / kSide * tiles_in(to.depth) + tile.col / kSide;
@@ -150,7 +152,7 @@ __device__ void set_vector_scale(const NarrowMatrix& to, const Tile& tile, int r
   *vector_scale(to, tile, row, vector) = is_there ? exponent_of(unit) : std::uint8_t{0};
 }
 
-// One block writes a tile's; columns beyond the last tile are filled up.
+// One block writes a tile's scale. Columns beyond the last tile are padded.
 __device__ void set_tile_scale(const NarrowMatrix& to, const Tile& tile, float unit) {
   if (threadIdx.x > 0) return;
   const std::int64_t across = tiles_in(to.depth), stride = (across + 3) / 4 * 4;
@@ -161,7 +163,7 @@ __device__ void set_tile_scale(const NarrowMatrix& to, const Tile& tile, float u
   }
 }
 
-// As it lies. `unit` holds for all of the tile unless each vector of a row has one of its own.
+// Writes the tile as stored. `unit` is the tile's scale, unless each vector of a row has its own.
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void write_rows(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                            ScalesOf scales, float unit) {
@@ -201,8 +203,8 @@ __device__ void write_rows(const Held<T>& held, const NarrowMatrix& to, const Ti
   }
 }
 
-// The inverse units of a tile's columns, for every 32 rows or once. Scales of the turned matrix are
-// written on the way. `of_warp` is working memory.
+// Computes the inverse scales of a tile's columns, for every 32 rows or once. Also writes the
+// scales of the transposed matrix. `of_warp` is working memory.
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void find_column_units(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                                   ScalesOf scales, int (*of_warp)[kSide],
@@ -235,8 +237,9 @@ __device__ void find_column_units(const Held<T>& held, const NarrowMatrix& to, c
   __syncthreads();
 }
 
-// Turned: four bytes of a column are a word; a column's 32 words lie in shared memory such that
-// neither those who write one of each column nor those who read four of one meet in a bank.
+// Writes the tile transposed: four bytes of a column form a word. The layout of a column's 32 words
+// in shared memory avoids bank conflicts for writers (one word of each column) and readers (four
+// words of one column).
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void write_columns(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                               ScalesOf scales, float unit) {
@@ -319,7 +322,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Tiles that cover the matrix and what is filled up of its results.
+// Number of tiles that cover the matrix and the padding of its results.
 std::int64_t tiles_of(std::int64_t in_matrix, std::int64_t as_stored, std::int64_t turned) {
   return (std::max({in_matrix, as_stored, turned}) + kSide - 1) / kSide;
 }

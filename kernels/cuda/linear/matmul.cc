@@ -1,4 +1,4 @@
-// Matrix products as strided batches, as few as the operands' layout allows.
+// GEMMs as strided batches, with as few calls as the operands' layout allows.
 #include <algorithm>
 
 #include "kernels/cuda/linear/matmul_8_bits.h"
@@ -7,12 +7,12 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kLargestBatch = 65535;  // of one launch
+constexpr std::int64_t kLargestBatch = 65535;  // per launch
 
-// One of two loops over batches is left to cuBLASLt; the other, if any, is ours.
+// Two nested batch loops: cuBLASLt runs one, this file runs the other.
 struct Batches {
   std::int64_t calls = 1, in_call = 1;
-  // Of a, b and c, between calls and inside one.
+  // Strides of a, b and c between calls and inside one call.
   std::array<std::int64_t, 3> call_strides{}, strides{};
 };
 
@@ -53,7 +53,7 @@ std::byte* address(const Matrix& m, std::int64_t element) {
   return static_cast<std::byte*>(m.tensor.raw()) + (m.offset + element) * size_of(m.tensor.dtype());
 }
 
-// The matrices of one batch alone.
+// The GEMM of one batch.
 Matmul one_of(const Matmul& op, std::int64_t outer, std::int64_t inner) {
   Matmul one = op;
   one.outer = one.inner = 1;

@@ -11,18 +11,18 @@
 namespace tpsim {
 namespace {
 
-// Where cuBLASLt has the products of a recipe: its table of scaling modes.
+// Hardware support of a recipe, from cuBLASLt's table of scaling modes.
 struct RecipeRow {
   Precision recipe;
-  int first, beyond;  // compute capabilities
+  int first, beyond;  // range of compute capabilities
   const char* where;
   ScalesOf scales, weights;  // of activations and gradients; of weights
-  std::int64_t depth;        // what is summed over is filled up to a multiple of it
-  std::int64_t rows;         // and so are rows of the first operand
+  std::int64_t depth;        // the summed dimension is padded to a multiple of this
+  std::int64_t rows;         // and so are the rows of the first operand
 };
 constexpr int kAny = 1000;
-// A vector of 32 that is not whole has no scale of its own to be seen in the layout; of 128-element
-// scales cuBLASLt wants the result's sides to be multiples of 4.
+// kVector32: a partial vector would have no scale in the layout. Scales of 128 elements: cuBLASLt
+// requires result dimensions that are multiples of 4.
 constexpr auto kRecipes = std::to_array<RecipeRow>({
     {Precision::kFp8, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
     {Precision::kFp8Current, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
@@ -31,7 +31,7 @@ constexpr auto kRecipes = std::to_array<RecipeRow>({
     {Precision::kMxFp8, 100, kAny, "begin at 10.0", ScalesOf::kVector32, ScalesOf::kVector32, 32,
      1},
 });
-// Which recipe stands in best for one that a GPU lacks.
+// Recommended replacements for a recipe that a GPU lacks, best first.
 constexpr std::array kNearest = {Precision::kFp8Block, Precision::kMxFp8, Precision::kFp8Current};
 
 const RecipeRow* row_of(Precision recipe) {
@@ -54,12 +54,12 @@ std::string nearest_on(const NarrowGpu& gpu) {
   return "";
 }
 
-// 13.0.2 of 130002.
+// "13.0.2" from 130002.
 std::string library_version_text(std::size_t version) {
   return fmt::format("{}.{}", version / 10000, version / 100 % 100);
 }
 
-// What such a product keeps in scratch memory, each on 256 bytes.
+// Allocator of a GEMM's scratch memory, aligned to 256 bytes.
 struct NarrowScratch {
   std::byte* next;
 
@@ -74,12 +74,12 @@ constexpr std::int64_t bytes_of_floats(std::int64_t count) {
   return count * static_cast<std::int64_t>(sizeof(float));
 }
 
-// op(a) and op(b) transposed, in 8 bits; cuBLASLt wants what is added up side by side (sm_89 and
-// sm_90 have no other layout).
+// op(a) and op(b) transposed, in 8 bits. cuBLASLt requires the summed dimension to be contiguous;
+// sm_89 and sm_90 support no other layout.
 struct NarrowOperands {
   NarrowMatrix a, b;
   int* own_amax = nullptr;  // of a and of b
-  float* sums = nullptr;    // where cuBLASLt does not write c itself
+  float* sums = nullptr;    // result of the GEMM if cuBLASLt cannot write c itself
   std::byte* end = nullptr;
 };
 
@@ -87,7 +87,8 @@ struct OperandScales {
   ScalesOf a, b;
 };
 
-// Columns that cuBLASLt has no 8-bit products for are added from a result of its own, and rows.
+// Whether cuBLASLt can write c directly. Otherwise it writes a padded result, which is then added
+// to c.
 bool writes_itself(const Matrix& c, const RecipeRow& recipe) {
   const std::int64_t size = size_of(c.tensor.dtype());
   const auto* const begin = static_cast<const std::byte*>(c.tensor.raw()) + c.offset * size;
@@ -116,7 +117,7 @@ NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, const Recipe
   return x;
 }
 
-// `sums_over_rows`: of the matrix as it lies.
+// `sums_over_rows` refers to the matrix as stored.
 Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scales,
                        const NarrowMatrix& to) {
   Narrowing narrowing{.from = matrix, .scales = scales, .as_stored = {}, .turned = {}};
@@ -124,7 +125,7 @@ Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scale
   return narrowing;
 }
 
-// `own`: where the unit goes that is found here.
+// `own`: memory for the scale if this call computes it.
 TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
                          int* own_amax) {
   if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_amax};
@@ -134,7 +135,7 @@ TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps
   return {static_cast<float*>(own), known + 1, own_amax};
 }
 
-// Where the turned copy of a product's first operand is kept for the next product.
+// Memory for the transposed copy of a GEMM's first operand, kept for the next GEMM.
 NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state) {
   const std::int64_t rows = multiple_of(recipe.rows, a.cols);
   const std::int64_t depth = multiple_of(recipe.depth, a.rows);
@@ -144,7 +145,7 @@ NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state)
   return {reinterpret_cast<std::uint8_t*>(at + bytes_of_scales), rows, depth, at};
 }
 
-// The first operand, unless the product before has rounded it.
+// Quantizes the first operand, unless the previous GEMM kept it.
 void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaState& state) {
   const OperandRounding& rounding = op.rounding;
   KeptOperand& kept = state.kept;
@@ -178,7 +179,7 @@ void round_b(const Matmul& op, ScalesOf scales, NarrowOperands& x, const CudaSta
   narrow(b, state);
 }
 
-// Whose scales are the tensors' own.
+// Whether scales follow from the tensors of this call (current scaling).
 bool finds_scales(const OperandRounding& rounding) {
   return rounding.recipe == Precision::kFp8Current ||
          (rounding.recipe == Precision::kFp8 && rounding.finds_scales);

@@ -10,7 +10,8 @@
 namespace tpsim {
 namespace {
 
-// The numbers of a choice in the order of the text; the algorithm's words follow in hexadecimal.
+// Visits the numbers of a choice in the order of the text. The algorithm's words follow in
+// hexadecimal.
 template <class Choice, class Visit>
 void visit_numbers(Choice& choice, Visit visit) {
   auto& key = choice.key;
@@ -44,9 +45,8 @@ bool read_dtype(std::string_view word, DType& dtype) {
   return false;
 }
 
-// "nt+": a as it lies, b transposed, added to c; an 8 before it: a is E5M2; behind it, where blocks
-// have scales, those of a and of b by cuBLASLt's numbers ("/54"), and how many multiprocessors it
-// may occupy ("@116") where these are not all.
+// Text of a layout, such as "nt+": a not transposed, b transposed, accumulating into c. A leading
+// 8: a is E5M2. "/54": block scales of a and b, as cuBLASLt's numbers. "@116": limit of SMs.
 std::string layout_text(const MatmulKey& key) {
   const auto [a, b] = key.scales;
   const bool has_blocks = a != ScalesOf::kTensor || b != ScalesOf::kTensor;

@@ -1,4 +1,4 @@
-// Which algorithm of cuBLASLt serves which matrix product: a line of text each, for a profile.
+// The cuBLASLt algorithm selected for a GEMM, as one line of text in a profile.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace tpsim {
 
-// What of an operand in 8 bits shares a scale: the tensor, 128 elements that are summed over, 128 x
-// 128, or 32. The numbers are cuBLASLt's (cublasLtMatmulMatrixScale_t).
+// Granularity of the scales of an 8-bit operand: the tensor, 128 elements along the summed
+// dimension, 128 x 128 elements, or 32 elements. Values are those of cublasLtMatmulMatrixScale_t.
 enum class ScalesOf : std::uint8_t { kTensor = 0, kVector32 = 2, kVector128 = 4, kTile128 = 5 };
 
-// All that cuBLASLt's choice may depend on. Row-major c[m,n] = op(a) op(b); the strides are between
-// rows and between batches, in elements.
+// All properties on which cuBLASLt's choice may depend. Row-major c[m,n] = op(a) op(b). Strides
+// between rows and between batches are in elements.
 struct MatmulKey {
   DType dtype{};
   DType output{};
@@ -29,13 +29,13 @@ struct MatmulKey {
   std::array<std::int64_t, 3> row_strides{};
   std::array<std::int64_t, 3> batch_strides{};
   std::int64_t alignment = 256;      // of the least aligned operand, in bytes
-  bool a_is_e5m2 = false;            // of 8 bits; they are E4M3 otherwise
-  std::array<ScalesOf, 2> scales{};  // of a and b in 8 bits
-  int multiprocessors = 0;           // that it may occupy; 0: all
+  bool a_is_e5m2 = false;            // for 8-bit operands; E4M3 if false
+  std::array<ScalesOf, 2> scales{};  // of 8-bit operands a and b
+  int multiprocessors = 0;           // limit of SMs that the GEMM may occupy; 0: all
   friend auto operator<=>(const MatmulKey&, const MatmulKey&) = default;
 };
 
-// What an address is a multiple of, 256 bytes at most.
+// Returns the alignment of an address in bytes, at most 256.
 inline std::int64_t alignment_of(const void* address) {
   const auto bits = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
   return std::min<std::int64_t>(bits & -bits, 256);
@@ -50,7 +50,7 @@ struct MatmulChoice {
 
 std::string to_string(const MatmulKey& key);
 std::string to_text(const MatmulChoice& choice);
-// kBadInput when the text is not what to_text() writes.
+// kBadInput if the text is not in the format of to_text().
 Result<MatmulChoice> parse_matmul_choice(std::string_view text);
 
 }  // namespace tpsim

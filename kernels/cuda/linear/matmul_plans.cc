@@ -27,7 +27,7 @@ cudaDataType_t type_of(DType dtype, bool is_e5m2 = false) {
   TPSIM_CHECK(false, "no products of " + std::string(name_of(dtype)));
 }
 
-// Events around something; times in milliseconds.
+// A timer of CUDA events, in milliseconds.
 class StopWatch {
  public:
   explicit StopWatch(cudaStream_t stream) : stream_(stream) {
@@ -58,7 +58,7 @@ class StopWatch {
   cudaEvent_t stop_ = nullptr;
 };
 
-// Memory for the result of a trial that must not change c; null when there is none to be had.
+// Memory for the result of a trial that must not change c; null if memory is short.
 class TrialOutput {
  public:
   explicit TrialOutput(const MatmulKey& key) {
@@ -82,7 +82,7 @@ class TrialOutput {
 
 }  // namespace
 
-// The library is column-major and sees the transposes: c' = op(b)' op(a)'. "first" is our b.
+// cuBLASLt is column-major and computes the transpose: c' = op(b)' op(a)'. "first" is our b.
 struct MatmulPlans::Plan {
   explicit Plan(const CublasLt& library) : lt(library) {}
   ~Plan() {
@@ -95,7 +95,7 @@ struct MatmulPlans::Plan {
   Plan& operator=(const Plan&) = delete;
 
   void describe(const MatmulKey& key);
-  // Of operands in 8 bits.
+  // For 8-bit operands.
   void set_scale_modes(const MatmulKey& key);
   void set_scales(const MatmulCall& call) const;
   cublasLtMatrixLayout_t layout_of(cudaDataType_t type, std::int64_t rows, std::int64_t cols,
@@ -112,7 +112,7 @@ cublasLtMatrixLayout_t MatmulPlans::Plan::layout_of(cudaDataType_t type, std::in
                                                     std::int64_t cols, const MatmulKey& key,
                                                     std::size_t operand) const {
   cublasLtMatrixLayout_t layout = nullptr;
-  // `rows` and `cols` as stored row by row; column by column they change places.
+  // `rows` and `cols` are row-major; the column-major layout swaps them.
   check_cublas(lt.layout_create(&layout, type, static_cast<std::uint64_t>(cols),
                                 static_cast<std::uint64_t>(rows), key.row_strides[operand]),
                "a matrix's layout");
@@ -150,7 +150,7 @@ void MatmulPlans::Plan::describe(const MatmulKey& key) {
 void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {
 #if CUBLAS_VERSION >= 120800
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, ScalesOf scales) {
-    if (scales == ScalesOf::kTensor) return;  // older libraries know no other
+    if (scales == ScalesOf::kTensor) return;  // the only mode in older libraries
     const auto mode = static_cast<std::int32_t>(scales);
     check_cublas(lt.desc_set(desc, attribute, &mode, sizeof mode), "what shares a scale");
   };
@@ -161,7 +161,7 @@ void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {
 #endif
 }
 
-// They lie elsewhere in every call.
+// Scales have other addresses in every call.
 void MatmulPlans::Plan::set_scales(const MatmulCall& call) const {
   if (call.key.dtype != DType::kFloat8) return;
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* scales) {
@@ -197,7 +197,7 @@ cublasStatus_t MatmulPlans::issue(const Plan& plan, const MatmulCall& call, void
 void MatmulPlans::run(const MatmulCall& call, void* workspace, cudaStream_t stream) {
   const Plan& plan = plan_for(call, workspace, stream);
   const cublasStatus_t status = issue(plan, call, call.c, workspace, stream);
-  // The key's text takes longer to make than the call: only for a message.
+  // Creates the key's text only for an error, since that takes longer than the call.
   if (status != CUBLAS_STATUS_SUCCESS) check_cublas(status, to_string(call.key).c_str());
 }
 
@@ -206,7 +206,7 @@ const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* wor
   if (const auto known = plans_.find(call.key); known != plans_.end()) return *known->second;
   auto fresh = std::make_unique<Plan>(lt_);
   fresh->describe(call.key);
-  fresh->set_scales(call);  // without them cuBLASLt has no algorithm for blocks
+  fresh->set_scales(call);  // without scales cuBLASLt finds no algorithm for block scaling
   const auto given = given_.find(call.key);
   if (given == given_.end() || !adopts(given->second, *fresh)) {
     const auto found = candidates(call.key, *fresh);
@@ -215,7 +215,7 @@ const MatmulPlans::Plan& MatmulPlans::plan_for(const MatmulCall& call, void* wor
     fresh->algorithm = found[best].algo;
     fresh->workspace = found[best].workspaceSize;
   }
-  // A plan that cannot be made leaves no entry behind: choices() lists them all.
+  // Failed plans are not inserted, since choices() lists all plans.
   return *plans_.emplace(call.key, std::move(fresh)).first->second;
 }
 
@@ -228,7 +228,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatmulPlans::candidates(const Matmu
                  "cuBLASLt's preferences");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kMatmulWorkspace));
-  // Parts of a sum that is split are kept in fp32 and added in a fixed order.
+  // Split-K partial sums stay fp32 and are added in a fixed order.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   const auto alignment = static_cast<std::uint32_t>(key.alignment);
@@ -247,7 +247,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatmulPlans::candidates(const Matmu
   return found;
 }
 
-// Index of the candidate whose best of a few runs is shortest.
+// Returns the index of the candidate with the shortest of a few runs.
 std::size_t MatmulPlans::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
                                  const MatmulCall& call, Plan& plan, void* workspace,
                                  cudaStream_t stream) {
@@ -261,7 +261,7 @@ std::size_t MatmulPlans::fastest(const std::vector<cublasLtMatmulHeuristicResult
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     plan.algorithm = candidates[i].algo;
     plan.workspace = candidates[i].workspaceSize;
-    // Not timed: the first run of a kernel loads it.
+    // The first run loads the kernel and is not timed.
     if (issue(plan, call, d, workspace, stream) != CUBLAS_STATUS_SUCCESS) continue;
     for (int run = 0; run < kRuns; ++run) {
       const float time = watch.time_of([&] {

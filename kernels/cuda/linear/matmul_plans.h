@@ -1,8 +1,8 @@
-// Matrix products by cuBLASLt, with the algorithm measured once per kind of product.
+// GEMMs by cuBLASLt, with the algorithm measured once per MatmulKey.
 //
-// The first time a product is met, the library is asked for up to kCandidates algorithms; each is
-// timed on the operands at hand, and the fastest is kept for the life of the device. Reductions
-// across slices of k are allowed in fp32 only, so that bf16 results are rounded once.
+// The first call with a key queries up to kCandidates algorithms from the heuristic and times each
+// on the given operands. The fastest is kept for the life of the device. Split-K reductions are
+// allowed in fp32 only, so that bf16 results are rounded once.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 
 namespace tpsim {
 
-// What cuBLASLt may use besides its operands; its documentation's figure for Hopper.
+// Workspace of cuBLASLt in bytes: the value that its documentation recommends for Hopper.
 inline constexpr std::int64_t kMatmulWorkspace = std::int64_t{32} << 20;
 
 struct MatmulCall {
@@ -26,7 +26,7 @@ struct MatmulCall {
   void* c = nullptr;
   float alpha = 1;
   float beta = 0;
-  // Of operands in 8 bits: on the GPU, what units of each stand for, as MatmulKey::scales says.
+  // Scales of 8-bit operands on the GPU, in the layout of MatmulKey::scales.
   const void* scale_a = nullptr;
   const void* scale_b = nullptr;
 };
@@ -40,12 +40,12 @@ class MatmulPlans {
   MatmulPlans& operator=(MatmulPlans&&) = delete;
   ~MatmulPlans();
 
-  // `workspace` holds kMatmulWorkspace bytes. The first call with a key takes the time of trying
-  // the candidates, and of memory as much as c for a moment when the product accumulates.
+  // `workspace` has kMatmulWorkspace bytes. The first call with a key also times the candidates. If
+  // the GEMM accumulates, that call temporarily allocates a copy of c.
   void run(const MatmulCall& call, void* workspace, cudaStream_t stream);
 
-  // The choices so far, and choices to start from: one that this library or GPU does not support is
-  // measured anew when it is met.
+  // choices() returns the selected algorithms. use() sets initial choices. A choice that this
+  // library or GPU does not support is measured again at first use.
   std::vector<MatmulChoice> choices() const;
   void use(const std::vector<MatmulChoice>& choices);
   std::size_t library_version() const { return lt_.version(); }

@@ -1,4 +1,4 @@
-// A matrix in 8 bits as cuBLASLt takes it, and one that is kept from a product to the next.
+// An 8-bit matrix in cuBLASLt's layout, and a quantized operand that is kept for the next GEMM.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 namespace tpsim {
 
 struct NarrowMatrix {
-  std::uint8_t* data = nullptr;      // [rows, depth], zeros beyond the matrix; none: not wanted
+  std::uint8_t* data = nullptr;      // [rows, depth], zero beyond the matrix; null: not needed
   std::int64_t rows = 0, depth = 0;  // depth: a multiple of kNarrowMultiple
-  // What units of the elements stand for:
-  //   kTensor     one number
-  //   kVector128  of 128 elements of a row: [ceil(depth / 128), rows]
-  //   kTile128    of 128 x 128: [ceil(rows / 128), ceil(depth / 128) to a multiple of 4]
-  //   kVector32   of 32 elements of a row, the exponents of powers of two in a byte each: tiles of
-  //               128 rows x 4 of them, those of the first 128 rows first; in a tile
-  //               [rows % 32][rows / 32 % 4][4]; zeros beyond the matrix
+  // Scales of the elements:
+  // kTensor     one number
+  // kVector128  [ceil(depth / 128), rows], one for 128 elements of a row
+  // kTile128    [ceil(rows / 128), ceil(depth / 128) rounded up to a multiple of 4]
+  // kVector32   one-byte exponents of powers of two, one for 32 elements of a row, in tiles of 128
+  // rows x 4 scales, row blocks first; in a tile [rows % 32][rows / 32 % 4][4]; zero beyond the
+  // matrix
   void* scales = nullptr;
 };
 
-// The turned matrix of an operand that was rounded both ways (OperandRounding::keeps_a), until the
-// product that takes it.
+// The transposed copy of an operand that was quantized in both orientations
+// (OperandRounding::keeps_a), kept until the next GEMM reads it.
 struct KeptOperand {
-  const void* data = nullptr;  // what was rounded
+  const void* data = nullptr;  // address of the quantized matrix
   std::int64_t rows = 0, cols = 0, row_stride = 0;
   NarrowMatrix turned;
 

@@ -1,5 +1,5 @@
-// Every call of the CUDA runtime goes through check_cuda. A failure here is no expected one: the
-// device broke, or a kernel was launched wrongly. It is thrown and ends the rank.
+// check_cuda() wraps every CUDA runtime call. A failure is unexpected: the device broke, or a
+// kernel launch was invalid. The exception ends the rank.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -19,14 +19,14 @@
 namespace tpsim {
 namespace {
 
-constexpr int kOldestMajor = 8;  // the kernels use instructions of Ampere
+constexpr int kOldestMajor = 8;  // the kernels use Ampere instructions
 constexpr const char* kAttentionVariable = "TPSIM_HOPPER_ATTENTION";
-// Among the texts of algorithms.
+// Stored among the texts of GEMM algorithms.
 constexpr std::string_view kByWarps = "attention by warps",
                            kByWarpgroups = "attention by warpgroups";
 
-// Where GPU and build have them; TPSIM_HOPPER_ATTENTION=0 asks for attention by warps, and 1
-// refuses where there is no other.
+// Whether to use the sm_90a attention kernels: if GPU and build support them.
+// TPSIM_HOPPER_ATTENTION=0 disables them. With 1, the result is an error if they are not supported.
 Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
   const char* const asked = std::getenv(kAttentionVariable);
   const std::string_view wish = asked == nullptr ? "" : asked;
@@ -63,7 +63,7 @@ Result<GpuLimits> limits_of(int index) {
                    10 * gpu.major + gpu.minor, warpgroups};
 }
 
-// Where this process's GPU is: CUDA tells it no more once that is broken.
+// Location of this process's GPU, stored because CUDA cannot report it after a failure.
 std::string& place() {
   static std::string text;
   return text;
@@ -76,14 +76,14 @@ std::string place_of(int index) {
   return fmt::format(", GPU {} of {}", bus.data(), host.data());
 }
 
-// Newer than this are those of CUDA's next major version (its release notes, table 3).
+// Oldest driver for this CUDA major version (CUDA's release notes, table 3).
 int least_driver() { return CUDART_VERSION >= 13000 ? 580 : 525; }
 
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// The driver tells its version even where it is too old.
+// The driver reports its version even if it is too old.
 std::string why_no_driver() {
   int offered = 0;
   if (cudaDriverGetVersion(&offered) != cudaSuccess || offered == 0) {
@@ -96,7 +96,7 @@ std::string why_no_driver() {
       version_text(offered), kMajor, least_driver(), kMajor);
 }
 
-// Which algorithms are fast, and how they are written down, depends on both.
+// Key of the selected algorithms: their speed and encoding depend on library and GPU.
 std::string chooser(const MatmulPlans& matmuls) {
   return fmt::format("cuBLASLt {} on {}", matmuls.library_version(), gpu_facts().name);
 }
@@ -138,7 +138,8 @@ Error no_gpu(const std::string& why) {
 }
 
 GpuCount visible_gpus() {
-  // Streams that share a hardware queue may wait for each other's work. Read at CUDA's first call.
+  // Streams that share a hardware queue may wait for each other. CUDA reads the variable at its
+  // first call.
   static_cast<void>(setenv(kQueuesVariable, std::to_string(kMostQueues).c_str(), 0));
   GpuCount count;
   const cudaError_t error = cudaGetDeviceCount(&count.gpus);
@@ -177,7 +178,7 @@ std::string CudaDevice::refusal_reason(Precision recipe) const {
       recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
 }
 
-// No checks: this also runs while unwinding from a device that broke.
+// No error checks, since this may run while an exception of a broken device propagates.
 CudaDevice::~CudaDevice() {
   static_cast<void>(cudaStreamSynchronize(stream()));
   for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
@@ -241,7 +242,7 @@ void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tenso
     case RepeatPlan::Action::kIssue: return work();
     case RepeatPlan::Action::kRecord:
       record.record(stream(), work);
-      if (memory_changes() != key.memory_changes) return work();  // recorded anew next time
+      if (memory_changes() != key.memory_changes) return work();  // recorded at the next call
       break;
     case RepeatPlan::Action::kReplay: break;
   }
@@ -266,12 +267,12 @@ AlgorithmChoices CudaDevice::algorithms() const {
   return all;
 }
 
-// A text that cannot be read is of no more use than one of another library.
+// Unreadable texts are ignored, like those of another library.
 void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
   if (earlier.chosen_by != chooser(state_->matmuls)) return;
   std::vector<MatmulChoice> choices;
   for (const std::string& text : earlier.choices) {
-    // Warpgroups are what a GPU takes by itself where it has them.
+    // Warpgroup kernels are the default where supported.
     if (text == kByWarps && std::getenv(kAttentionVariable) == nullptr) {
       state_->limits.uses_warpgroups = false;
     }

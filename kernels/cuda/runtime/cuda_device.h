@@ -1,9 +1,8 @@
-// One NVIDIA GPU as a device: cuBLASLt products and the kernels of this folder, on one stream.
+// One NVIDIA GPU as a device: cuBLASLt GEMMs and the kernels of this folder, on one stream.
 //
-// Ops return when they are issued. Arithmetic is in fp32 whatever the tensors' dtype, sums are
-// added in a fixed order, so ops that are given the same values give the same bits (matrix
-// products: while the same algorithms are chosen). One device per process; it is used by one
-// thread.
+// Ops are asynchronous. Arithmetic is fp32 for every dtype, and sums have a fixed order, so that
+// equal inputs give bit-equal results. For GEMMs this holds while the same algorithms are selected.
+// One device per process, used by one thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,8 +21,7 @@
 
 namespace tpsim {
 
-// Page-locked memory that small uploads pass through, so that they need not wait for what the
-// device is doing.
+// Page-locked staging memory for small uploads, so that uploads do not wait for the device.
 class PinnedRing {
  public:
   static constexpr std::size_t kPlaces = 32;
@@ -34,13 +32,13 @@ class PinnedRing {
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
 
-  // Issues the copy and returns, `from` being read. At most kPlaceBytes; waits only when the device
-  // is kPlaces uploads behind.
+  // Copies `from` to the staging memory, issues the copy and returns. At most kPlaceBytes. Waits
+  // only if kPlaces uploads are in flight.
   void upload(std::span<const std::byte> from, void* to, cudaStream_t stream);
 
  private:
   std::byte* memory_ = nullptr;
-  std::vector<cudaEvent_t> done_;  // of each place that has been used
+  std::vector<cudaEvent_t> done_;  // of each place in use
   std::size_t next_ = 0;
 };
 
@@ -48,8 +46,8 @@ class CudaDevice final : public Device {
  public:
   bool computes_all() const override { return false; }
   std::string refusal_reason(Precision recipe) const override;
-  // `index` among the GPUs that this process sees. kMissing, with the reason, when there is no GPU,
-  // no driver, or no cuBLASLt.
+  // `index` counts the GPUs visible to this process. kMissing, with the reason, if there is no GPU,
+  // no driver or no cuBLASLt.
   static Result<std::unique_ptr<CudaDevice>> create(int index = 0);
   ~CudaDevice() override;
 
@@ -62,7 +60,7 @@ class CudaDevice final : public Device {
   void forget_marks() override { marks_ = 0; }
   bool delay(double seconds) override;
 
-  // Records CUDA graphs from now on.
+  // Enables CUDA graphs.
   Status start_recording() override;
   bool records() const override { return records_; }
   void repeat(const std::function<void()>& work, std::span<const Tensor> inputs,
@@ -70,24 +68,23 @@ class CudaDevice final : public Device {
 
   AlgorithmChoices algorithms() const override;
   void use_algorithms(const AlgorithmChoices& earlier) override;
-  // Everything in use on this GPU, by other processes too.
+  // Returns the memory in use on this GPU in bytes, including other processes.
   std::int64_t used_bytes() const override { return driver_memory().used; }
 
-  // Memory for a communicator's own buffers, outside the count of tensors. Throws
+  // Memory for the internal buffers of a communicator, not accounted as tensors. Throws
   // OutOfDeviceMemory.
   void* acquire_unrecorded(std::int64_t bytes) { return acquire(bytes); }
   void give_back_unrecorded(void* data) { state_->memory.give_back(data); }
 
-  // From now on products leave so many multiprocessors more (fewer, if negative) to kernels of
-  // other streams: a product that occupies all of them would run to its end first, whatever the
-  // streams' priorities.
+  // Reserves `more` additional SMs for kernels on other streams (releases them if negative). A GEMM
+  // that occupies all SMs would finish first, whatever the stream priorities.
   void spare_multiprocessors(int more) { state_->spared += more; }
 
   cudaStream_t stream() const { return state_->stream; }
   const GpuLimits& limits() const { return state_->limits; }
-  // Counts of the allocator: sizes that were cut for tensors, and what was asked of the driver.
+  // Statistics of the caching allocator.
   const BlockCache& memory() const { return state_->memory; }
-  // The algorithms that were chosen for matrix products; also to be told them.
+  // Selected algorithms of GEMMs.
   MatmulPlans& matmuls() { return state_->matmuls; }
 
  protected:
@@ -96,7 +93,7 @@ class CudaDevice final : public Device {
   void give_back(void* data, std::int64_t bytes) override;
 
  private:
-  // Grows whenever memory that a record may use has been given away.
+  // A counter that changes when memory that a CUDA graph may use was returned to the driver.
   std::int64_t memory_changes() const;
 
   explicit CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
@@ -113,18 +110,18 @@ class CudaDevice final : public Device {
   std::size_t marks_ = 0;  // events of events_ in use
 };
 
-// CUDA's number of hardware queues, of which it has 8 unless told otherwise and 32 at most.
+// Environment variable with CUDA's number of hardware queues (default 8, maximum 32).
 inline constexpr const char* kQueuesVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 inline constexpr int kMostQueues = 32;
 
-// How many GPUs this process sees; 0 with the reason when none. Starts no context. Asks CUDA for
-// kMostQueues unless the environment says otherwise.
+// Returns the number of GPUs visible to this process, or 0 with a reason. Creates no context. Sets
+// CUDA_DEVICE_MAX_CONNECTIONS to kMostQueues unless it is set.
 struct GpuCount {
   int gpus = 0;
   std::string why_none;
 };
 GpuCount visible_gpus();
-// What is said then.
+// Returns the error for a machine without GPU.
 Error no_gpu(const std::string& why);
 
 }  // namespace tpsim

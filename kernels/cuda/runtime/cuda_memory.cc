@@ -8,15 +8,15 @@ void* CudaSegments::acquire_segment(std::int64_t bytes) {
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, static_cast<std::size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {
-    static_cast<void>(cudaGetLastError());  // or the next launch would report it
+    static_cast<void>(cudaGetLastError());  // clears the error, which the next launch would report
     return nullptr;
   }
   check_cuda(error, "cudaMalloc");
   return data;
 }
 
-// cudaFree waits for the device, so nothing still reads the segment. Runs while unwinding from a
-// broken device too, where it fails as everything does.
+// cudaFree waits for the device, so that no kernel still reads the segment. Errors are ignored,
+// since this may run while an exception of a broken device propagates.
 void CudaSegments::release_segment(void* data, std::int64_t) { static_cast<void>(cudaFree(data)); }
 
 DriverMemory driver_memory() {

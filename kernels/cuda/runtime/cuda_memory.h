@@ -11,7 +11,8 @@ class CudaSegments final : public SegmentSource {
   void release_segment(void* data, std::int64_t bytes) override;
 };
 
-// What the driver says is in use on the current GPU, by everyone, and what there is.
+// Memory of the current GPU in bytes, as reported by the driver: in use by all processes, and
+// total.
 struct DriverMemory {
   std::int64_t used = 0;
   std::int64_t total = 0;

@@ -1,4 +1,4 @@
-// What the CUDA ops share: the stream they are issued to, facts of the GPU, and working memory.
+// State shared by the CUDA ops: stream, GPU properties and working memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,16 +15,16 @@
 
 namespace tpsim {
 
-// What launches ask of a GPU.
+// GPU properties that kernel launches depend on.
 struct GpuLimits {
   int multiprocessors = 1;
-  std::int64_t shared_memory = 48 << 10;  // of a block, at most, in bytes
+  std::int64_t shared_memory = 48 << 10;  // maximum per block, in bytes
   int capability = 80;                    // compute capability, 90 for 9.0
-  bool uses_warpgroups = false;           // in attention
+  bool uses_warpgroups = false;           // attention uses the sm_90a kernels
 };
 
-// Working memory of ops, grown as needed and then kept. Ops run one after another on one stream, so
-// that one buffer serves all of them.
+// Working memory of ops, which grows as needed and never shrinks. Ops run in order on one stream,
+// so that they share one buffer.
 class CudaScratch {
  public:
   explicit CudaScratch(BlockCache& memory) : memory_(memory) {}
@@ -32,9 +32,9 @@ class CudaScratch {
   CudaScratch(const CudaScratch&) = delete;
   CudaScratch& operator=(const CudaScratch&) = delete;
 
-  // How often the memory has moved.
+  // Number of times that the memory was reallocated.
   std::int64_t moves() const { return moves_; }
-  // Uninitialised, until the next call. Throws OutOfDeviceMemory.
+  // Returns uninitialized memory, valid until the next call. Throws OutOfDeviceMemory.
   void* bytes(std::int64_t count);
   template <class T>
   T* array(std::int64_t count) {
@@ -60,18 +60,18 @@ struct CudaState {
   CudaState(cudaStream_t work_stream, GpuLimits gpu_limits, MatmulPlans matmul_plans)
       : stream(work_stream), limits(gpu_limits), matmuls(std::move(matmul_plans)) {}
 
-  // How many multiprocessors a product may occupy; 0: all.
+  // Returns the number of SMs that a GEMM may occupy; 0: all.
   int product_multiprocessors() const {
     return spared > 0 ? std::max(limits.multiprocessors - spared, 1) : 0;
   }
 
   cudaStream_t stream;
   GpuLimits limits;
-  int spared = 0;  // multiprocessors that products leave to collectives on other streams
+  int spared = 0;  // SMs reserved for collectives on other streams
   CudaSegments segments;
   BlockCache memory{segments};
   CudaScratch scratch{memory};
-  CudaScratch kept_scratch{memory};  // of `kept`
+  CudaScratch kept_scratch{memory};  // memory of `kept`
   KeptOperand kept;
   MatmulPlans matmuls;
   std::map<std::pair<float, std::int64_t>, RotaryTable> rotary_tables;  // by theta and head_dim

@@ -1,8 +1,8 @@
-// How wgmma is told where a matrix lies in shared memory (PTX ISA, "Matrix descriptor format" and
-// "Canonical layouts" of wgmma), for tiles of 16-bit elements with swizzling over 128 bytes: panels
-// of 64 columns, rows of 128 bytes, the eight pieces of 16 bytes of a row exchanged by the row's
-// number as in fragments.h. Plain arithmetic, so that tests hold it against the emulated
-// instruction.
+// Matrix descriptors of wgmma for tiles in shared memory (PTX ISA, "Matrix descriptor format" and
+// "Canonical layouts" of wgmma). Elements have 16 bits, with 128-byte swizzling. A tile consists of
+// panels of 64 columns, whose rows have 128 bytes. The eight 16-byte chunks of a row are permuted
+// by the row number, as in fragments.h. The functions are constexpr, so that tests compare them
+// with the emulated instruction.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,29 @@ namespace tpsim {
 
 inline constexpr int kPanelColumns = 64;
 inline constexpr int kPanelRowBytes = 128;
-inline constexpr int kPanelAlignment = 1024;  // of a tile: eight rows, in which swizzling repeats
+inline constexpr int kPanelAlignment = 1024;  // of a tile: the swizzle pattern repeats after eight
+                                              // rows
 
-// Index, in chunks, of a piece of a tile of `rows` rows, a multiple of 8.
+// Returns the index, in chunks, of a chunk in a tile of `rows` rows (a multiple of 8).
 constexpr int panelled(int row, int chunk, int rows) {
   constexpr int kChunks = kPanelColumns / kChunk;
   return chunk / kChunks * rows * kChunks + swizzled(row, chunk % kChunks, kChunks);
 }
 
-// `address` in shared memory, a multiple of 16. panel: bytes from one panel to the next; read where
-// columns run along N and there are more than 64 of them.
+// Returns the descriptor of a tile. `address`: in shared memory, a multiple of 16. `panel`: bytes
+// from one panel to the next, used if N is contiguous and exceeds 64.
 constexpr std::uint64_t matrix_descriptor(unsigned address, unsigned panel) {
   constexpr std::uint64_t kSwizzle128 = 1, kEightRows = 8 * kPanelRowBytes;
   return (address & 0x3ffffU) >> 4U | std::uint64_t{(panel & 0x3ffffU) >> 4U} << 16U |
          (kEightRows >> 4U) << 32U | kSwizzle128 << 62U;
 }
 
-// The descriptor of what lies `bytes` further on.
+// Returns the descriptor of the address `bytes` after the descriptor's address.
 constexpr std::uint64_t moved(std::uint64_t descriptor, unsigned bytes) {
   return descriptor + (bytes >> 4U);
 }
 
-// From 16 columns of a tile of `rows` rows to the next 16, k = 0, 1, ... of them, along the rows.
+// Returns the byte offset of the k-th 16 columns of a tile of `rows` rows.
 constexpr unsigned step_along_rows(int k, int rows) {
   constexpr int kSteps = kPanelColumns / 16;
   return static_cast<unsigned>(k / kSteps * rows * kPanelRowBytes + k % kSteps * 32);

@@ -1,4 +1,4 @@
-// What a profile says of a GPU besides the times of its ops.
+// Properties of a GPU that a profile contains, besides the times of ops.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct GpuFacts {
   std::int64_t cache_bytes = 0;  // L2
   int runtime_version = 0, driver_version = 0;
 };
-// Of the GPU that this process uses.
+// Returns the properties of the GPU that this process uses.
 GpuFacts gpu_facts();
 
 }  // namespace tpsim

@@ -11,8 +11,8 @@
 namespace tpsim {
 namespace {
 
-// The few functions of NVML that are called. Its header comes with no toolkit that is asked for;
-// these declarations have been the same since NVML 4. All return 0 when they have done their work.
+// Declarations of the NVML functions in use, since the toolkits lack NVML's header. They have not
+// changed since NVML 4. All return 0 on success.
 struct Nvml {
   int (*init)() = nullptr;
   int (*by_bus)(const char* bus, void** gpu) = nullptr;

@@ -1,4 +1,5 @@
-// What the driver's management library (NVML) says of the GPU at this moment.
+// Current clock, power and temperature of the GPU, read from the driver's management library
+// (NVML).
 #pragma once
 
 #include <optional>
@@ -8,16 +9,17 @@
 namespace tpsim {
 
 struct GpuState {
-  double mhz = 0;  // of the multiprocessors
+  double mhz = 0;  // SM clock
   double watts = 0;
   double celsius = 0;
 };
 
 class GpuWatch {
  public:
-  // Of the GPU that this process uses. kMissing when NVML is not here or does not know it.
+  // Opens NVML for the GPU that this process uses. kMissing if NVML is not installed or does not
+  // list the GPU.
   static Result<GpuWatch> open();
-  // Nothing when NVML does not say.
+  // Returns nothing if NVML reports an error.
   std::optional<GpuState> state() const;
 
  private:

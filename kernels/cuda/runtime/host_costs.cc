@@ -10,7 +10,7 @@ namespace {
 
 constexpr Label kProbe{ModelPart::kMeasurement, "launches"};
 
-// Page-locked memory of the host.
+// Page-locked host memory.
 class LockedMemory {
  public:
   explicit LockedMemory(std::size_t bytes) {
@@ -26,7 +26,7 @@ class LockedMemory {
 };
 
 double launch_seconds(CudaDevice& device) {
-  constexpr int kLaunches = 1000;  // fewer than the driver queues before it makes the host wait
+  constexpr int kLaunches = 1000;  // fewer than the launch queue holds before the host blocks
   const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kProbe.text);
   device.run(Fill{x, 0.0F, kProbe});
   device.synchronize();
@@ -37,7 +37,7 @@ double launch_seconds(CudaDevice& device) {
   return elapsed.count() / kLaunches;
 }
 
-// Bytes per second of the fastest of a few copies.
+// Returns the bandwidth of the fastest of a few copies, in bytes per second.
 double copy_rate(CudaDevice& device, void* to, const void* from, std::size_t bytes) {
   double best = 0;
   for (int i = 0; i < 5; ++i) {
@@ -54,7 +54,7 @@ double copy_rate(CudaDevice& device, void* to, const void* from, std::size_t byt
 
 Result<LaunchGap> measured_launch_gap(CudaDevice& device) {
   constexpr int kLaunches = 200;
-  constexpr double kAhead = 10e-6 * kLaunches;  // the host takes less for an op, recorded or not
+  constexpr double kAhead = 10e-6 * kLaunches;  // more than the host takes to issue the ops
   const Tensor x = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kProbe.text);
   TPSIM_TRY(std::vector<KernelSpan> kernels, traced_kernels(device, [&] {
               device.delay(kAhead);

@@ -1,4 +1,4 @@
-// What a profile says of the host and its link to the GPU.
+// Measurements of the host and of its link to the GPU, for a profile.
 #pragma once
 
 #include "kernels/cuda/runtime/cuda_device.h"
@@ -6,8 +6,8 @@
 
 namespace tpsim {
 
-// What the host pays: seconds until an op has been issued, and rates of copies of 64 MiB between
-// page-locked memory and the GPU. Waits for the device.
+// Host costs: seconds to issue an op, and bandwidths of 64 MiB copies between page-locked memory
+// and the GPU. Waits for the device.
 struct HostCosts {
   double launch_s = 0;
   double upload_bytes_per_s = 0;
@@ -15,8 +15,7 @@ struct HostCosts {
 };
 HostCosts host_costs(CudaDevice& device);
 
-// The kernels of many ops that do next to nothing, issued ahead of the device. kMissing without
-// CUPTI.
+// Measures the kernels of many tiny ops, issued ahead of the device. kMissing without CUPTI.
 Result<LaunchGap> measured_launch_gap(CudaDevice& device);
 
 }  // namespace tpsim

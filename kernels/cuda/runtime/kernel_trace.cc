@@ -20,7 +20,7 @@ struct Cupti {
   decltype(&::cuptiActivityFlushAll) flush = nullptr;
 };
 
-// CUPTI hands its records to functions that take no argument of ours.
+// Global state, since CUPTI's callbacks take no user argument.
 struct Recorded {
   std::mutex mutex;
   Cupti cupti;
@@ -35,7 +35,7 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
   constexpr std::size_t kBytes = 1 << 20, kAlignment = 8;
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kBytes));
   *size = *buffer != nullptr ? kBytes : 0;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // unlimited
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
@@ -45,7 +45,7 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   CUpti_Activity* record = nullptr;
   while (filled > 0 && all.cupti.next(buffer, filled, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
-    // Later layouts only add fields behind these.
+    // Later record layouts only append fields.
     const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel4*>(record);
     all.kernels.push_back({kernel->start, kernel->end});
   }

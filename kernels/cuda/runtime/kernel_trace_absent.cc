@@ -1,4 +1,4 @@
-// In builds without CUPTI's header.
+// For builds without CUPTI's header.
 #include "kernels/cuda/runtime/kernel_trace.h"
 
 namespace tpsim {

@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Ends the recording whatever happened, or the stream would stay unusable.
+// Ends the capture in every case; otherwise the stream would stay unusable.
 cudaGraph_t ended(cudaStream_t stream, std::exception_ptr failure) {
   cudaGraph_t graph = nullptr;
   const cudaError_t error = cudaStreamEndCapture(stream, &graph);
@@ -44,7 +44,7 @@ void RecordedWork::forget() {
   executable_ = nullptr;
 }
 
-// Relaxed: other threads of this process may go on using the GPU.
+// Relaxed mode, so that other threads of this process may use the GPU during the capture.
 void RecordedWork::record(cudaStream_t stream, const std::function<void()>& work) {
   forget();
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "recording a graph");

@@ -1,4 +1,4 @@
-// Work on a stream that is issued once, recorded as a CUDA graph, and then started as a whole.
+// Work on a stream that is captured once as a CUDA graph and then replayed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,23 +9,24 @@
 
 namespace tpsim {
 
-// What a record depends on besides the code that issued it: where its inputs lie, and that the
-// allocator still holds the memory that it uses between times.
+// Properties on which a captured graph depends: addresses of its inputs, and whether the allocator
+// still holds the memory that the graph uses.
 struct RecordKey {
   std::vector<const void*> inputs;
   std::int64_t memory_changes = 0;
   friend bool operator==(const RecordKey&, const RecordKey&) = default;
 };
 
-// What to do with work that comes again. Pure bookkeeping, so that it is tested without a GPU.
+// Decides whether repeated work is issued, captured or replayed. No CUDA calls, so that tests need
+// no GPU.
 class RepeatPlan {
  public:
   enum class Action { kIssue, kRecord, kReplay };
-  // Algorithms are chosen, tables filled and memory acquired in the first turns, which wait for the
-  // device; none of that can be recorded.
+  // The first calls select algorithms, fill tables and allocate memory. These actions wait for the
+  // device and cannot be captured.
   static constexpr int kWarmUp = 2;
 
-  // The next turn's action; kRecord replaces the record.
+  // Returns the action for the next call. kRecord replaces the captured graph.
   Action next(const RecordKey& key);
 
  private:
@@ -41,8 +42,8 @@ class RecordedWork {
   RecordedWork(const RecordedWork&) = delete;
   RecordedWork& operator=(const RecordedWork&) = delete;
 
-  // Issues `work` to nothing but the record, in place of an earlier one. Throws CudaFailure with
-  // the reason when something in it cannot be recorded.
+  // Captures `work` without running it, and replaces an earlier graph. Throws CudaFailure with the
+  // reason if an operation cannot be captured.
   void record(cudaStream_t stream, const std::function<void()>& work);
   void start(cudaStream_t stream) const;
 

@@ -29,7 +29,7 @@ std::vector<std::string> split(std::string_view list) {
   return parts;
 }
 
-// folder/nvidia/*/lib: how NVIDIA's Python wheels lay out their libraries.
+// Adds folder/nvidia/*/lib, the layout of NVIDIA's Python wheels.
 void add_wheel_folders(const fs::path& site, std::vector<std::string>& folders) {
   std::error_code ignored;
   std::vector<std::string> found;

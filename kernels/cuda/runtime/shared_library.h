@@ -1,4 +1,4 @@
-// A library that is opened when it is needed, so that a program built with it starts without it.
+// A shared library that is loaded on demand, so that programs also start where it is missing.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace tpsim {
 
 class SharedLibrary {
  public:
-  // Tries the file names, newest first, by the loader's own rules (LD_LIBRARY_PATH, ld.so.cache),
-  // then in the folders of TPSIM_LIBRARY_PATH, in CUDA_HOME and /usr/local/cuda, and in the
-  // `nvidia/*/lib` folders of Python packages on PYTHONPATH and of VIRTUAL_ENV. kMissing names
-  // everything that was tried.
+  // Tries the file names, newest first. Searches the loader's paths (LD_LIBRARY_PATH, ld.so.cache),
+  // then the folders of TPSIM_LIBRARY_PATH, CUDA_HOME and /usr/local/cuda. The `nvidia/*/lib`
+  // folders of Python packages on PYTHONPATH and of VIRTUAL_ENV come last. kMissing lists all
+  // places.
   static Result<SharedLibrary> open(const std::string& what, const std::vector<std::string>& names);
 
-  // The file that was opened, as the loader was asked for it.
+  // The path that was passed to the loader.
   const std::string& path() const { return path_; }
 
-  // Fails when the library lacks the function: it is older than the headers.
+  // Error if the library lacks the function, because the library is older than the headers.
   template <class Function>
   Status find(const char* symbol, Function*& function) const {
     TPSIM_TRY(void* const address, address_of(symbol));
@@ -32,15 +32,15 @@ class SharedLibrary {
   Result<void*> address_of(const char* symbol) const;
 
   std::string path_;
-  void* handle_;  // never closed: libraries of CUDA do not survive it
+  void* handle_;  // never closed: CUDA libraries do not support unloading
 };
 
-// Of a list of functions, LIST(DO) standing for DO(name, function) of each: the members of a struct
-// that hold them, and what fills those of `found` in from `library`.
+// For a function list LIST(DO) of DO(name, function): declares the members of a struct that hold
+// the functions, and sets the members of `found` from `library`.
 #define TPSIM_FUNCTION_MEMBER(name, function) decltype(&::function) name = nullptr;
 #define TPSIM_FIND_FUNCTION(name, function) TPSIM_TRY_STATUS(library.find(#function, found.name));
 
-// The folders beside the loader's own that open() looks into, existing or not.
+// Returns the additional folders that open() searches, existing or not.
 std::vector<std::string> library_folders();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Products of tiles in shared memory on tensor cores: bf16 or fp16 factors, fp32 sums.
+// GEMMs of tiles in shared memory on tensor cores: bf16 or fp16 operands, fp32 sums.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-// Two neighbouring elements in one register, the first in the lower half.
+// Packs two adjacent elements into one register, the first in the lower half.
 __device__ inline unsigned packed(float first, float second, __nv_bfloat16) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
   return *reinterpret_cast<const unsigned*>(&pair);
@@ -19,16 +19,16 @@ __device__ inline unsigned packed(float first, float second, __half) {
   return *reinterpret_cast<const unsigned*>(&pair);
 }
 
-// The address of a lane's place in a tile whose rows have D columns. Further on along the row by
-// kStep chunks, an even number, is `^ kStep * 16` (see swizzled); down by a multiple of 8 rows is
-// an addition. The tile begins at a multiple of its row's size.
+// Returns the shared address of a lane's place in a tile with D columns. Advancing kStep chunks
+// (even) along the row is `^ kStep * 16` (see swizzled); advancing a multiple of 8 rows is an
+// addition. The tile must be aligned to its row size.
 template <int D>
 __device__ inline unsigned place_address(const uint4* tile, int row, int chunk) {
   return shared_address(tile + swizzled(row, chunk, D / kChunk));
 }
 
-// sums[m][n] += the warp's kM x 16 rows of `a`, from row `a_row` on, times the transpose of the
-// first N rows of `b`; both tiles have D columns.
+// sums[m][n] += rows a_row .. a_row + kM x 16 of `a` times the transpose of the first N rows of
+// `b`. Both tiles have D columns.
 template <class T, int D, int kM, int N>
 __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const uint4* a, int a_row,
                                              const uint4* b) {
@@ -55,8 +55,8 @@ __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const 
   }
 }
 
-// Results of a product, kM x 16 rows of K columns, as the next one's left operand, rounded to T;
-// k: which 16 columns.
+// Converts results of a GEMM, kM x 16 rows and K columns, to the left operand of the next, rounded
+// to T. `k`: which 16 columns.
 template <class T, int kM, int K>
 __device__ inline void take_as_left(const float (&results)[kM][K / 8][4], int k,
                                     unsigned (&left)[kM][4]) {
@@ -71,8 +71,8 @@ __device__ inline void take_as_left(const float (&results)[kM][K / 8][4], int k,
   }
 }
 
-// sums[m][n] += left (kM x 16 rows, 16 columns) times 16 rows and N columns of a tile, from the
-// lane's b_source_by_depth on; N divides the columns before it.
+// sums[m][n] += left (kM x 16 rows, 16 columns) times 16 rows and N columns of a tile. `place` is
+// the lane's b_source_by_depth address; N divides the columns before it.
 template <class T, int kM, int N>
 __device__ inline void add_step_by_depth(float (&sums)[kM][N / 8][4], const unsigned (&left)[kM][4],
                                          unsigned place) {
@@ -88,8 +88,8 @@ __device__ inline void add_step_by_depth(float (&sums)[kM][N / 8][4], const unsi
   }
 }
 
-// sums[m][d] += left (kM x 16 rows, K columns, as add_product_by_column leaves its results, rounded
-// to T) times the first K rows of `b`, a tile of D columns.
+// sums[m][d] += left times the first K rows of `b`, a tile of D columns. `left` has kM x 16 rows
+// and K columns, in the layout of add_product_by_column()'s results, and is rounded to T.
 template <class T, int D, int kM, int K>
 __device__ inline void add_product_by_depth(float (&sums)[kM][D / 8][4],
                                             const float (&left)[kM][K / 8][4], const uint4* b) {

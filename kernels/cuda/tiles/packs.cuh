@@ -1,9 +1,8 @@
-// Elements as kernels see them: fp32 in registers, whatever the dtype in memory, in packs of up to
-// kPack that are read and written 16 bytes at a time (8 where four 16-bit elements meet four of
-// 32).
+// Access to elements: fp32 in registers for every dtype in memory. A pack of up to kPack elements
+// is read and written 16 bytes at a time (8 bytes where 16-bit elements pair with fp32).
 //
-// A kernel comes in two widths: packs where rows and addresses allow 16-byte accesses, and 1 where
-// they do not. pack_width() says which.
+// A kernel has two widths: packs if rows and addresses allow 16-byte accesses, else 1. pack_width()
+// selects the width.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -20,8 +19,8 @@
 namespace tpsim {
 
 inline constexpr int kPack = 8;
-// Of arrays that lie side by side, element for element: with fp32 among them, neighbouring threads
-// touch neighbouring 16 bytes of it only when each takes four.
+// Pack width for arrays that are accessed together. With fp32 arrays it is four, so that adjacent
+// threads access adjacent 16 bytes.
 template <class... T>
 inline constexpr int kPackOf = ((sizeof(T) == 4) || ...) ? 4 : kPack;
 
@@ -29,7 +28,7 @@ __device__ inline float widened(float x) { return x; }
 __device__ inline float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ inline float widened(__half x) { return __half2float(x); }
 
-// Rounded to nearest even.
+// Rounds to nearest even.
 template <class T>
 __device__ T narrowed(float x);
 template <>
@@ -45,7 +44,7 @@ __device__ inline __half narrowed<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// V elements as they lie in memory.
+// V elements in their memory format.
 template <class T, int V>
 struct Raw {
   static constexpr int kBytes = V * static_cast<int>(sizeof(T));
@@ -67,7 +66,8 @@ struct Raw {
       for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const Word*>(from)[i];
     }
   }
-  // From memory that the kernel does not write: the compiler may read it ahead of any store.
+  // Reads memory that the kernel does not write, so that the compiler may move the load before
+  // stores.
   __device__ void read_constant(const T* from) {
     if constexpr (V == 1) {
       elements[0] = *from;
@@ -84,8 +84,8 @@ struct Raw {
       for (int i = 0; i < kWords; ++i) reinterpret_cast<Word*>(to)[i] = words[i];
     }
   }
-  // Forgets what was computed from the elements, so that the compiler widens them again rather than
-  // keep twice as many registers from one pass to the next.
+  // Makes the compiler widen the elements again, instead of keeping fp32 copies in registers
+  // between passes.
   __device__ void widen_again() {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
@@ -110,7 +110,7 @@ __device__ inline Raw<T, V> constant_at(const T* from) {
   return raw;
 }
 
-// For operands that may be absent: zeros.
+// Reads a pack; zeros if the operand is absent.
 template <class T, int V>
 __device__ inline Raw<T, V> raw_or_zeros(const T* from, std::int64_t at) {
   Raw<T, V> raw;
@@ -128,7 +128,7 @@ __device__ inline Raw<T, V> constant_or_zeros(const T* from, std::int64_t at) {
   return from != nullptr ? constant_at<T, V>(from + at) : raw_or_zeros<T, V>(nullptr, 0);
 }
 
-// An operand whose dtype is known at run time only: gradients and sums that are added to.
+// An operand whose dtype is known at run time only: gradients and accumulated sums.
 struct AnyFloats {
   void* data = nullptr;
   DType dtype = DType::kFloat32;
@@ -155,13 +155,13 @@ inline AnyFloats any_floats(const Tensor& tensor) {
   return {tensor.defined() ? tensor.raw() : nullptr, tensor.dtype()};
 }
 
-// Elements of a tensor on the device; null for an undefined one.
+// Returns the elements of a tensor on the device; null if undefined.
 template <class T>
 T* elements_of(const Tensor& tensor) {
   return tensor.defined() ? static_cast<T*>(tensor.raw()) : nullptr;
 }
 
-// The same of the type that is asked for where it goes: a kernel's argument, a member.
+// As above, with the element type of the destination: a kernel's argument or a member.
 struct Elements {
   void* data;
   template <class T>
@@ -173,7 +173,7 @@ inline Elements elements_of(const Tensor& tensor) {
   return {tensor.defined() ? tensor.raw() : nullptr};
 }
 
-// kPack when every row of `cols` elements of these tensors starts at a multiple of 16 bytes;
+// Returns kPack if every row of `cols` elements of these tensors starts at a multiple of 16 bytes;
 // else 1.
 inline int pack_width(std::int64_t cols, std::initializer_list<Tensor> tensors) {
   bool aligned = cols % kPack == 0;
@@ -185,7 +185,7 @@ inline int pack_width(std::int64_t cols, std::initializer_list<Tensor> tensors) 
   return aligned ? kPack : 1;
 }
 
-// A type as a value, for choosing template arguments.
+// A type as a value, to select template arguments.
 template <class T>
 struct Type {
   using type = T;
@@ -210,7 +210,7 @@ void with_two_types(DType first, DType second, Launch launch) {
   with_type(first, [&](auto one) { with_type(second, [&](auto other) { launch(one, other); }); });
 }
 
-// launch(Type<T>, Width<V>).
+// Calls launch(Type<T>, Width<V>).
 template <class Launch>
 void with_type_and_width(DType dtype, int width, Launch launch) {
   with_type(dtype, [&](auto type) {

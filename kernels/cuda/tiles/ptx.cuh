@@ -1,5 +1,5 @@
-// The instructions that C++ has no words for. All other code of the kernels is C++, so that the
-// kernels also run where these few have another meaning (tests/emulated_gpu/ptx.cuh).
+// Wrappers of PTX instructions without a C++ equivalent. All other kernel code is C++, so that the
+// kernels also run with the CPU emulation of tests/emulated_gpu/ptx.cuh.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,26 +13,26 @@ __device__ inline unsigned shared_address(const void* data) {
   return static_cast<unsigned>(__cvta_generic_to_shared(data));
 }
 
-// 16 bytes from global to shared memory, in the background; zeros when not `present`.
+// Copies 16 bytes from global to shared memory asynchronously; writes zeros if not `present`.
 __device__ inline void copy_async(void* to, const void* from, bool present) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
                "l"(from), "r"(present ? 16 : 0)
                : "memory");
 }
-// The same of 4 bytes.
+// Copies 4 bytes likewise.
 __device__ inline void copy_word_async(void* to, const void* from, bool present) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared_address(to)),
                "l"(from), "r"(present ? 4 : 0)
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-// Until all but the last kLeft commits have arrived; for this thread's copies.
+// Waits until all but the last kLeft commits of this thread have arrived.
 template <int kLeft>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
 }
 
-// Both from shared addresses.
+// Loads four 8 x 8 matrices from shared memory; the second function transposes them.
 __device__ inline void load_fragments(unsigned from, unsigned (&r)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -64,14 +64,14 @@ __device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsig
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 2^x. Below -126 the result is zero.
+// 2^x; 0 for x below -126.
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
   return y;
 }
 
-// Numbers that blocks draw in the order in which they begin: 0, 1, ...
+// Returns 0, 1, ... in the order in which blocks call it.
 __device__ inline int next_number(int* next) {
   int number;
   asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], 1;\n"
@@ -81,7 +81,7 @@ __device__ inline int next_number(int* next) {
   return number;
 }
 
-// A turn that another block ends: `of` becomes `value`. `seen`: what it was.
+// A counter that another block will set to `value`. `seen`: value at the last read.
 struct Turn {
   const int* of;
   int value, seen;
@@ -91,24 +91,24 @@ __device__ inline Turn turn_now(const int* of, int value) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(of) : "memory");
   return {of, value, seen};
 }
-// By every lane for itself. Who ends the turn must have drawn an earlier number.
+// Waits until the counter has the value. Each lane waits. The block that sets it must have an
+// earlier number.
 __device__ inline void wait_for_turn(Turn turn) {
   while (turn.seen != turn.value) {
     __nanosleep(32);
     turn = turn_now(turn.of, turn.value);
   }
 }
-// By a whole warp: what its lanes have read and written before is done for those that wait. The
-// barrier orders the other lanes' writes before the first lane's release, which is cumulative
-// (PTX's memory model): they need no fence of their own.
+// Sets a counter, by a whole warp. All earlier reads and writes of the warp are visible to blocks
+// that have waited for the counter. The warp barrier orders the other lanes' writes before the
+// first lane's release, which is cumulative (PTX memory model).
 __device__ inline void end_turn(int* turn, int value) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(value) : "memory");
   }
 }
-// Sums that blocks share lie in the L2 cache, not in a multiprocessor's: N pieces of four, kApart
-// of them from one to the next.
+// Stores N float4 to the L2 cache, which blocks share, bypassing L1. They are kApart float4 apart.
 template <int kApart, int N>
 __device__ inline void store_beyond_l1(float4* to, const float (&sums)[N][4]) {
 #pragma unroll
@@ -127,8 +127,8 @@ __device__ inline void add_from_beyond_l1(float (&sums)[N][4], const float4* fro
     sums[n][3] += x.w;
   }
 }
-// The sums there become what they were and `sums`; nobody else adds meanwhile. From Hopper on the
-// cache adds by itself: half the traffic, and nobody waits for it.
+// Adds `sums` to the values in memory; no other block may add meanwhile. From Hopper on the L2
+// cache does the addition: half the traffic, and no wait.
 template <int kApart, int N>
 __device__ inline void add_beyond_l1(float4* to, float (&sums)[N][4]) {
 #if __CUDA_ARCH__ >= 900
@@ -145,14 +145,14 @@ __device__ inline void add_beyond_l1(float4* to, float (&sums)[N][4]) {
 #endif
 }
 
-// threadIdx.x, read anew each time: what is computed from it needs no registers in between.
+// Reads threadIdx.x again at each call, which saves registers for values derived from it.
 __device__ inline int thread_now() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;\n" : "=r"(thread));
   return thread;
 }
 
-// Nanoseconds of a clock that all kernels share.
+// Global clock in nanoseconds, shared by all kernels.
 __device__ inline std::uint64_t now_in_ns() {
   std::uint64_t time;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));

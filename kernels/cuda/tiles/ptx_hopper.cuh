@@ -1,7 +1,6 @@
-// The instructions of Hopper's warpgroups (sm_90a) that C++ has no words for, beside ptx.cuh: wgmma
-// of bf16 or fp16 with sums in fp32. 128 threads multiply together: the four warps hold 16 rows
-// each of the 64, lanes as for mma.m16n8k16. Another meaning on a CPU:
-// tests/emulated_gpu/ptx_hopper.cuh.
+// Wrappers of the warpgroup instructions of Hopper (sm_90a): wgmma of bf16 or fp16 with fp32 sums.
+// 128 threads multiply together; each of the four warps holds 16 of the 64 rows, with lanes as for
+// mma.m16n8k16. CPU emulation: tests/emulated_gpu/ptx_hopper.cuh.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,23 +10,23 @@
 
 namespace tpsim {
 
-// What this thread has written or copied to shared memory is there for products that begin later.
+// Makes this thread's writes and copies to shared memory visible to later wgmma instructions.
 __device__ inline void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
-// Before the first of some products: what is in their registers stays until they are waited for.
+// Must precede the first wgmma of a group. Registers of operands must not change until the wait.
 __device__ inline void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
 }
 __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
-// Until all but the last kLeft commits have been summed up.
+// Waits until all but the last kLeft commits are complete.
 template <int kLeft>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kLeft) : "memory");
 }
-// After a wait: the compiler reads the sums no earlier.
+// Call after a wait: keeps the compiler from reading the sums earlier.
 template <int N>
 __device__ inline void take_sums(float (&sums)[N][4]) {
 #pragma unroll
@@ -50,8 +49,8 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53," \
   "%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
-// sums (64 x 128 or 64 x 64) = or += a b: 16 columns of a and of b's transpose, whose rows lie as
-// descriptors say (k along a row: "K-major").
+// sums (64 x 128 or 64 x 64) = or += a b, for 16 columns of a and of b's transpose in shared
+// memory, both K-major.
 #define TPSIM_MULTIPLY_ROWS(T, name)                                                       \
   __device__ inline void multiply_rows(float(&c)[16][4], std::uint64_t a, std::uint64_t b, \
                                        bool adds, T) {                                     \
@@ -73,10 +72,9 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
         : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                   \
   }
 #define TPSIM_MULTIPLY_64_ROWS(T, name) TPSIM_MULTIPLY_64(multiply_rows, "0, 0", T, name)
-// The same of columns of both: 16 rows of a's transpose and of b ("MN-major").
+// For 16 rows of a's transpose and of b, both MN-major.
 #define TPSIM_MULTIPLY_COLUMNS(T, name) TPSIM_MULTIPLY_64(multiply_columns, "1, 1", T, name)
-// sums (64 x 128 or 64 x 64) += a b: 16 columns of a in registers; b's rows, k down, lie as the
-// descriptor says ("MN-major").
+// sums (64 x 128 or 64 x 64) += a b, for 16 columns of a in registers; b is MN-major.
 #define TPSIM_MULTIPLY_DEPTH(T, name)                                                              \
   __device__ inline void multiply_depth(float(&c)[16][4], const unsigned(&a)[4], std::uint64_t b,  \
                                         T) {                                                       \
