@@ -1,11 +1,11 @@
 // A group of ranks that communicate. All members call the same functions in the same order.
 //
-// The public functions record and skip groups of one; the virtual ones move the data. send and
-// receive name the peer by its index in the group and do not deadlock when both sides send first.
+// Public functions record the call, and return at once for groups of one. Virtual functions move
+// the data. send() and receive() take the peer's index in the group. Two ranks that both send first
+// do not deadlock.
 //
-// Reductions may also run beside ops: begin_all_reduce() and begin_reduce_scatter() return before
-// they are done, finish() makes them so. In between their tensors are left alone, and of this
-// communicator nothing is called but more of the same.
+// Non-blocking reductions: begin_*() starts one, finish() waits. Until then do not touch its
+// tensors, and start only further reductions on this communicator.
 #pragma once
 
 #include <vector>
@@ -18,14 +18,14 @@ namespace tpsim {
 
 enum class ReduceOp : std::uint8_t { kSum, kMax };
 
-// Messages of one rank on their way at once, by NCCL: each leaves from a copy, and the next one
-// waits until the oldest has left. Their memory is no tensor's.
+// With NCCL, number of messages of one rank in flight at once. Each is sent from a staging buffer,
+// and the next waits until the oldest has left. The staging buffers are not accounted as tensors.
 inline constexpr int kMessageCopies = 2;
 
-// One rank's place in a group.
+// The place of a rank in a group.
 struct GroupMember {
   GroupKind group{};
-  int rank = 0;  // its index in the group
+  int rank = 0;  // index in the group
   int size = 1;
 };
 
@@ -41,19 +41,19 @@ class Communicator : private OverlappedWork {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // In place over all elements of x.
+  // Reduces all elements of x in place.
   void all_reduce(const Tensor& x, ReduceOp op, const Label& label);
-  // all holds size() equal parts in rank order; `part` may be this rank's part of it.
+  // `all` has size() equal parts in rank order; `part` may be this rank's part of `all`.
   void all_gather(const Tensor& part, const Tensor& all, const Label& label);
-  // part = this rank's part of the sum of all; it may lie inside `all`.
+  // part = this rank's part of the sum of `all`; `part` may be a slice of `all`.
   void reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
-  // The same beside ops. The sums have the same bits.
+  // Non-blocking versions. The results are bit-equal.
   void begin_all_reduce(const Tensor& x, ReduceOp op, const Label& label);
   void begin_reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
-  // What was begun is done for everything that is issued from now on.
+  // Waits for the reductions in flight, for all work issued from now on.
   void finish();
-  // Both hold size() equal parts in rank order: part r of `from` goes to rank r, part r of `to` is
-  // what came from it. They do not overlap.
+  // Both tensors have size() equal parts in rank order. Part r of `from` goes to rank r, and part r
+  // of `to` comes from rank r. The tensors must not overlap.
   void all_to_all(const Tensor& from, const Tensor& to, const Label& label);
   void broadcast(const Tensor& x, int root, const Label& label);
   void send(const Tensor& x, int to, const Label& label);
@@ -68,21 +68,22 @@ class Communicator : private OverlappedWork {
   virtual void do_send(const Tensor& x, int to) = 0;
   virtual void do_receive(const Tensor& x, int from) = 0;
 
-  // A reduction beside ops; of an all-reduce `part` is undefined.
+  // A non-blocking reduction; `part` is undefined for an all-reduce.
   struct Begun {
     ReduceOp op{};
     Tensor all, part;
 
     bool scatters() const { return part.defined(); }
   };
-  // Those that override none of these do it at once.
+  // The default implementation runs the reduction at once.
   virtual void do_begin(const Begun& call);
   virtual void do_finish() { advance(true); }
-  // Where the host moves the data: takes a reduction on as far as it goes without waiting, or to
-  // its end. Whether it is done. One after the other, in the order in which they were begun.
+  // For communicators whose host moves the data. Advances a reduction as far as possible without
+  // waiting, or to its end. Returns whether it is complete. Reductions advance one by one, in the
+  // order of their start.
   virtual bool needs_host() const { return false; }
   virtual bool do_advance(const Begun& /*call*/, bool /*wait*/) { return true; }
-  // Since the last finish().
+  // Whether a reduction was started since the last finish().
   bool has_begun() const { return !pending_.empty(); }
 
   Device& device() const { return device_; }
@@ -105,7 +106,7 @@ class Communicator : private OverlappedWork {
   int rank_;
   int size_;
   std::vector<Pending> pending_;
-  std::size_t done_ = 0;  // of pending_
+  std::size_t done_ = 0;  // number of complete entries of pending_
 };
 
 }  // namespace tpsim

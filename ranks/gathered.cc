@@ -10,7 +10,7 @@ namespace {
 
 constexpr Label kLabel{ModelPart::kCoordination, "gathered"};
 
-// Equally many elements of every rank.
+// All-gathers an equal number of elements per rank.
 template <class T>
 std::vector<T> all_of(Device& device, Communicator& everyone, const std::vector<T>& mine,
                       DType dtype) {
@@ -35,7 +35,7 @@ std::vector<std::string> gathered(World& world, Device& device, const std::strin
   const std::vector<std::int32_t> sizes = all_of<std::int32_t>(
       device, *everyone, {static_cast<std::int32_t>(mine.size())}, DType::kInt32);
 
-  // Parts are equally long, and never empty.
+  // Parts have equal size and are never empty.
   const auto longest = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   std::vector<char> padded(std::max<std::size_t>(1, longest));
   std::copy(mine.begin(), mine.end(), padded.begin());

@@ -1,4 +1,4 @@
-// What the ranks of a world tell each other beside their tensors: results, names of machines.
+// Exchange of texts between the ranks of a world: results, names of machines.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tpsim {
 
-// What each rank says, by rank; the same on all of them. Every rank calls this.
+// All-gathers one string per rank. Collective.
 std::vector<std::string> gathered(World& world, Device& device, const std::string& mine);
 
 }  // namespace tpsim

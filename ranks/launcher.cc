@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::array kLaunchers = {
     LauncherVariables{"torchrun", false, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    // Not SLURM_NTASKS: a batch script's own shell has it too.
+    // Not SLURM_NTASKS, which is also set in the shell of a batch script.
     LauncherVariables{"srun", false, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
-    // Open MPI; PMI-1 and -2, of MPICH, Intel MPI and Slurm; PMIx, which leaves the rest to Slurm.
+    // Open MPI. PMI-1 and PMI-2: MPICH, Intel MPI and Slurm. PMIx: Slurm sets the other variables.
     LauncherVariables{"mpirun", true, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                       "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     LauncherVariables{"mpiexec", true, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",

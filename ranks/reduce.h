@@ -1,4 +1,4 @@
-// Sums and maxima over the ranks' copies of an array in host memory.
+// Reductions over the ranks' copies of an array in host memory.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tpsim {
 
-// Every destination[i] = op over sources[r][i], for elements [first, first + count) of all arrays,
-// which may be the sources. Sums run in the order of the sources and in fp32, with one rounding at
-// the end, so the result does not depend on how the elements are split up.
+// destination[i] = op over sources[r][i], for elements [first, first + count). The destinations may
+// be the sources. Sums are fp32 in the order of the sources with one rounding at the end, so that
+// the result does not depend on the partition of the elements.
 struct ReducePiece {
   DType dtype{};
   ReduceOp op{};

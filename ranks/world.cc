@@ -31,7 +31,7 @@ Status outcome_of(World& world, const RankBody& body) {
     return body(world);
   } catch (const OutOfDeviceMemory& error) {
     return Error{ErrorKind::kDoesNotFit, error.what(), "", ""};
-  } catch (const CommunicatorAborted& error) {  // another rank is gone, or cannot be reached
+  } catch (const CommunicatorAborted& error) {  // another rank is gone or unreachable
     return Error{ErrorKind::kMissing, error.what(), "", ""};
   } catch (const std::exception& error) {
     return error_from(error);

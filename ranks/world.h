@@ -1,4 +1,4 @@
-// The ranks of a run as one of them sees them: which it is, and how it forms groups.
+// The ranks of a run as seen by one of them: its rank, and the creation of groups.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// Where messages go: to higher members of a group, to lower ones.
+// Directions of messages in a group: to higher members, to lower members.
 struct MessageWays {
   bool up = true;
   bool down = true;
@@ -25,12 +25,12 @@ class World {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // This rank's communicator of the group with these members: ranks of this world in group order,
-  // this one among them. Every member calls this, all of them forming their groups in the same
-  // order; each call forms a group of its own, whose messages mix with no other's.
+  // Creates this rank's communicator of the group with these members, in group order and including
+  // this rank. Collective: all members must create their groups in the same order. Each call
+  // creates a separate group, whose messages do not mix with those of others.
   virtual std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                                      const std::vector<std::int64_t>& members) = 0;
-  // The same for messages alone, and these only in the ways named.
+  // As communicator(), for P2P messages in the given directions only.
   virtual std::unique_ptr<Communicator> message_group(Device& device,
                                                       const std::vector<std::int64_t>& members,
                                                       MessageWays ways);
@@ -42,19 +42,18 @@ class World {
 
 // All ranks of a world, in order.
 std::vector<std::int64_t> all_ranks(const World& world);
-// This rank's place among the members of a group that it forms.
+// Returns this rank's place among the members of a group.
 GroupMember member_of(const World& world, GroupKind group,
                       const std::vector<std::int64_t>& members);
 
-// What a rank does.
+// The work of a rank.
 using RankBody = std::function<Status(World&)>;
 
-// Runs a rank's body with every way of failing turned into an Error: running out of device memory
-// into kDoesNotFit, ranks that are gone into kMissing, any other exception as error_from() says.
+// Runs a rank's body and converts every failure to an Error: out of device memory to kDoesNotFit,
+// lost ranks to kMissing, other exceptions by error_from().
 Status outcome_of(World& world, const RankBody& body);
 
-// Thrown where this rank cannot go on because another has failed, which reports it: out of a
-// collective, or by a rank that was fine itself.
+// Thrown if this rank cannot continue because another rank has failed and reports the failure.
 class CommunicatorAborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

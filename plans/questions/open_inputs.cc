@@ -19,16 +19,16 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
-  // A part that is stated as the taken software has it and this software has in place of its own;
-  // nothing: the entry stands for a software without such parts.
+  // A part that is stated, agrees with the assumed stack, and replaces this stack's own value.
+  // Empty: this stack without such parts.
   std::optional<StackPart> restated = {};
-  std::unique_ptr<LayerPricer> pricer = {};  // once a plan was asked of it
+  std::unique_ptr<LayerPricer> pricer = {};  // created at first use
 };
 
 struct OpenInputs::State {
   ClusterSpec cluster;
   std::string stack_taken, cluster_taken, settings_taken;
-  // Each software, followed by the same with each restated part that its own differs from.
+  // Each alternative stack, followed by copies with each restated part that differs.
   std::vector<Other> others;
 
   Status add_software(const Catalogue& catalogue, const Scenario& scenario,
@@ -37,8 +37,9 @@ struct OpenInputs::State {
 
 namespace {
 
-// The plan, and the same run by the names of other settings: a launcher that knows one of them runs
-// it. Without replicas ZeRO 0 and 1 are one, and so are rank orders that move no group.
+// Returns the plan and equivalent plans with other settings, since a launcher may support only one
+// of them. Without replicas, ZeRO 0 and 1 are equivalent. So are rank orders that place no group
+// differently.
 std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
   std::vector<Plan> all = {plan};
   if (plan.zero <= 1 && plan.degrees.dp * plan.degrees.cp == 1) {
@@ -55,7 +56,7 @@ std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
   return all;
 }
 
-// Squares of logarithms of the others' steps over the taken one's.
+// Sums of squared logarithms of step ratios.
 struct Squares {
   std::int64_t others = 0;
   double slower = 0, faster = 0;
@@ -64,7 +65,7 @@ struct Squares {
     (away > 0 ? slower : faster) += away * away;
     ++others;
   }
-  // The assumed entry counts as one more.
+  // The assumed entry counts as one alternative with distance 0.
   double spread(double squares) const {
     return std::sqrt(squares / static_cast<double>(others + 1));
   }
@@ -74,7 +75,7 @@ double half_width(double own, double squares) {
   return std::exp(std::sqrt(own * own + kHalfOf90 * kHalfOf90 * squares)) - 1;
 }
 
-// `own`: half of the interval of the step's logarithm, as far as everything is stated.
+// `own`: half width of the interval of log(step) if everything is stated.
 void fill_half_widths(Assumed& assumed, double own) {
   double all = 0;
   for (const OpenChoice& one : assumed.open) all += one.slower * one.slower;
@@ -112,8 +113,8 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
-// The share of a distance that a restated part leaves: at most 1, since a statement brings no
-// software further away, and 0 for software that cannot have the part.
+// Returns the factor by which a restated part shrinks a distance. At most 1, since a statement
+// never increases distances; 0 for software that cannot have the part.
 double share_left(double distance, std::optional<Seconds> with_part, Seconds taken) {
   if (!with_part || distance == 0) return 0;
   return std::clamp(std::log(*with_part / taken) / distance, 0.0, 1.0);
@@ -124,7 +125,7 @@ double share_left(double distance, std::optional<Seconds> with_part, Seconds tak
 Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenario& scenario,
                                        const ScenarioNames& names, OpenInput input) {
   TPSIM_TRY(const StackSpec taken, catalogue.load_stack(names.stack));
-  PartValues restated, changed;  // stated as the taken software has them, and otherwise
+  PartValues restated, changed;  // stated parts that agree with the assumed stack, and that differ
   for (const auto& [part, value] : names.parts) {
     (row_of(part).get(taken) == value ? restated : changed)[part] = value;
   }
@@ -136,7 +137,7 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
   };
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
-    // A stack without aliases stands for this program or for the rows of one table.
+    // A stack without aliases is this program, or belongs to a single table of runs.
     if (name == names.stack || own.aliases.empty()) continue;
     add(own, std::nullopt);
     for (const auto& [part, value] : restated) {
@@ -160,7 +161,7 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   state.cluster_taken = "of " + scenario.cluster.name;
   state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
   if (unstated.software || !unstated.settings.empty()) {
-    // Software that nobody stated has the unknown settings too.
+    // If the software is unstated, its alternatives include the unknown settings.
     const OpenInput input = unstated.software ? OpenInput::kSoftware : OpenInput::kSettings;
     TPSIM_TRY_STATUS(state.add_software(catalogue, scenario, names, input));
   }

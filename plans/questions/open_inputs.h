@@ -1,5 +1,5 @@
-// Inputs of a prediction that nobody stated: the software, the network. The catalogue has others
-// that the same plan could run on, and their steps widen the plan's 90 % interval.
+// Unstated inputs of a prediction: the software and the network. The plan's 90 % interval is
+// widened by the predicted steps on the catalogue's alternatives.
 #pragma once
 
 #include <cstdint>
@@ -24,66 +24,70 @@ enum class OpenInput : std::uint8_t { kSoftware, kNetwork, kSettings };
 template <>
 inline constexpr auto kEnumNames<OpenInput> = words<3>("software network settings");
 
-// The inputs that nobody stated. A plan file records them (PlanFile::stack_assumed,
+// Inputs that the user did not state. A plan file records them (PlanFile::stack_assumed,
 // network_assumed, settings_assumed).
 struct Unstated {
   bool software = false;
   bool network = false;
-  std::vector<std::string> settings = {};  // of a launch file, taken to change nothing
+  std::vector<std::string> settings = {};  // unknown settings of a launch file, assumed to have no
+                                           // effect
   friend bool operator==(const Unstated&, const Unstated&) = default;
 };
 
-// Half of a 90 % interval is given as a share of the step towards its slow side: 0.22 for "+22 %".
+// An unstated input. Half widths are the upper half of the 90 % interval relative to the step: 0.22
+// for "+22 %".
 struct OpenChoice {
   OpenInput input{};
-  std::string taken;        // stands in for what nobody stated: "megatron-lm"
-  std::int64_t others = 0;  // of the catalogue that the plan could run on as well
-  // Standard deviations of the step's logarithm over the others, on each side of the step.
+  std::string taken;        // assumed value, such as "megatron-lm"
+  std::int64_t others = 0;  // number of alternatives in the catalogue on which the plan can run
+  // Standard deviations of log(step) over the alternatives, on each side of the predicted step.
   double slower = 0, faster = 0;
-  double half_width_if_stated = 0;  // with everything else as open as it is
+  double half_width_if_stated = 0;  // if this input were stated and all others unchanged
 };
 
 struct Assumed {
-  std::vector<OpenChoice> open;  // what would narrow the interval most comes first
+  std::vector<OpenChoice> open;  // the input that would narrow the interval most comes first
   double half_width_all_stated = 0, half_width_all_open = 0;
 };
 
-// A plan's steps with each of the others in turn, as far as they are known; none where the plan
-// cannot run there.
+// Steps of one plan on each alternative, as far as priced; empty if the plan cannot run there.
 using OpenSteps = std::vector<std::optional<Seconds>>;
 
-// Software: every stack with a launcher's rules or limits that runs this very plan, with the parts
-// that were stated otherwise than the taken stack has them. A part that was stated as the taken
-// stack has it leaves a share of at most 1 of another stack's distance, the logarithm of its step
-// over the taken one's: such a statement never widens an interval. Settings: the same, since an
-// unknown setting is a part of the software that is not known; no more can be said of it. Network:
-// every cluster with these GPUs and as many of them a node, for plans that span nodes. Prices are
-// kept between plans. Not for two threads at once.
+// Widens intervals by unstated inputs. Prices are cached between plans. Not thread-safe.
+//
+// Software: alternatives are all stacks with a launcher's rules or limits that can run the plan.
+// Stated parts that differ from the assumed stack are set in every alternative. A stated part that
+// agrees with the assumed stack scales the distance of an alternative by at most 1, so that a
+// statement never widens an interval. The distance is log(step / step on the assumed stack).
+// Settings: as for software, since an unknown setting is an unknown part of the software.
+// Network: for plans that span nodes, alternatives are all clusters with these GPUs and as many
+// GPUs per node.
 class OpenInputs {
  public:
   OpenInputs();  // everything is stated
-  // `scenario` as loaded by `names`, of which the stack and the cluster are the ones that were
-  // taken. Fails where an entry of the catalogue cannot be read.
+  // `scenario` was loaded from `names`, which contain the assumed stack and cluster. Error if a
+  // catalogue entry cannot be read.
   static Result<OpenInputs> in(const Catalogue& catalogue, const Scenario& scenario,
                                const ScenarioNames& names, const Unstated& unstated);
   ~OpenInputs();
   OpenInputs(OpenInputs&&) noexcept;
   OpenInputs& operator=(OpenInputs&&) noexcept;
 
-  // Widens the interval of each plan by what is open to that plan. Returns it for the first plan.
+  // Widens the interval of each plan by its unstated inputs. Returns the inputs of the first plan.
   Assumed widen(std::span<PlannedRun> runs, int threads = 1);
   Assumed widen(PlannedRun& run) { return widen(std::span(&run, 1)); }
 
-  // The same in pieces that take milliseconds: prices the plan once more. False when all is priced.
+  // Incremental version: prices the plan on the next alternative, in milliseconds. Returns false if
+  // all are priced.
   bool price_next(const Plan& plan, OpenSteps& steps);
   Assumed widen(Prediction& prediction, const OpenSteps& steps) const;
 
  private:
-  struct Other;  // a scenario as it could be as well
+  struct Other;  // an alternative scenario
   struct State;
 
   std::optional<Seconds> step_on(Other& other, const Plan& plan) const;
-  // Logarithms of the others' steps over `step`, for others that run the plan.
+  // Logarithms of step / `step` for the alternatives that can run the plan.
   std::vector<double> distances(OpenInput input, Seconds step, const OpenSteps& steps) const;
 
   std::unique_ptr<State> state_;

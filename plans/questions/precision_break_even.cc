@@ -10,7 +10,7 @@ namespace tpsim {
 namespace {
 
 constexpr std::int64_t kHeadStep = 8;    // elements of a 16-byte load
-constexpr std::int64_t kWidthStep = 64;  // what libraries' tiles divide by
+constexpr std::int64_t kWidthStep = 64;  // tile width of GEMM libraries
 
 std::int64_t scaled(std::int64_t size, double factor, std::int64_t step) {
   if (size == 0) return 0;
@@ -39,7 +39,8 @@ class Finder {
     return block_time(scenario_, without_, hidden) / block_time(scenario_, with_, hidden) - 1;
   }
 
-  // The narrowest width of a coarse ladder from which on all pay, made finer by bisection.
+  // Returns the smallest width of a coarse ladder from which all wider ones gain, refined by
+  // bisection.
   std::int64_t width() const {
     const std::int64_t step = kWidthStep * with_.degrees.tp;
     std::int64_t pays = 0, below = 0;

@@ -1,5 +1,5 @@
-// From which width on a recipe of fewer bits pays: its products are faster, its roundings and the
-// launches around them are work that 16 bits do not have, and grow with a lower power of the width.
+// Hidden width from which a low-precision recipe is faster. Its GEMMs are faster, but casts and
+// their launches cost time that grows with a lower power of the width.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace tpsim {
 
 struct PrecisionBreakEven {
   Precision precision{};
-  // The hidden width from which on a block takes less time with the recipe than without any; 0
-  // where it does not, up to kWidestTried.
+  // Smallest hidden width from which on a block is faster with the recipe; 0 if there is none up to
+  // kWidestTried.
   std::int64_t width = 0;
-  double gain = 0;  // of the speed of a block of the model itself, forward and backward
+  double gain = 0;  // relative speedup of a block of the model itself, forward and backward
 };
 
 inline constexpr std::int64_t kWidestTried = 65536;
 
-// Of every recipe that the GPU multiplies and `plan` could have, for the plan's micro-batch, tensor
-// and context parallelism; the other widths of a block grow with hidden. Empty where the plan is
-// not of bf16.
+// Returns the break-even of every recipe that the GPU supports and `plan` could use, for the plan's
+// micro-batch, tensor and context parallelism. Other widths of a block scale with hidden. Empty if
+// the plan's dtype is not bf16.
 std::vector<PrecisionBreakEven> precision_break_evens(const Scenario& scenario, const Plan& plan);
 
-// The model with another hidden width, and its heads, feed-forward part and experts in proportion:
-// to multiples of 8 for a head and of 64 for what tensor parallelism cuts.
+// Returns the model with another hidden width, with heads, FFN width and experts in proportion.
+// Head widths are rounded to multiples of 8, and tensor-parallel widths to multiples of 64 x tp.
 ModelSpec with_width(ModelSpec model, std::int64_t hidden, std::int64_t tp);
 
 }  // namespace tpsim

@@ -14,11 +14,11 @@ namespace {
 
 constexpr double kWorthTelling = 0.01;
 constexpr std::int64_t kElementsOfALoad = 8;  // 16 bytes of bf16
-constexpr std::int64_t kGoodMultiple = 64;    // what a step of k and the libraries' tiles divide by
-constexpr double kReach = 0.125;              // how far from a size to look, relative
-constexpr double kPoorFill = 0.85;            // of the last wave of a product
+constexpr std::int64_t kGoodMultiple = 64;    // k step of GEMMs and tile width of the libraries
+constexpr double kReach = 0.125;              // range of sizes to try, relative
+constexpr double kPoorFill = 0.85;            // fill of a GEMM's last wave
 
-// The sizes around `from` that are multiples of `step`, nearest first, without `from`.
+// Returns the multiples of `step` near `from`, nearest first, without `from`.
 std::vector<std::int64_t> nearby(std::int64_t from, std::int64_t step) {
   std::vector<std::int64_t> sizes;
   const auto reach = static_cast<std::int64_t>(kReach * static_cast<double>(from));
@@ -49,7 +49,7 @@ class Linter {
   double gain(const ModelSpec& model) const { return rate_of(model) / rate_ - 1; }
 
  private:
-  // Model TFLOP/s per GPU; zero where the plan is illegal for the model.
+  // Returns model TFLOP/s per GPU; 0 if the plan is illegal for the model.
   double rate_of(const ModelSpec& model) const {
     Scenario changed = scenario_;
     changed.model = model;
@@ -60,7 +60,7 @@ class Linter {
   std::vector<ShapeChange> by_hidden() const {
     std::vector<ShapeChange> changes;
     const ModelSpec& model = scenario_.model;
-    // Multiples of both what tiles want and what leaves every head whole loads.
+    // Multiples that fit tiles and give every head whole 16-byte loads.
     const std::int64_t step = std::lcm(kGoodMultiple * plan_.degrees.tp, model.attention.heads * 8);
     for (const std::int64_t hidden : nearby(model.hidden, step)) {
       changes.push_back({"hidden", model.hidden, hidden, with_hidden(model, hidden)});
@@ -91,7 +91,7 @@ class Linter {
     return changes;
   }
 
-  // The nearest change of each direction that gains.
+  // Adds the nearest change with a gain in each direction.
   void add(std::string what, const std::vector<ShapeChange>& changes) {
     ShapeFinding finding{std::move(what), {}};
     bool below = false, above = false;
@@ -99,7 +99,7 @@ class Linter {
       bool& seen = change.to < change.from ? below : above;
       if (seen) continue;
       const double gained = gain(change.model);
-      // A nearer size that gains nothing does not hide a better one behind it.
+      // Continues after a nearer size without gain, since a farther one may have a gain.
       if (gained < kWorthTelling) continue;
       seen = true;
       finding.better.push_back({change, gained});
@@ -124,7 +124,7 @@ class Linter {
         changes);
   }
 
-  // The reference model pads the table to whole rows for each rank, no further.
+  // The reference model pads the table to equal rows per rank and no further.
   void check_vocabulary() {
     const std::int64_t tp = plan_.degrees.tp;
     const std::int64_t vocab = scenario_.model.vocab;
@@ -137,7 +137,7 @@ class Linter {
         {{"vocab", vocab, other.vocab, other}});
   }
 
-  // Products whose last wave leaves many processors idle.
+  // Finds GEMMs whose last wave leaves many SMs idle.
   void check_waves() {
     const ModelSpec& m = scenario_.model;
     const std::int64_t tp = plan_.degrees.tp;

@@ -1,5 +1,5 @@
-// A linter for the shape of a model under a plan: sizes that miss alignment, tiles or waves of the
-// matrix products, and the nearest better ones, with the gain that predicting them anew gives.
+// A linter for the shape of a model under a plan. Finds sizes that miss alignment, GEMM tiles or
+// waves, and the nearest better sizes with their predicted gain.
 #pragma once
 
 #include <string>
@@ -15,24 +15,26 @@ namespace tpsim {
 struct ShapeChange {
   std::string size;
   std::int64_t from = 0, to = 0;
-  ModelSpec model;  // with the change, and what follows from it
+  ModelSpec model;  // with the change and its consequences
 };
 
 struct ShapeFinding {
-  std::string what;  // "head_dim 108 is no multiple of 8: rows of 216 bytes miss 16-byte loads"
-  // The nearest sizes that are better by 1 % or more; empty when there is none near.
+  std::string what;  // such as "head_dim 108 is not a multiple of 8: rows of 216 bytes miss 16-byte
+                     // loads"
+  // Nearest sizes with a gain of 1 % or more; empty if there is none nearby.
   struct Better {
     ShapeChange change;
-    double gain = 0;  // of model FLOP/s per GPU, relative: sizes change how much work there is
+    double gain = 0;  // relative gain of model FLOP/s per GPU, since sizes change the amount of
+                      // work
   };
   std::vector<Better> better;
 };
 
-// Findings in the order hidden, heads, FFN, vocabulary, waves. Empty for a shape without any.
+// Returns findings in the order hidden, heads, FFN, vocabulary, waves; empty if there are none.
 std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& plan);
 
-// The model with another hidden size and the same number of heads; with other heads and the same
-// hidden size. FFN widths follow the hidden size where they were a multiple of it.
+// Returns the model with another hidden size and the same number of heads, or the reverse. FFN
+// widths that were multiples of the hidden size scale with it.
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden);
 ModelSpec with_heads(ModelSpec model, std::int64_t heads);
 

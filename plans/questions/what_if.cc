@@ -10,7 +10,7 @@ namespace tpsim {
 namespace {
 
 constexpr double kLeastGain = 0.01;  // of speed
-constexpr double kFurthest = 4;      // times today's value
+constexpr double kFurthest = 4;      // relative to today's value
 constexpr double kPrecision = 1e-3;
 
 void scale_samples(Profile& profile, bool products, double speed) {
@@ -19,7 +19,7 @@ void scale_samples(Profile& profile, bool products, double speed) {
   }
 }
 
-// The least time of each collective and number of ranks is latency; the rest is traffic.
+// The smallest sample of each collective and rank count is latency; the rest scales with traffic.
 void scale_collectives(Profile& profile, double latency, double traffic) {
   std::map<std::pair<CollectiveKind, std::int64_t>, Seconds> least;
   for (const CollectiveSample& sample : profile.collectives) {
@@ -36,7 +36,7 @@ void scale_host(HostCost& host, double factor) {
   for (Seconds* time : times_of(host)) *time *= factor;
 }
 
-// The plans that are made of the settings of these two.
+// Returns the space of plans that combine the settings of two plans.
 SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
   for (const SettingRow& row : setting_rows()) {
     if (row.role == SettingRole::kGiven || row.is_list()) continue;
@@ -53,9 +53,9 @@ SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
   return space;
 }
 
-// Where the best plan changes. A search among all plans is long, one among the settings of two
-// plans is short: so the short one says where a plan overtakes today's, and the long one whether
-// yet another has overtaken both by then.
+// Finds the value at which the best plan changes. A search over all plans is slow; a search over
+// the settings of two plans is fast. The fast search finds where a plan overtakes today's plan. The
+// slow search then checks whether a third plan is even better there.
 class BreakEvenFinder {
  public:
   BreakEvenFinder(const Scenario& scenario, const SearchSpace& space, int threads)
@@ -65,7 +65,8 @@ class BreakEvenFinder {
     return best_in(space_, constant, factor);
   }
 
-  // Between today's value, where `today` is best, and `furthest`. Nothing when it stays best.
+  // Searches between today's value, where `today` is best, and `furthest`. Empty if `today` stays
+  // best.
   Result<std::optional<PlanBreakEven>> change(Constant constant, const Plan& today,
                                               double furthest) const {
     TPSIM_TRY(std::optional<Plan> other, best_at(constant, furthest));
@@ -92,11 +93,11 @@ class BreakEvenFinder {
     return std::optional<Plan>(found.plans.front().plan);
   }
 
-  // Moves the factor towards today's value, to where something between the two plans overtakes.
+  // Moves the factor towards today's value, to the point where a mix of the two plans overtakes.
   Status approach(PlanBreakEven& found) const {
     const SearchSpace few = between(space_, found.before, found.after);
     double near = 1;
-    // Factors are ratios: halving them in logarithms treats twice and half alike.
+    // Bisects in logarithms, so that factors 2 and 1/2 are treated alike.
     while (std::abs(std::log(found.factor / near)) > kPrecision) {
       const double middle = std::sqrt(near * found.factor);
       TPSIM_TRY(const std::optional<Plan> there, best_in(few, found.constant, middle));
@@ -123,7 +124,7 @@ Scenario with_constant(Scenario scenario, Constant constant, double factor) {
   switch (constant) {
     case Constant::kLinkBandwidth:
       cluster.intra_node.bandwidth *= factor;
-      // Measured collectives are of one node: a NIC's bandwidth is in none of them.
+      // Measured collectives are within a node, so that NIC bandwidth does not affect them.
       scale_collectives(profile, 1, 1 / factor);
       break;
     case Constant::kNicBandwidth: cluster.inter_node.bandwidth *= factor; break;
@@ -166,7 +167,7 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& pla
   return all;
 }
 
-// Plans that no other beats in step and memory are just those that some amount of memory unlocks.
+// The Pareto front of step and memory is the set of plans that some memory size makes the best.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
                                                         int threads, const HearShare& progress) {
@@ -178,7 +179,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
   TPSIM_TRY(SearchResult found, pareto_front(larger, unlimited, progress, threads));
   const Bytes today = memory_limit(scenario, space);
   std::vector<MemoryBreakEven> all;
-  Seconds best;  // of what fits so far
+  Seconds best;  // best step that fits so far
   for (auto run = found.plans.rbegin(); run != found.plans.rend(); ++run) {
     const Prediction& predicted = run->predicted;
     if (predicted.peak <= today) {
@@ -186,7 +187,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
       continue;
     }
     const Bytes needed = memory_for(scenario, space, predicted.peak);
-    if (best <= Seconds()) {  // nothing fits today: there is no step to gain on
+    if (best <= Seconds()) {  // nothing fits today, so that no gain is defined
       all.push_back({needed, *run, std::nullopt});
       break;
     }

@@ -1,5 +1,5 @@
-// What would change if the machine were another: how the step answers to each constant, and at
-// which value another plan becomes the best. All by predicting and planning anew.
+// Sensitivity to hardware: the change of the step with each hardware constant, and the values at
+// which another plan becomes the best. All results come from new predictions and searches.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ enum class Constant : std::uint8_t {
   kNicBandwidth,
   kLatency,  // of links, NICs and collectives
   kMemoryBandwidth,
-  kFlops,  // of matrix products
-  kHost,   // all that the host takes to issue work
+  kFlops,  // of GEMMs
+  kHost,   // all host time for issuing work
   kJitter,
 };
 template <>
@@ -30,44 +30,46 @@ inline constexpr auto kEnumNames<Constant> =
                                      "memory bandwidth", "FLOP/s", "host time", "jitter"});
 inline constexpr int kConstantCount = static_cast<int>(Constant::kJitter) + 1;
 
-// The machine with one constant `factor` times as large. Measured samples move with the constant
-// that rules them: products with FLOPs, other kernels with memory bandwidth, collectives with the
-// link's bandwidth beyond the time of their smallest message, which is latency.
+// Returns the scenario with one constant multiplied by `factor`. Measured samples scale with their
+// limiting constant: GEMMs with FLOP/s, other kernels with memory bandwidth. Collectives scale with
+// link bandwidth, except the time of their smallest message, which is latency.
 Scenario with_constant(Scenario scenario, Constant constant, double factor);
 
 struct Sensitivity {
   Constant constant{};
-  Seconds step;       // of the same plan with the constant 10 % larger
-  double change = 0;  // of the step, relative
+  Seconds step;       // step of the same plan with the constant 10 % larger
+  double change = 0;  // relative change of the step
 };
 inline constexpr double kNudge = 1.1;
-// Most important first.
+// Returns the sensitivities, largest effect first.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& plan);
 
-// Hears the done share of long work, in [0,1]; may be empty.
+// Callback for the completed share of long work, in [0,1]; may be empty.
 using HearShare = std::function<void(double)>;
 
-// Memory of one GPU at which a faster plan fits.
+// GPU memory from which a faster plan fits.
 struct MemoryBreakEven {
-  Bytes memory;                // as much a GPU must have
-  PlannedRun run;              // the plan that it unlocks
-  std::optional<double> gain;  // of speed over the best plan that fits today; none where none fits
+  Bytes memory;                // required memory of one GPU
+  PlannedRun run;              // the plan that fits from then on
+  std::optional<double> gain;  // relative speedup over the best plan that fits today; empty if none
+                               // fits
 };
-// By rising memory, up to `most` times today's; each faster than those before it by 1 % or more.
-// If no plan fits today, returns only the first plan that more memory unlocks.
+// Returns break-evens in order of memory, up to `most` times today's memory. Each plan is at least
+// 1 % faster than the previous one. If no plan fits today, returns only the first plan that more
+// memory allows.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
                                                         int threads = 1,
                                                         const HearShare& progress = {});
 
-// Where along one constant the best plan changes: found by bisection over planning anew.
+// Value of one constant at which the best plan changes, found by bisection with new searches.
 struct PlanBreakEven {
   Constant constant{};
-  double factor = 1;  // times today's value
+  double factor = 1;  // relative to today's value
   Plan before, after;
 };
-// The first change upwards and downwards within [1/4, 4], to 1 part in 1000, for the bandwidths.
-// `today` is the best plan, where a search has found it already.
+// Returns the first change in each direction within [1/4, 4] of today's bandwidths, to a precision
+// of 1/1000. `today`: the best plan, if known from a search.
 Result<std::vector<PlanBreakEven>> plan_break_evens(const Scenario& scenario,
                                                     const SearchSpace& space, int threads = 1,
                                                     const HearShare& progress = {},

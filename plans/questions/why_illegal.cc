@@ -18,8 +18,8 @@
 namespace tpsim {
 namespace {
 
-// In the order in which combinations are held against them (plans/search/enumerate.cc); what stands
-// for no obstacle, but for a plan that would only repeat another, is none of these.
+// Reasons in the order of the checks in plans/search/enumerate.cc. Reasons that only skip
+// equivalent plans are not listed.
 constexpr std::array<std::string_view, 6> kByDegrees = {
     "heads or widths do not divide by tp", "the sequence does not divide by 2 x cp",
     "the sequence does not divide by tp",  "fewer layers than stages",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 4> kRepeats = {
     "sequence parallelism without tensor parallelism"};
 constexpr std::string_view kStages = "the stack cannot build these stages";
 
-// How far a combination came that has this reason against it.
+// Returns how many checks a combination with this reason has passed.
 int depth_of(const StackSpec& stack, const std::string& reason) {
   const auto among = [&](const auto& all) {
     return std::find(all.begin(), all.end(), reason) != all.end();
@@ -42,7 +42,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   if (among(kRepeats)) return -1;
   const auto by_degrees = std::find(kByDegrees.begin(), kByDegrees.end(), reason);
   if (by_degrees != kByDegrees.end()) return static_cast<int>(by_degrees - kByDegrees.begin());
-  if (reason == kWholeSequences) return 1;  // as what else speaks against cp
+  if (reason == kWholeSequences) return 1;  // checked together with other limits of cp
   constexpr int kPastDegrees = static_cast<int>(kByDegrees.size());
   if (reason == kInterleaving) return kPastDegrees;
   if (reason == kStages) return kPastDegrees + 2;
@@ -57,7 +57,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   return kPastDegrees + (is_late ? 3 : 1);
 }
 
-// What dp would be in layouts of the space whose tp divides the model.
+// Lists the values of dp in layouts whose tp divides the model.
 std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
   std::set<std::int64_t, std::greater<>> all;
   for (const std::int64_t tp : divisors(space.gpus)) {
@@ -84,7 +84,7 @@ std::string values_text(const Scenario& scenario, Setting setting) {
                      joined_text(scenario.stack.choices.only[setting], ", ", text));
 }
 
-// The numbers behind a reason; empty where it has none.
+// Returns the numbers behind a reason; empty if there are none.
 std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
                        const std::string& reason) {
   const ModelSpec& model = scenario.model;
@@ -119,7 +119,7 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
   return "";
 }
 
-// The divisors of `whole` around a value that is not one: "nearest: 32, 64".
+// Returns the divisors of `whole` next to a value that does not divide it: "nearest: 32, 64".
 std::string nearest_divisors(std::int64_t whole, std::int64_t value) {
   const std::vector<std::int64_t> all = divisors(whole);
   const auto above = std::upper_bound(all.begin(), all.end(), value);
@@ -129,7 +129,7 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t value) {
   return "nearest: " + text;
 }
 
-// The asked degree, or product of degrees, for which nothing could be enumerated.
+// Returns the requested degree, or product of degrees, that prevents every layout.
 std::string undivided(const Scenario& scenario, const SearchSpace& space) {
   constexpr std::array kDegrees = {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp};
   std::int64_t product = 1;

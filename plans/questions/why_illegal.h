@@ -1,5 +1,5 @@
-// Why a space holds no legal plan: of all reasons the one that stopped the combinations that came
-// furthest, with the numbers that it is about.
+// Explains a space without legal plans. Selects the reason that stopped the combinations that
+// passed most checks, with the numbers involved.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace tpsim {
 
-// "global batch does not divide by dp (1,024 sequences; dp would be 384, 192, 96 ...)", or, where
-// no combination could be enumerated, the degree that divides nothing: "ep = 64 does not divide the
-// 160 experts (nearest: 40, 80)". Empty if neither is known.
+// Returns the deciding reason, such as "global batch does not divide by dp (1,024 sequences; dp
+// would be 384, 192, 96 ...)". If no combination could be enumerated, returns the degree that does
+// not divide: "ep = 64 does not divide the 160 experts (nearest: 40, 80)". Empty if neither is
+// found.
 std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
                             const SearchResult& found);
 

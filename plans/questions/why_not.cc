@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::size_t kMostAsked = 8;  // settings: all sets of what to give up are tried
+constexpr std::size_t kMostAsked = 8;  // settings, since all subsets of them are tried
 
 SearchSpace with_settings(SearchSpace space, const std::vector<SettingValue>& values) {
   for (const SettingValue& value : values) space = with_setting(std::move(space), value);
@@ -28,7 +28,7 @@ class Questioner {
     return search(scenario_, with_settings(space_, values), 1, {}, threads_);
   }
 
-  // Gives up sets of settings, small ones first, until some plan fits.
+  // Gives up sets of settings, smallest first, until some plan fits.
   std::vector<Fix> fixes(const std::vector<SettingValue>& asked) const {
     std::vector<Fix> found;
     const auto all = static_cast<unsigned>(asked.size());
@@ -36,7 +36,7 @@ class Questioner {
       for (unsigned set = 1; set < (1U << all); ++set) {
         if (std::popcount(set) == size) try_without(asked, set, found);
       }
-      // It gives up one thing too: the optimizer's place.
+      // Offloading the optimizer also counts as one change.
       if (size == 1) try_offloaded(asked, found);
     }
     std::stable_sort(found.begin(), found.end(), [](const Fix& a, const Fix& b) {
@@ -74,7 +74,7 @@ class Questioner {
     found.push_back(std::move(fix));
   }
 
-  // To keep what was asked for and move the optimizer to the host is a change too.
+  // Tries the requested settings with the optimizer offloaded to the host.
   void try_offloaded(const std::vector<SettingValue>& asked, std::vector<Fix>& found) const {
     const SettingValue none{Setting::kOffload, static_cast<std::int64_t>(Offload::kNone)};
     const SettingValue optimizer{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
@@ -91,7 +91,7 @@ class Questioner {
   int threads_;
 };
 
-// Plans of a comparison keep the optimizer where the best plan has it.
+// Compared plans keep the optimizer on the device that the best plan uses.
 SearchSpace offloading_as(const Plan& best, SearchSpace space) {
   std::vector<std::int64_t>& offload = space.asked[Setting::kOffload];
   if (offload.empty()) offload = {setting_of(best, Setting::kOffload).value};
@@ -126,7 +126,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.best = whole.plans.front();
   answer.tried = whole.tried;
-  // Both plans of a comparison run the same software.
+  // Both plans of a comparison use the same software.
   const Scenario chosen = with_found_parts(scenario, whole);
   const Questioner questioner(chosen, offloading_as(answer.best.plan, space), threads);
   TPSIM_TRY(const SearchResult found, questioner.search_with(asked));

@@ -1,5 +1,5 @@
-// Why the best plan is not another one: the counterfactual, term by term, and what stands against
-// it. Every answer is searched for with the same model that ranks plans.
+// Compares the best plan with another requested plan, term by term, and finds obstacles to the
+// requested one. All answers use the model that ranks plans.
 #pragma once
 
 #include <functional>
@@ -14,44 +14,45 @@
 
 namespace tpsim {
 
-// A term of the step in both plans. The differences add up to the difference of the steps.
+// A term of the step in both plans. The sum of all differences is the difference of the steps.
 struct TermDifference {
   std::string name;
   Seconds best, other;
   Seconds difference() const { return other - best; }
 };
 
-// What to give up of what was asked for so that a plan fits.
+// A change of the requested settings that makes a plan fit.
 struct Fix {
   std::vector<SettingValue> given_up;
-  std::vector<SettingValue> instead;  // what the plan has in their place
+  std::vector<SettingValue> instead;  // the plan's values of the settings in given_up
   PlannedRun run;
 };
 
 struct WhyNot {
   std::vector<SettingValue> asked;
-  PlannedRun best;                        // of the whole space
-  std::vector<TriedParts> tried;          // parts that the stack leaves open, the best first
-  std::optional<PlannedRun> other;        // the best plan with what was asked for, if one fits
-  std::vector<TermDifference> waterfall;  // other against best
+  PlannedRun best;                  // best plan of the whole space
+  std::vector<TriedParts> tried;    // combinations of parts that the stack leaves open, best first
+  std::optional<PlannedRun> other;  // best plan with the requested settings, if one fits
+  std::vector<TermDifference> waterfall;  // terms of `other` compared with `best`
   bool ties = false;                      // see sim/step/order.h
-  // Nothing with what was asked for fits: the plan that misses by least, and the memory of one GPU
-  // with which it would fit.
+  // Set if no requested plan fits: the plan with the lowest peak, and the memory per GPU that it
+  // needs.
   std::optional<PlannedRun> nearest_miss;
-  // Nothing is even legal: what decides it (plans/questions/why_illegal.h).
+  // The deciding reason if no requested plan is legal (plans/questions/why_illegal.h).
   std::string illegal;
-  // Where nothing fits or is legal: the fewest settings to give up, best plan first; and the fewest
-  // GPUs, in whole nodes, on which what was asked for fits (0: not on this cluster).
+  // Set if no requested plan fits or is legal. The smallest sets of settings to give up, best plan
+  // first. The smallest number of GPUs, in whole nodes, on which a requested plan fits (0: none in
+  // this cluster).
   std::vector<Fix> fixes;
   std::int64_t enough_gpus = 0;
 };
 
-// Fails as search() does, and with kDoesNotFit when nothing fits in the whole space.
+// Returns the errors of search(), and kDoesNotFit if no plan of the whole space fits.
 Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
                        const std::vector<SettingValue>& asked, int threads = 1,
                        const std::function<void(double)>& progress = {});
 
-// `other` against `best`, in the order of the terms.
+// Returns the differences of `other` from `best`, in the order of the terms.
 std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other);
 
 }  // namespace tpsim

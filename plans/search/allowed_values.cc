@@ -5,9 +5,9 @@
 namespace tpsim {
 namespace {
 
-// Below this a rank has too little to do between gathers to be worth trying: published recipes keep
-// 4096 positions (LLaMA 3.1 at 8192 with cp = 2, NVIDIA/dgxc-benchmarking) to 8192 (at 131072 with
-// cp = 16, Grattafiori et al. 2024, table 4).
+// Minimum positions per rank: with fewer, a rank has too little work between gathers. Published
+// recipes keep 4096 positions (LLaMA 3.1 at 8192 with cp = 2, NVIDIA/dgxc-benchmarking) to 8192 (at
+// 131072 with cp = 16, Grattafiori et al. 2024, table 4).
 constexpr std::int64_t kLeastPositions = 4096;
 
 }  // namespace
@@ -45,7 +45,7 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks) {
   std::vector<std::int64_t> degrees = divisors(ranks);
-  const bool recurs = has_recurrences(scenario.model);  // through whole sequences
+  const bool recurs = has_recurrences(scenario.model);  // recurrences need whole sequences
   std::erase_if(degrees, [&](std::int64_t cp) {
     const bool short_parts = cp > 1 && (recurs || scenario.model.seq < cp * kLeastPositions);
     const bool is_free = space.asked[Setting::kCp].empty() && !is_around(space, {Setting::kCp, cp});
@@ -67,7 +67,7 @@ std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const 
   };
   const bool both = contains(degrees, std::int64_t{0}) && is_tried(0);
   std::erase_if(degrees, [&](std::int64_t etp) {
-    const bool is_same = both && etp == tp;  // another spelling of 0
+    const bool is_same = both && etp == tp;  // equivalent to 0
     return is_same || !is_tried(etp) || (etp > 0 && !has_experts(scenario.model));
   });
   return degrees;

@@ -1,5 +1,4 @@
-// Which values each setting takes in a search space: what was asked for, or all that can make
-// sense.
+// Values of each setting in a search space: the requested ones, or all reasonable ones.
 #pragma once
 
 #include <algorithm>
@@ -15,27 +14,28 @@ bool contains(const std::vector<T>& values, T value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Whether the search starts from a plan that has this value.
+// Whether the plan from which the search starts has this value.
 bool is_around(const SearchSpace& space, const SettingValue& value);
-// Whether a setting may have this value: asked for where values were asked for, not excluded, and
-// one that the software has.
+// Whether a setting may have this value: it is requested or the setting is free, it is not
+// excluded, and the software supports it.
 bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value);
-// The values that a search tries of a setting whose values do not follow from the layout: what was
-// asked for, else what the setting's row says and the plan has that the search starts from, without
-// what is excluded. Where all of that is
-// excluded, whatever else there is. Some may be none that the software has.
+// Returns the values to try of a setting that is independent of the layout. These are the requested
+// values, or the default values of its row and the value of the starting plan, without excluded
+// values. If all of them are excluded, returns the remaining values. The software may not support
+// all of them.
 std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting);
 
-// Unasked, a sequence is shared only as long as every rank keeps 4096 positions of it.
+// Context-parallel degrees. If not requested, every rank keeps at least 4096 positions.
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks);
-// How experts are cut where attention is by tp: unasked as attention (0), and not at all.
+// Tensor-parallel degrees of experts if attention uses tp. Default: as attention (0), and 1.
 std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
                                                 std::int64_t tp);
-// Degrees that divide both the experts and a stage's ranks by what cuts an expert.
+// Degrees that divide the experts and the ranks of a stage per expert shard.
 std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
                                          std::int64_t ranks);
-// Cost and energy may prefer fewer GPUs: every number of whole nodes up to the given one.
+// For cost and energy fewer GPUs may be better: all numbers of whole nodes up to the requested
+// count.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space);
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp);
 

@@ -1,4 +1,4 @@
-// What a search vouches for: a hash of everything that its answer depends on.
+// Certificate of a search: a hash of all inputs of its answer.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tpsim {
 
-// The space as JSON, every list as it was asked for: what was searched, apart from the machines.
+// Returns the space as JSON, with every list as requested. The machines are not included.
 std::string to_json(const SearchSpace& space);
 
 // FNV-1a, 64 bits, over the canonical JSON of model, cluster, stack, profile and space, in this
-// order. Equal on every machine; another number means another question.
+// order. Equal on every machine. Different hashes mean different inputs.
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space);
 
 }  // namespace tpsim

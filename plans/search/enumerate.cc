@@ -89,7 +89,7 @@ void PlanSpace::add_families() {
   }
 }
 
-// A family for every combination of the variants' values from this row of the table on.
+// Adds a family for every combination of values of the variants from row `first` on.
 void PlanSpace::add_variants(std::size_t first, const Plan& plan) {
   const std::span<const SettingRow> rows = setting_rows();
   std::size_t i = first;
@@ -117,7 +117,7 @@ void PlanSpace::exclude_refused(Cuts& cuts, std::int64_t pp) const {
   cuts.cuts.erase(refused, cuts.cuts.end());
 }
 
-// Adds the cut into stages of the plan that the search starts from.
+// Adds the stage cut of the plan from which the search starts.
 void PlanSpace::add_custom_cut(Cuts& cuts, std::int64_t pp) const {
   const std::optional<Plan>& own = space_.around;
   if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;

@@ -1,9 +1,10 @@
-// Every combination of plan settings for a model and a cluster, legal or counted with its reason.
+// Enumerates all combinations of plan settings for a model and a cluster, and counts illegal ones
+// by reason.
 //
-// Plans come in families: one tensor-parallel degree and one value of every setting that is a
-// variant (recompute, attention, ...), which decide how a layer is traced and priced. Inside a
-// family micro-batches ascend. Of a group, plans that recompute some blocks of every chunk stand
-// once for all their numbers of blocks. Families can be visited in any order, by several threads.
+// Plans are grouped into families. A family has one tensor-parallel degree and one value of every
+// variant setting (recompute, attention, ...), which determine how a layer is traced and priced.
+// Inside a family micro-batches ascend. In a group, a plan that recomputes some blocks represents
+// all numbers of recomputed blocks. Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace tpsim {
 
-// What of a plan is neither its layout nor its chunks and decides no layer's cost by itself.
+// Settings of a plan other than layout and chunks, which do not change the cost of a layer.
 struct Arrangement {
   int zero = 0;
   RankOrder rank_order{};
@@ -33,7 +34,7 @@ inline Plan arranged(Plan plan, const Arrangement& arrangement) {
   return plan;
 }
 
-// Names a group of a space: enough to make it again.
+// Identifies a group of a space, so that it can be rebuilt.
 struct GroupKey {
   std::int64_t family = 0;
   ParallelDegrees degrees;
@@ -47,14 +48,14 @@ struct GroupKeyHash {
   std::size_t operator()(const GroupKey& key) const noexcept;
 };
 
-// Plans of one family, layout, micro-batch, number of chunks and schedule: every arrangement with
-// every cut. Cuts live as long as the space.
+// Plans of one family, layout, micro-batch, number of chunks and schedule, with every arrangement
+// and every cut. The space owns the cuts.
 struct PlanGroup {
   GroupKey key;
-  Plan settings;  // all but zero, rank_order, recompute_blocks and stage_layers
+  Plan settings;  // without zero, rank_order, recompute_blocks and stage_layers
   std::span<const StageCut> cuts;
   const CutFloors* floors = nullptr;  // of these cuts
-  std::int64_t plans = 0;             // of an arrangement
+  std::int64_t plans = 0;             // per arrangement
   std::vector<Arrangement> arrangements;
 };
 
@@ -76,39 +77,39 @@ class PlanSpace {
   }
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
-  // Calls `visit` with every group of a family that has a legal plan. Combinations that cannot run
-  // are counted by reason; a layout that rules out all its combinations counts all of them.
-  // Deterministic order.
+  // Calls `visit` with every group of a family that has a legal plan. Illegal combinations are
+  // counted by reason. A layout that excludes all its combinations counts all of them. The order is
+  // deterministic.
   using GroupVisit = std::function<void(const PlanGroup&)>;
   EnumerationCount visit_groups(std::int64_t family, const GroupVisit& visit) const;
   PlanGroup group(const GroupKey& key) const;
 
-  // Calls `visit` with every legal plan of a family, cut by cut within its group: everything but
-  // stage_layers, which are cut.layers.
+  // Calls `visit` with every legal plan of a family, cut by cut within its group. The plan's
+  // stage_layers are not set; they are cut.layers.
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
 
-  // All families in turn.
+  // Visits all families in order.
   EnumerationCount visit_plans(const Visit& visit) const;
 
-  // How many blocks of every chunk a plan of this cut may recompute, ascending: what was asked for,
-  // or any number that leaves the largest chunk a block that is not.
+  // Returns the allowed numbers of recomputed blocks per chunk, ascending: the requested ones, or
+  // all that leave the largest chunk at least one block without recompute.
   std::span<const std::int64_t> recompute_counts(const StageCut& cut) const;
-  // Plans that a visited one stands for.
+  // Returns the number of plans that a visited plan represents.
   std::int64_t plans_of(const Plan& plan, const StageCut& cut) const {
     const bool some = plan.recompute == Recompute::kBlocks;
     return some ? static_cast<std::int64_t>(recompute_counts(cut).size()) : 1;
   }
-  // Whether plans that recompute some blocks stand beside the same ones that recompute none.
+  // Whether the space has, for plans that recompute some blocks, the same plans without recompute.
   bool has_without_recompute() const { return has_without_recompute_; }
 
  private:
   friend class FamilyWalk;
   struct Cuts {
     std::int64_t virtual_stages = 1;
-    std::int64_t recompute_counts = 0;  // of all cuts
+    std::int64_t recompute_counts = 0;  // summed over all cuts
     std::vector<StageCut> cuts;
-    std::vector<StageCut> refused;  // that the software does not cut
+    std::vector<StageCut> refused;  // cuts that the software does not support
     CutFloors floors;               // of `cuts`
   };
 
@@ -122,22 +123,22 @@ class PlanSpace {
   void add_custom_cut(Cuts& cuts, std::int64_t pp) const;
   void exclude_refused(Cuts& cuts, std::int64_t pp) const;
 
-  // The first of the software's rules that the plan breaks; null where it breaks none.
+  // Returns the first of the software's rules that the plan violates; null if there is none.
   const char* refusal(const Plan& plan) const;
 
   const Scenario& scenario_;
   std::vector<const LaunchRule*> rules_;  // of the software, for whole plans
-  SearchSpace space_;                     // lists that do not follow from the layout are filled
+  SearchSpace space_;                     // with the lists filled that do not depend on the layout
   std::vector<std::int64_t> gpu_counts_;
-  std::int64_t impossible_rank_orders_ = 0;  // asked for, but not the stack's
+  std::int64_t impossible_rank_orders_ = 0;  // requested, but not supported by the stack
   std::vector<std::int64_t> micro_batches_;
   bool has_without_recompute_ = false;
-  bool asks_for_selective_ = false;  // and for no other recompute
-  std::vector<Plan> families_;       // of which a family's plans have tp and the variants
+  bool asks_for_selective_ = false;  // only selective recompute is requested
+  std::vector<Plan> families_;       // plans with the tp and the variants of each family
   std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
 };
 
-// All families in turn, with whole plans.
+// Visits the whole plans of all families in order.
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit);
 

@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// Of ZeRO stages and rank orders there are far fewer than 32 combinations.
+// A bit set: there are far fewer than 32 combinations of ZeRO stages and rank orders.
 std::uint32_t bit(std::size_t arrangement) { return std::uint32_t{1} << arrangement; }
 bool is_set(std::uint32_t arrangements, std::size_t i) { return (arrangements & bit(i)) != 0; }
 std::uint32_t slot_bit(const Arrangement& one) {
@@ -74,7 +74,8 @@ FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
   return std::move(found_);
 }
 
-// Counts those that another search knows to be too slow.
+// Returns the arrangements that may be fast enough. Counts those that another search found too
+// slow.
 std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
   if (slow_ == nullptr) return kAllArrangements;
   const auto known = slow_->find(group.key);
@@ -90,13 +91,13 @@ std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
   return left;
 }
 
-// Counts those that cannot.
+// Returns the arrangements that may fit. Counts the others.
 std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrangements) {
   std::uint32_t left = 0;
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
-    // What is held for good needs no trace of a layer.
+    // Checks persistent memory first, since it needs no traced layer.
     const bool fits = group_bounds_.least_held(plan, *group.floors) <= limit_ &&
                       !is_below_floor(plan) &&
                       group_bounds_.least_peak(plan, *group.floors) <= limit_;
@@ -143,7 +144,7 @@ void FamilySearch::consider_group(const PlanGroup& group) {
   consider_plans(group, may_fit(group, kAllArrangements));
 }
 
-// Every plan has a place, though it be ruled out.
+// Every plan gets an index, even if it is pruned.
 void FamilySearch::consider_plans(const PlanGroup& group, std::uint32_t arrangements) {
   const std::int64_t first = place_;
   const std::size_t all = group.arrangements.size();
@@ -165,8 +166,8 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
     return;
   }
   if (plan.recompute == Recompute::kBlocks) return consider_counts(plan, cut);
-  // Where ranks lie changes no memory, but for shards over a node's ranks: what did not fit in one
-  // order fits in none.
+  // The rank order does not change memory, unless shards are spread over the ranks of a node. If a
+  // plan does not fit in one order, it does not fit in the others.
   const bool moves_shards = pricer_.scenario().stack.parts.shard_group == kShardOverNode;
   if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_ && !moves_shards) {
     ++found_.over_memory;
@@ -194,8 +195,8 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
     ++found_.over_memory;
     return false;
   }
-  // The bound is no shorter than what one stage does; every chunk's tasks one after another are no
-  // more than all stages'.
+  // The bound is at least the work of one stage. The step is at most the work of all chunks in
+  // sequence.
   const double stages = 2.0 * static_cast<double>(cut.layers.size()) + 1;
   if (!is_countable(pricer_.scenario().stack, stages * value.step)) {
     ++found_.too_long;
@@ -213,12 +214,12 @@ bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
   return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
 }
 
-// All numbers of recomputed blocks of a plan. They share a place.
+// Evaluates all numbers of recomputed blocks of a plan. They share an index.
 void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
   const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
   const auto all = static_cast<std::int64_t>(counts.size());
   const bool wants_fewest = fewest_is_fastest(plan);
-  // `plan` as it is recomputes none.
+  // `plan` itself recomputes no block.
   if (fewest_is_fastest(plan) && cannot_reach_goal(plan, cut)) {
     found_.not_as_good += all;
     return;
@@ -242,7 +243,7 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
   if (i < all) found_.more_recompute += all - i - 1;
 }
 
-// Whether no plan of this layout, arrangement and micro-batch, and so of no larger one, can fit.
+// Whether no plan of this layout and arrangement fits with this micro-batch or a larger one.
 bool FamilySearch::is_below_floor(const Plan& plan) {
   MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario())];
   if (plan.micro_batch != floor.micro_batch) {

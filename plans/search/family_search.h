@@ -1,4 +1,4 @@
-// The plans of one family after the other in closed form: which fit, and how good each can be.
+// Evaluates the plans of one family in closed form: whether they fit, and a bound of their score.
 #pragma once
 
 #include <cstdint>
@@ -14,47 +14,49 @@
 
 namespace tpsim {
 
-// A plan that fits: what is needed to score it, and to rebuild it.
+// A plan that fits, with the data to score and rebuild it.
 struct Candidate {
-  double bound = 0;  // no better score is possible
-  double step = 0;   // nor a shorter step
+  double bound = 0;  // lower bound of the score
+  double step = 0;   // lower bound of the step
   double peak = 0;
-  double busy = 0;         // what a device works in the pipeline, mean over stages
-  std::int64_t place = 0;  // in the order of enumeration: ties are broken by it
+  double busy = 0;         // busy time of a device in the pipeline, mean over stages
+  std::int64_t place = 0;  // index in the enumeration, which breaks ties
   Plan plan;               // without stage_layers
   const StageCut* cut = nullptr;
 };
 
-// What the objective minimises for a candidate with this step; memory is exact in it already.
+// Returns the value that the objective minimizes, for a candidate with this step. The candidate's
+// memory is exact.
 double score_of(Objective objective, const Candidate& candidate, double step);
 
-// A group of plans, some of which may fit: no score of theirs is below the bound.
+// A group of plans, some of which may fit. No plan of the group has a score below the bound.
 struct BoundedGroup {
   double bound = 0;
-  std::int64_t place = 0;          // of its first plan
-  std::int64_t plans = 0;          // that were not ruled out
-  std::uint32_t arrangements = 0;  // a bit for each of the group's: not ruled out
-  std::uint32_t slots = 0;         // the same, a bit for each ZeRO stage and rank order
+  std::int64_t place = 0;          // of the group's first plan
+  std::int64_t plans = 0;          // plans that were not pruned
+  std::uint32_t arrangements = 0;  // bit set of arrangements that were not pruned
+  std::uint32_t slots = 0;         // the same as a bit set of ZeRO stages and rank orders
   GroupKey key;
 };
 
-// Groups that an earlier search found too slow: the ZeRO stages and rank orders
+// Groups that an earlier search found too slow, with the ZeRO stages and rank orders
 // (BoundedGroup::slots) to skip.
 using SlowGroups = std::unordered_map<GroupKey, std::uint32_t, GroupKeyHash>;
 
-// Evaluates the plans of families in closed form; one for each thread. What of a group at once
-// tells that no plan of it fits (sim/bounds/group_bounds.h) is asked before its plans are.
+// Evaluates the plans of families in closed form; one object per thread. Bounds of a whole group
+// (sim/bounds/group_bounds.h) are checked before its plans.
 //
-// Of plans that differ only in how many blocks they recompute, fewer are never slower: the tasks of
-// the pipeline grow with them and nothing shrinks but what an overlapped reduction leaves exposed,
-// by no more than a last backward has grown by. With virtual stages that backward is of several
-// chunks, not all of which need delay a stage's end: there every number is tried.
+// Among plans that differ only in the number of recomputed blocks, fewer blocks are never slower.
+// More recompute lengthens the tasks of the pipeline. It can shorten only the exposed part of an
+// overlapped reduction, by at most the growth of the last backward. With virtual stages the last
+// backward consists of several chunks, which need not all delay the end of a stage. In that case
+// every number is tried.
 class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
     std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
-    std::int64_t not_as_good = 0;  // as the score that was to be reached
+    std::int64_t not_as_good = 0;  // with a score above the goal
     std::vector<Candidate> candidates;
     std::vector<BoundedGroup> groups;
   };
@@ -71,19 +73,19 @@ class FamilySearch {
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
-  // All plans, one by one. Stops adding candidates when there are more than `most`.
+  // Evaluates all plans one by one. Stops when there are more than `most` candidates.
   Found run(std::int64_t family, std::int64_t most);
-  // Groups alone, but for those whose bound is above `goal` and those in `slow`, which may be null:
-  // plans in them that do not fit are not counted yet.
+  // Computes bounds of groups only, without groups whose bound exceeds `goal` and those in `slow`
+  // (may be null). Plans of the groups that do not fit are not counted yet.
   Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
-  // The plans of such a group; those that cannot score `goal` or less are not looked at further.
+  // Evaluates the plans of a group. Plans that cannot reach a score of `goal` are skipped.
   Found open(const BoundedGroup& group, double goal);
 
   LayerPricer& pricer() { return pricer_; }
 
  private:
   struct MemoryFloor {
-    std::int64_t micro_batch = 0;  // that was asked last
+    std::int64_t micro_batch = 0;  // last micro-batch that was checked
     bool is_over_limit = false;
   };
 
@@ -103,19 +105,20 @@ class FamilySearch {
   bool fewest_is_fastest(const Plan& plan) const;
   bool is_below_floor(const Plan& plan);
 
-  std::shared_ptr<LayerPricer> shared_pricer_;  // for as long as this lives
+  std::shared_ptr<LayerPricer> shared_pricer_;  // keeps the pricer alive
   LayerPricer& pricer_;
   PlanBounds bounds_;
   GroupBounds group_bounds_;
   const PlanSpace& plans_;
   Objective objective_;
-  bool trades_memory_;  // less memory may be worth a longer step
+  bool trades_memory_;  // the objective allows a longer step for less memory
   Bytes limit_;
   Found found_;
-  // Of the family at hand, by layout and arrangement.
+  // Memory floors of the current family, by layout and arrangement.
   std::unordered_map<LayerKey, MemoryFloor, LayerKeyHash> floors_;
   RankOrder first_order_;
-  int zero_over_memory_ = -1;  // of the cut at hand, what did not fit in the first order
+  int zero_over_memory_ = -1;  // ZeRO stage of the current cut that did not fit in the
+                               // first rank order
   double goal_ = 0;
   const SlowGroups* slow_ = nullptr;
   std::size_t most_ = 0;

@@ -97,7 +97,7 @@ void FamilyWalk::add_layouts() {
   }
 }
 
-// All ways to lay experts over the ranks of a stage.
+// Adds all layouts of experts over the ranks of a stage.
 void FamilyWalk::add_expert_layouts(ParallelDegrees degrees) {
   const std::int64_t ranks = degrees.tp * degrees.cp * degrees.dp;
   for (const std::int64_t etp : expert_tensor_degrees(scenario_, asked_, degrees.tp)) {
@@ -224,7 +224,8 @@ void FamilyWalk::arrange_ranks(PlanGroup& group) {
   }
 }
 
-// Settings that are illegal here, or that do nothing and would only repeat another plan.
+// Returns a reason against settings that are illegal here, or have no effect and would only repeat
+// another plan.
 const char* FamilyWalk::reason_against_family() const {
   const std::int64_t tp = plan_.degrees.tp;
   if (plan_.sequence_parallel && tp == 1) return "sequence parallelism without tensor parallelism";
@@ -262,7 +263,8 @@ const char* FamilyWalk::reason_against_family() const {
   return nullptr;
 }
 
-// Software that has ZeRO 1 alone has it with nothing to shard too.
+// Whether the software supports ZeRO 0 here. Software with ZeRO 1 only uses ZeRO 1 even without
+// replicas.
 bool FamilyWalk::runs_without_zero() {
   const int zero = std::exchange(plan_.zero, 0);
   const bool runs = space_.refusal(plan_) == nullptr;

@@ -1,4 +1,5 @@
-// The walk over one family of a plan space: which groups it has, and why the rest cannot run.
+// Enumerates the groups of one family of a plan space, and the reasons against the other
+// combinations.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace tpsim {
 
-// Whether the other rank order would place some group of the plan otherwise on the nodes.
+// Whether the other rank order would place some group of the plan differently on the nodes.
 bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node);
 
 class FamilyWalk {
@@ -30,7 +31,7 @@ class FamilyWalk {
                                                  : static_cast<std::int64_t>(cuts.cuts.size());
   }
   const std::vector<std::int64_t>& values(Setting setting) const { return space_.values(setting); }
-  // Whether the software has it, and why not.
+  // Whether the software supports a value, and the reason if not.
   bool has(const SettingValue& value) const { return scenario_.stack.choices.has(value); }
   static const char* refusal(Setting setting) { return tpsim::refusal_reason(setting).c_str(); }
 
@@ -58,7 +59,7 @@ class FamilyWalk {
   Plan plan_;
   const char* reason_against_family_ = nullptr;
   std::vector<Layout> layouts_;
-  bool rank_order_matters_ = false;  // of the layout at hand
+  bool rank_order_matters_ = false;  // of the current layout
   EnumerationCount count_;
   std::vector<std::pair<const char*, std::int64_t>> pruned_;  // so far, few reasons
 };

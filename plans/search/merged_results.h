@@ -1,4 +1,5 @@
-// One answer of two searches: with the optimizer on the GPUs, and in the hosts' memory.
+// Merges the results of two searches: with the optimizer on the GPUs, and with the optimizer
+// offloaded.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,12 @@
 
 namespace tpsim {
 
-// Adds what a search counted, and its time, to those of another.
+// Adds the counts and the time of one search to those of another.
 void add_counts(const SearchResult& from, SearchResult& to);
-// Keeps in `second` the nearest miss of two searches that found nothing.
+// Keeps the better nearest miss of two searches without plans in `second`.
 void keep_nearest_miss(SearchResult& second, SearchResult& first);
-// Merges the `top` best plans of both searches. At equal scores the first search's come first.
+// Merges the `top` best plans of both searches. At equal scores the plans of the first search
+// precede.
 SearchResult merged(SearchResult first, SearchResult second, std::size_t top);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Work that threads share.
+// A parallel loop over indices.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace tpsim {
 
 using IndexWork = std::function<void(std::int64_t index)>;
 
-// Works on every index from 0 to count - 1 once, on that many threads, the calling one among them.
-// Each takes the next free index and works with what `make_worker` made on it. Where the system has
-// fewer threads to give, fewer work.
+// Processes every index from 0 to count - 1 once, with `threads` threads including the caller. Each
+// thread calls `make_worker` once and then processes the next free index. If the system provides
+// fewer threads, fewer are used.
 //
-// An exception in any thread is thrown on from here, the first of several, once all threads have
-// ended; indices that nobody had begun by then are left.
+// The first exception of any thread is rethrown when all threads have ended. Indices that had not
+// been started are skipped.
 void parallel_for(std::int64_t count, int threads, const std::function<IndexWork()>& make_worker);
 
 }  // namespace tpsim

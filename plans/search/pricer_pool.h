@@ -1,4 +1,4 @@
-// Pricers that several searches of one scenario share.
+// Pricers shared by several searches of one scenario.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace tpsim {
 
-// Pricers of one scenario, one for each thread that searches: what the layers of one search cost
-// need not be traced again for the next.
+// Pricers of one scenario, one per search thread. Layers that one search has traced need not be
+// traced again by the next search.
 class PricerPool {
  public:
   explicit PricerPool(const Scenario& scenario)
@@ -24,7 +24,7 @@ class PricerPool {
     if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_));
     return all_[taken_++];
   }
-  // Between searches: nobody uses what was taken any more.
+  // Call between searches, when no taken pricer is in use.
   void take_back_all() { taken_ = 0; }
 
  private:

@@ -20,8 +20,8 @@ SearchSpace offloaded(SearchSpace space) {
 
 bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
 
-// If memory ruled plans out, a second pass tries plans that offload the optimizer. There is no
-// second pass if memory is the objective and plans fit without offload.
+// If memory ruled plans out, a second pass tries plans that offload the optimizer. The second pass
+// is skipped if memory is the objective and plans fit without offload.
 Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& space, int top,
                                 const Progress& progress, int threads) {
   PricerPool pricers(scenario);
@@ -33,7 +33,7 @@ Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& spa
   const auto wanted = static_cast<std::size_t>(std::max(1, top));
   const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
   const SearchSpace other = offloaded(space);
-  // To offload the optimizer shortens no step: what is too slow without it is so with it.
+  // Offloading the optimizer never shortens a step, so that too slow groups stay too slow.
   const SlowGroups slow = first.groups_beyond(cap);
   pricers.take_back_all();
   TPSIM_TRY(SearchResult second,
@@ -41,7 +41,7 @@ Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& spa
   return merged(std::move(found), std::move(second), wanted);
 }
 
-// A front has plans that offload only where no other fits.
+// Plans with offload are in a front only if no other plan fits.
 Result<SearchResult> front_of(const Scenario& scenario, const SearchSpace& space,
                               const Progress& progress, int threads) {
   PricerPool pricers(scenario);

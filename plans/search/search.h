@@ -1,4 +1,4 @@
-// All legal plans of a model on a number of GPUs, and the best of them.
+// Searches all legal plans of a model on a number of GPUs for the best ones.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,19 @@
 
 namespace tpsim {
 
-// The scenario with the parts that the search chose: what its plans are predicted with.
+// Returns the scenario with the parts that the search selected, with which its plans are predicted.
 Scenario with_found_parts(Scenario scenario, const SearchResult& found);
 
-// `top` best plans; of those that differ only in how many blocks of every chunk they recompute, the
-// best one stands for all. `progress` hears the done share in [0,1]; it may be empty. Fails on a
-// GPU count beyond the cluster; nothing fitting is no failure: plans is empty and nearest_miss is
-// set. Fails too where no plan's step is short enough to be counted (sim/step/predict.h), and where
-// the stack leaves parts open in more than 64 combinations. The answer does not depend on the
-// number of threads.
+// Returns the `top` best plans. Of plans that differ only in the number of recomputed blocks per
+// chunk, only the best is returned. `progress` gets the completed share in [0,1]; it may be empty.
+// If no plan fits, plans is empty and nearest_miss is set. Error if the GPU count exceeds the
+// cluster, if every plan's step is too long to count (sim/step/predict.h), or if the stack leaves
+// parts open in more than 64 combinations. The result does not depend on the number of threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 
-// The plans that no other beats in step time and memory at once (and in GPU-seconds, where GPU
-// counts vary), by rising step time, as `plans`. The same guarantees.
+// Returns the Pareto front of step time and memory (and GPU-seconds if GPU counts vary), in order
+// of step time, as `plans`. Guarantees are those of search().
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads = 1);
 

@@ -1,5 +1,5 @@
-// One pass of a search: bounds of every family of plans, then event-exact simulation of those that
-// could be among the best. Internal to plans/search.
+// One pass of a search: bounds of every family of plans, then event simulation of the plans that
+// may be among the best. Internal to plans/search.
 #pragma once
 
 #include <fmt/format.h>
@@ -46,8 +46,8 @@ inline Plan whole_plan(const Plan& settings, const StageCut& cut) {
 
 class SearchPass {
  public:
-  // `cap`: a score that plans must reach; then nothing is said of a search that finds none. `slow`:
-  // groups that cannot reach it, or null.
+  // `cap`: a score that plans must reach; with a cap, a pass without plans reports no nearest miss.
+  // `slow`: groups that cannot reach the cap, or null.
   SearchPass(PricerPool& pricers, const SearchSpace& space, int top, double cap = kNoCap,
              const SlowGroups* slow = nullptr)
       : space_(space),
@@ -78,7 +78,7 @@ class SearchPass {
     });
   }
 
-  // Groups of which no plan reaches the score, though all of its plans ran in the memory there is.
+  // Returns the groups whose plans are all slower than the score, whatever the memory.
   SlowGroups groups_beyond(double score) const {
     SlowGroups slow;
     for (const BoundedGroup& group : groups_) {
@@ -103,7 +103,7 @@ class SearchPass {
   using Found = FamilySearch::Found;
   using FamilyWork = std::function<Found(FamilySearch&, std::int64_t family)>;
 
-  // What threads find is put together in the order of families, whoever was first.
+  // Results of threads are merged in the order of families, so that the order is deterministic.
   Status visit_families(int threads, bool trades_memory, const FamilyWork& work,
                         const std::function<void(double)>& progress) {
     std::atomic<std::int64_t> kept = 0, done = 0;
@@ -174,7 +174,7 @@ class SearchPass {
                  "", "hold more settings to a value, or lift the limit with --no-limits"};
   }
 
-  // Of the whole search, once so many of all candidates or groups were looked at or passed over.
+  // Completed share of the search, after `done` of `all` candidates or groups.
   static double share_done(std::size_t done, std::size_t all) {
     const double part = static_cast<double>(done) / static_cast<double>(all);
     return kBoundsShare + (1 - kBoundsShare) * part;
@@ -185,7 +185,7 @@ class SearchPass {
     Candidate candidate;
   };
 
-  // Of candidates that share a place only the best stays.
+  // Keeps only the best of candidates with the same index.
   void keep(const Scored& scored, std::vector<Scored>& best) const {
     const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
       return other.candidate.place == scored.candidate.place;
@@ -202,9 +202,9 @@ class SearchPass {
     if (best.size() > top_) best.pop_back();
   }
 
-  // Best first, groups and plans alike: a group whose bound is the least of all is opened, a plan
-  // whose bound is simulated. Once the least bound passes the worst of the best `top` nothing
-  // better can follow.
+  // Processes groups and plans in the order of their bounds. A group with the lowest bound is
+  // expanded into plans; a plan with the lowest bound is simulated. Stops when the lowest bound
+  // exceeds the worst of the `top` best scores.
   Status open_best(const std::function<void(double)>& progress) {
     std::sort(groups_.begin(), groups_.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
       return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
@@ -252,8 +252,8 @@ class SearchPass {
     return Ok{};
   }
 
-  // Bounds never exceed the exact score, so once a bound passes the worst of the best `top` nothing
-  // better can follow.
+  // Bounds never exceed exact scores. Stops when a bound exceeds the worst of the `top` best
+  // scores.
   Status choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
     std::vector<Scored> best;
@@ -267,7 +267,8 @@ class SearchPass {
     return add_plans(best);
   }
 
-  // In the order of their bounds: what an exact plan beats with its bound already is beaten.
+  // Processes candidates in the order of their bounds. A candidate whose bound is dominated by an
+  // exact plan is skipped.
   Status choose_front(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
@@ -291,7 +292,7 @@ class SearchPass {
     return Ok{};
   }
 
-  // No worse in anything; of equals the first of the enumeration.
+  // Whether `a` dominates `b`. Of equal plans the first one enumerated wins.
   static bool beats(const Candidate& a, const Candidate& b) {
     const double a_gpus = a.step * static_cast<double>(gpu_count(a.plan));
     const double b_gpus = b.step * static_cast<double>(gpu_count(b.plan));
@@ -319,7 +320,7 @@ class SearchPass {
     return Ok{};
   }
 
-  // Of all plans, none of which fits, the one with the lowest peak.
+  // Finds the plan with the lowest peak if no plan fits.
   Status find_nearest_miss() {
     if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
     PlanBounds bounds(pricer());
@@ -344,8 +345,8 @@ class SearchPass {
   const SlowGroups* slow_;
   PricerPool& pricers_;
   PlanSpace plans_;
-  std::int64_t most_;                       // candidates or groups that are kept for ranking
-  std::shared_ptr<FamilySearch> families_;  // of one thread: it knows the prices of some layers
+  std::int64_t most_;                       // maximum number of candidates or groups
+  std::shared_ptr<FamilySearch> families_;  // of one thread, with priced layers in its cache
   SearchResult result_;
   std::vector<Candidate> candidates_;
   std::vector<BoundedGroup> groups_;

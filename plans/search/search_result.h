@@ -1,4 +1,4 @@
-// What a search found.
+// Result of a search.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace tpsim {
 
-// One combination of the parts that a stack leaves open (StackChoices::parts), and the step of its
-// best plan; none where nothing fits.
+// A combination of the parts that a stack leaves open (StackChoices::parts), and the step of its
+// best plan; empty if no plan fits.
 struct TriedParts {
   PartValues parts;
   std::optional<Seconds> step;
@@ -21,23 +21,23 @@ struct TriedParts {
 
 struct SearchResult {
   std::int64_t considered = 0;
-  // Fit, and were not ruled out before as less good than the plans.
+  // Plans that fit in memory and survived pruning.
   std::int64_t feasible = 0;
-  // Ruled out together or one by one as less good than the plans, before it was known whether they
-  // fit; counted in `pruned` too. None where memory is the objective, nor of a front.
+  // Plans pruned by their bounds before the memory check, since even their best case is slower than
+  // the plans found. Also counted in `pruned`. 0 for the objective memory and for a front.
   std::int64_t not_as_good = 0;
-  std::int64_t simulated = 0;                  // event by event: those that could be among the best
-  std::map<std::string, std::int64_t> pruned;  // why a combination cannot run -> how many
+  std::int64_t simulated = 0;                  // plans simulated event by event
+  std::map<std::string, std::int64_t> pruned;  // reason -> number of combinations
   Seconds elapsed;
-  std::vector<PlannedRun> plans;  // best first, simulated event-exactly
-  // Of each what the objective counts in a step: seconds, bytes, or seconds of a GPU at work. Empty
-  // for a front.
+  std::vector<PlannedRun> plans;  // best first, simulated event by event
+  // Value of the objective for each plan: seconds, bytes or GPU-seconds per step. Empty for a
+  // front.
   std::vector<double> scores;
-  // Nobody asked to offload the optimizer, memory is the objective or the answer a front, and plans
-  // fit without it: some that offload might be faster or smaller.
+  // Offload was not requested, and plans fit without offload while memory or a front was searched.
+  // Plans with offload might be faster or smaller.
   bool offload_left_out = false;
-  std::optional<PlannedRun> nearest_miss;  // when nothing fits: the plan that misses by least
-  // Combinations of the parts that the stack leaves open, best first. All other members belong to
+  std::optional<PlannedRun> nearest_miss;  // plan with the lowest peak if none fits
+  // Combinations of the parts that the stack leaves open, best first. All other members describe
   // the first combination.
   std::vector<TriedParts> tried;
 };

@@ -15,12 +15,12 @@
 namespace tpsim {
 namespace {
 
-// One pp's ways of cutting the model: of all virtual stages together, and without them.
+// Number of stage cuts for one pp: summed over all virtual stages, and without virtual stages.
 struct Cuts {
   double of_all = 0, of_one = 0;
-  double most = 1;            // virtual stages
+  double most = 1;            // largest number of virtual stages
   double chunks = 0;          // entries of all cuts' lists
-  double chunks_squared = 0;  // of a stage, summed over all cuts
+  double chunks_squared = 0;  // per stage, summed over all cuts
 };
 
 class WorkCount {
@@ -36,17 +36,18 @@ class WorkCount {
     }
     double chunks = 0;
     for (const auto& [pp, cuts] : cuts_) chunks += cuts.chunks;
-    // Measured, 2026: 0.3 us for a plan of few chunks, growing with the square of a stage's chunks.
+    // Measured in 2026: 0.3 us per plan with few chunks, growing with the square of a stage's
+    // chunks.
     constexpr Seconds kPlan(0.3e-6);
     constexpr double kManyChunks = 350;
-    // Each entry of a cut is a number of blocks, and its kind in two lists.
+    // Each chunk of a cut has a number of blocks, and a kind in two lists.
     constexpr Bytes kEntry(8 + 4 + 4);
     SearchWork work;
     work.plans = plans_;
     work.estimate.time = (plans_ + weighted_ / (kManyChunks * kManyChunks)) * kPlan;
     work.estimate.memory = chunks * kEntry;
     const WorkEstimate simulated = work_of_tasks(most_tasks_);
-    constexpr double kAsGood = 50;  // plans that could be among the best, and are not
+    constexpr double kAsGood = 50;  // plans that are simulated but not among the best
     work.estimate.time += (kAsGood + top) * simulated.time;
     work.estimate.memory += simulated.memory;
     return work;
@@ -77,12 +78,12 @@ class WorkCount {
     }
   }
 
-  // Settings that multiply the plans of every layout.
+  // Product of the settings that multiply the plans of every layout.
   double variants() {
     if (variants_ > 0) return variants_;
     variants_ = 1;
     for (const SettingRow& row : setting_rows()) {
-      // Of schedules, one or two suit a number of virtual stages.
+      // Only one or two schedules suit a number of virtual stages.
       if (row.tried.empty() || row.setting == Setting::kSchedule) continue;
       variants_ *= static_cast<double>(tried_values(space_, row.setting).size());
     }
@@ -128,7 +129,7 @@ SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) 
 
 namespace {
 
-// An error where none of the precisions asked for is possible: a search counts impossible ones.
+// Error if none of the requested precisions is possible. The search counts impossible ones.
 Status check_some_precision(const Scenario& scenario, const std::vector<std::int64_t>& asked) {
   std::optional<Error> first;
   for (const std::int64_t precision : asked) {

@@ -1,4 +1,4 @@
-// What a search takes, before it starts.
+// Estimates the time and memory of a search before it starts.
 #pragma once
 
 #include "core/base/result.h"
@@ -9,20 +9,20 @@
 namespace tpsim {
 
 struct SearchWork {
-  double plans = 0;  // that will be considered, at most
+  double plans = 0;  // upper bound of considered plans
   WorkEstimate estimate;
 };
 
-// Counted from the layouts that the space allows, without cutting a model or tracing a layer: an
-// upper bound of the plans, and by it of time and of the memory for cuts. How many more than the
-// `top` best are simulated event by event is a guess.
+// Counts layouts of the space without cutting a model or tracing a layer. Returns an upper bound of
+// the plans, from which time and memory follow. The number of simulated plans beyond the `top` best
+// is a guess.
 SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top);
 
-// Fails on GPU counts that the cluster cannot give, an impossible batch, or more work than the
-// scenario's limits allow (kDoesNotFit), also for the `top` plans that are simulated.
+// Error for GPU counts that the cluster lacks and for an impossible batch. Error kDoesNotFit if the
+// work exceeds the scenario's limits, including the simulation of `top` plans.
 Status check_space(const Scenario& scenario, const SearchSpace& space, int top);
 
-// Plans that fit and are kept for ranking: more end the search (about 1 GiB).
+// Maximum number of plans kept for ranking (about 1 GiB). A search that exceeds it fails.
 inline constexpr std::int64_t kMostCandidates = 4'000'000;
 
 }  // namespace tpsim

@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// The ends of the model with `first` and `last` blocks, the others evenly between them.
+// Returns a cut with `first` and `last` blocks at the ends and the others distributed evenly.
 std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
                                         std::int64_t first, std::int64_t last) {
   const std::int64_t between = layers - first - last;
@@ -27,7 +27,7 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
   std::vector<std::vector<std::int64_t>> cuts;
   const std::int64_t share = layers / stages;
   for (std::int64_t first = share; first >= share - most; --first) {
-    // Two ends and nothing between: what one lacks the other has.
+    // With two chunks, one end has the blocks that the other lacks.
     if (stages == 2) {
       cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
       cuts.push_back(cut_with_ends(layers, stages, layers - first, first));
@@ -54,7 +54,7 @@ std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range) 
   }
   std::vector<StageCut> cuts;
   for (std::vector<std::int64_t>& one : all) {
-    // Both ways of cutting often agree, and an uneven cut may be an even one.
+    // The two even cuts often agree, and an uneven cut may equal an even one.
     const bool repeats = std::any_of(cuts.begin(), cuts.end(),
                                      [&](const StageCut& cut) { return cut.layers == one; });
     if (!one.empty() && !repeats) cuts.push_back(stage_cut(std::move(one), range.stages, model));

@@ -1,4 +1,4 @@
-// The ways in which the search cuts a model into stages.
+// Cuts of a model into stages that the search tries.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace tpsim {
 struct CutRange {
   std::int64_t stages = 1;
   std::int64_t virtual_stages = 1;
-  // Blocks that the first and the last chunk of the model may each hold less than an even share;
-  // the chunks between them take them over evenly.
+  // Maximum number of blocks that the first and the last chunk may lack compared with an even
+  // share. The other chunks share these blocks evenly.
   std::int64_t uneven_ends = 0;
 };
 
-// All cuts of a model's blocks, each once: even with embedding and head counted as a block each and
-// without, then the uneven ones.
+// Returns all distinct cuts of a model's blocks. Even cuts with embedding and head counted as one
+// block each and without come first, then uneven cuts.
 std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range);
 
 }  // namespace tpsim

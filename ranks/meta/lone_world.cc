@@ -5,7 +5,7 @@
 namespace tpsim {
 
 std::unique_ptr<Communicator> lone_communicator(Device& device, GroupKind group) {
-  // Communicator calls nothing of a group of one.
+  // Communicator calls no virtual function for a group of one.
   return std::make_unique<MetaCommunicator>(device, group, 0, 1);
 }
 

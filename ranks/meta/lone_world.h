@@ -1,4 +1,4 @@
-// A world of one rank: groups that need no messages.
+// A world of one rank, whose groups need no messages.
 #pragma once
 
 #include "ranks/world.h"
@@ -15,7 +15,7 @@ class LoneWorld final : public World {
 // Runs `body` as the only rank.
 Status run_alone(const RankBody& body);
 
-// The communicator of a group of one, whatever the world: it records nothing and moves nothing.
+// Returns the communicator of a group of one, in any world. It records nothing and moves no data.
 std::unique_ptr<Communicator> lone_communicator(Device& device, GroupKind group);
 
 }  // namespace tpsim

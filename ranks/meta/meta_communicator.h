@@ -1,4 +1,4 @@
-// A communicator for the device without storage: collectives do nothing but reach the recorder.
+// A communicator for the device without storage: collectives only reach the recorder.
 #pragma once
 
 #include "ranks/communicator.h"

@@ -16,7 +16,7 @@ constexpr Label kModelled{ModelPart::kMeasurement, "modelled"};
 
 using Clock = std::chrono::steady_clock;
 
-// Sleeping wakes up late by about this much.
+// Typical delay of waking up from sleep.
 constexpr std::chrono::microseconds kSleepError(200);
 
 void wait_until(Clock::time_point end) {
@@ -25,7 +25,7 @@ void wait_until(Clock::time_point end) {
   }
 }
 
-// As large as activations after a norm; small enough for sums of many to stay finite in fp16.
+// Similar to activations after a norm; small enough that long sums stay finite in fp16.
 constexpr double kDeviation = 0.1;
 
 double drawn(DType dtype, std::size_t index, std::int64_t integers_below) {
@@ -35,7 +35,7 @@ double drawn(DType dtype, std::size_t index, std::int64_t integers_below) {
   return std::floor(uniform_at(key, index) * static_cast<double>(integers_below));
 }
 
-// Collectives that wait as long as a model says.
+// A communicator whose collectives wait for the predicted time.
 class ModelledCommunicator final : public Communicator {
  public:
   ModelledCommunicator(Device& device, GroupMember member, CollectiveSeconds seconds,
@@ -84,11 +84,11 @@ class ModelledCommunicator final : public Communicator {
   }
 
  private:
-  // The collective begins when the device has done what was issued before it.
+  // The collective starts when the device has completed the work issued before.
   template <class Work>
   void timed(CollectiveKind kind, std::int64_t bytes, Work work) {
     const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, kModelled}));
-    if (device().delay(wait.count())) return work();  // the host goes on, as it does with NCCL
+    if (device().delay(wait.count())) return work();  // asynchronous, as with NCCL
     device().synchronize();
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
     work();
@@ -96,7 +96,8 @@ class ModelledCommunicator final : public Communicator {
     wait_until(end);
   }
 
-  // A few numbers, drawn there and repeated: an upload would take longer than the transfer.
+  // Draws few numbers on the device and repeats them, since an upload would take longer than the
+  // transfer.
   void fill_on_device(const Tensor& x) {
     constexpr std::int64_t kDrawn = 1 << 20;
     const std::int64_t all = x.elements();
@@ -114,7 +115,7 @@ class ModelledCommunicator final : public Communicator {
     }
   }
 
-  // Drawing numbers takes longer than most transfers, so they are kept.
+  // Caches the drawn numbers, since drawing takes longer than most transfers.
   void fill(const Tensor& x) {
     const bool whole = x.dtype() == DType::kInt32 || x.dtype() == DType::kUInt8;
     if (!whole && device().delay(0)) return fill_on_device(x);
@@ -136,7 +137,8 @@ class ModelledCommunicator final : public Communicator {
 
   CollectiveSeconds seconds_;
   std::int64_t integers_below_;
-  std::vector<std::byte> contents_;  // of one dtype, as long as the longest tensor that arrived
+  std::vector<std::byte> contents_;  // drawn numbers of one dtype, as many as the longest received
+                                     // tensor
   DType dtype_ = DType::kFloat32;    // of contents_
 };
 

@@ -1,10 +1,9 @@
-// One rank of a run that has no other ranks: its collectives move no data and take as long as a
-// model says.
+// One rank of a run without other ranks. Its collectives move no data and take the time that a
+// model predicts.
 //
-// Contents stay finite and the same on every run, but mean nothing: an all-reduce leaves its tensor
-// as it is, a gather repeats this rank's part, an all-to-all returns what was sent, what is
-// received is drawn by position. So the ops that follow work on the shapes, and cost the time, of
-// the real rank.
+// Contents are finite and reproducible but meaningless. An all-reduce leaves its tensor unchanged,
+// a gather repeats this rank's part, an all-to-all returns the input, and received tensors are
+// drawn by position. The ops that follow have the shapes and the cost of the real rank.
 #pragma once
 
 #include <functional>
@@ -13,12 +12,12 @@
 
 namespace tpsim {
 
-// Seconds that a group takes for a collective.
+// Returns the predicted time of a collective in seconds.
 using CollectiveSeconds = std::function<double(const CollectiveRecord&)>;
 
 class ModelledWorld final : public World {
  public:
-  // Integers that arrive (tokens) are drawn from [0, integers_below).
+  // Received integers (tokens) are drawn from [0, integers_below).
   ModelledWorld(int rank, int size, CollectiveSeconds seconds, std::int64_t integers_below);
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,

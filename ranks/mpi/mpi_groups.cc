@@ -1,4 +1,4 @@
-// Groups of MPI processes.
+// Communicators of MPI processes.
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-// Up to here everyone sends everything: one exchange instead of two.
+// Up to this size every rank sends all its data: one exchange instead of two.
 constexpr std::int64_t kSmallBytes = 8192;
 constexpr int kTag = 0, kReductionTag = 1;
 
@@ -29,13 +29,13 @@ std::byte* address(void* data, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(data) + index * size_of(dtype);
 }
 
-// A reduction that goes on in steps, by messages that nobody waits for. Every rank sums up its
-// share of each piece and, of an all-reduce, sends the sum to the others. Sums run in rank order
-// with one rounding, as those of MpiCommunicator's other calls.
+// A non-blocking reduction that advances in steps. Every rank sums its share of each piece and, for
+// an all-reduce, sends the sum to the others. Sums run in rank order with one rounding, as in
+// MpiCommunicator.
 class MpiReduction {
  public:
-  // `part` undefined: the sum of `all` is put there on all ranks. All ranks of `comm` make the same
-  // ones in the same order, one at a time.
+  // If `part` is undefined, `all` gets the sum on all ranks. All ranks of `comm` must start the
+  // same reductions in the same order, one at a time.
   MpiReduction(MPI_Comm comm, Tensor all, Tensor part, ReduceOp op)
       : comm_(comm), all_(std::move(all)), part_(std::move(part)), op_(op) {
     rank_ = rank_in(comm_);
@@ -44,7 +44,8 @@ class MpiReduction {
     if (all_.elements() > 0) exchange_shares();
   }
 
-  // Goes on as far as it can, or to the end where told to wait. Whether it is done.
+  // Advances as far as possible, or to the end if `wait`. Returns whether the reduction is
+  // complete.
   bool advance(bool wait) {
     while (stage_ != Stage::kDone) {
       const auto count = static_cast<int>(requests_.size());
@@ -72,8 +73,7 @@ class MpiReduction {
     return true;
   }
 
-  // Its messages are left to themselves, for the end of a process whose other ranks may never come:
-  // what they lie in stays where it is.
+  // Leaks the messages and their buffers, at the end of a process whose peers may never answer.
   static void abandon(MpiReduction reduction) {
     static auto* const abandoned = new std::vector<MpiReduction>();  // never destroyed
     abandoned->push_back(std::move(reduction));
@@ -81,7 +81,7 @@ class MpiReduction {
 
  private:
   enum class Stage : std::uint8_t { kSharesTravel, kSumsTravel, kDone };
-  // Of rank r's share of the piece, in elements of all_.
+  // The share of rank r in the piece, in elements of all_.
   struct Share {
     std::int64_t first = 0, count = 0;
   };
@@ -166,17 +166,17 @@ class MpiReduction {
 
 // Collectives among MPI processes, over host memory.
 //
-// Reductions exchange shares with MPI and add them here, in rank order and with one rounding, so
-// that ranks as processes get the same bits as ranks as threads; it is also faster than Open MPI's
-// own reductions above a few kilobytes, and its Reduce_scatter_block is slower still.
+// Reductions exchange shares with MPI and add them here, in rank order with one rounding. Results
+// are therefore bit-equal to those of thread ranks. This is also faster than Open MPI's
+// MPI_Allreduce above a few kilobytes, and than its slower MPI_Reduce_scatter_block.
 class MpiCommunicator final : public Communicator {
  public:
-  // Takes over `comm`, which has the group's members in the group's order.
+  // Takes ownership of `comm`, which has the group's members in the group's order.
   MpiCommunicator(Device& device, GroupKind group, MPI_Comm comm)
       : Communicator(device, group, rank_in(comm), size_of_group(comm)), comm_(comm) {}
 
-  // A message that nobody has taken yet keeps its data for as long as the process lives: its
-  // receiver may have failed, and waiting for it here would hang.
+  // Leaks the buffer of a message that was not received, since the receiver may have failed and
+  // waiting could hang.
   ~MpiCommunicator() override {
     static std::vector<std::vector<std::byte>> abandoned;
     for (Pending& pending : pending_) {
@@ -221,7 +221,7 @@ class MpiCommunicator final : public Communicator {
 
   void do_reduce_scatter(const Tensor& all, const Tensor& part) override {
     const MpiCall call("reduce_scatter");
-    count_of(all.elements());  // checks that MPI can
+    count_of(all.elements());  // checks that the count fits in an int
     const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / size());
     for (std::int64_t first = 0; first < part.elements(); first += piece) {
       const auto count = static_cast<int>(std::min(piece, part.elements() - first));
@@ -255,7 +255,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Bcast(x.raw(), count_of(x.elements()), mpi_type(x.dtype()), root, comm_);
   }
 
-  // Buffered, since both sides of an exchange may send first.
+  // Buffered, since both ranks of an exchange may send first.
   void do_send(const Tensor& x, int to) override {
     std::vector<std::byte> data = unused_buffer();
     const auto* from = static_cast<const std::byte*>(x.raw());
@@ -278,12 +278,12 @@ class MpiCommunicator final : public Communicator {
   bool needs_host() const override { return true; }
 
  private:
-  // A message under way, with its own copy of the data.
+  // A message in flight, with its own copy of the data.
   struct Pending {
     MPI_Request request;
     std::vector<std::byte> data;
   };
-  // Shares of an array, by rank: where each begins and how many elements it has.
+  // Shares of an array by rank: first element and number of elements.
   struct Shares {
     std::vector<int> first, count;
   };
@@ -304,7 +304,8 @@ class MpiCommunicator final : public Communicator {
     return shares;
   }
 
-  // Sends share r of `data` to rank r, adds up what arrives of this rank's share, into `result`.
+  // Sends share r of `data` to rank r, and adds the received data of this rank's share into
+  // `result`.
   void reduce_own_share(const void* data, const Shares& shares, DType dtype, ReduceOp op,
                         void* result) {
     const int mine = shares.count[static_cast<std::size_t>(rank())];
@@ -331,7 +332,7 @@ class MpiCommunicator final : public Communicator {
     reduce({x.dtype(), op, 0, x.elements()}, sources, {&result, 1});
   }
 
-  // The buffer of a message that has left, or a new one.
+  // Returns the buffer of a completed message, or a new one.
   std::vector<std::byte> unused_buffer() {
     for (Pending& pending : pending_) {
       int done = 0;
@@ -357,7 +358,7 @@ class MpiWorld final : public World {
 
   std::unique_ptr<Communicator> communicator(Device& device, GroupKind group,
                                              const std::vector<std::int64_t>& members) override {
-    member_of(*this, group, members);  // checks that this rank is one
+    member_of(*this, group, members);  // checks that this rank is a member
     const std::vector<int> ranks(members.begin(), members.end());
     MPI_Group world_group, some;
     MPI_Comm_group(MPI_COMM_WORLD, &world_group);

@@ -1,4 +1,4 @@
-// How values of tensors look to MPI.
+// MPI types and sizes of tensor values.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-// Longer arrays are reduced piece by piece, so that what arrives is added while it is in cache.
+// Longer arrays are reduced in pieces, so that received data is added while it is in cache.
 inline constexpr std::int64_t kPieceElements = 1 << 20;
 
 inline int rank_in(MPI_Comm comm) {
@@ -24,7 +24,7 @@ inline int size_of_group(MPI_Comm comm) {
   return size;
 }
 
-// MPI only moves elements, so that their width is all it must know.
+// Returns an MPI type of the same width, since MPI only moves elements.
 inline MPI_Datatype mpi_type(DType dtype) {
   switch (size_of(dtype)) {
     case 4: return MPI_UINT32_T;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);
 
-// Odd while a call is under way; every call has numbers of its own.
+// Odd during a call; every call has a different number.
 std::atomic<std::uint64_t> turns{0};
 std::atomic<const char*> current_operation{""};
 
@@ -30,8 +30,8 @@ MpiWatch::~MpiWatch() {
 }
 
 void MpiWatch::look() {
-  // Looks are counted, not the clock read: while this process is stopped, time does not pass for
-  // it.
+  // Counts checks instead of reading the clock, so that the time in which this process is stopped
+  // does not count.
   std::uint64_t seen = 0;
   std::int64_t looks = 0;
   while (!ends_) {

@@ -1,4 +1,4 @@
-// Notices when a call of MPI does not come back: MPI itself waits for a rank that hangs forever.
+// Detects MPI calls that do not return, since MPI has no timeout for a rank that hangs.
 #pragma once
 
 #include <atomic>
@@ -9,21 +9,21 @@
 
 namespace tpsim {
 
-// Stands around a call of MPI that waits for other ranks. MPI is one to a process, and so is the
-// call that is under way; it is made by one thread. Cheap: no clock is read.
+// Marks an MPI call that waits for other ranks. MPI calls are made by one thread, one at a time.
+// Cheap: reads no clock.
 class MpiCall {
  public:
-  // `what` has static storage.
+  // `what` must have static storage.
   explicit MpiCall(const char* what);
   ~MpiCall();
   MpiCall(const MpiCall&) = delete;
   MpiCall& operator=(const MpiCall&) = delete;
 };
 
-// While it lives, a thread looks at the call that is under way several times a second.
+// A thread that checks the current MPI call several times per second.
 class MpiWatch {
  public:
-  // `give_up` is called on the watch's thread, at most once, with what has not come back for
+  // Calls `give_up` on the watch's thread, at most once, with the call that has not returned within
   // `patience`.
   MpiWatch(std::chrono::seconds patience, std::function<void(const std::string& what)> give_up);
   ~MpiWatch();

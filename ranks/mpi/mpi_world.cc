@@ -22,7 +22,7 @@
 namespace tpsim {
 namespace {
 
-// A port that nobody listens on at this moment.
+// Returns a currently unused port.
 int free_port() {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in any{};
@@ -34,7 +34,7 @@ int free_port() {
   return known ? ntohs(any.sin_port) : 0;
 }
 
-// Long enough for the report of the rank that speaks to end this process in its sleep.
+// Delay before a rank reports, long enough for the first reporting rank to end this process.
 std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
   if (thrown_out) return std::chrono::seconds(10);
   return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
@@ -45,8 +45,8 @@ Error with_rank(int rank, Error error) {
   return error;
 }
 
-// On the watch's thread, while MPI is busy on another: nothing of MPI can be called, and the
-// launcher ends the job with the first process that ends like this.
+// Runs on the watch's thread while another thread is inside MPI, so that no MPI function may be
+// called. The launcher ends the job when the first process ends in this way.
 void give_up(int rank, std::chrono::seconds patience, const std::string& what,
              const MpiErrorReport& report) {
   std::this_thread::sleep_for(patience_of(rank, false));

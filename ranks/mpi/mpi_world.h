@@ -1,4 +1,4 @@
-// Ranks as processes that mpirun or srun started.
+// Ranks as processes started by mpirun or srun.
 #pragma once
 
 #include <functional>
@@ -8,34 +8,33 @@
 
 namespace tpsim {
 
-// Where this process stands among those of the job, as MPI knows it; host, port and token are the
-// same on all.
+// This process's place in the job, from MPI. Host, port and token are equal on all ranks.
 struct MpiPlace {
   int rank = 0, size = 1;
   int local_rank = 0;      // on this machine
   std::string first_host;  // of rank 0
-  int free_port = 0;       // there
-  std::string token;       // that the first rank has drawn, and nobody else knows
+  int free_port = 0;       // on that host
+  std::string token;       // random secret of the job, drawn by rank 0
 };
-// Between MPI's start and its end; every rank calls it.
+// Call between MPI's initialization and finalization. Collective.
 MpiPlace mpi_place();
 
-// All ranks as this process sees them, between MPI's start and its end.
+// Returns the world of all MPI ranks. Call between MPI's initialization and finalization.
 std::unique_ptr<World> mpi_world();
 
-// Tells the user; the exit code.
+// Reports an error to the user. Returns the exit code.
 using MpiErrorReport = std::function<int(const Error&)>;
 
-// Runs `body` as this process's rank, between MPI's start and its end. Once per process.
+// Initializes MPI, runs `body` as this process's rank, and finalizes MPI. At most once per process.
 //
-// When it fails, `report` is told the error with the rank's number in front (left out where the
-// first rank speaks, as for a mistake that all ranks meet) and gives the exit code, and all
-// processes of the job are ended with that code: the others may be waiting for this one. Others
-// wait for a moment, so that a failure of all ranks is reported once, by the first; a rank
-// that another has thrown out (CommunicatorAborted) says nothing.
+// If `body` fails, `report` is called with the error and returns the exit code. All processes of
+// the job are then ended with that code, since they may wait for this one. The message starts with
+// the rank's number, except on rank 0. Ranks other than 0 wait briefly before they report, so that
+// an error of all ranks is reported once. A rank stopped by another's failure (CommunicatorAborted)
+// does not report.
 //
-// A rank that waits for another longer than TPSIM_TIMEOUT (ranks/launcher.h) reports that the
-// same way, with kind kMissing, and ends its process.
+// If a rank waits longer than TPSIM_TIMEOUT (ranks/launcher.h) for another, the error is reported
+// in the same way, with kind kMissing, and ends the process.
 Status run_under_mpi(const RankBody& body, const MpiErrorReport& report);
 
 }  // namespace tpsim

@@ -11,8 +11,8 @@ namespace tpsim {
 namespace {
 
 constexpr int kDefaultPort = 29517;
-// Jobs that share a node need ports of their own: from here on, below those that the system gives
-// away (32768 and up), by the job's number.
+// Jobs that share a node need different ports. The range is below the ephemeral ports (32768 and
+// up); the job's number selects the port.
 constexpr int kJobPorts = 20000, kJobPortCount = 9000;
 
 Result<int> number(const Environment& environment, const char* name, int fallback) {
@@ -23,7 +23,7 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   return bad_input(fmt::format("'{}' is not a whole number", *text), name);
 }
 
-// Of Slurm's number of the job, steps of it apart; the usual one without.
+// Port from Slurm's job and step numbers; the default port without Slurm.
 int port_of_job(const Environment& environment) {
   const std::optional<int> job = whole_number(environment("SLURM_JOB_ID"));
   if (!job || *job < 0) return kDefaultPort;
@@ -32,7 +32,7 @@ int port_of_job(const Environment& environment) {
   return kJobPorts + static_cast<int>(number % kJobPortCount);
 }
 
-// TPSIM_PORT, or the one after MASTER_PORT, or one of the job's.
+// TPSIM_PORT, MASTER_PORT + 1, or the job's port.
 Result<int> port_of(const Environment& environment) {
   constexpr int kMostPort = 65535;
   const bool given = environment("TPSIM_PORT").has_value();
@@ -58,7 +58,7 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
                    "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder");
 }
 
-// One for all ranks of a job, and another for other jobs.
+// Equal on all ranks of a job, and different for other jobs.
 std::string token_of(const Environment& environment, int size) {
   if (const auto given = environment("TPSIM_TOKEN")) return *given;
   std::string token = fmt::format("tpsim/{}", size);

@@ -1,4 +1,4 @@
-// Which rank of which job this process is, as its launcher says: torchrun, srun or mpirun.
+// Rank and job of this process, from the variables of its launcher: torchrun, srun or mpirun.
 #pragma once
 
 #include <optional>
@@ -13,24 +13,25 @@ struct Launch {
   int rank = 0;
   int size = 1;
   int local_rank = 0;   // on this machine
-  std::string address;  // of rank 0; empty when a folder is used
-  std::string bind;     // what rank 0 listens on: the address, or TPSIM_BIND
+  std::string address;  // of rank 0; empty if a folder is used
+  std::string bind;     // address on which rank 0 listens: `address`, or TPSIM_BIND
   int port = 0;
-  std::string token;       // of the job: who does not know it is no rank of it
-  std::string folder;      // shared by all ranks, empty when the job begins; from TPSIM_RENDEZVOUS
-  bool under_mpi = false;  // which reports failures and ends the job; from TPSIM_UNDER_MPI
+  std::string token;   // secret of the job; connections without it are refused
+  std::string folder;  // rendezvous folder shared by all ranks, empty at the start of the job; from
+                       // TPSIM_RENDEZVOUS
+  bool under_mpi = false;  // MPI reports failures and ends the job; from TPSIM_UNDER_MPI
 };
 
-// Nothing when no launcher started this process, or it started only this one. Reads the variables
-// of launchers(): torchrun's, Slurm's, Open MPI's, MPICH's and Intel MPI's. Ranks meet at
-// MASTER_ADDR (Slurm: its first node; one machine: itself) and the port after MASTER_PORT, which
-// torchrun itself listens on, or at TPSIM_PORT.
+// Returns nothing if no launcher started this process, or only this process. Reads the variables of
+// launchers(): torchrun, Slurm, Open MPI, MPICH and Intel MPI. The rendezvous is at MASTER_ADDR
+// (Slurm: the first node; one machine: itself). The port is TPSIM_PORT, or MASTER_PORT + 1, since
+// torchrun listens on MASTER_PORT.
 //
-// The token is TPSIM_TOKEN. Where it is not set it is made of the job's number at its launcher,
-// which keeps other jobs out, but nobody who knows that number.
+// The token is TPSIM_TOKEN. By default the token follows from the launcher's job number. The
+// default keeps other jobs out, but not a user who knows that number.
 Result<std::optional<Launch>> launch_from(const Environment& environment);
 
-// The first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".
+// Returns the first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".
 std::string first_host(const std::string& node_list);
 
 }  // namespace tpsim

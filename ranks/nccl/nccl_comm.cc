@@ -31,9 +31,9 @@ class EventMark final : public WorkMark {
   cudaEvent_t event_ = nullptr;
 };
 
-// What NCCL made of a call once it has decided; ncclInProgress after the limit. `state` asks. A
-// collective of a non-blocking communicator is launched by a thread of NCCL's within some 10 us,
-// less than the shortest sleep takes; forming a group takes long.
+// Returns NCCL's final result of a call, or ncclInProgress after the limit. `state` queries NCCL.
+// An NCCL thread launches a collective of a non-blocking communicator within about 10 us, less than
+// the shortest sleep. Forming a group takes longer.
 template <class State>
 ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
   constexpr std::chrono::microseconds kPause(50), kSoon(200);
@@ -101,7 +101,7 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
       exceptions_(std::uncaught_exceptions()),
       mark_(std::move(mark)) {}
 
-// After a failure the others never call ncclCommFinalize, which waits for them: abort instead.
+// Aborts after a failure, since ncclCommFinalize would wait for the others.
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
   constexpr std::chrono::seconds kFinalizeLimit(5);
@@ -116,8 +116,8 @@ NcclComm::~NcclComm() {
   }
 }
 
-// NCCL is called under the lock, so that give_up(), after which the communicator is freed, waits
-// for the call to return. It does at once: communicators are non-blocking.
+// Calls NCCL under the lock, so that give_up() waits for the call before the communicator is freed.
+// Calls return at once, since communicators are non-blocking.
 ncclResult_t NcclComm::called(const Call& call) {
   const std::lock_guard lock(mutex_);
   for (const std::string* reason : {&aborted_, &failed_}) {
@@ -137,7 +137,7 @@ void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) 
   throw CommunicatorAborted(failed_);
 }
 
-// The oldest unfinished piece of work is timed: a new one is noted only when none is waited for.
+// Times the oldest unfinished work: a new mark is set only if no mark is pending.
 void NcclComm::note(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   if (waits_ && !mark_->reached()) return;
@@ -170,7 +170,7 @@ ncclComm_t NcclComm::give_up(const std::string& reason) {
 
 void abort_together(const std::vector<std::shared_ptr<NcclComm>>& comms, const std::string& reason,
                     const std::function<void()>& begin) {
-  constexpr int kAbortsInGroups = 22200;  // as ncclGetVersion counts: 2.22
+  constexpr int kAbortsInGroups = 22200;  // 2.22 in the encoding of ncclGetVersion
   std::vector<ncclComm_t> given_up;
   for (const auto& comm : comms) {
     if (ncclComm_t const one = comm->give_up(reason)) given_up.push_back(one);

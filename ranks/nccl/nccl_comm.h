@@ -1,7 +1,7 @@
-// One communicator of NCCL, watched for errors and for work that does not end.
+// One NCCL communicator, monitored for errors and for hanging work.
 //
-// Communicators are non-blocking: no call of NCCL takes longer than the limit, and a rank that
-// waits for others which never come ends with a sentence.
+// Communicators are non-blocking, so that no NCCL call exceeds the time limit. A rank that waits
+// for missing ranks ends with an error message.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@
 
 namespace tpsim {
 
-// Whether the work that had been issued to a stream has been done. An event, except in tests.
+// Marks work on a stream and checks its completion. An event, except in tests.
 class WorkMark {
  public:
   virtual ~WorkMark() = default;
@@ -27,14 +27,15 @@ class WorkMark {
 };
 std::unique_ptr<WorkMark> event_mark();
 
-// What a member brings to a group that is being formed.
+// Arguments of a member that joins a new group.
 struct NcclInitArgs {
   ncclUniqueId id{};
   int rank = 0;
   int size = 1;
 };
-// Waits for all members. Throws CommunicatorAborted when NCCL fails or they do not come in time.
-// `most_channels`: thread blocks that a call may occupy, 0 for as many as NCCL likes.
+// Creates a communicator and waits for all members. Throws CommunicatorAborted if NCCL fails or
+// members are missing after `limit`. `most_channels`: maximum number of thread blocks per call; 0:
+// NCCL's choice.
 ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit,
                   int most_channels = 0);
 
@@ -42,21 +43,21 @@ class NcclComm {
  public:
   NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
            std::chrono::milliseconds limit);
-  // Finalizes with the other members; where one of its calls failed or an exception passes, aborts
-  // without them.
+  // Finalizes collectively. Aborts if a call failed or an exception propagates.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
-  // Has `call` issue something to `stream`. Throws CommunicatorAborted when NCCL refuses, does not
-  // take it in time, or this was aborted.
+  // Runs `call`, which issues work to `stream`. Throws CommunicatorAborted if NCCL returns an error
+  // or exceeds the limit, or after an abort.
   using Call = std::function<ncclResult_t(ncclComm_t)>;
   void enqueue(const char* what, cudaStream_t stream, const Call& call);
 
-  // The rest is called by the watching thread. Why this communicator is of no use any more, if so.
+  // The following functions are for the monitoring thread. Returns why the communicator is
+  // unusable, if it is.
   std::optional<std::string> trouble();
-  // No call begins from now on; the communicator is the caller's to abort. Null when it was given
-  // up before.
+  // Prevents further calls and passes ownership to the caller, who aborts it. Returns null if
+  // ownership was passed before.
   ncclComm_t give_up(const std::string& reason);
   const NcclLibrary& library() const { return nccl_; }
 
@@ -67,18 +68,19 @@ class NcclComm {
   const NcclLibrary& nccl_;
   ncclComm_t comm_;
   std::chrono::milliseconds limit_;
-  int exceptions_;  // in flight when this was made
+  int exceptions_;  // exceptions in flight at construction
   std::mutex mutex_;
-  std::string failed_;   // why: a call of its own
-  std::string aborted_;  // why; comm_ belongs to whoever asked for that
+  std::string failed_;   // reason, if a call of this object failed
+  std::string aborted_;  // reason; comm_ then belongs to the caller of give_up()
   std::unique_ptr<WorkMark> mark_;
-  bool waits_ = false;  // for the mark, since:
+  bool waits_ = false;  // for the mark, since since_
   std::chrono::steady_clock::time_point since_;
 };
 
-// Aborts communicators of one process. One after the other they would wait for ever: an abort waits
-// for the communicator's last kernel, which may lie on a stream behind another's that is aborted
-// later. So NCCL is told of all before it waits for any. Threads that it starts run `begin` first.
+// Aborts all communicators of a process together. One by one could deadlock: an abort waits for the
+// communicator's last kernel, which may be behind the kernel of a communicator that is aborted
+// later. Therefore all aborts start before any is waited for. Each thread that runs an abort calls
+// `begin` first.
 void abort_together(const std::vector<std::shared_ptr<NcclComm>>& comms, const std::string& reason,
                     const std::function<void()>& begin = nullptr);
 

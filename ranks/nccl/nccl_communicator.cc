@@ -24,11 +24,11 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
 
-// Multiprocessors that products leave to a collective beside them. On an H200 a product of 1.06 ms
-// and a kernel of 0.27 ms take 1.32 ms without, 1.14 ms with (tpsim_bench_gpu --beside).
+// SMs that GEMMs leave to an overlapped collective. On an H200 a GEMM of 1.06 ms and a kernel of
+// 0.27 ms take 1.32 ms without spare SMs and 1.14 ms with them (tpsim_bench_gpu --beside).
 constexpr int kSpared = 16;
 
-constexpr std::int64_t kWord = kBlockAlignment;  // bytes between two words of greeting
+constexpr std::int64_t kWord = kBlockAlignment;  // bytes between two greetings
 
 bool goes_on(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
@@ -38,8 +38,8 @@ cudaEvent_t new_event() {
   return event;
 }
 
-// Its blocks go before those of ops that wait for a multiprocessor too: a product that begins at
-// the same moment would otherwise occupy all of them to its end.
+// A stream with high priority, so that its blocks are scheduled before those of waiting ops. A GEMM
+// that starts at the same time would otherwise occupy all SMs.
 cudaStream_t new_stream() {
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
@@ -50,7 +50,7 @@ cudaStream_t new_stream() {
   return stream;
 }
 
-// The memory that a message leaves from, and the event after which it may be written again.
+// The staging buffer of a message, and the event after which it may be reused.
 class Outbox {
  public:
   explicit Outbox(CudaDevice& device) : device_(device), left_(new_event()) {}
@@ -61,7 +61,7 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // Has the device copy x once the last message has left.
+  // Issues a copy of x to the buffer, after the previous message has left.
   void* copy_of(const Tensor& x) {
     check_cuda(cudaStreamWaitEvent(device_.stream(), left_, 0), "cudaStreamWaitEvent");
     if (bytes_ < x.bytes()) {
@@ -89,7 +89,7 @@ class Outbox {
   std::int64_t bytes_ = 0;
 };
 
-// Messages to higher ranks, or to lower ones.
+// Messages to higher ranks, or to lower ranks.
 struct Direction {
   std::shared_ptr<NcclComm> comm;
   cudaStream_t stream = nullptr;
@@ -98,16 +98,16 @@ struct Direction {
 struct Links {
   std::shared_ptr<NcclComm> all;
   Direction up, down;
-  cudaStream_t beside = nullptr;  // of reductions beside ops, once there are any
+  cudaStream_t beside = nullptr;  // stream of non-blocking reductions, created on demand
   cudaEvent_t handover = new_event();
   std::array<std::unique_ptr<Outbox>, kMessageCopies> outboxes;
-  std::size_t next = 0;  // of outboxes
+  std::size_t next = 0;  // index in outboxes
 
   Links() = default;
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-  // Both directions before either stream is done with: a rank may wait for its neighbour in one and
-  // be awaited in the other.
+  // Waits for both directions before destroying a stream, since a neighbour may wait for the other
+  // direction.
   ~Links() {
     for (const Direction* direction : {&up, &down}) {
       if (direction->stream != nullptr) static_cast<void>(cudaStreamSynchronize(direction->stream));
@@ -153,7 +153,7 @@ class NcclCommunicator final : public Communicator {
     reduce_scatter_on(cuda_.stream(), all, part);
   }
 
-  // After the ops that wrote what is reduced; those that come later run beside it.
+  // Starts after the ops that wrote the data; later ops overlap with the reduction.
   void do_begin(const Begun& call) override {
     if (links_->beside == nullptr) links_->beside = new_stream();
     if (!std::exchange(spares_, true)) cuda_.spare_multiprocessors(kSpared);
@@ -177,7 +177,7 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  // One group of transfers, so that all run at once.
+  // One NCCL group, so that all transfers run concurrently.
   void do_all_to_all(const Tensor& from, const Tensor& to) override {
     const std::int64_t part = from.elements() / size();
     const auto count = static_cast<std::size_t>(part);
@@ -191,7 +191,7 @@ class NcclCommunicator final : public Communicator {
         if (!goes_on(result)) break;
         result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
       }
-      // After a failure too: in a group that stays open no later call would begin.
+      // Also after a failure, since no later call would start inside an open group.
       const ncclResult_t ended = nccl_.group_end();
       return goes_on(result) ? ended : result;
     });
@@ -253,9 +253,9 @@ class NcclCommunicator final : public Communicator {
     check_cuda(cudaStreamWaitEvent(waiting, links_->handover, 0), "cudaStreamWaitEvent");
   }
 
-  // NCCL sets up a connection when it is first used, and both sides wait for each other then; two
-  // ranks that both send first would never meet. So neighbours exchange an empty word beforehand,
-  // in both directions before either is waited for.
+  // NCCL sets up a connection at first use, with both sides waiting. Two ranks that both send first
+  // would deadlock. Neighbours therefore exchange an empty message first, in both directions before
+  // waiting for either.
   void connect_neighbours() {
     const auto ways = {std::pair{&links_->up, true}, std::pair{&links_->down, false}};
     auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
@@ -270,7 +270,7 @@ class NcclCommunicator final : public Communicator {
     cuda_.give_back_unrecorded(words);
   }
 
-  // The last rank and the first are neighbours where messages go both ways.
+  // The last and the first rank are neighbours if messages go in both directions.
   void greet(const Direction& direction, bool upward, std::byte* words) {
     const bool goes_round = links_->up.comm != nullptr && links_->down.comm != nullptr;
     std::set<int> neighbours;
@@ -293,8 +293,8 @@ class NcclCommunicator final : public Communicator {
 
   CudaDevice& cuda_;
   const NcclLibrary& nccl_;
-  int exceptions_;       // in flight when this was made
-  bool spares_ = false;  // multiprocessors, for what has begun and not finished
+  int exceptions_;       // exceptions in flight at construction
+  bool spares_ = false;  // SMs are reserved for reductions in flight
   KeepLinks keep_;
   std::shared_ptr<Links> links_;
 };

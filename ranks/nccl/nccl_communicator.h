@@ -1,11 +1,10 @@
 // Collectives among GPUs by NCCL.
 //
-// Reductions and gathers run on the device's own stream, in order with its ops. Messages run on two
-// streams with a communicator of NCCL each, one for messages to higher ranks of the group and one
-// for those to lower ones, so that two neighbours may both send first; what is sent is copied
-// before. Messages are for pipeline groups alone, and those have nothing else. Reductions beside
-// ops have a stream of their own. Sums are NCCL's: their order depends on the number of ranks, and
-// 16-bit sums are rounded at every hop.
+// Collectives run on the device's own stream, in order with its ops. P2P messages use two streams
+// with one NCCL communicator each: one to higher ranks, one to lower ranks. Two neighbours may
+// therefore both send first. Sent data is copied before. Only pipeline groups have messages, and
+// they have no collectives. Non-blocking reductions have a separate stream. Sums are NCCL's: their
+// order depends on the number of ranks, and 16-bit sums are rounded at every hop.
 #pragma once
 
 #include <functional>
@@ -17,14 +16,15 @@
 
 namespace tpsim {
 
-// The communicators of NCCL that a group needs: `all` for collectives, `up` and `down` for
-// messages. What the group does not do needs none.
+// NCCL communicators of a group: `all` for collectives, `up` and `down` for messages. Unused ones
+// are null.
 struct NcclComms {
   std::shared_ptr<NcclComm> all, up, down;
 };
 
-// What waits for other ranks at the communicator's end. While an exception passes they may never
-// come, so that `keep` takes it then, for an end after they have been told.
+// Keeps objects whose destructors would wait for other ranks. If the communicator is destroyed
+// during an exception, other ranks may be gone. `keep` then takes these objects, to destroy them
+// after the abort.
 using KeepLinks = std::function<void(std::shared_ptr<void>)>;
 std::unique_ptr<Communicator> nccl_communicator(CudaDevice& device, GroupMember member,
                                                 const NcclLibrary& nccl, NcclComms comms,

@@ -1,4 +1,4 @@
-// The functions of NCCL that tpsim calls, found at run time.
+// The functions of NCCL that tpsim calls, loaded at run time.
 #pragma once
 
 #include <nccl.h>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// Names here, and there.
+// Name of the member, name of NCCL's function.
 #define TPSIM_NCCL_FUNCTIONS(DO)         \
   DO(version, ncclGetVersion)            \
   DO(unique_id, ncclGetUniqueId)         \
@@ -32,16 +32,16 @@ namespace tpsim {
 
 struct NcclLibrary {
   TPSIM_NCCL_FUNCTIONS(TPSIM_FUNCTION_MEMBER)
-  std::string path;  // of the library
+  std::string path;  // path of the library
 
-  // Throws CommunicatorAborted with what NCCL says.
+  // Throws CommunicatorAborted with NCCL's error message.
   void check(ncclResult_t result, const char* what) const;
   std::string refusal(ncclResult_t result, const std::string& what) const;
-  // Of a communicator's calls so far.
+  // State of the communicator after its calls so far.
   ncclResult_t state_of(ncclComm_t comm) const;
 };
 
-// Opened once per process; kMissing says where it was looked for.
+// Loads the library once per process. kMissing lists the places that were searched.
 const Result<NcclLibrary>& nccl_library();
 
 }  // namespace tpsim

@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Acts in a thread of its own unless it is gone by then.
+// Calls `act` in a separate thread after the limit, unless destroyed before.
 class Deadline {
  public:
   Deadline(std::chrono::milliseconds limit, std::function<void()> act)
@@ -27,7 +27,7 @@ class Deadline {
   std::mutex mutex_;
   std::condition_variable gone_;
   bool is_gone_ = false;
-  std::jthread thread_;  // the last member: it uses the others
+  std::jthread thread_;  // last member, since it uses the others
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ std::vector<std::shared_ptr<NcclComm>> NcclWatch::all() const {
 
 void NcclWatch::look_once(bool also_elsewhere) {
   if (!trouble().text.empty()) return;
-  // Asking may take a while, and add() and trouble() shall not wait for it.
+  // The query may take long, so it runs without the lock.
   Trouble found = {also_elsewhere ? callbacks_.elsewhere() : std::string(), true};
   if (found.text.empty()) {
     found.elsewhere = false;

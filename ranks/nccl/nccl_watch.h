@@ -1,4 +1,4 @@
-// A thread that looks at a process's communicators a few times a second.
+// A thread that checks a process's communicators several times per second.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,16 @@
 
 namespace tpsim {
 
-// The first trouble, of a communicator or elsewhere, aborts all of them: whoever waits in one is
-// let go.
+// The first error, of a communicator or of another rank, aborts all communicators, so that no
+// caller keeps waiting.
 class NcclWatch {
  public:
   struct Callbacks {
-    std::function<void()> begin = nullptr;  // in the thread, before anything else
-    // Why another rank has failed; empty while none has. Asked every few seconds.
+    std::function<void()> begin = nullptr;  // called first in the thread
+    // Returns why another rank has failed; empty if none has. Called every few seconds.
     std::function<std::string()> elsewhere = nullptr;
-    // NCCL has not given up the communicators within `abort_limit`: ends the process, saying why it
-    // came to this.
+    // Called with the reason if NCCL has not aborted the communicators within `abort_limit`. Ends
+    // the process.
     std::function<void(const std::string& reason)> abort_hangs = nullptr;
     std::chrono::milliseconds look_every{200}, ask_every{2000}, abort_limit{30'000};
   };
@@ -33,10 +33,10 @@ class NcclWatch {
 
   void add(const std::shared_ptr<NcclComm>& comm);
 
-  // Aborts all of them for a reason of this rank's own.
+  // Aborts all communicators because of an error of this rank.
   void abort(const std::string& reason);
 
-  // Empty while all is well.
+  // Empty if there is no error.
   struct Trouble {
     std::string text;
     bool elsewhere = false;  // another rank reports it
@@ -50,7 +50,7 @@ class NcclWatch {
   void abort_all(const std::string& reason);
 
   Callbacks callbacks_;
-  std::mutex aborts_;  // one at a time
+  std::mutex aborts_;  // serializes aborts
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<NcclComm>> comms_;
   Trouble trouble_;

@@ -17,12 +17,12 @@
 namespace tpsim {
 namespace {
 
-// Where a rank leaves why it failed.
+// Rendezvous key under which a rank stores the reason of its failure.
 constexpr const char* kFailure = "failure";
-// A message occupies a multiprocessor for each of its channels, from when it is sent until its
-// receiver comes: of 16, which NCCL takes over NVLink, products would miss a wave.
+// A message occupies one SM per channel, from the send until the receive. NCCL's 16 channels over
+// NVLink would cost GEMMs a wave.
 constexpr int kMessageChannels = 4;
-// Ops, messages in two directions of two pipelines, and NCCL's own.
+// Streams of ops, messages in two directions of two pipelines, and NCCL.
 constexpr int kLeastQueues = 8;
 
 class NcclWorld final : public World {
@@ -56,11 +56,12 @@ class NcclWorld final : public World {
     return made(member, std::move(comms));
   }
 
-  // After a failure has been told and everything aborted: what waited for other ranks.
+  // Destroys objects that waited for other ranks. Call after the error was reported and everything
+  // aborted.
   void let_go() { unfinished_.clear(); }
 
  private:
-  // Distinct for every call with these members, and the same on all of them.
+  // Different for every call with these members, and equal on all of them.
   std::string name_of_group(GroupKind group, const std::vector<std::int64_t>& members) {
     std::size_t hash = 0;
     for (const std::int64_t rank : members) {
@@ -71,7 +72,7 @@ class NcclWorld final : public World {
     return fmt::format("{}-{}", name, formed_[name]++);
   }
 
-  // The first member draws the id that the others join by.
+  // The first member creates the id with which the others join.
   std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member,
                                  int most_channels = 0) {
     const NcclLibrary& nccl = *nccl_library();
@@ -97,7 +98,7 @@ class NcclWorld final : public World {
         [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
 
-  // World::communicator has no way to fail but to throw.
+  // World::communicator can only fail by an exception.
   template <class T>
   static void demand(const Result<T>& result) {
     if (!result.ok()) throw CommunicatorAborted(to_string(result.error()));
@@ -113,10 +114,10 @@ class NcclWorld final : public World {
 
 struct RankOutcome {
   Status status;
-  bool thrown_out = false;  // by a failure that another rank reports
+  bool thrown_out = false;  // another rank reports the failure
 };
 
-// What the device and NCCL say after an abort is only a consequence.
+// Errors of the device and of NCCL after an abort are only consequences.
 RankOutcome outcome_after(Status status, const NcclWatch::Trouble& trouble) {
   if (trouble.text.empty()) return {std::move(status)};
   return {Error{ErrorKind::kMissing, trouble.text, "", ""}, trouble.elsewhere};
@@ -141,18 +142,18 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
       outcome_of(world, [&](World& ranks) -> Status { return body(ranks, device); });
   RankOutcome outcome = outcome_after(status, watch.trouble());
   if (!outcome.status.ok() && !outcome.thrown_out) {
-    // Where this cannot be written any more, the others find out by themselves.
+    // If this write fails, the others notice the failure themselves.
     static_cast<void>(rendezvous.put(
         kFailure, fmt::format("rank {}: {}", launch.rank, outcome.status.error().message),
         std::chrono::seconds(1)));
   }
-  // Told first: an abort may take its time.
+  // Reports before aborting, since an abort may take long.
   if (!outcome.status.ok()) watch.abort(outcome.status.error().message);
   world.let_go();
   return outcome;
 }
 
-// Megatron's users often export 1: messages of a pipeline may then wait for each other for ever.
+// Megatron's scripts often set 1, with which pipeline messages can wait for each other forever.
 void warn_of_few_queues(const Launch& launch) {
   const std::optional<int> queues = whole_number(process_environment(kQueuesVariable));
   if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
@@ -175,7 +176,7 @@ Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
 
 }  // namespace
 
-// Long enough for the launcher to end this process meanwhile.
+// Long enough for the launcher to end this process.
 void let_first_speak(const Launch& launch) {
   if (launch.rank == 0 || launch.under_mpi) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 20 * std::min(launch.rank, 50)));

@@ -1,4 +1,4 @@
-// Ranks as processes with a GPU each, started by torchrun, srun or mpirun.
+// Ranks as processes with one GPU each, started by torchrun, srun or mpirun.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@ namespace tpsim {
 
 using GpuRankBody = std::function<Status(World&, CudaDevice&)>;
 
-// Gives the first rank, and its launcher, time: what all ranks meet is said once. Returns at once
-// on the first rank and where MPI reports.
+// Waits so that rank 0 and its launcher can report an error of all ranks first. Returns at once on
+// rank 0 and if MPI reports.
 void let_first_speak(const Launch& launch);
 
-// Runs `body` as this process's rank on GPU `local_rank` (counted round where there are fewer).
+// Runs `body` as this process's rank on GPU `local_rank` (modulo the number of GPUs).
 //
-// A thread watches the collectives: when one fails, does not end within TPSIM_TIMEOUT seconds (600
-// when unset), or another rank says that it has failed, all of this rank's are aborted, `body` is
-// thrown out of the next one, and what happened is returned with the rank's number in front. Ranks
-// other than the first return a second later, those that another threw out ten: the launcher
-// is expected to end the job when one of its processes fails, as torchrun, mpirun and srun
-// --kill-on-bad-exit do, so that one message is seen.
+// A thread monitors the collectives. An error is a failed collective, a collective longer than
+// TPSIM_TIMEOUT seconds (default 600), or a failure reported by another rank. After an error all
+// collectives of this rank are aborted, and the next collective throws in `body`. The error is
+// returned with the rank's number in front. Ranks other than 0 return a second later, and ranks
+// stopped by another's failure ten seconds later. The launcher should end the job when one process
+// fails, as torchrun, mpirun and srun --kill-on-bad-exit do, so that one message is visible.
 Status run_under_nccl(const Launch& launch, const GpuRankBody& body);
 
 }  // namespace tpsim

@@ -17,13 +17,13 @@ namespace tpsim {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(50);
-constexpr std::chrono::seconds kAnswer(3);  // of the other side; then it counts as gone
+constexpr std::chrono::seconds kAnswer(3);  // timeout of an answer
 
 class FolderRendezvous final : public Rendezvous {
  public:
   explicit FolderRendezvous(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Makes the folder. Nobody reads half of a file, and two ranks may leave the same message.
+  // Creates the folder. Files are written atomically, and two ranks may write the same message.
   Status put(const std::string& key, const std::string& value, std::chrono::seconds) override {
     std::error_code ignored;
     std::filesystem::create_directories(folder_, ignored);
@@ -77,7 +77,7 @@ class TcpRendezvous final : public Rendezvous {
         token_(launch.token),
         server_(std::move(server)) {}
 
-  // The server may not be up yet.
+  // Retries, since the server may not have started.
   Status put(const std::string& key, const std::string& value,
              std::chrono::seconds limit) override {
     const auto end = std::chrono::steady_clock::now() + limit;
@@ -119,7 +119,7 @@ class TcpRendezvous final : public Rendezvous {
   std::string host_;
   int port_;
   std::string token_;
-  std::unique_ptr<TextServer> server_;  // on rank 0
+  std::unique_ptr<TextServer> server_;  // on rank 0 only
 };
 
 }  // namespace

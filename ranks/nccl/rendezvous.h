@@ -1,5 +1,5 @@
-// Where the ranks of a job leave each other short messages before they can talk by NCCL: a shared
-// folder, or a server inside rank 0.
+// Exchange of short messages between the ranks of a job before NCCL is available: through a shared
+// folder, or a server in rank 0.
 #pragma once
 
 #include <chrono>
@@ -14,22 +14,21 @@ namespace tpsim {
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
-  // Keys are letters, digits, '-' and '_'; each is put once.
+  // Keys consist of letters, digits, '-' and '_'. Each key is written once.
   virtual Status put(const std::string& key, const std::string& value,
                      std::chrono::seconds limit = std::chrono::seconds(300)) = 0;
-  // Waits until it has been put; an error when that takes too long.
+  // Waits for the value of a key. Error after `limit`.
   Result<std::string> get(const std::string& key, std::chrono::seconds limit);
 
-  // The value as far as it is known now; empty while there is none.
+  // Returns the current value without waiting; empty if there is none.
   std::string found(const std::string& key) { return look_up(key); }
 
  protected:
-  // The value; empty while there is none. An unreachable server counts as none.
+  // Returns the value; empty if there is none or the server cannot be reached.
   virtual std::string look_up(const std::string& key) = 0;
 };
 
-// Rank 0 of a launch by address becomes the server (text_server.h), for as long as the object
-// lives.
+// With a launch by address, rank 0 runs the server (text_server.h) for the lifetime of the object.
 Result<std::unique_ptr<Rendezvous>> meet(const Launch& launch);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// TCP connections and addresses as what somebody owns.
+// Owners of TCP connections and addresses.
 #pragma once
 
 #include <netdb.h>
@@ -25,7 +25,7 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
   bool good() const { return descriptor_ >= 0; }
-  // Of everything that waits for the other side, who may have stopped.
+  // Sets the timeout of all reads and writes.
   void limit_waiting(std::chrono::seconds limit) const {
     const timeval time{limit.count(), 0};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
@@ -36,7 +36,7 @@ class Socket {
   int descriptor_;
 };
 
-// What getaddrinfo() finds.
+// Result of getaddrinfo().
 struct Addresses {
   Addresses() = default;
   ~Addresses() {

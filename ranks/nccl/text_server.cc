@@ -27,10 +27,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kConversation(5);  // from the first byte to the last
-constexpr std::size_t kMostCallers = 256;         // the next one takes the oldest one's place
+constexpr std::size_t kMostCallers = 256;         // the next connection replaces the oldest
 constexpr std::array kLongest = {kLongestToken, kLongestKey, kLongestValue};
 
-// In a time that does not tell how much of it is right.
+// Compares in constant time, so that timing does not reveal a matching prefix.
 bool is_same(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -39,7 +39,7 @@ bool is_same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-// What a caller has said so far, and what is still to be answered.
+// State of a connection: received data, and the answer that is still to be sent.
 class Conversation {
  public:
   explicit Conversation(Socket socket)
@@ -49,7 +49,7 @@ class Conversation {
   bool is_answered() const { return !answer_.empty(); }
   bool is_late() const { return Clock::now() > end_; }
 
-  // Takes what has arrived. False when there is no more to come, or no sense in it.
+  // Reads available data. Returns false at the end of the connection, or if the data is invalid.
   bool listen() {
     std::array<char, 4096> block;
     const ssize_t n = ::recv(socket_.descriptor(), block.data(), block.size(), 0);
@@ -57,12 +57,12 @@ class Conversation {
     heard_.append(block.data(), static_cast<std::size_t>(n));
     return n > 0 && parse();
   }
-  // The three texts, when all are here.
+  // Whether all three texts were received.
   bool is_complete() const { return texts_.size() == kLongest.size(); }
   const std::string& text(std::size_t i) const { return texts_[i]; }
 
   void answer(std::string_view text) { answer_ = framed(text); }
-  // False when all is said, or nobody listens.
+  // Sends the answer. Returns false if it was sent completely, or the peer is gone.
   bool speak() {
     const ssize_t n =
         ::send(socket_.descriptor(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
@@ -110,7 +110,7 @@ class ThreadedServer final : public TextServer {
       try {
         serve_once();
       } catch (const std::exception&) {
-        callers_.clear();  // no memory for them: they ask again
+        callers_.clear();  // out of memory: the peers retry
       }
     }
   }
@@ -150,7 +150,7 @@ class ThreadedServer final : public TextServer {
     return true;
   }
 
-  // Beyond what is kept, keys have no value.
+  // Returns the stored value of a key. Keys beyond the storage limit get no value.
   std::string exchange(const std::string& key, const std::string& value) {
     const auto found = texts_.find(key);
     if (found != texts_.end()) return found->second;
@@ -162,7 +162,7 @@ class ThreadedServer final : public TextServer {
 
   std::vector<Socket> listeners_;
   std::string token_;
-  std::list<Conversation> callers_;  // the oldest first
+  std::list<Conversation> callers_;  // oldest first
   std::map<std::string, std::string> texts_;
   std::size_t stored_ = 0;  // bytes
   std::atomic<bool> ends_{false};
@@ -178,7 +178,7 @@ bool is_loopback(const sockaddr& address) {
   return address.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
 }
 
-// Nothing, and errno, when this machine cannot.
+// Returns nothing, with errno set, if the machine cannot listen on the address.
 std::optional<Socket> listener_at(const sockaddr* address, socklen_t size) {
   Socket listener(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -196,7 +196,7 @@ std::optional<Socket> listener_on_all(int port) {
   return listener_at(reinterpret_cast<const sockaddr*>(&any), sizeof any);
 }
 
-// Whether a text is an address itself, or the name that means loopback to everybody.
+// Whether a text is a numeric address, or "localhost", which is loopback on every machine.
 bool says_where(const std::string& host) {
   Addresses numeric;
   addrinfo wanted{};

@@ -1,11 +1,11 @@
-// Keeps short texts under keys for the ranks of a job, over TCP: the server inside rank 0.
+// A TCP server in rank 0 that stores short texts by key, for the ranks of a job.
 //
-// A conversation is: token, key, value (empty: a question), and the answer, the text that is known
-// under the key. Each text has its length in front, 32 bits as this machine counts. The first value
-// of a key stays. Who does not know the job's token gets no answer, and nothing of his is kept.
+// A request is token, key and value (empty to query). The answer is the text stored under the key.
+// Each text is preceded by its length, 32 bits in native byte order. The first value of a key is
+// kept. Requests without the job's token are ignored.
 //
-// All callers are served at once, by one thread: one that is silent or slow holds up no other, and
-// is given up after some seconds. What is stored, and what waits to be read, is bounded.
+// One thread serves all connections concurrently. A slow connection does not delay others and is
+// closed after several seconds. Stored and unread data are bounded.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +23,16 @@ inline constexpr std::size_t kLongestKey = 256;
 inline constexpr std::size_t kLongestValue = std::size_t{1} << 14;
 inline constexpr std::size_t kMostStoredBytes = std::size_t{16} << 20;
 
-// `text` with its length in front.
+// Returns `text` preceded by its length.
 std::string framed(std::string_view text);
 
 class TextServer {
  public:
   virtual ~TextServer() = default;
 
-  // Listens on `host` alone, a name or an address. A name that means this machine only to itself
-  // (127.0.1.1 of Debian's /etc/hosts) means another address to other machines: then on all.
+  // Listens on `host` only, a name or an address. If the name resolves to loopback on this machine
+  // (127.0.1.1 in Debian's /etc/hosts), it has another address for other machines; the server then
+  // listens on all addresses.
   static Result<std::unique_ptr<TextServer>> start(const std::string& host, int port,
                                                    const std::string& token);
 };

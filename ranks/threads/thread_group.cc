@@ -10,20 +10,20 @@
 namespace tpsim {
 namespace {
 
-// About twice what a small collective takes when all members are there.
+// About twice the time of a small collective if all members are there.
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
-// Tells the core that the thread polls.
+// Hint to the core that the thread polls.
 void pause_core() {
 #ifdef __x86_64__
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb");  // as `yield` does nothing on most cores
+  asm volatile("isb");  // since `yield` has no effect on most cores
 #endif
 }
 
-// Polls for a short while. Threads that share cores do not spin: they would only keep the one they
-// wait for from running.
+// Polls briefly. Threads that share cores do not spin, since spinning would delay the thread that
+// they wait for.
 template <class Condition>
 void spin_until(int threads, Condition condition) {
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -55,7 +55,7 @@ void ThreadGroup::exchange(int rank, void* mine,
 }
 
 ThreadGroup::Phase ThreadGroup::arrive() {
-  // The phase before the flag: an abort that is missed here has not yet advanced the phase.
+  // Reads the phase before the flag: an abort that the flag misses has not yet advanced the phase.
   const Phase phase = phase_.load(std::memory_order_acquire);
   if (aborted()) return phase;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
@@ -91,8 +91,8 @@ void ThreadGroup::await(Phase phase) {
   if (aborted()) leave_aborted();
 }
 
-// Seen as inside before the flag is read: who aborts and finds nobody inside is seen by all that
-// come later.
+// Marks itself as inside before it reads the flag. If an aborting member finds nobody inside, all
+// later members see the flag.
 void ThreadGroup::read(const std::function<void(std::span<void* const>)>& work) {
   inside_.fetch_add(1);
   const bool goes_on = !aborted_.load();
@@ -105,7 +105,7 @@ void ThreadGroup::wait_for_readers() const {
   while (inside_.load() > 0) std::this_thread::yield();
 }
 
-// A member that leaves frees its memory, so it stays until nobody reads it any more.
+// Waits until nobody reads this member's memory, since the member frees it when it leaves.
 void ThreadGroup::leave_aborted() {
   wait_for_readers();
   const std::lock_guard lock(reason_mutex_);
@@ -122,7 +122,7 @@ void ThreadGroup::abort(const std::string& reason) {
   phase_.fetch_add(1, std::memory_order_acq_rel);
   phase_.notify_all();
   for (Mailbox& box : mailboxes_) {
-    // Taking the lock orders this after a waiter's check of the flag.
+    // Taking the lock orders the notification after a waiter's check of the flag.
     { const std::lock_guard lock(box.mutex); }
     box.arrived.notify_all();
   }

@@ -1,7 +1,7 @@
-// A group whose members are threads of one process: they read each other's memory.
+// A group whose members are threads of one process and read each other's memory.
 //
-// An exchange is: publish addresses, wait for all, read and write, wait for all. Waiting spins for
-// a short while and then sleeps. abort() ends every wait of every member with CommunicatorAborted.
+// An exchange: publish addresses, barrier, read and write, barrier. Waiting spins briefly and then
+// sleeps. abort() ends every wait of every member with CommunicatorAborted.
 #pragma once
 
 #include <atomic>
@@ -25,29 +25,29 @@ class ThreadGroup {
 
   int size() const { return size_; }
 
-  // Collective: runs `work` with everyone's address, in rank order, and returns when all have done
-  // so. Until then the members' memory stays as it was published, but for what `work` writes.
-  // `work` must not throw: the others would go on reading.
+  // Collective: calls `work` with the addresses of all members in rank order, and returns when all
+  // have done so. Until then, only `work` may change the members' published memory. `work` must not
+  // throw, since the others would continue to read.
   void exchange(int rank, void* mine, const std::function<void(std::span<void* const>)>& work);
 
-  // exchange() in steps, for a member that does other things in between: publish() and arrive() say
-  // how far the others must have come before the next step, which reached() and await() tell;
-  // read() runs `work`. The memory stays as it was published until the others have arrived twice.
-  // All but the first two throw where the group has been aborted.
+  // exchange() in steps, for a member that overlaps other work. publish() and arrive() return the
+  // phase that the others must reach before the next step. reached() tests it and await() waits for
+  // it. read() calls `work`. Published memory must not change until the others have arrived twice.
+  // All functions except the first two throw after an abort.
   using Phase = std::uint32_t;
   Phase publish(int rank, void* mine);
   Phase arrive();
   bool reached(Phase phase);
   void await(Phase phase);
   void read(const std::function<void(std::span<void* const>)>& work);
-  // Until no other member reads or writes this one's memory any more. After abort().
+  // Waits until no other member accesses this one's memory. Call after abort().
   void wait_for_readers() const;
 
-  // Messages between two members arrive in the order they were sent. post() copies and returns.
+  // Messages between two members arrive in order. post() copies the message and returns.
   void post(int from, int to, std::span<const std::byte> message);
   void collect(int from, int to, std::span<std::byte> message);
 
-  // Only the first reason is kept.
+  // Keeps only the first reason.
   void abort(const std::string& reason);
 
  private:
@@ -64,7 +64,7 @@ class ThreadGroup {
                       static_cast<std::size_t>(to)];
   }
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
-  // False when the group has been aborted.
+  // Returns false if the group was aborted.
   bool wait_for_all();
   [[noreturn]] void leave_aborted();
 
@@ -73,7 +73,7 @@ class ThreadGroup {
   std::deque<Mailbox> mailboxes_;
   std::atomic<int> arrived_{0};
   std::atomic<std::uint32_t> phase_{0};
-  std::atomic<int> inside_{0};  // members that may still touch others' memory
+  std::atomic<int> inside_{0};  // members that may access others' memory
   std::atomic<bool> aborted_{false};
   std::mutex reason_mutex_;
   std::string reason_;

@@ -21,7 +21,7 @@ namespace {
 
 using Addresses = std::span<void* const>;
 
-// Rank r's share of an all-reduce: whole cache lines, so that no two ranks write to one.
+// Rank r's share of an all-reduce: whole cache lines, so that no line is written by two ranks.
 struct Share {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -38,7 +38,7 @@ std::byte* part_address(void* all, std::int64_t part_bytes, int rank) {
   return static_cast<std::byte*>(all) + part_bytes * rank;
 }
 
-// One rank's part of an all-reduce, for all of them, and of a reduce-scatter.
+// One rank's part of an all-reduce, written to all ranks, and of a reduce-scatter.
 void all_reduce_share(const Tensor& x, ReduceOp op, const Share& share, Addresses all) {
   const std::vector<const void*> sources(all.begin(), all.end());
   reduce({x.dtype(), op, share.first, share.count}, sources, all);
@@ -51,13 +51,13 @@ void reduce_part(const Tensor& part, int rank, Addresses wholes) {
 }
 
 // Collectives among the threads of one process, over host memory. Reductions add in rank order and
-// round once, so that every member and every run gets the same bits.
+// round once, so that results are bit-equal on all members and in all runs.
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(Device& device, GroupKind group, int rank,
                      std::shared_ptr<ThreadGroup> threads)
       : Communicator(device, group, rank, threads->size()), threads_(std::move(threads)) {}
-  // What others may still use is let go of when they have been told.
+  // Aborts the group and waits for its readers before the published memory is freed.
   ~ThreadCommunicator() override {
     if (stage_ == Stage::kNone) return;
     threads_->abort("a rank has left a reduction that it had begun");
@@ -136,7 +136,7 @@ class ThreadCommunicator final : public Communicator {
   bool needs_host() const override { return true; }
 
  private:
-  // Of the reduction that is under way: the others come, or they still use what was published.
+  // Stage of the reduction in flight: waiting for the others to arrive, or to finish reading.
   enum class Stage : std::uint8_t { kNone, kOthersCome, kOthersRead };
 
   bool others_are_there(bool wait) {
@@ -149,10 +149,10 @@ class ThreadCommunicator final : public Communicator {
   ThreadGroup::Phase phase_ = 0;
 };
 
-// The n-th group of a kind with the same members, in each member's own count.
+// The n-th group of a kind with the same members; each member counts separately.
 using GroupName = std::tuple<GroupKind, std::vector<std::int64_t>, int>;
 
-// What the threads share: the groups they have formed, and the first failure.
+// State shared by the threads: their groups, and the first failure.
 class ThreadTeam {
  public:
   std::shared_ptr<ThreadGroup> group(const GroupName& name) {
@@ -173,7 +173,7 @@ class ThreadTeam {
     for (auto& [name, group] : groups_) group->abort(failure_->message);
   }
 
-  // After all threads have ended.
+  // Call after all threads have ended.
   Status outcome() const {
     if (failure_) return *failure_;
     return Ok{};
@@ -212,7 +212,7 @@ Status run_on_threads(int size, const RankBody& body) {
       try {
         return body(ranks);
       } catch (const CommunicatorAborted&) {
-        return Ok{};  // the rank that failed tells why
+        return Ok{};  // the failed rank reports the reason
       }
     });
     if (!status) team.fail(rank, status.error());
@@ -221,7 +221,7 @@ Status run_on_threads(int size, const RankBody& body) {
     threads.reserve(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) threads.emplace_back(run_rank, rank);
   } catch (const std::system_error& error) {
-    // Those that run would wait for the others for ever.
+    // The started threads would wait for the missing ones forever.
     const auto rank = static_cast<int>(threads.size());
     team.fail(rank, {ErrorKind::kMissing, std::string("no thread for it: ") + error.what(), "",
                      "allow more threads (ulimit -u), or start fewer ranks"});

@@ -1,4 +1,4 @@
-// Ranks as threads of this process, for a run without mpirun.
+// Ranks as threads of this process, without mpirun.
 #pragma once
 
 #include "core/base/result.h"
@@ -6,11 +6,10 @@
 
 namespace tpsim {
 
-// Runs `body` on one thread per rank, each with its own view of the world, and waits for all.
+// Runs `body` on one thread per rank, each with its own World, and waits for all.
 //
-// When one fails, by an Error or by an exception, the others are thrown out of their collectives,
-// and the first failure is returned, with the rank's number in front where it is not the first
-// rank.
+// If a rank fails by an Error or an exception, the collectives of the others throw. Returns the
+// first failure, with the rank's number in front unless it is rank 0.
 Status run_on_threads(int size, const RankBody& body);
 
 }  // namespace tpsim
