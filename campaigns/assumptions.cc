@@ -37,7 +37,7 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kSpareNodes, "spare_nodes", "", "spare nodes kept ready", 0, 1e5, true},
 }};
 
-// Without spare nodes they are chosen for the run: plan_campaign().
+// If spare nodes are missing, plan_campaign() chooses their number.
 template <class Io>
 void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
@@ -51,7 +51,7 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
           inner.text("value", text);
           inner.text("source", value.source);
           if constexpr (std::is_same_v<Io, FieldReader>) {
-            // The key is missing, which has been reported.
+            // A missing key was already reported.
             if (text.empty()) return;
             const Result<double> parsed = parse_assumption(row, text);
             if (parsed.ok()) {
@@ -68,7 +68,7 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
 Error wrong_text(const AssumptionRow& row, std::string_view text) {
   const std::string unit = *row.unit == '\0' ? "without a unit" : fmt::format("in {}", row.unit);
   const auto typed = leading_number(text);
-  // A number alone lacks its unit only.
+  // A number in range without text only lacks its unit.
   const bool usable = typed && typed->length == text.size() && typed->value >= row.least &&
                       typed->value <= row.most;
   const double example = usable ? typed->value : std::max(1.0, row.least);

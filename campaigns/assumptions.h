@@ -1,7 +1,7 @@
-// What a campaign is costed with beside the prediction of a step: power, prices, failures, storage.
+// Assumptions of a campaign besides the predicted step: power, prices, failures, storage.
 //
-// Every assumption is a number with a unit and a source. They come from
-// {"format": "tpsim-campaign/1", ...} files in data/campaigns/, and options may replace them.
+// Every assumption is a number with a unit and a source. Assumptions are read from {"format":
+// "tpsim-campaign/1", ...} files in data/campaigns/. Options replace single values.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ namespace tpsim {
 enum class Assumption : std::uint8_t {
   kGpuPower,          // one GPU while the run occupies it
   kOtherPower,        // power of host, network and storage per GPU
-  kPue,               // what the building draws over what its machines draw
+  kPue,               // power of the building / power of its machines
   kCarbon,            // carbon intensity of the grid
-  kPrice,             // of one GPU for an hour
+  kPrice,             // of one GPU for one hour
   kNodeMtbf,          // mean time between failures of one node
-  kStorageBandwidth,  // at which all ranks together write a checkpoint
+  kStorageBandwidth,  // write bandwidth of a checkpoint, all ranks together
   kRestartTime,       // from a failure to the first new step, without waiting for a node
-  kRepairTime,        // until a failed node is back
-  kDowntime,          // of the whole run, for reasons other than failing nodes
+  kRepairTime,        // until a failed node is available again
+  kDowntime,          // of the whole run, for reasons other than node failures
   kSpareNodes,
 };
 inline constexpr int kAssumptionCount = static_cast<int>(Assumption::kSpareNodes) + 1;
@@ -36,7 +36,7 @@ inline constexpr int kAssumptionCount = static_cast<int>(Assumption::kSpareNodes
 struct AssumptionRow {
   Assumption assumption;
   const char* key;
-  const char* unit;  // that every value is written with; empty for a plain number
+  const char* unit;  // unit of every value; empty for a plain number
   const char* meaning;
   double least;
   double most;
@@ -46,10 +46,10 @@ struct AssumptionRow {
 std::span<const AssumptionRow> assumption_rows();
 const AssumptionRow& row_of(Assumption assumption);
 
-// "400 W" as 400 for a row whose unit is W. Another unit, none, or a number out of range is an
-// error that says what is wanted.
+// Parses "400 W" as 400 for a row with unit W. A missing or other unit and a number out of range
+// are errors with the expected format.
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text);
-// The reverse: "400 W".
+// Inverse of parse_assumption(): "400 W".
 std::string assumption_text(const AssumptionRow& row, double value);
 
 struct AssumedValue {
@@ -72,12 +72,12 @@ struct Assumptions {
 Result<Assumptions> read_assumptions(const std::filesystem::path& path);
 Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file);
 
-// The JSON schema of its files.
+// Returns the JSON schema of assumption files.
 JsonValue assumptions_schema();
 
 // Names in data/campaigns/, in alphabetical order.
 std::vector<std::string> assumption_names(const Catalogue& catalogue);
-// A name in data/campaigns/ or the path of a file (it contains '/' or ends in ".json").
+// Resolves a name in data/campaigns/ or the path of a file (contains '/' or ends in ".json").
 Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
                                                std::string_view name_or_path);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);

@@ -30,14 +30,14 @@ std::vector<RampPhase> ramp_phases(const BatchRamp& ramp, std::int64_t full_batc
   std::vector<RampPhase> phases;
   std::int64_t consumed = 0;
   const auto run_until = [&](std::int64_t batch, std::int64_t goal) {
-    // Steps are whole: a size goes on until its last step has passed the goal.
+    // Steps are whole: a size continues until its last step has reached the goal.
     const std::int64_t steps = (std::min(goal, samples) - consumed + batch - 1) / batch;
     if (steps <= 0) return;
     phases.push_back({batch, steps});
     consumed += steps * batch;
   };
   if (ramp.start > 0) {
-    // As Megatron's --rampup-batch-size: every size takes the same share of the samples.
+    // As in Megatron's --rampup-batch-size, every size consumes the same number of samples.
     const std::int64_t sizes = (full_batch - ramp.start) / ramp.increment;
     for (std::int64_t i = 0; i < sizes; ++i) {
       const double share = static_cast<double>(i + 1) / static_cast<double>(sizes);

@@ -1,4 +1,4 @@
-// The batch of a run that starts small, as Megatron's --rampup-batch-size describes it.
+// Batch size ramp-up, as Megatron's --rampup-batch-size.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tpsim {
 
-// From `start` sequences in a step up by `increment` at a time until the full batch, over `samples`
-// sequences, the same number for each size. No ramp when start is 0.
+// The global batch grows from `start` to the full batch in steps of `increment`, over `samples`
+// sequences, with equal shares for each size. start = 0: no ramp.
 struct BatchRamp {
   std::int64_t start = 0;
   std::int64_t increment = 0;
@@ -21,11 +21,12 @@ struct RampPhase {
   std::int64_t steps = 0;
 };
 
-// An error unless increments lead from start to full_batch exactly.
+// Error unless increments lead from start to full_batch exactly.
 Status validate(const BatchRamp& ramp, std::int64_t full_batch);
 
-// Steps by batch size, smallest first, until at least `samples` sequences are consumed. A size ends
-// with the step that reaches its share of the ramp, so the next one starts a little late.
+// Returns the steps of each batch size, smallest first, until at least `samples` sequences are
+// consumed. A size ends with the step that reaches its share, so that the next size starts slightly
+// later.
 std::vector<RampPhase> ramp_phases(const BatchRamp& ramp, std::int64_t full_batch,
                                    std::int64_t samples);
 

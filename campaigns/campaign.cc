@@ -40,7 +40,7 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
   return Ok{};
 }
 
-// Fills phases, the times of their steps, and the predicted step with its interval.
+// Fills the phases, the times of their steps, and the predicted step with its interval.
 Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignRequest& request,
                  Campaign& campaign) {
   LayerPricer pricer(scenario);
@@ -50,7 +50,7 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   const Prediction& full = run.predicted;
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
-  // A measured step corrects the predictions of the ramp's smaller batches by its own error.
+  // A measured step scales the predictions of the ramp's smaller batches by measured / predicted.
   const double scale = campaign.step / full.step;
   const auto samples = static_cast<std::int64_t>(
       std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
@@ -78,15 +78,14 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   return Ok{};
 }
 
-// Every GPU copies its own part to its host: replicas share the state out under ZeRO, else one of
-// them has it all. Copies of all GPUs of a host run at once over links of their own.
+// Every GPU copies its own part to its host. With ZeRO, replicas share the state; otherwise one
+// replica copies all of it. The GPUs of a host copy concurrently over separate links.
 Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
   const std::int64_t parts = gpu_count(plan) / (plan.zero == 0 ? plan.degrees.dp : 1);
   return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
 }
 
-// Checkpoints beside the training must be written before the next one is due, and lie in the
-// hosts' memory until then.
+// Async checkpoints must be written before the next one starts, and occupy host memory until then.
 Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
                    std::int64_t hosts) {
   const Bytes share = checkpoints.size / static_cast<double>(hosts);
@@ -116,14 +115,14 @@ Status add_checkpoints(const Scenario& scenario, const Plan& plan, const Campaig
   if (async) {
     checkpoints.stop = std::min(copy_to_hosts(checkpoints.size, plan, host), checkpoints.write);
   }
-  // One is written before the next is due.
+  // A checkpoint must be written before the next one starts.
   const Seconds least = checkpoints.write - checkpoints.stop;
   checkpoints.best = std::max(best_interval(checkpoints.stop, campaign.mtbf), least);
   checkpoints.young = young_interval(checkpoints.stop, campaign.mtbf);
   checkpoints.daly = daly_interval(checkpoints.stop, campaign.mtbf);
   const Seconds wanted =
       request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.best;
-  // Never longer than the run, and never shorter than a step.
+  // At most the run, and at least one step.
   checkpoints.interval =
       std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
   checkpoints.steps = std::max<std::int64_t>(1, std::llround(checkpoints.interval / campaign.step));
@@ -142,11 +141,11 @@ FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed)
   return model;
 }
 
-// Neither the numbers nor their computation may run away: a run that gets on a hundred times slower
-// than without failures is no plan, and replays take their time for each failure.
+// Error if failures slow the run down more than a hundredfold, or if replays would take too long
+// because of the number of failures.
 Status check_failures(const FailureModel& model, const CampaignRequest& request) {
   constexpr double kMostSlowdown = 100;
-  constexpr double kMostFailures = 1e8;  // of all replays: some seconds
+  constexpr double kMostFailures = 1e8;  // of all replays, several seconds
   if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
     return Error{
         ErrorKind::kDoesNotFit,
@@ -166,7 +165,7 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   return Ok{};
 }
 
-// Hosts inside the plan's own nodes that it does not use: 2 of the 18 trays of an NVL72 rack.
+// Hosts in the plan's nodes that the plan does not use, such as 2 of the 18 trays of an NVL72 rack.
 std::int64_t free_hosts_per_node(const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t node = node_size(cluster, gpu_count(plan));
   return nodes_of(cluster, plan) > 1 ? (cluster.gpus_per_node - node) / host_size(cluster) : 0;
@@ -180,12 +179,13 @@ std::int64_t hosts_left(const ClusterSpec& cluster, const Plan& plan) {
          used * free_hosts_per_node(cluster, plan);
 }
 
-// The number of spare nodes with which the run costs least, or hardly ever waits. Tried from none
-// upwards until three more have only cost more: the cost falls while nodes are short, then rises.
+// Returns the number of spare nodes with the lowest cost, or with which the run hardly ever waits.
+// Tries 0, 1, ... until three more nodes only increase the cost: the cost falls while nodes are
+// short, then rises.
 std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& model, Seconds repair,
                               const CampaignRequest& request, std::int64_t most) {
-  constexpr std::int64_t kPlayed = 300;  // campaigns for each number: enough to tell
-  constexpr double kHardlyEver = 1e-3;   // of the run
+  constexpr std::int64_t kPlayed = 300;  // campaigns per number, sufficient to compare costs
+  constexpr double kHardlyEver = 1e-3;   // share of the run
   constexpr std::int64_t kPatience = 3;
   const std::int64_t played = std::min(request.replays, kPlayed);
   std::int64_t best = 0;
@@ -195,7 +195,8 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
     const Seconds wall = expected_wall(model) + replays.waiting;
     const bool by_time = request.spares_for == SparesFor::kTime;
     if (by_time && replays.waiting < kHardlyEver * wall) return spare;
-    // By time the patience never ends: most nodes may be needed before the run stops waiting.
+    // For time, the loop does not stop early: most nodes may be needed before the run stops
+    // waiting.
     const double cost = by_time ? -static_cast<double>(spare)
                                 : wall.value() * static_cast<double>(campaign.nodes + spare);
     if (cost < least) {
@@ -206,7 +207,7 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
   return best;
 }
 
-// Those of the assumptions where they are stated, else chosen; no more than the cluster has left.
+// Uses the stated number of spare nodes or chooses one; at most the cluster's unused nodes.
 void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const FailureModel& model,
                         Seconds repair, const CampaignRequest& request, const Assumptions& assumed,
                         Campaign& campaign) {
@@ -255,7 +256,7 @@ Status add_failures(const Scenario& scenario, const Plan& plan, const CampaignRe
   time.failures = expected_wall(model) - time.steps - time.checkpoints;
   time.waiting = campaign.replays.waiting;
   time.downtime = Seconds(assumed[Assumption::kDowntime] * kHour);
-  // The interval of the steps, with everything else in proportion.
+  // Scales the wall time to the interval of the steps; all parts but downtime are proportional.
   const auto scaled = [&](Seconds steps) {
     return steps > Seconds() ? (time.wall() - time.downtime) * (steps / time.steps) + time.downtime
                              : time.wall();
@@ -294,7 +295,7 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   SearchSpace space = space_around(plan);
   space.gpus = gpus;
   for (const SettingRow& row : setting_rows()) {
-    // Degrees and batches change with the GPUs; all else stays.
+    // Degrees and batches depend on the GPUs; all other settings are kept.
     const bool stays = row.role == SettingRole::kVariant || row.kind == SettingKind::kWord;
     if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
   }
@@ -304,9 +305,9 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   return space;
 }
 
-// Data-parallel ranks divide the batch, so GPUs without a common factor with it stay idle. Tries
-// the multiples of the GPUs over a power of two (ranks of other kinds) that are nearest to the
-// plan's batch, the smallest unit first. Each try is a search.
+// Finds a global batch that uses all GPUs. Data-parallel ranks must divide the batch, so that GPUs
+// without a common factor stay idle. Tries the multiples of GPUs / 2^k that are nearest to the
+// plan's batch, smallest unit first. Each try is a search.
 Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::int64_t gpus) {
   constexpr int kTries = 4;
   std::int64_t unit = gpus;
@@ -360,9 +361,10 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   const auto least_for = [&](std::int64_t lost) {
     return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
   };
-  // One search for each number of nodes serves all rows of the table.
+  // One search per number of nodes serves all rows of the table.
   const std::int64_t least = least_for(most_lost);
-  std::vector<std::vector<PlannedRun>> found(static_cast<std::size_t>(nodes));  // by nodes used
+  std::vector<std::vector<PlannedRun>> found(
+      static_cast<std::size_t>(nodes));  // by number of nodes used
   for (std::int64_t used = nodes - 1; used >= least; --used) {
     const SearchSpace space = space_like(plan, used * node);
     TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));

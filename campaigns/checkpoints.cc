@@ -6,12 +6,12 @@
 namespace tpsim {
 namespace {
 
-// Work below this share of an interval is rounding, not a stretch.
+// A remainder below this share of an interval is rounding error.
 constexpr double kNoStretch = 1e-9;
 
 struct Stretches {
   std::int64_t full = 0;
-  Seconds last;  // zero when the full ones cover the work
+  Seconds last;  // zero if the full segments cover the work
 };
 
 Stretches stretches_of(const FailureModel& model) {
@@ -23,8 +23,8 @@ Stretches stretches_of(const FailureModel& model) {
   return stretches;
 }
 
-// Until the next checkpoint can be loaded, `due` from now and `anew` after every restart. expm1
-// keeps its digits where a stretch is short beside the time between failures.
+// Expected time until the next checkpoint can be loaded: `due` from now, `anew` after every
+// restart. expm1 is accurate for segments much shorter than the MTBF.
 Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew) {
   const double m = model.mtbf.value();
   return Seconds(-m * std::exp((model.restart + anew).value() / m) * std::expm1(-due.value() / m));
@@ -42,7 +42,7 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, DType moments) {
 }
 
 Seconds best_interval(Seconds write, Seconds mtbf) {
-  // x + ln(1 - x) falls from 0 to minus infinity over (0, 1): halve until the interval is rounding.
+  // x + ln(1 - x) falls from 0 to minus infinity over (0, 1): bisection to rounding error.
   constexpr int kHalvings = 60;
   double low = 0;
   double high = 1;
@@ -76,7 +76,8 @@ Seconds expected_wall(const FailureModel& model) {
   if (stretches.full == 0) return expected_checkpoint(model, anew_last, anew_last);
   Seconds wall = expected_checkpoint(model, anew, anew) +
                  static_cast<double>(stretches.full - 1) * expected_checkpoint(model, full, anew);
-  // A short last stretch ends while the checkpoint before it is written, and waits for it.
+  // If a short last segment ends during the write of the previous checkpoint, it waits for the
+  // write.
   if (stretches.last > Seconds()) {
     wall += expected_checkpoint(model, std::max(last, model.behind), anew_last);
   }

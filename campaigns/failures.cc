@@ -12,12 +12,12 @@
 namespace tpsim {
 namespace {
 
-// Nodes on their way back, soonest first.
+// Nodes in repair, earliest return first.
 class Workshop {
  public:
   explicit Workshop(const SpareNodes& spares) : spares_(spares) {}
 
-  // Takes a node away at `now`; returns when the run has enough nodes again.
+  // Removes a node at `now`. Returns the time at which the run has enough nodes again.
   double fail(double now) {
     while (!back_at_.empty() && back_at_.top() <= now) back_at_.pop();
     back_at_.push(now + spares_.repair.value());
@@ -45,7 +45,7 @@ class PlayedCampaign {
   PlayedCampaign(const FailureModel& model, const SpareNodes& spares, std::mt19937_64& random)
       : model_(model), workshop_(spares), random_(random) {}
 
-  // Whole stretches up to the next failure are taken in one step.
+  // Advances over all whole segments before the next failure at once.
   Outcome play() {
     const double stretch = (model_.interval + model_.write).value();
     const double behind = model_.behind.value();
@@ -53,7 +53,7 @@ class PlayedCampaign {
     for (;;) {
       const auto full = std::floor(left / model_.interval.value() + 1e-9);
       const double rest = left - full * model_.interval.value();
-      // Less is rounding, and takes no checkpoint.
+      // A smaller remainder is rounding error and needs no checkpoint.
       const bool has_rest = rest > 1e-9 * model_.interval.value();
       const double last = std::max(rest + model_.write.value(), full > 0 ? behind : 0.0);
       const double need = full * stretch + (has_rest ? last : 0) + behind;
@@ -72,9 +72,9 @@ class PlayedCampaign {
   }
 
  private:
-  // Exponential, by inversion: the distributions of <random> differ between libraries.
+  // Exponential by inversion, since the distributions of <random> differ between libraries.
   double next_failure() {
-    // 53 random bits, moved off zero, whose logarithm is infinite.
+    // 53 random bits, offset from zero, whose logarithm is infinite.
     const double uniform = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
     return -std::log(uniform) * model_.mtbf.value();
   }
@@ -113,7 +113,7 @@ Seconds quantile(const std::vector<double>& sorted, double share) {
 
 Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
                          std::int64_t campaigns, std::uint64_t seed) {
-  // Two, for a variance.
+  // A variance needs two campaigns.
   TPSIM_CHECK(campaigns >= 2 && can_end(model), "campaigns that can be played");
   std::mt19937_64 random(seed);
   std::vector<double> walls;
@@ -123,7 +123,7 @@ Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
   for (std::int64_t i = 0; i < campaigns; ++i) {
     const Outcome outcome = PlayedCampaign(model, spares, random).play();
     walls.push_back(outcome.wall);
-    const double off = outcome.wall - reference;  // small numbers keep the variance exact
+    const double off = outcome.wall - reference;  // small numbers keep the variance accurate
     sum.wall += off;
     squares += off * off;
     sum.lost += outcome.lost;
@@ -152,9 +152,10 @@ std::int64_t spare_nodes_for(Seconds repair, Seconds mtbf, double risk) {
   double covered = 0;
   for (std::int64_t count = 0;; ++count) {
     const auto k = static_cast<double>(count);
-    // A term of the Poisson distribution; by logarithms, since powers and factorials overflow.
+    // A term of the Poisson distribution; computed with logarithms, since powers and factorials
+    // overflow.
     covered += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1));
-    // Rounding can keep the sum below 1 - risk; ten standard deviations are beyond any risk.
+    // Rounding can keep the sum below 1 - risk. Ten standard deviations exceed any risk.
     if (covered >= 1 - risk || k > mean + 10 * std::sqrt(mean) + 10) return count;
   }
 }

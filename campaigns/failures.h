@@ -1,5 +1,5 @@
-// Campaigns played through with random failures: what the closed form (campaigns/checkpoints.h)
-// says on average, with its spread, and with spare nodes that can run out.
+// Monte Carlo replays of campaigns with random failures: mean and spread, and spare nodes that can
+// run out. campaigns/checkpoints.h has the closed form of the mean.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Every failure takes one node away for `repair`. While more than `count` nodes are away the run
-// waits; nothing fails while it waits.
+// Every failure removes one node for `repair`. The run waits while more than `count` nodes are
+// missing. No failures occur while it waits.
 struct SpareNodes {
   std::int64_t count = 0;
   Seconds repair;
@@ -18,22 +18,22 @@ struct SpareNodes {
 
 struct Replays {
   std::int64_t campaigns = 0;
-  Seconds mean;            // wall time, downtime for other reasons not included
+  Seconds mean;            // wall time without downtime for other reasons
   Seconds standard_error;  // of the mean
-  Seconds low;             // 5 % of the campaigns are shorter
+  Seconds low;             // 5 % quantile
   Seconds median;
-  Seconds high;         // 5 % are longer
+  Seconds high;         // 95 % quantile
   double failures = 0;  // mean number
-  Seconds lost;         // mean work done in vain
+  Seconds lost;         // mean of lost work
   Seconds waiting;      // mean time without enough nodes
 };
 
-// The same numbers for the same seed on every machine. Needs can_end(model) and campaigns >= 2.
+// Equal results for equal seeds on every machine. Requires can_end(model) and campaigns >= 2.
 Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
                          std::int64_t campaigns, std::uint64_t seed);
 
-// Nodes away at one time are Poisson with mean repair / mtbf (M/G/infinity): the smallest number
-// that they exceed with at most `risk` probability.
+// Returns the smallest number of nodes that the missing nodes exceed with probability at most
+// `risk`. The number of missing nodes is Poisson with mean repair / mtbf (M/G/infinity queue).
 std::int64_t spare_nodes_for(Seconds repair, Seconds mtbf, double risk);
 
 }  // namespace tpsim

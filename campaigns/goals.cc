@@ -5,27 +5,27 @@
 namespace tpsim {
 namespace {
 
-constexpr std::size_t kPatience = 3;  // sizes that bring nothing before the search ends
+constexpr std::size_t kPatience = 3;  // sizes without improvement before the search ends
 
 bool leaves_spares_open(const Assumptions& assumptions) {
   return assumptions.values[static_cast<std::size_t>(Assumption::kSpareNodes)].source.empty();
 }
 
-// Of a campaign whose steps take `wall` over the expected wall time as long: money follows time.
+// Whether the goal is met if the campaign takes `wall`. Cost scales with time.
 bool meets(const CampaignGoal& goal, const Campaign& campaign, Seconds wall) {
   const double longer = wall / campaign.time.wall();
   const bool in_time = goal.deadline <= Seconds() || wall <= goal.deadline;
   return in_time && (goal.budget <= 0 || campaign.cost.usd * longer <= goal.budget);
 }
 
-// How far beyond the goal, as a factor: what the nearest miss has least of.
+// Factor by which the campaign exceeds the goal. The nearest miss has the smallest.
 double excess(const CampaignGoal& goal, const Campaign& campaign) {
   double most = 0;
   if (goal.deadline > Seconds()) most = campaign.time.wall() / goal.deadline;
   return goal.budget > 0 ? std::max(most, campaign.cost.usd / goal.budget) : most;
 }
 
-// What the choice has least of, among those of equal standing.
+// Criterion of the choice among sizes of equal standing.
 double price(const CampaignGoal& goal, const Campaign& campaign) {
   return goal.deadline > Seconds() ? campaign.cost.usd : campaign.time.wall().value();
 }
@@ -44,7 +44,7 @@ class GoalSearch {
              const Assumptions& assumptions, const CampaignGoal& goal)
       : scenario_(scenario), request_(request), assumptions_(assumptions), goal_(goal) {}
 
-  // An error says why there is no campaign; where nothing fits there is none either.
+  // Returns a size without campaign, with the reason, if no plan fits.
   Result<GoalSize> size_of(const SearchSpace& space, int threads) const {
     TPSIM_TRY(const SearchResult found, search(scenario_, space, 1, {}, threads));
     GoalSize size;
@@ -81,7 +81,7 @@ class GoalSearch {
   const CampaignGoal& goal_;
 };
 
-// The best so far, and how many sizes ago it was found.
+// The best size so far, and the number of sizes tried since.
 struct Best {
   std::optional<std::size_t> at;
   std::size_t since = 0;
@@ -123,7 +123,7 @@ std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoa
       if (is_new && count <= hosts && !hopeless) sizes.push_back(count * host);
     }
   }
-  // Of a deadline that no size can meet the nearest miss is wanted.
+  // If no size can meet the deadline, returns all sizes, to find the nearest miss.
   return sizes.empty() ? goal_sizes(scenario, {}, tokens) : sizes;
 }
 

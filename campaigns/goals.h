@@ -1,5 +1,5 @@
-// A campaign towards a goal: of all sizes of a cluster the one that ends a run in time, within
-// a budget, or both.
+// Campaigns with a goal: the cluster size that completes a run within a deadline, a budget, or
+// both.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct CampaignGoal {
   double budget = 0;  // USD, spare nodes included; zero: none
 };
 
-// Met for sure: also where the step takes as long as the slow end of its 90 % interval says.
+// kSure: the goal is met even at the slow end of the step's 90 % interval.
 enum class GoalStanding : std::uint8_t { kSure, kAsPredicted, kMissed };
 template <>
 inline constexpr auto kEnumNames<GoalStanding> =
@@ -29,29 +29,31 @@ struct GoalSize {
   std::optional<PlannedRun> best;
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
-  std::string why_none;                // where there is no campaign
-  std::vector<TriedParts> tried = {};  // parts that the stack leaves open, the best first
+  std::string why_none;                // reason if there is no campaign
+  std::vector<TriedParts> tried = {};  // combinations of parts that the stack leaves open, best
+                                       // first
 };
 
 struct GoalAnswer {
-  std::vector<GoalSize> sizes;         // smallest first, as far as was looked
-  std::optional<std::size_t> chosen;   // none: no size meets the goal
-  std::optional<std::size_t> nearest;  // then the one that misses by least; none: nothing fits
+  std::vector<GoalSize> sizes;         // smallest first, all that were tried
+  std::optional<std::size_t> chosen;   // empty if no size meets the goal
+  std::optional<std::size_t> nearest;  // then the size with the smallest excess; empty if no plan
+                                       // fits
 };
 
-// Whole hosts, 1, 2, 3, 4, 6, 8, 12 ... of them, up to the cluster; from the smallest on that could
-// meet the goal if every GPU reached its peak.
+// Returns sizes of 1, 2, 3, 4, 6, 8, 12 ... whole hosts up to the cluster. The smallest size is one
+// that could meet the goal if every GPU reached its peak.
 std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoal& goal,
                                      double tokens);
 
-// How a campaign stands to the goal.
+// Returns whether a campaign meets the goal.
 GoalStanding standing_of(const CampaignGoal& goal, const Campaign& campaign);
 
-// The best plan and campaign of each size, in `space` but for its GPUs. Chosen is, of those that
-// meet the goal for sure, else of those that do as predicted: the cheapest where there is
-// a deadline, else the shortest. Where spare nodes are free to choose and the deadline is missed
-// with the cheapest, those that save time are taken. Larger sizes are left out once three in a row
-// were no better than the choice. Fails with the error of the first size where all of them fail.
+// Finds the best plan and campaign of each size in `space`, whose GPU count is ignored. Sizes that
+// surely meet the goal precede those that meet it as predicted. Among equals the cheapest is chosen
+// if there is a deadline, else the fastest. If spare nodes are free and the cheapest number misses
+// the deadline, the number that saves time is used. Stops after three larger sizes in a row that
+// are not better. If all sizes fail, returns the error of the first.
 Result<GoalAnswer> plan_for_goal(const Scenario& scenario, const SearchSpace& space,
                                  const std::vector<std::int64_t>& sizes,
                                  const CampaignRequest& request, const Assumptions& assumptions,

@@ -40,7 +40,7 @@ CollectiveCostModel::CollectiveCostModel(const Profile& profile, const ClusterSp
   if (is_stated && !performs_alike(profile.link, cluster.intra_node)) move_samples(profile);
 }
 
-// Sample by sample, so that the table's own rule keeps times from falling with bytes.
+// Scales samples one by one, so that the table still ensures that times do not fall with bytes.
 void CollectiveCostModel::move_samples(const Profile& profile) {
   const LinkSpec& measured_on = profile.link;
   CollectivePath here = path_of({});
@@ -61,7 +61,8 @@ void CollectiveCostModel::move_samples(const Profile& profile) {
   moved_from_ = fmt::format("{} of {}", measured_on.kind, to_string(measured_on.bandwidth));
 }
 
-// Small all-reduces at two rank counts give base and hop latency: t(n) = base + 2 (n-1) hop.
+// Small all-reduces at two rank counts give base latency and hop latency: t(n) = base + 2 (n-1)
+// hop.
 void CollectiveCostModel::calibrate_latencies() {
   const std::vector<std::int64_t> counts = table_.rank_counts(CollectiveKind::kAllReduce);
   if (counts.size() < 2) return;
@@ -72,17 +73,18 @@ void CollectiveCostModel::calibrate_latencies() {
   const Seconds at_many = *table_.time(CollectiveKind::kAllReduce, counts.back(), least);
   const Seconds hop = (at_many - at_few) / (2 * (many - few));
   const Seconds base = at_few - 2 * (few - 1) * hop;
-  // A table whose small messages get no slower with more ranks is noise, and says nothing of hops.
+  // If small messages do not get slower with more ranks, the table is noise and gives no hop
+  // latency.
   if (hop.value() <= 0 || base.value() <= 0) return;
   intra_latency_ = hop;
   base_latency_ = base;
 }
 
-// A group reaches the NICs next to its members, and shares them with the other groups.
+// A group uses the NICs next to its members, and shares them with other groups.
 BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
                                                     std::int64_t groups_per_node) const {
   const double nics = static_cast<double>(cluster_.nics_per_node);
-  // Where GPUs share a NIC each of them reaches that one, not a part of it.
+  // If GPUs share a NIC, each of them can use the whole NIC.
   const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(cluster_.gpus_per_node));
   double reached = std::min(nics, nics_per_gpu * static_cast<double>(ranks_per_node));
   if (cluster_.nccl_channels > 0) {
@@ -128,7 +130,7 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   if (is_transfer(kind)) {
     return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
   }
-  // Profiles are measured inside one machine; links between nodes belong to the cluster.
+  // Profiles are measured inside one machine. Links between nodes are properties of the cluster.
   if (placement.nodes == 1) {
     if (const auto measured = table_.time(kind, placement.ranks, bytes)) return *measured;
   }

@@ -1,13 +1,15 @@
-// The price list of collectives: how long a group waits for one.
+// Prices of collectives.
 //
-// Groups on one node are priced from the profile's measured collectives where it has them, else
-// from the links by NCCL's structure (costs/nccl_model.h). Where the cluster's link inside a node
-// is another than the one they were measured on, each sample is scaled by what that structure takes
-// on the one over what it takes on the other. Groups across nodes always are: the NICs of a node
-// are shared by the groups that cross its boundary at the same time, and a group reaches no more
-// NICs than its members have next to them; inside a node the ring runs at the link's bandwidth.
-// Small measured all-reduces calibrate the latencies inside a node. Ignored: contention beyond the
-// node (the fabric is taken as full), what a collective takes from concurrent compute.
+// Groups on one node use the profile's measured collectives if available, else the links with
+// NCCL's algorithms (costs/nccl_model.h). If the cluster's intra-node link differs from the
+// measured one, each sample is scaled by the ratio of the two modelled times.
+//
+// Groups across nodes always use the model. Groups that cross a node's boundary at the same time
+// share its NICs, and a group uses at most the NICs next to its members. Inside a node the ring
+// runs at the link's bandwidth. Small measured all-reduces calibrate the latencies inside a node.
+//
+// Not modelled: contention in the fabric (assumed non-blocking), and the effect of a collective on
+// concurrent compute.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +27,23 @@ class CollectiveCostModel {
  public:
   CollectiveCostModel(const Profile& profile, const ClusterSpec& cluster);
 
-  // `bytes` as in CollectiveRecord. Send and receive are one transfer to a neighbour. Zero for a
-  // group of one and for an empty message; grows with bytes, never grows with bandwidth.
+  // `bytes` as in CollectiveRecord. Send and receive are one transfer to a neighbour. Returns 0 for
+  // a group of one and for an empty message. The time never decreases with bytes and never
+  // increases with bandwidth.
   Seconds price(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
-  // Slice by slice to its owner, or from it to all: reductions or broadcasts, each of which has one
-  // rank at its end and takes one NIC of a node, one after the other. `bytes` of all slices.
+  // Time of one reduction (or broadcast) per slice to (or from) the slice's owner, one after
+  // another. Each has one rank as its end and so uses one NIC of a node. `bytes` is the total of
+  // all slices.
   Seconds price_owner_broadcasts(Bytes bytes, const GroupPlacement& placement) const;
-  // Tokens to their experts' ranks, `network` bytes from each rank to other nodes and `inside`
-  // bytes over the links of a node beside them, which copying kernels fill to `most`.
+  // Time of an MoE all-to-all: `network` bytes from each rank to other nodes, overlapped with
+  // `inside` bytes over the links of a node. Copy kernels use at most `most` of the link.
   Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
                          const GroupPlacement& placement) const;
-  // One transfer while `senders_per_node` ranks of the node send at the same time.
+  // Time of one transfer while `senders_per_node` ranks of the node send at the same time.
   Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
                                std::int64_t senders_per_node) const;
 
-  // Formula, inputs and where the constants come from.
+  // Returns formula, inputs and sources of the constants as text.
   std::string explain(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
   std::string explain_point_to_point(Bytes bytes, bool crosses_nodes,
                                      std::int64_t senders_per_node) const;
@@ -54,8 +58,7 @@ class CollectiveCostModel {
   CollectiveTable table_;
   ClusterSpec cluster_;
   std::string profile_name_;
-  std::string
-      moved_from_;  // the link that samples were scaled from; empty where it is the cluster's
+  std::string moved_from_;  // link of the scaled samples; empty if they were not scaled
   Seconds base_latency_;
   Seconds intra_latency_;
 };

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// The height at x of the line through (x0, y0) and (x1, y1).
+// Linear interpolation at x between (x0, y0) and (x1, y1).
 double line_through(double x0, double y0, double x1, double y1, double x) {
   return y0 + (y1 - y0) * (x - x0) / (x1 - x0);
 }
@@ -22,8 +22,8 @@ CollectiveTable::CollectiveTable(const std::vector<CollectiveSample>& samples) {
   }
   for (const auto& [key, by_bytes] : sorted) {
     Curve curve{key.first, key.second, {}};
-    // Medians of small messages are noisy: a time that fell with bytes would let a plan win by
-    // sending more.
+    // Medians of small messages are noisy. A time that fell with bytes would favor plans that send
+    // more.
     double floor = 0;
     for (const auto& [bytes, seconds] : by_bytes) {
       floor = std::max(floor, seconds);
@@ -37,7 +37,7 @@ double CollectiveTable::log_time(const Curve& curve, double bytes) {
   const double x = std::log(bytes);
   const std::vector<Point>& points = curve.points;
   if (x <= points.front().log_bytes) return points.front().log_seconds;
-  // The slope 1 of bandwidth-bound messages.
+  // Slope 1: messages that are bound by bandwidth.
   if (x >= points.back().log_bytes) return points.back().log_seconds + x - points.back().log_bytes;
   const auto above = std::upper_bound(points.begin(), points.end(), x,
                                       [](double v, const Point& p) { return v < p.log_bytes; });

@@ -1,9 +1,9 @@
-// Measured collectives of one node, read between the measured sizes and rank counts.
+// Interpolation of measured collectives of one node.
 //
-// Log-log in bytes between two sizes; the smallest size's time below it, the largest one's
-// bandwidth above it. Times grow with bytes: a smaller message that took longer sets a floor for
-// larger ones. Rank counts in between are interpolated in log n; counts beyond those measured have
-// no time.
+// Log-log in bytes between two sizes. Below the smallest size its time is used, and above the
+// largest size its bandwidth. Times never decrease with bytes: a smaller message that took longer
+// is a lower bound for larger ones. Rank counts between measured ones are interpolated in log n;
+// larger counts have no time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class CollectiveTable {
   explicit CollectiveTable(const std::vector<CollectiveSample>& samples);
 
   std::optional<Seconds> time(CollectiveKind kind, std::int64_t ranks, Bytes bytes) const;
-  // Rank counts measured for this kind, ascending.
+  // Measured rank counts of this kind, ascending.
   std::vector<std::int64_t> rank_counts(CollectiveKind kind) const;
 
  private:

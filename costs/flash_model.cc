@@ -10,37 +10,37 @@ constexpr double kRampTokens = 600;
 constexpr double kHeadDimExponent = 0.35;
 constexpr double kReferenceHeadDim = 128;
 constexpr std::int64_t kBlockQueries = 128;
-constexpr double kBlockRate = 1.25;  // one processor alone, over its share of the peak's rate
+constexpr double kBlockRate = 1.25;  // one SM alone, relative to its share of the peak
 constexpr Seconds kFlashLatency(20e-6);
 
-// Matrix products in the two passes: QK', PV; and QK', dV, dP, dQ, dK.
+// GEMMs in the two passes: QK', PV; and QK', dV, dP, dQ, dK.
 constexpr double kForwardProducts = 2;
 constexpr double kBackwardProducts = 5;
 
 struct AttentionExtents {
   double batch, queries, heads, kv_heads, head_dim, keys;
-  // A square with as many visible keys per query.
+  // Length of a causal square with as many visible keys per query.
   double length() const { return 2 * keys - queries; }
 };
 
 AttentionExtents extents_of(const OpKey& key) {
   const auto [batch, queries, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
   const double q = static_cast<double>(queries), k = static_cast<double>(std::max(keys, queries));
-  // Values as wide as queries and keys on average.
+  // Mean width of queries, keys and values.
   const double width = static_cast<double>(value_dim > 0 ? head_dim + value_dim : 2 * head_dim) / 2;
   AttentionExtents extents{static_cast<double>(batch),    q,     static_cast<double>(heads),
                            static_cast<double>(kv_heads), width, k};
   if (reach > 0 && reach < keys) {
     const bool chunked = (key.variant & kChunked) != 0;
     const auto r = static_cast<double>(reach);
-    // Keys that a query sees on average, of all but the first ones in a window.
+    // Mean number of visible keys per query, except for the first queries of a window.
     extents.keys = (q - 1) / 2 + (chunked ? (r + 1) / 2 : r - (k > q ? 0 : r * (r - 1) / (2 * q)));
   }
   return extents;
 }
 
-// Two FLOPs for each element of head_dim and each pair of query and visible key; of those a causal
-// query has (2 keys - queries + 1) / 2 on average.
+// Two FLOPs per element of head_dim and visible query-key pair. A causal query sees (2 keys -
+// queries + 1) / 2 keys on average.
 double forward_flops(const AttentionExtents& a) {
   return kForwardProducts * a.batch * a.heads * a.queries * (a.length() + 1) * a.head_dim;
 }
@@ -49,7 +49,7 @@ double blocks_of(const AttentionExtents& a) {
   return a.batch * a.heads * std::ceil(a.queries / static_cast<double>(kBlockQueries));
 }
 
-// Coordinates of the residual field over lengths fitted by leave-one-out on both tables.
+// Coordinates of the residual field. Axis lengths were fitted by leave-one-out on both tables.
 FieldPoint point_of(const OpKey& key, std::int64_t processors) {
   const AttentionExtents a = extents_of(key);
   const double waves = blocks_of(a) / static_cast<double>(processors);
@@ -93,7 +93,7 @@ Seconds FlashModel::forward_bound(const OpKey& key) const {
                       std::pow(a.head_dim / kReferenceHeadDim, kHeadDimExponent) * a.length() /
                       (a.length() + kRampTokens);
   const Seconds compute = Flops(forward_flops(a)) / (rate * device_.matmul_peak);
-  // The last block of a head sees all keys; nobody helps its processor.
+  // The last block of a head sees all keys and runs on a single SM.
   const double longest =
       2 * kForwardProducts * static_cast<double>(kBlockQueries) * a.keys * a.head_dim;
   const Seconds block =
@@ -111,8 +111,8 @@ Seconds FlashModel::bound(const OpKey& key) const {
          model_.flash_backward_efficiency * forward;
 }
 
-// A backward shape without backward samples inherits the forward's correction, values with their
-// own width without samples of that those of the others.
+// Without backward samples, a backward shape uses the forward correction. Without samples of
+// another value width, the correction for equal widths is used.
 const ResidualField& FlashModel::field_for(const OpKey& key) const {
   const std::size_t own = field_of(key);
   for (const std::size_t field : {own, own & kOwnWidth, own & kBackward}) {
@@ -127,7 +127,7 @@ FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
-  // No correction may promise more than the best sample reached.
+  // The corrected time does not exceed the rate of the best sample.
   const double share = std::max(model_.flash_forward_efficiency, best_flops_share_);
   estimate.time = std::max(estimate.bound * estimate.correction,
                            Flops(op.flops) / (share * device_.matmul_peak));

@@ -1,16 +1,15 @@
-// How long IO-aware causal attention takes.
+// Time of flash attention, causal.
 //
-// The forward pass follows
-//   t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
-//   rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
-// where the longest block is the last 128 queries of one head, which see all keys and run on one
-// processor, and queries that are the last of more keys ramp up like a longer sequence of which a
-// query sees as many keys (s = 2 keys - queries); measured forward samples of similar shapes
-// correct it. The backward pass takes the forward's time by their FLOPs and efficiencies, corrected
-// by backward samples where a profile has them. Attention whose values have a width of their own
-// (latent attention) runs kernels of its own: its samples correct it alone. The ramp constants and
-// the latency fit the A100 (FlashAttention-2) and H200 (FlashAttention-3) tables of
-// data/microbench.
+// The forward pass is
+// t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
+// rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
+// The longest block is the last 128 queries of one head, which see all keys and run on one SM.
+// Queries with additional earlier keys ramp up like a longer sequence with as many keys per query
+// (s = 2 keys - queries). Measured forward samples of similar shapes correct the time. The backward
+// pass scales the forward time by FLOPs and efficiencies, corrected by backward samples if
+// available. Attention with another width of values (latent attention) uses separate kernels and is
+// corrected only by its own samples. The ramp constants and the latency were fitted on the A100
+// (FlashAttention-2) and H200 (FlashAttention-3) tables of data/microbench.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ namespace tpsim {
 
 struct FlashEstimate {
   Seconds time;
-  Seconds bound;  // before the correction
+  Seconds bound;  // before the correction by samples
   double correction = 1;
   bool near_samples = false;
 };
@@ -41,7 +40,7 @@ class FlashModel {
   DeviceModel model_;
   const ResidualField& field_for(const OpKey& key) const;
 
-  // Forward, backward; the same where values have their own width.
+  // Forward and backward, for equal width of values and for other widths.
   std::array<ResidualField, 4> fields_;
   double best_flops_share_ = 0;
 };

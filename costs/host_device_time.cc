@@ -5,7 +5,7 @@
 
 namespace tpsim {
 
-// The longest way through n in a row changes queues once, in any of them.
+// In a chain of n pieces, the longest path switches queues once, in any of the pieces.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
   if (std::isfinite(once.wait.value())) {

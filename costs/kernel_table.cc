@@ -20,15 +20,17 @@ double elements_of(const OpKey& key) {
   switch (key.kind) {
     case OpKind::kRouteForward:
     case OpKind::kRouteBackward: return product({0, 1});     // logits
-    case OpKind::kPermuteTokens: return product({1, 2, 3});  // what the slots hold
+    case OpKind::kPermuteTokens: return product({1, 2, 3});  // elements of the slots
     case OpKind::kUnpermuteTokens:
-    case OpKind::kRouteWeightGradient: return product({0, 1, 4});  // what the tokens chose
+    case OpKind::kRouteWeightGradient:
+      return product({0, 1, 4});  // elements of the chosen
+                                  // experts' outputs
     default: break;
   }
   const bool looks_up =
       key.kind == OpKind::kEmbeddingForward || key.kind == OpKind::kEmbeddingBackward;
-  // A look-up touches one row of the table for each token, however many rows there are.
-  const std::size_t counted = looks_up ? 2 : key.dims.size();  // not the vocabulary
+  // A lookup reads one table row per token, whatever the vocabulary size.
+  const std::size_t counted = looks_up ? 2 : key.dims.size();  // excludes the vocabulary
   double elements = 1;
   for (std::size_t i = 0; i < counted; ++i) {
     if (key.dims[i] > 0) elements *= static_cast<double>(key.dims[i]);
@@ -52,7 +54,7 @@ std::optional<Seconds> KernelTable::time(const OpKey& key) const {
   if (found == curves_.end()) return std::nullopt;
   const std::vector<Point>& points = found->second;
   const double elements = elements_of(key);
-  // A small kernel costs its launch, whatever its size.
+  // A small kernel takes its launch time, whatever its size.
   if (elements <= points.front().elements) return Seconds(points.front().seconds);
   if (elements >= points.back().elements) {
     return Seconds(points.back().seconds * elements / points.back().elements);

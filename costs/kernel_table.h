@@ -1,4 +1,4 @@
-// Measured kernels that are bound by memory, read between the measured sizes.
+// Interpolation of measured memory-bound kernels.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace tpsim {
 
-// Elements that an op works on: the product of the extents that its time grows with.
+// Returns the number of elements of an op: the product of the extents that its time scales with.
 double elements_of(const OpKey& key);
 
 class KernelTable {
  public:
   explicit KernelTable(const std::vector<OpSample>& samples);
 
-  // Time of an op of this kind, element type and variant: log-log between measured sizes; beyond
-  // them in proportion to the elements, never below the smallest measured time. Nothing when the
-  // kind was never measured.
+  // Time of an op of this kind, dtype and variant. Log-log between measured sizes; beyond them
+  // proportional to the elements, and at least the smallest measured time. Empty if the kind was
+  // not measured.
   std::optional<Seconds> time(const OpKey& key) const;
 
  private:

@@ -21,7 +21,7 @@ LinkSpec link_measured_on(const Profile& profile) {
     link.bandwidth = std::max(link.bandwidth, bus);
     link.latency = std::min(link.latency, sample.median);
   }
-  // No collective was timed, as on a machine of one device: an upper bound stands in.
+  // No collective was measured, for instance on a machine with one device: use an upper bound.
   if (link.bandwidth <= BytesPerSecond()) link.bandwidth = profile.device.memory_bandwidth;
   return link;
 }
@@ -53,7 +53,7 @@ StackSpec executed_stack(const StackSpec& named, StackSpec own) {
 }
 
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile) {
-  // Two independent reasons for a rank to be late add up as their variances do.
+  // The variances of two independent causes of jitter add up.
   stack.rank_jitter = std::hypot(stack.rank_jitter, profile.machine.rank_jitter);
   return stack;
 }

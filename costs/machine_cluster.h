@@ -1,4 +1,4 @@
-// The machine that a profile was measured on, as a cluster of one node.
+// The machine of a profile, as a cluster of one node.
 #pragma once
 
 #include <string_view>
@@ -9,24 +9,24 @@
 
 namespace tpsim {
 
-// What --cluster and plan files call it.
+// Name of this machine in --cluster and in plan files.
 inline constexpr std::string_view kThisMachine = "this-machine";
 
-// What the profile's collectives went over: as it states, else their best bus bandwidth and their
-// least latency; without any, the device's memory bandwidth.
+// Returns the link of the profile's collectives: the stated link, else their best bus bandwidth and
+// lowest latency. Without collectives, the device's memory bandwidth.
 LinkSpec link_measured_on(const Profile& profile);
-// A device for each rank: the cores of a CPU, the GPUs. The link between them is
-// link_measured_on(). The profile says how many devices there are (machine.devices above zero).
+// Returns a cluster with one device per rank: the cores of a CPU, or the GPUs. The link is
+// link_measured_on(). Requires machine.devices above zero in the profile.
 ClusterSpec machine_cluster(const Profile& profile);
-// The software; where it is what wrote the profile, with the device memory and the host's time for
-// an op that the profile measured.
+// Returns the stack. If the stack wrote the profile, its device memory and host time per op are the
+// measured ones.
 StackSpec stack_as_measured(StackSpec stack, const Profile& profile);
-// The catalogue's name of the software that wrote the profile: this program.
+// Catalogue name of the software that wrote the profile: this program.
 std::string_view own_stack(const Profile& profile);
-// What runs here in the place of `named`: `own` executes what `named` would have its ranks execute,
-// with its own host and memory. It gathers no weights beside the next forward.
+// Returns the stack for executing `named` here: the software parts of `named` with the host and
+// memory properties of `own`. Weight gathers do not overlap with the next forward.
 StackSpec executed_stack(const StackSpec& named, StackSpec own);
-// The software, with what its ranks' times vary on this machine.
+// Returns the stack with the rank jitter of this machine.
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile);
 
 }  // namespace tpsim

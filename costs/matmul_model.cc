@@ -7,13 +7,13 @@ namespace tpsim {
 namespace {
 
 constexpr unsigned kLayoutBits = kTransposeA | kTransposeB;
-constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, what tables hold
-constexpr std::size_t kEnoughSamples = 16;        // for a layout to stand on its own
-constexpr double kAlignment = 16;                 // bytes of one vector load
-constexpr double kTileBytes = 64;                 // of k, loaded at a time
+constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, the layout of published tables
+constexpr std::size_t kEnoughSamples = 16;  // for a layout to be corrected by its own samples only
+constexpr double kAlignment = 16;           // bytes of a vector load
+constexpr double kTileBytes = 64;           // bytes of k per load
 
-// Splitting k: parts of at least this many elements; each part's sums are written and read in
-// fp32, half of it hidden or kept in cache (least error over the three GPUs' tables).
+// Split-K: parts have at least this many elements. The sums of each part are written and read in
+// fp32; half of that is overlapped or cached (least error over the three GPUs' tables).
 constexpr std::int64_t kLeastSplit = 512;
 constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
 
@@ -25,7 +25,7 @@ std::size_t field_of(DType operands, unsigned layout) {
          static_cast<std::size_t>(DType::kFloat8);
 }
 
-// Whose samples stand in for those of another type: blocks of scales cost their kernels alike.
+// Dtype whose samples are used instead: block-scaled kernels have similar costs.
 DType next_of_kind(DType operands) {
   switch (operands) {
     case DType::kMxFloat8: return DType::kFloat8Block;
@@ -35,7 +35,7 @@ DType next_of_kind(DType operands) {
   }
 }
 
-// The next type of more bits, and of the least bytes.
+// The next wider dtype with the fewest bytes.
 DType next_wider(DType operands) {
   return operands == DType::kNvFloat4 ? DType::kFloat8 : DType::kBFloat16;
 }
@@ -46,7 +46,7 @@ double ceil_div(std::int64_t a, std::int64_t b) {
 }
 double as_double(std::int64_t v) { return static_cast<double>(v); }
 
-// How full the last of `waves` waves leaves the processors on average, as log2: 0 when full.
+// log2 of the average fill of the SMs in the last wave; 0 if full.
 double log_fill(double waves) { return std::log2(waves / std::ceil(waves)); }
 
 double traffic_of(const MatmulShape& s) {
@@ -54,8 +54,8 @@ double traffic_of(const MatmulShape& s) {
                                as_double(s.m * s.n) * s.output_bytes);
 }
 
-// Lengths of the axes of the residual field: distances at which products stop resembling each
-// other. Fitted by leave-one-out on thinned tables of A100, H100 and H200, one set for all.
+// Axis lengths of the residual field: distances at which GEMMs are no longer similar. Fitted by
+// leave-one-out on thinned tables of A100, H100 and H200, one set for all.
 struct Lengths {
   static constexpr double area = 2.0, aspect = 4.0, depth = 1.7;  // log2
   static constexpr double fill = 0.06, half_fill = 0.15;          // log2
@@ -69,9 +69,9 @@ MatmulShape matmul_shape(const OpKey& key) {
   shape.operands = key.dtype;
   shape.element_bytes = bytes_per_element(key.dtype);
   shape.payload_bytes = key.dtype == DType::kNvFloat4 ? 0.5 : as_double(size_of(key.dtype));
-  // What multiplies 8-bit floats writes 16 bits.
+  // GEMMs of 8-bit floats write 16 bits.
   const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : std::max(2.0, shape.payload_bytes);
-  // Half of the reads of C hide behind the product.
+  // Half of the reads of C are overlapped.
   shape.output_bytes = (key.variant & kAccumulate) != 0 ? 1.5 * c : c;
   const std::int64_t row_a = (key.variant & kTransposeA) != 0 ? shape.m : shape.k;
   const std::int64_t row_b = (key.variant & kTransposeB) != 0 ? shape.k : shape.n;
@@ -97,7 +97,7 @@ MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), mode
     samples[field_of(sample.key.dtype, sample.key.variant & kLayoutBits)].push_back(
         {point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
-    // What a sample reached is possible, whatever the datasheet says.
+    // The rate of a sample is possible, even if it exceeds the datasheet.
     best_flops_share_ =
         std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
     best_traffic_share_ = std::max(best_traffic_share_,
@@ -107,7 +107,7 @@ MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), mode
     fields_[i] = ResidualField(std::move(samples[i]));
 }
 
-// The largest tile, its halves, quarters and an eighth, in both orientations.
+// Tiles: the largest, its halves, quarters and an eighth, in both orientations.
 void MatmulModel::choose_tiles() {
   const std::int64_t a = model_.tile_m;
   const std::int64_t b = model_.tile_n;
@@ -128,7 +128,7 @@ void MatmulModel::choose_tiles() {
   }
 }
 
-// Elements wider than what the matrix units take run on the vector units.
+// Dtypes that tensor cores do not support run on the vector units.
 FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
   const FlopsPerSecond peak = matrix_peak(device_, s.operands);
   if (peak > FlopsPerSecond() || is_narrow(s.operands)) return peak;
@@ -140,9 +140,9 @@ double MatmulModel::waves_of(const MatmulShape& s, const Tile& tile) const {
          as_double(device_.processors);
 }
 
-// Rows that miss 16-byte loads may keep a batch of products off the matrix units: that shows in its
-// rate, below that of the vector units. Their kernels have small tiles and load what is there, so
-// that no whole tiles, waves or steps of k are paid for.
+// Whether an unaligned batched GEMM runs on the vector units. Its rate is then below that of the
+// vector units. Such kernels have small tiles and no padding, so that tiles, waves and steps of k
+// need not be whole.
 bool MatmulModel::leaves_matrix_units(const MatmulShape& s) const {
   return !s.aligned && s.batch > 1 && fallback_rate() < device_.vector_peak;
 }
@@ -151,15 +151,15 @@ FlopsPerSecond MatmulModel::fallback_rate() const {
   return model_.matmul.unaligned_batched_rate * model_.matmul_efficiency * device_.matmul_peak;
 }
 
-// Waves x (tile + epilogue), and the sums over the parts of k.
+// Waves x (tile + epilogue), plus the sums over the parts of k.
 Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
                                   std::int64_t k_splits) const {
   const MatmulTuning& tuning = model_.matmul;
   if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
   const double exact = waves_of(s, tile) * as_double(k_splits);
-  // A wave that is not full takes as long as one that is, less what the library spreads.
+  // Wave quantization, softened by `wave_rounding` (split-K, stream-K).
   const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
-  // The kernel works through k in whole steps, also the last one.
+  // The kernel processes k in whole steps, including the last.
   const double step = kTileBytes / s.payload_bytes;
   const double depth = std::ceil(as_double(s.k) / as_double(k_splits) / step) * step;
   double rate = tile.rate * model_.matmul_efficiency;
@@ -181,7 +181,7 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
   for (const Tile& tile : tiles_) {
     const double waves = waves_of(s, tile);
     for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
-      // Splitting k helps where there are too few tiles for the processors.
+      // Split-K helps if there are too few tiles for the SMs.
       if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
       const Seconds compute = compute_time(s, tile, splits);
       if (compute < best.compute) {
@@ -232,7 +232,7 @@ double MatmulModel::layout_factor(unsigned layout) const {
   }
 }
 
-// No prediction beats the model's efficiency and the best sample, nor the memory's bandwidth.
+// Lower bound: the model's efficiency or the best sample, and memory bandwidth.
 Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
   const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
   const double traffic_share = std::max(1.0, best_traffic_share_);
@@ -240,8 +240,8 @@ Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
                   Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
 }
 
-// Without samples of its own a narrow type takes those of its kind, at last those of 16 bits: tiles
-// and waves are the same.
+// Without its own samples, a narrow dtype uses those of a similar dtype, finally those of 16 bits:
+// tiles and waves are the same.
 DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
     operands = next_of_kind(operands);
@@ -299,7 +299,7 @@ MatmulEstimate MatmulModel::estimate_grouped(const OpKey& key) const {
   const MatmulShape each = matmul_shape(key);
   OpKey all = key;
   all.dims[0] = 1;
-  const bool sums_tokens = (key.variant & (kTransposeA | kSumsRows)) != 0;  // a weight gradient
+  const bool sums_tokens = (key.variant & (kTransposeA | kSumsRows)) != 0;  // wgrad
   all.variant &= static_cast<std::uint8_t>(~kSumsRows);
   all.dims[sums_tokens ? 3 : 1] *= key.dims[0];
   MatmulEstimate estimate = this->estimate(all);

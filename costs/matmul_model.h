@@ -1,11 +1,12 @@
-// How long one matrix product takes on a GPU, of any shape and layout.
+// Time of a GEMM on a GPU, for any shape and layout.
 //
-// An analytic bound counts what a tiled product must do: C is cut into tiles, one per processor at
-// a time; a last wave that fills only some processors takes as long as a full one (unless the
-// library spreads it); each wave ends with writing its tiles; a product with few tiles may split k.
-// Measured products of neighbouring shapes then correct the bound: neighbours are products with the
-// same amount of output, the same fill of the last wave and a similar k, which is what run time
-// depends on. Not modelled: caches, clocks (costs/op_cost.h), sparsity, fused epilogues.
+// An analytical bound counts the work of a tiled GEMM. C is cut into tiles, one per SM at a time. A
+// partial last wave takes as long as a full one, unless the library spreads it. Each wave ends with
+// writing its tiles, and a GEMM with few tiles may use split-K.
+//
+// Measured GEMMs of similar shapes then correct the bound. Similar shapes have the same output
+// size, the same fill of the last wave and a similar k, on which the time depends. Not modelled:
+// caches, clocks (costs/op_cost.h), sparsity, fused epilogues.
 #pragma once
 
 #include <array>
@@ -19,39 +20,39 @@ namespace tpsim {
 struct MatmulShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   DType operands = DType::kBFloat16;
-  double element_bytes = 2;  // of A and B, with their scales
-  double output_bytes = 2;   // traffic per element of C: written, read too when accumulating
-  double payload_bytes = 2;  // of an element alone
+  double element_bytes = 2;  // per element of A and B, including scales
+  double output_bytes = 2;   // traffic per element of C: written, and read if accumulating
+  double payload_bytes = 2;  // per element without scales
   bool aligned = true;       // rows of A, B and C are multiples of 16 bytes long
 };
 MatmulShape matmul_shape(const OpKey& key);
-// Of several experts: a matrix of each one's own for its part of the tokens.
+// Whether the op is a grouped GEMM: one matrix per expert, for that expert's tokens.
 inline bool is_grouped_product(const OpRecord& op) {
   return op.key.kind == OpKind::kMatmul && op.key.dims[0] > 1 &&
          op.label.part == ModelPart::kExperts;
 }
 double flops_of(const MatmulShape& shape);
 
-// The analytic part, term by term.
+// The analytical bound, term by term.
 struct MatmulBound {
-  Seconds time;     // latency + the greater of compute and traffic
+  Seconds time;     // latency + max(compute, traffic)
   Seconds compute;  // waves of tiles with their epilogues
-  Seconds traffic;  // all operands and C once
+  Seconds traffic;  // all operands and C, once
   std::int64_t tile_m = 0, tile_n = 0;
   std::int64_t k_splits = 1;
-  double waves = 0;  // tiles over processors, not rounded
+  double waves = 0;  // tiles / SMs, not rounded
 };
 
 struct MatmulEstimate {
   Seconds time;
   MatmulBound bound;
-  double correction = 1;     // measured over bound, from neighbours
-  double layout_factor = 1;  // where no sample of this layout exists
+  double correction = 1;     // measured time / bound, from similar shapes
+  double layout_factor = 1;  // used if no sample has this layout
   DType samples_of = DType::kBFloat16;
   bool near_samples = false;
-  Seconds split_sums;  // of `time`, with kSplitSums
-  Seconds wider;       // what the next type of more bits takes where a sample says less
-  Seconds streamed;    // of `time`, weights or weight gradients of all experts but one
+  Seconds split_sums;  // part of `time`, with kSplitSums
+  Seconds wider;       // time with the next wider dtype, used if a sample gives less
+  Seconds streamed;    // part of `time`: weights or weight gradients of all experts but one
 };
 
 class MatmulModel {
@@ -59,20 +60,19 @@ class MatmulModel {
   explicit MatmulModel(const Profile& profile);
 
   MatmulBound bound(const MatmulShape& shape) const;
-  // Operands of fewer bits never take longer, but where samples near the shape say so.
+  // Narrower operands never take longer, unless samples near the shape do.
   MatmulEstimate estimate(const OpKey& key) const;
-  // Products of a batch's tokens with a matrix of each expert's own, in one call or beside one
-  // another: as long as one product with all tokens, and the other experts' matrices moved on top.
-  // Measured layers of experts take the sum of both and not the greater: decision 60.
+  // Grouped GEMM: one GEMM with all tokens, plus the traffic of the other experts' matrices.
+  // Measured MoE layers take the sum of both, not the maximum: decision 60.
   MatmulEstimate estimate_grouped(const OpKey& key) const;
-  // What sums outside the matrix units add; zero without kSplitSums.
+  // Additional time of sums outside the tensor cores; 0 without kSplitSums.
   Seconds split_sum_time(const OpKey& key) const;
   std::size_t samples() const;
 
  private:
   struct Tile {
     std::int64_t m = 1, n = 1;
-    double rate = 1;  // of the largest tile's FLOP/s
+    double rate = 1;  // relative to the largest tile's FLOP/s
   };
 
   void choose_tiles();
@@ -90,10 +90,10 @@ class MatmulModel {
   DeviceFacts device_;
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
-  // By layout, the transpose bits of OpKey::variant; then by the narrow types, of one layout each.
+  // One field per layout (the transpose bits of OpKey::variant), then one per narrow dtype.
   std::array<ResidualField, 8> fields_;
-  double best_flops_share_ = 0;    // of the peak, reached by any sample
-  double best_traffic_share_ = 0;  // of memory bandwidth
+  double best_flops_share_ = 0;    // highest share of the peak in any sample
+  double best_traffic_share_ = 0;  // highest share of memory bandwidth in any sample
 };
 
 }  // namespace tpsim

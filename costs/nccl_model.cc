@@ -7,9 +7,9 @@
 namespace tpsim {
 namespace {
 
-// What a protocol adds to a hop and keeps of the bandwidth, over LL's latency. Differences of the
-// hardware latencies in NCCL's tuner: NVLink 0.6 / 1.9 / 3.4 us, network 2.7 / 4.0 / 14 us; base
-// 6.6 / 14 / 8.4 us. LL sends a flag with every 4 bytes, LL128 with every 120.
+// Additional latency of a protocol per hop relative to LL, and its share of the bandwidth.
+// Latencies are differences in NCCL's tuner: NVLink 0.6 / 1.9 / 3.4 us, network 2.7 / 4.0 / 14 us,
+// base 6.6 / 14 / 8.4 us. LL sends a flag with every 4 bytes, LL128 with every 120.
 struct ProtocolCost {
   CollectiveProtocol protocol;
   Seconds base, intra_hop, inter_hop;
@@ -29,37 +29,38 @@ double fraction_of_others(std::int64_t count) {
 CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path,
                                  const ProtocolCost& cost) {
   const std::int64_t steps = ring_steps(kind, path.ranks);
-  // A ring enters and leaves each node once, so that it crosses as often as a ring of nodes would.
+  // A ring enters and leaves each node once, so that it crosses nodes as often as a ring of nodes.
   const std::int64_t across = std::min(steps, ring_steps(kind, path.nodes));
   const Seconds latency =
       path.base_latency + cost.base +
       static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
       static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
-  // All bytes pass every link of the ring: the slowest sets the pace. One rank on each node has no
-  // link inside.
+  // All bytes pass every link of the ring, so that the slowest link limits the rate. With one rank
+  // per node there is no link inside.
   BytesPerSecond bus = path.nodes > 1 ? path.inter_bandwidth : path.intra_bandwidth;
   if (path.ranks > path.nodes) bus = std::min(bus, path.intra_bandwidth);
   const Seconds traffic = bus_factor(kind, path.ranks) * bytes / (bus * cost.ring_bandwidth);
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kRing, cost.protocol};
 }
 
-// How often a message of two half-size binary trees crosses the boundary of the busiest node in one
-// direction: a node with a parent and two children in one tree and a parent in the other. Between
-// two nodes once would do; NCCL's tuner grants trees half of the bus there too, and tensor groups
-// over two nodes took the ring's time (tp 16 of data/published_runs/vtrain_a100_multi.csv).
+// Number of times that a message of two half-size binary trees crosses the boundary of the busiest
+// node in one direction. That node has a parent and two children in one tree and a parent in the
+// other. Between two nodes once would suffice. However, NCCL's tuner also assumes half of the bus
+// for trees there, and tensor groups over two nodes took the ring's time (tp 16 of
+// data/published_runs/vtrain_a100_multi.csv).
 constexpr double kTreeCrossings = 2.0;
 
-// What trees with the Simple protocol reach of what the tuner grants them. Its table of corrections
-// (treeCorrectionFactor) ends with 0.9 for 128 to 512 MB; at 1 GB and more 36.8 GB/s against 43.6
-// of rings on eight nodes with InfiniBand (NVIDIA/nccl issue 319) is 0.92 of the grant, 150 against
-// 190 on five nodes of eight GPUs with four NICs of RoCE (issue 1368) 0.86.
+// Achieved share of the bandwidth that the tuner assumes for trees with the Simple protocol. The
+// tuner's correction table (treeCorrectionFactor) ends with 0.9 for 128 to 512 MB. At 1 GB and
+// more, 36.8 GB/s against 43.6 GB/s of rings on eight nodes with InfiniBand (NVIDIA/nccl issue 319)
+// is 0.92. On five nodes of eight GPUs with four RoCE NICs (issue 1368), 150 against 190 is 0.86.
 constexpr double kTreeReached = 0.9;
-// Beyond it (in its newest releases beyond twice as much) the tuner's table says nothing, and trees
-// are granted all.
+// Beyond this size (twice this size in the newest releases) the tuner's table ends, and the tuner
+// assumes the full bandwidth for trees.
 constexpr Bytes kLastCorrection(256.0 * 1024 * 1024);
 
-// All-reduce up and down two binary trees of nodes, a chain inside each node; `reached` of the
-// bandwidth that the tuner grants.
+// All-reduce up and down two binary trees of nodes, with a chain inside each node. `reached`:
+// achieved share of the bandwidth that the tuner assumes.
 CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const ProtocolCost& cost,
                                  double reached) {
   const double members =
@@ -78,8 +79,8 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const 
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
 }
 
-// Every member sends each other one its part, all at once: the parts for its own node over the
-// links there, those of all members of a node for the others over the node's NICs.
+// Every member sends one part to each other member, all at once. Parts inside the node use its
+// links; parts of all members for other nodes share the node's NICs.
 CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
                                    const ProtocolCost& cost) {
   const auto ranks = static_cast<double>(path.ranks);
@@ -123,8 +124,9 @@ std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
   return 1;
 }
 
-// NCCL's tuner counts one hop of a broadcast, whose ring it takes for full, but every message fills
-// the ring anew (tuning.cc: sameChannels; "waiting for proper chunk modeling" upstream).
+// NCCL's tuner counts one hop for a broadcast, since it assumes a filled pipeline. Every message
+// however fills the ring again (tuning.cc: sameChannels; "waiting for proper chunk modeling"
+// upstream).
 CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
   CollectiveEstimate chosen;
   Seconds least(INFINITY);
@@ -141,8 +143,8 @@ CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
   return chosen;
 }
 
-// Rings or trees as the tuner holds them against each other. Of large messages it expects more from
-// trees than they do, so that groups of hundreds of ranks, whose rings are long, get slower ones.
+// Chooses ring or tree as the tuner does. For large messages the tuner overestimates trees, so that
+// groups of hundreds of ranks, whose rings are long, get slower trees.
 CollectiveEstimate all_reduce_estimate(Bytes bytes, const CollectivePath& path) {
   const double granted = bytes > kLastCorrection ? 1.0 : kTreeReached;
   CollectiveEstimate chosen;
@@ -153,7 +155,7 @@ CollectiveEstimate all_reduce_estimate(Bytes bytes, const CollectivePath& path) 
       least = ring.time;
       chosen = ring;
     }
-    // On one node the tree is a chain: as many hops as the ring, and more traffic.
+    // On one node the tree is a chain, with as many hops as the ring and more traffic.
     if (path.nodes == 1) continue;
     const Seconds tree = tree_estimate(bytes, path, cost, granted).time;
     if (tree < least) {

@@ -1,11 +1,12 @@
-// How long NCCL takes for one collective of one group, from the shape of its algorithms.
+// Time of one NCCL collective of one group, from the structure of its algorithms.
 //
-// A collective is priced as latency + traffic / bandwidth for each algorithm (ring, double binary
-// tree; an all-to-all sends directly to every peer at once) and protocol (LL, LL128, Simple); the
-// least time wins, which is what NCCL's own tuner does (src/graph/tuning.cc, v2.28). Where the
-// tuner is known to choose wrongly, its choice is priced: broadcasts, and trees of large
-// all-reduces. Not modelled: in-network reduction (SHARP), NVLink multicast (NVLS, which enters
-// only through measured samples).
+// Each algorithm (ring, double binary tree; direct sends for all-to-all) and protocol (LL, LL128,
+// Simple) costs latency + traffic / bandwidth. The fastest one is chosen, as by NCCL's tuner
+// (src/graph/tuning.cc, v2.28). Where the tuner is known to choose badly, its choice is priced:
+// broadcasts, and trees of large all-reduces.
+//
+// Not modelled: in-network reduction (SHARP), and NVLink multicast (NVLS, present only in measured
+// samples).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
 template <>
 inline constexpr auto kEnumNames<CollectiveProtocol> = words<3>("LL LL128 Simple");
 
-// The machine as one group sees it: shares are taken already.
+// The network as one group sees it, after sharing.
 struct CollectivePath {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
@@ -42,14 +43,14 @@ struct CollectiveEstimate {
   CollectiveProtocol protocol{};
 };
 
-// Bytes that cross the busiest link, over the message size: 2(n-1)/n for an all-reduce, (n-1)/n for
-// all-gather, reduce-scatter and all-to-all, 1 for a broadcast or a transfer; nccl-tests' bus
-// bandwidth factor.
+// Bytes over the busiest link / message size: 2(n-1)/n for an all-reduce, (n-1)/n for all-gather,
+// reduce-scatter and all-to-all, 1 for a broadcast or a transfer. This is the bus bandwidth factor
+// of nccl-tests.
 double bus_factor(CollectiveKind kind, std::int64_t ranks);
-// Hops that a message makes around a ring: 2(n-1) or n-1.
+// Hops of a message around a ring: 2(n-1) or n-1.
 std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks);
 
-// Zero for a group of one rank or an empty message.
+// Returns 0 for a group of one rank or an empty message.
 CollectiveEstimate nccl_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path);
 
 }  // namespace tpsim

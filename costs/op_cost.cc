@@ -10,10 +10,10 @@
 namespace tpsim {
 namespace {
 
-// Of the clock's fall under load: see the header.
+// Exponent of the clock reduction under load: see the header.
 constexpr double kPowerExponent = 8;
 
-// fp16 and bf16 run at the same rate and move the same bytes: one name for both.
+// fp16 and bf16 have the same rates and sizes, so that they share one key.
 OpKey canonical(OpKey key) {
   if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
   const bool names_a_dtype =
@@ -25,7 +25,7 @@ OpKey canonical(OpKey key) {
 }
 
 std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
-  // Products and attention have models of their own: size alone does not price them.
+  // GEMMs and attention have separate models, since size alone does not determine their time.
   std::erase_if(samples,
                 [](const OpSample& sample) { return runs_on_matrix_units(sample.key.kind); });
   for (OpSample& sample : samples) sample.key = canonical(sample.key);
@@ -53,7 +53,7 @@ OpPrice OpCostModel::price(const OpRecord& op) const {
   const auto measured = sustained_.find(canonical(op.key));
   if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
   OpPrice price = burst_price(op);
-  // Kernels that wait for memory draw too little power to lose clocks.
+  // Memory-bound kernels draw too little power to reduce clocks.
   if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
   return price;
 }
@@ -128,7 +128,7 @@ double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   const FlopsPerSecond peak =
       is_narrow(op.key.dtype) ? matrix_peak(device_, op.key.dtype) : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
-  // Samples may beat the efficiency that is fitted to all of them.
+  // Samples may exceed the efficiency that was fitted to all of them.
   const double u = std::min(1.0, at_full_rate / burst);
   const double clock =
       has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock;

@@ -1,14 +1,14 @@
-// The price list of ops: how long the device takes for one.
+// Prices of ops: time on the device.
 //
-// An op is looked up in the profile first; then interpolated between measured ops of its kind; then
-// priced by the device's physical constants. Prices are of the device alone (what the host takes to
-// issue the op belongs to the software stack), of an op that runs by itself, at the clocks that
-// training sustains: a profile timed in short bursts (Profile::burst_clocks) is slowed as
-//   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
-// with u the share of the device's burst rate that the product reaches and c = sustained_clock.
-// Power limits the rate, so that a product at full rate takes 1/c as long and one at half the rate
-// is not slowed. Where the profile holds a time at sustained clocks (Profile::sustained), that is
-// the price. The exponent fits 183 products timed on a power-limited A100-PCIe
+// An op is priced by the profile's sample if there is one, else by interpolation between measured
+// ops of its kind, else by the device's physical constants. Prices are device time of an op that
+// runs alone; host time is a property of the software stack. Prices are for the clocks that
+// training sustains. A profile timed in short bursts (Profile::burst_clocks) is slowed as
+// t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
+// where u is the share of the device's burst rate that the GEMM reaches and c = sustained_clock.
+// Power limits the rate: a GEMM at full rate takes 1/c as long, and one at half the rate is not
+// slowed. If the profile has a time at sustained clocks (Profile::sustained), that time is the
+// price. The exponent was fitted on 183 GEMMs timed on a power-limited A100-PCIe
 // (MooreThreads/SimuMax) against burst times of the A100-SXM4. bf16 and fp16 cost the same.
 #pragma once
 
@@ -39,11 +39,11 @@ class OpCostModel {
   explicit OpCostModel(const Profile& profile);
 
   OpPrice price(const OpRecord& op) const;
-  // Speed of an attention kernel over that of the kernel that the profile timed.
+  // Returns the speed of an attention kernel relative to the kernel that the profile timed.
   double attention_speed(AttentionKernel kernel) const;
-  // Time of a byte that streams through memory over that of a byte of such an op; at most 1.
+  // Returns the time per byte of a streaming pass relative to such an op; at most 1.
   double streaming_cost(OpKind kind) const;
-  // Formula, inputs and where the constants come from.
+  // Returns formula, inputs and sources of the constants as text.
   std::string explain(const OpRecord& op) const;
 
  private:
@@ -63,7 +63,7 @@ class OpCostModel {
   DeviceModel model_;
   bool burst_clocks_;
   std::unordered_map<OpKey, Seconds> exact_;      // by canonical key
-  std::unordered_map<OpKey, Seconds> sustained_;  // likewise; replaces what exact_ holds
+  std::unordered_map<OpKey, Seconds> sustained_;  // by canonical key; takes precedence over exact_
   MatmulModel matmul_;
   FlashModel flash_;
   KernelTable kernels_;

@@ -7,7 +7,7 @@ namespace tpsim {
 namespace {
 
 constexpr float kSoftening = 0.1F;       // e: samples closer than this are averaged
-constexpr double kNoCorrection = 0.001;  // weight of the model as it is: a sample at d = 3.1
+constexpr double kNoCorrection = 0.001;  // weight of no correction, like a sample at d = 3.1
 constexpr float kReach = 1.75F;          // along the first axis
 
 }  // namespace
@@ -18,8 +18,7 @@ ResidualField::ResidualField(std::vector<FieldSample> samples) : size_(samples.s
   blocks_.resize((size_ + kLanes - 1) / kLanes);
   last_axis_.resize(blocks_.size());
   for (std::size_t i = 0; i < blocks_.size() * kLanes; ++i) {
-    // The last block is filled up with copies that weigh nothing, so that no loop over lanes has a
-    // rest.
+    // The last block is padded with copies of weight 0, so that loops over lanes need no remainder.
     const bool padding = i >= size_;
     const FieldSample& sample = samples[std::min(i, size_ - 1)];
     Block& block = blocks_[i / kLanes];
@@ -32,7 +31,7 @@ ResidualField::ResidualField(std::vector<FieldSample> samples) : size_(samples.s
   }
 }
 
-// Whole blocks: a few samples beyond the reach count too, with next to no weight.
+// Scans whole blocks, which includes a few samples beyond the reach with negligible weight.
 FieldValue ResidualField::at(const FieldPoint& point) const {
   const auto first = std::lower_bound(last_axis_.begin(), last_axis_.end(), point[0] - kReach);
   auto block = blocks_.begin() + (first - last_axis_.begin());

@@ -1,11 +1,10 @@
-// Corrections known at scattered points, averaged around a query.
+// Residual corrections at scattered points, averaged around a query.
 //
-// A model predicts every sample; what it gets wrong there (the log of measured over predicted) is
-// kept at the sample's coordinates. A query takes the average of nearby samples' errors, weighted
-// by
-//   w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
-// with a weightless pull towards no correction, so that far from all samples the model stands
-// alone.
+// Each sample's residual, log(measured / predicted), is stored at the sample's coordinates. A query
+// returns the average residual of nearby samples with the weights
+// w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
+// and a small constant weight for no correction, so that the prediction is not corrected far from
+// all samples.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@
 namespace tpsim {
 
 inline constexpr std::size_t kFieldAxes = 6;
-// Coordinates over the axes' lengths: at a distance of 1 a sample says little about another.
+// Coordinates divided by the axes' lengths. Samples at a distance above 1 are hardly similar.
 using FieldPoint = std::array<float, kFieldAxes>;
 
 struct FieldSample {
@@ -24,13 +23,13 @@ struct FieldSample {
 };
 
 struct FieldValue {
-  double log_ratio = 0;  // between the least and the greatest of the samples, and zero
-  double weight = 0;     // of all samples around the point
+  double log_ratio = 0;  // within the range of the samples' residuals and zero
+  double weight = 0;     // total weight of the samples around the point
 };
 
 class ResidualField {
  public:
-  // The weight of one sample at a distance of 1.5: below it, no sample is near.
+  // The weight of one sample at a distance of 1.5. Below this weight no sample is near.
   static constexpr double kNearWeight = 0.077;
 
   ResidualField() = default;
@@ -40,7 +39,7 @@ class ResidualField {
   std::size_t size() const { return size_; }
 
  private:
-  // Samples side by side, axis by axis, so that a scan runs in vector registers.
+  // Samples in structure-of-arrays layout, so that scans are vectorized.
   static constexpr std::size_t kLanes = 32;
   using Lanes = std::array<float, kLanes>;
   struct Block {

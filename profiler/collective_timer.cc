@@ -9,12 +9,12 @@ namespace tpsim {
 namespace {
 
 constexpr Label kLabel{ModelPart::kMeasurement, "profile"};
-// Messages up to here are timed several at a time, which hides how unequally members arrive. For
-// longer ones their data must have just been computed each time, as in a step.
+// Small messages are timed several at a time, which averages over unequal arrivals. For longer
+// messages the data must be recomputed before each sample, as in a step.
 constexpr std::int64_t kSmallBytes = 4096;
 constexpr int kSmallAtATime = 20;
-// An asynchronous device is held until the host has issued a sample, and its members are lined up
-// on the device itself, so that a few at a time are enough for what the marks take.
+// An asynchronous device is delayed until the host has issued a sample, and the members are
+// synchronized on the device. A few calls at a time then suffice to hide the overhead of marks.
 constexpr double kHoldSeconds = 2e-3;  // for kSmallAtATime calls
 constexpr std::int64_t kShortBytes = std::int64_t{16} << 20;
 constexpr int kShortAtATime = 5;
@@ -23,13 +23,13 @@ bool is_message(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
 }
 
-// One rank's part in one need.
+// One rank's part in the timing of one collective.
 class Exercise {
  public:
   Exercise(Device& device, Communicator& group, const CollectiveNeed& need,
            const CollectiveTimerSettings& settings)
       : device_(device), group_(group), need_(need) {
-    // Whole parts of fp32, at least one element each.
+    // Equal parts of fp32, at least one element each.
     const std::int64_t parts = need.ranks;
     const std::int64_t elements = std::max(need.bytes / 4 / parts, std::int64_t{1}) * parts;
     if (need.kind == CollectiveKind::kAllToAll) {
@@ -47,21 +47,21 @@ class Exercise {
     } while (static_cast<double>(std::ssize(data_) * data_.back().bytes()) < rotated);
   }
 
-  // Before every sample.
+  // Called before every sample.
   void prepare() {
     if (just_computed_) device_.run(Scale{all(), 1.0F, kLabel});
   }
 
-  // Members go on from here at the same time, as their devices see it.
+  // Synchronizes the members on their devices.
   void line_up() {
     if (is_alone()) return;
     if (is_message(need_.kind)) return there_and_back(word_);
     group_.all_reduce(word_, ReduceOp::kMax, kLabel);
   }
 
-  // What the member found that waited for no other.
+  // Minimum over ranks: the rank that arrived last.
   double least(double seconds) {
-    // Both ends of a message wait for each other.
+    // Both ranks of a message wait for each other.
     if (is_alone() || is_message(need_.kind)) return seconds;
     const auto mine = static_cast<float>(-seconds);
     device_.upload(std::as_bytes(std::span(&mine, 1)), word_);
@@ -73,7 +73,7 @@ class Exercise {
     turn_ = (turn_ + 1) % data_.size();
     if (is_alone()) return;
     switch (need_.kind) {
-      // The maximum leaves the values as they are, however often it is taken.
+      // Repeated maxima leave the values unchanged.
       case CollectiveKind::kAllReduce: return group_.all_reduce(all(), ReduceOp::kMax, kLabel);
       case CollectiveKind::kAllGather: return group_.all_gather(part(), all(), kLabel);
       case CollectiveKind::kReduceScatter: return group_.reduce_scatter(all(), part(), kLabel);
@@ -86,7 +86,7 @@ class Exercise {
 
   bool is_alone() const { return group_.size() == 1; }
   std::int64_t bytes() const { return all().bytes(); }
-  // Collectives that one run() makes up.
+  // Collectives per run().
   double runs_at_once() const { return need_.kind == CollectiveKind::kSend ? 2 : 1; }
 
  private:
@@ -96,7 +96,7 @@ class Exercise {
     return all().slice(group_.rank() % need_.ranks * count, count);
   }
 
-  // Between the first and the second member; others of a longer pipeline pair up likewise.
+  // Round trip between the first and the second member; further members form pairs too.
   void there_and_back(const Tensor& x) {
     const int other = group_.rank() ^ 1;
     if (other >= group_.size()) return;
@@ -114,7 +114,7 @@ class Exercise {
   CollectiveNeed need_;
   bool just_computed_ = true;
   std::vector<Tensor> data_;
-  Tensor arrived_;  // of an all-to-all
+  Tensor arrived_;  // output of an all-to-all
   Tensor word_;     // [1] fp32
   std::size_t turn_ = 0;
 };
@@ -155,7 +155,8 @@ std::vector<double> times_of(Device& device, RankBarrier& barrier, Exercise& exe
   return seconds;
 }
 
-// The consecutive ranks that this one is among; itself alone where the last group is incomplete.
+// Returns the consecutive ranks of this rank's group; only this rank if the last group is
+// incomplete.
 std::vector<std::int64_t> block_of(const World& world, std::int64_t ranks) {
   const std::int64_t first = world.rank() / ranks * ranks;
   if (first + ranks > world.size()) return {world.rank()};
@@ -178,7 +179,7 @@ void time_collectives(World& world, Device& device, RankBarrier& barrier,
   std::map<std::pair<GroupKind, std::int64_t>, std::unique_ptr<Communicator>> groups;
   for (const CollectiveNeed& need : needs) {
     if (need.ranks < 2 || need.ranks > world.size()) continue;
-    // Messages travel in pipeline groups alone.
+    // Only pipeline groups have P2P messages.
     const GroupKind kind = is_message(need.kind) ? GroupKind::kPipeline : GroupKind::kData;
     std::unique_ptr<Communicator>& group = groups[{kind, need.ranks}];
     if (group == nullptr) group = world.communicator(device, kind, block_of(world, need.ranks));

@@ -1,4 +1,4 @@
-// How long collectives take when all members arrive at once.
+// Times of collectives when all members arrive at once.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ struct CollectiveTimerSettings {
   Seconds budget = Seconds(0.1);  // for one collective of one size
   std::size_t least_samples = 9;
   std::size_t most_samples = 200;
-  // Longer messages are gradients and weights that the caches have lost: they come from so many
-  // bytes in turn. Shorter ones are activations that have just been computed.
+  // Messages longer than `just_computed` are gradients and weights that caches no longer hold:
+  // their buffers rotate through `rotated` bytes. Shorter messages are activations that were just
+  // computed.
   std::int64_t just_computed = 1 << 20;
   Bytes rotated = Bytes(64 * kMiB);
 };
 
-// Times each need on this world: its ranks in consecutive groups, all groups at once, as the groups
-// of a plan communicate. What does not fit the world is left out. Every rank calls this.
+// Times each collective on this world: its ranks form consecutive groups, all groups at once, as in
+// a plan. Collectives with more ranks than the world are skipped. Collective.
 //
-// A send is timed as half of its way to a neighbour and back; a receive is part of it.
+// A send is timed as half of a round trip to a neighbour, which includes the receive.
 void time_collectives(World& world, Device& device, RankBarrier& barrier,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples);
 
-// Sizes from 8 bytes up to `most`, each four times the one before.
+// Sizes from 8 bytes up to `most`, each four times the previous one.
 std::vector<std::int64_t> size_ladder(std::int64_t most);
 
 }  // namespace tpsim

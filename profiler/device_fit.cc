@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::int64_t kProductExtent = 1024;
 constexpr std::int64_t kCopiedElements = 8 << 20;
-// Of a GPU: a result that keeps every processor busy for many tiles (8448 rows on Hopper's 132),
-// and more of its memory than the caches hold (half a gigabyte of an H200's).
+// For a GPU: a result with many tiles per SM (8448 rows on Hopper's 132 SMs), and a copy that
+// exceeds the caches (half a gigabyte of an H200's memory).
 constexpr std::int64_t kGpuRowsPerProcessor = 64;
 constexpr double kGpuCopiedShare = 1.0 / 280;
-// Products and passes at least so large show the device's rates, not its latencies.
+// GEMMs and passes of at least this size measure rates, not latencies.
 constexpr double kLargeFlops = 1e8;
 constexpr double kLargeBytes = 8e6;
 
-// A sample with what it did.
+// A sample with its FLOPs and bytes.
 struct Rated {
   OpKey key;
   double seconds, flops, bytes;
@@ -40,7 +40,7 @@ std::vector<Rated> rated(const std::vector<OpRecord>& records,
   return all;
 }
 
-// Median of quantity(sample) over the samples that match; `otherwise` without any.
+// Median of measure(sample) over the samples that match; `otherwise` if none matches.
 template <class Matches, class Measure>
 double median_over(const std::vector<Rated>& all, Matches matches, Measure measure,
                    double otherwise) {
@@ -72,7 +72,7 @@ bool passes_over_memory(const Rated& one) {
 }
 
 void fit_rates(const std::vector<Rated>& all, DeviceFacts& device) {
-  constexpr double kAtLeast = 1;  // a rate above zero, whatever was sampled
+  constexpr double kAtLeast = 1;  // keeps rates above zero
   device.matmul_peak = FlopsPerSecond(best_over(all, is_product, flop_rate, kAtLeast));
   device.vector_peak = FlopsPerSecond(best_over(
       all, [](const Rated& one) { return !runs_on_matrix_units(one.key.kind); }, flop_rate,
@@ -80,8 +80,8 @@ void fit_rates(const std::vector<Rated>& all, DeviceFacts& device) {
   const auto copies = [](const Rated& one) {
     return one.key.kind == OpKind::kCopy && one.bytes >= kLargeBytes;
   };
-  // A busy machine may leave no undisturbed large copy. Then it is the fastest pass of any size,
-  // which is too fast where caches hold its operands.
+  // On a busy machine there may be no undisturbed large copy. Then the fastest pass of any size is
+  // used, which is too fast if caches hold its operands.
   const double of_any_pass = best_over(
       all, [](const Rated& one) { return !runs_on_matrix_units(one.key.kind); }, byte_rate,
       kAtLeast);
@@ -99,7 +99,7 @@ void fit_latencies(const std::vector<Rated>& all, DeviceModel& model) {
   model.kernel_latency = Seconds(kernel);
 }
 
-// Of large products, the rate that is left once the device is hot; 1 without such samples.
+// Rate of large GEMMs on a hot device, relative to bursts; 1 without such samples.
 double sustained_clock(const std::vector<Rated>& burst, const std::vector<OpSample>& sustained) {
   std::unordered_map<OpKey, double> hot;
   for (const OpSample& sample : sustained) hot[sample.key] = sample.median.value();
@@ -144,7 +144,7 @@ void fit_device(const std::vector<OpRecord>& records, Profile& profile) {
   model.provenance = Provenance::kMeasuredHere;
   model.matmul_efficiency = share(median_over(all, is_large_product, of_peak, 0.9));
   if (!device.asynchronous) {
-    // One processor works through a product in tiles, with no others to share them with.
+    // A single processor works through a GEMM in tiles, without wave effects.
     model.tile_m = model.tile_n = 64;
     model.matmul.small_tile_exponent = 0;
     model.matmul.epilogue_exposed = 0;

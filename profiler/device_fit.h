@@ -1,4 +1,4 @@
-// The constants of a device, from its samples: what stands where no sample does.
+// Fits the constants of a device to its samples. The constants are used where samples are missing.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace tpsim {
 
-// Ops that every profile holds beside those that its plans need, so that rates can be read from
-// them: a large matrix product, a long copy, and ops so small that only their launch takes time.
-// For an asynchronous device, a GPU, as large as its processors and memory ask for.
+// Returns ops that every profile times besides those of its plans, to measure rates: a large GEMM,
+// a long copy, and ops so small that only launch time matters. For an asynchronous device, sizes
+// follow from its SMs and memory.
 std::vector<OpRecord> probe_ops(DType dtype, const DeviceFacts& facts);
 
-// Fills device.matmul_peak, vector_peak and memory_bandwidth, and the model, from the samples.
+// Sets device.matmul_peak, vector_peak and memory_bandwidth, and the model, from the samples.
 // `records` has FLOPs and bytes of the sampled keys.
 void fit_device(const std::vector<OpRecord>& records, Profile& profile);
 

@@ -5,9 +5,9 @@
 namespace tpsim {
 namespace {
 
-// A share of its time that a thread loses to the system's own work, even alone.
+// Share of time that a thread has even with system interruptions, if it is alone.
 constexpr double kLeastShare = 0.98;
-// Below this the clocks' own steps decide.
+// Below this the resolution of the clocks dominates.
 constexpr double kShortest = 20e-6;
 
 double seconds_of(clockid_t clock) {

@@ -1,5 +1,5 @@
-// Whether a stretch of work had its processor for itself. What was disturbed by other programs is
-// thrown away, not averaged in.
+// Checks whether work had its processor to itself. Samples that other programs disturbed are
+// discarded, not averaged.
 #pragma once
 
 namespace tpsim {
@@ -7,24 +7,24 @@ namespace tpsim {
 class LoadMeter {
  public:
   virtual ~LoadMeter() = default;
-  // The calling thread begins a stretch of work.
+  // The calling thread starts a piece of work.
   virtual void start() = 0;
-  // Whether it has had a core to itself since start().
+  // Whether the thread had a core to itself since start().
   virtual bool was_alone() = 0;
 };
 
-// For work that runs on the calling thread: its time on a core against the clock on the wall. A
-// thread that also sleeps (in a collective) cannot be judged so.
+// For work on the calling thread: compares CPU time with wall time. Not valid for a thread that
+// also sleeps (in a collective).
 class ThreadLoadMeter final : public LoadMeter {
  public:
   void start() override;
   bool was_alone() override;
 
  private:
-  double wall_ = 0, on_core_ = 0;  // seconds, when the stretch began
+  double wall_ = 0, on_core_ = 0;  // seconds, at the start
 };
 
-// For a device that nobody else uses.
+// For a device without other users.
 class OwnDeviceMeter final : public LoadMeter {
  public:
   void start() override {}

@@ -11,16 +11,16 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kMostSets = 64;
-// Samples between two looks at whether all ranks have enough.
+// Samples between two checks whether all ranks have enough.
 constexpr std::size_t kRound = 5;
-// More than a host takes to issue an op.
+// Upper bound of the host time to issue an op.
 constexpr double kHostSeconds = 10e-6;
-// A device that rests longer between stretches of work gets cooler, and the host is ahead of it
-// once the first ops have been issued.
+// Longest delay in sustained timing. A longer pause would cool the device, and the host is ahead
+// once the first ops are issued.
 constexpr double kShortHold = 0.3e-3;
 
-// An op that works in place must not shrink its operand run by run down to denormal numbers, on
-// which processors are slow. Growing to infinity and NaN costs nothing.
+// Keeps an in-place op from shrinking its operand to denormal numbers, on which processors are
+// slow. Growth to infinity and NaN has no effect on time.
 void keep_from_shrinking(Op& op) {
   if (auto* scale = std::get_if<Scale>(&op)) scale->factor = 1.0F;
   if (auto* softmax = std::get_if<SoftmaxBackward>(&op)) {
@@ -30,8 +30,8 @@ void keep_from_shrinking(Op& op) {
 
 }  // namespace
 
-// Each has run once. Of an op whose runs take long a few are enough: it computes more than it
-// reads.
+// Creates operand sets and runs each once. A few sets suffice for a slow op, since it is
+// compute-bound.
 OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
   std::vector<Op> sets;
   double fastest = std::numeric_limits<double>::infinity();
@@ -65,7 +65,8 @@ double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::siz
   return device_.seconds_between(begin, end);
 }
 
-// Runs that take about so long. One by one, short ones look longer than they are.
+// Number of runs that take about `length`. Measures many runs, since single short runs appear too
+// long.
 std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
   barrier_.wait();
   if (warm.once >= length) return 1;
@@ -76,7 +77,7 @@ std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
 }
 
 std::vector<double> OpTimer::sustained_times(const OpKey& key) {
-  constexpr Seconds kStretch(0.01);  // the device idles between two for as long as a mark takes
+  constexpr Seconds kStretch(0.01);  // between two, the device idles only for the time of a mark
   const WarmSets warm = warm_sets(key);
   const std::size_t at_a_time = runs_within(kStretch, warm);
   std::size_t first = 0;
@@ -104,7 +105,7 @@ std::vector<double> OpTimer::times(const OpKey& key) {
   const std::size_t round = barrier_.all_agree(is_long) ? 1 : kRound;
 
   std::vector<double> accepted;
-  double spent = 0;  // waiting for the other ranks included
+  double spent = 0;  // includes waiting for the other ranks
   for (std::size_t first = 0;; device_.forget_marks()) {
     const DeviceMark begin = device_.mark();
     for (std::size_t i = 0; i < round; ++i, first += at_a_time) {

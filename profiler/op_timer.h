@@ -1,8 +1,8 @@
-// How long an op takes by itself, again and again on operands that the caches do not hold.
+// Times single ops repeatedly, on operands that the caches do not hold.
 //
-// An asynchronous device is delayed until the ops of a sample have been issued, so that its time is
-// measured and not the host's. Right for a device whose ops start from its memory. Where caches
-// carry results from one op to the next, times in the middle of a step are shorter:
+// An asynchronous device is delayed until the ops of a sample have been issued, so that device time
+// is measured instead of host time. This is accurate for devices whose ops read from memory. If
+// caches pass results from one op to the next, ops are faster in the middle of a step:
 // profiler/profiler.h.
 #pragma once
 
@@ -17,16 +17,15 @@
 namespace tpsim {
 
 struct OpTimerSettings {
-  Bytes rotated = Bytes(64 * kMiB);  // operands that are worked through before the first come again
-  Seconds budget = Seconds(0.3);     // for one op, without making its operands
-  Seconds making = Seconds(60);      // for its operands: fewer are worked through after so long
+  Bytes rotated = Bytes(64 * kMiB);  // total size of the operand sets that rotate
+  Seconds budget = Seconds(0.3);     // for one op, without creating its operands
+  Seconds making = Seconds(60);  // for its operands: after this time no further sets are created
   Seconds least_sample = Seconds(50e-6);  // shorter ops are timed several at a time
-  double enough_spread = 0.01;            // of the samples: then no more are taken
+  double enough_spread = 0.01;            // of the samples: below it, sampling ends
   std::size_t least_samples = 9;
-  // How long sustained_times() works before it takes samples; longer than the second over which
-  // NVML's power is a mean.
+  // Warm-up of sustained_times(), longer than the second over which NVML averages power.
   Seconds soak = Seconds(1.5);
-  // Called while the device has work to do; `soaked`: after that long. May be empty.
+  // Called while the device has work; `soaked`: the warm-up is complete. May be empty.
   std::function<void(bool soaked)> at_work;
 };
 
@@ -35,17 +34,17 @@ class OpTimer {
   OpTimer(Device& device, LoadMeter& meter, RankBarrier& barrier, OpTimerSettings settings)
       : device_(device), meter_(meter), barrier_(barrier), settings_(settings) {}
 
-  // Seconds of one run, for every sample that nothing disturbed; empty when all were. Every rank
-  // calls this with the same key.
+  // Returns the seconds per run of every undisturbed sample; empty if all were disturbed.
+  // Collective: all ranks pass the same key.
   std::vector<double> times(const OpKey& key);
-  // The same once the device has done nothing else for settings.soak and is as hot, and as slow, as
-  // in training.
+  // As times(), after the device has run this op for settings.soak and has the temperature and
+  // clocks of training.
   std::vector<double> sustained_times(const OpKey& key);
 
  private:
   struct WarmSets {
     std::vector<Op> sets;
-    Seconds once;  // the fastest single run
+    Seconds once;  // fastest single run
   };
   WarmSets warm_sets(const OpKey& key);
   std::size_t runs_within(Seconds length, const WarmSets& warm);

@@ -31,7 +31,7 @@ Status check_ops(Device& device, const std::vector<OpKey>& keys,
 
 namespace {
 
-// Ops that keep the matrix units busy for long enough to matter.
+// Times ops that keep the tensor cores busy long enough to heat the device.
 void time_sustained(OpTimer& timer, RankBarrier& barrier, const std::vector<OpKey>& keys,
                     Samples& samples) {
   constexpr double kLeastSeconds = 20e-6;
@@ -67,7 +67,7 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
   }
   OpTimer timer(device, meter, barrier, request.op_timer);
   for (std::size_t i = 0; i < request.ops.size(); ++i) {
-    // All ranks time an op, or none: each has run other ranks of the plans.
+    // All ranks time an op if any rank needs it, since each rank has run other ranks of the plans.
     const bool known = samples.has(request.ops[i]);
     if (!barrier.all_agree(known)) {
       for (const double seconds : timer.times(request.ops[i])) {

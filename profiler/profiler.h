@@ -1,8 +1,8 @@
-// Times what a set of plans needs on the machine at hand. What comes out is a Profile's samples;
-// sim/ reads them from the file.
+// Times the ops and collectives of a set of plans on this machine. The result is the samples of a
+// Profile; sim/ reads them from the file.
 //
-// Every rank of a world runs the same profile_rank() at the same time; the samples of all ranks
-// together make the profile. Devices tell the time through their marks alone.
+// All ranks of a world run the same profile_rank() at the same time, and the samples of all ranks
+// form the profile. Devices are timed by their marks only.
 #pragma once
 
 #include <functional>
@@ -20,49 +20,49 @@
 
 namespace tpsim {
 
-// Ops timed in the middle of a step: the real program of one rank runs alone, without waiting for
-// the others, and every op in it is timed.
+// Times ops in the middle of a step. The real program of one rank runs without waiting for other
+// ranks, and every op is timed.
 //
-// This finds operands in the caches where a step leaves them, which matters where caches are large:
-// on a CPU an elementwise op after a product takes half as long as on cold operands. All ranks of
-// the world time their ops at the same time, so that cores and memory are as busy as in training.
+// Operands are then in the caches as in a real step, which matters for large caches: on a CPU an
+// elementwise op after a GEMM takes half the time that it takes on cold operands. All ranks of the
+// world time their ops at the same time, so that cores and memory are as busy as in training.
 struct InStepRun {
   ModelSpec model;
   Plan plan;
   TrainingOptions options;
-  std::int64_t rank = 0;  // of the plan
+  std::int64_t rank = 0;  // rank in the plan
 };
 
 struct InStepSettings {
-  std::size_t least_steps = 5;  // that nothing disturbed
+  std::size_t least_steps = 5;  // undisturbed steps
   int most_steps = 8;
 };
 
-// Runs the steps and adds, for every step and op, the mean time of its runs. Every rank of the
-// barrier calls this, with whichever plan and rank. Fails when the device has no memory for it.
+// Runs the steps and adds the mean time of each op, per step. Every rank of the barrier calls this,
+// with any plan and rank. Error if the device has too little memory.
 Status time_in_steps(Device& device, LoadMeter& meter, RankBarrier& barrier, const InStepRun& run,
                      const InStepSettings& settings, Samples& samples);
 
 struct ProfileRequest {
-  std::vector<OpKey> ops;  // each once; those that no step reaches are timed by themselves
-  std::vector<InStepRun> in_step_runs;  // the ranks of the world take one each, in turn
+  std::vector<OpKey> ops;               // each once; ops that no step contains are timed alone
+  std::vector<InStepRun> in_step_runs;  // distributed over the ranks of the world in turn
   std::vector<CollectiveNeed> collectives;
   OpTimerSettings op_timer;
-  // Times products and flash attention once more at sustained clocks: on devices that get slower
-  // when they have worked for a while.
+  // Also times GEMMs and flash attention at sustained clocks, for devices that slow down under
+  // load.
   bool sustained = false;
   InStepSettings in_step;
-  // No in-step run begins after this long; what the others would have reached is timed by itself.
+  // No in-step run starts after this time; ops of skipped runs are timed alone.
   std::optional<Seconds> in_step_budget;
   CollectiveTimerSettings collective_timer;
 };
 
-// Runs every op, made small, on `device` and on the slow device. The first result that is off is an
-// error of kind kBug which names the op.
+// Runs a small version of every op on `device` and on the slow device. The first wrong result is an
+// error of kind kBug that names the op.
 Status check_ops(Device& device, const std::vector<OpKey>& keys,
                  const std::function<void(double)>& progress);
 
-// `progress` is called with the share that is done, in [0,1].
+// `progress` is called with the completed share, in [0,1].
 Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
                              const ProfileRequest& request,
                              const std::function<void(double)>& progress);

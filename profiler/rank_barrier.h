@@ -1,5 +1,5 @@
-// Keeps the ranks of a profile at the same work, so that each is timed with its neighbours loaded
-// as they are in training.
+// Keeps the ranks of a profile in step, so that each op is timed while neighbours are as busy as in
+// training.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ class RankBarrier {
  public:
   RankBarrier(World& world, Device& device);
 
-  // All ranks arrive, then all go on.
+  // Waits until all ranks have called it.
   void wait();
-  // Whether all ranks say so.
+  // Whether `mine` is true on all ranks.
   bool all_agree(bool mine);
 
  private:

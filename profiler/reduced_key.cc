@@ -6,16 +6,16 @@
 namespace tpsim {
 namespace {
 
-constexpr double kMostProducts = 1 << 21;  // multiplications of a matrix product
+constexpr double kMostProducts = 1 << 21;  // multiply-adds of a GEMM
 constexpr double kMostElements = 1 << 17;
 
-// Extents that may be halved, by position in OpKey::dims.
+// Extents that may be halved, as indices of OpKey::dims.
 std::vector<std::size_t> free_extents(OpKind kind) {
   if (is_flash(kind)) return {0, 1, 5};        // batch, queries and keys
   if (kind == OpKind::kRotary) return {0, 1};  // rows and heads
   if (kind == OpKind::kMatmul) return {0, 1, 2, 3};
   const bool routes = kind == OpKind::kRouteForward || kind == OpKind::kRouteBackward;
-  if (routes) return {0};  // a token keeps its experts to choose from
+  if (routes) return {0};  // the number of experts is kept
   const bool moves = kind == OpKind::kPermuteTokens || kind == OpKind::kUnpermuteTokens ||
                      kind == OpKind::kRouteWeightGradient;
   if (moves) return {0, 1, 3};  // tokens, width and capacity
@@ -31,7 +31,7 @@ double work_of(const OpKey& key) {
   return square ? work * static_cast<double>(key.dims[1]) : work;
 }
 
-// Every query stays one of the keys.
+// Keeps at least as many keys as queries.
 void keep_queries_among_keys(OpKey& key) {
   if (is_softmax(key.kind)) key.dims[2] = std::max(key.dims[1], key.dims[2]);
   if (is_flash(key.kind) && key.dims[5] <= key.dims[1]) {
@@ -44,7 +44,7 @@ void keep_queries_among_keys(OpKey& key) {
 OpKey reduced_key(const OpKey& key) {
   OpKey small = key;
   if (is_flash(key.kind)) {
-    small.dims[2] = key.dims[2] / key.dims[3];  // heads for each key head
+    small.dims[2] = key.dims[2] / key.dims[3];  // query heads per key/value head
     small.dims[3] = 1;
   }
   const bool multiplies = runs_on_matrix_units(key.kind);

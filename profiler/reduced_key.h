@@ -1,12 +1,12 @@
-// An op's key made small enough to be computed on the slow device in a moment.
+// Reduces an op's key so that the slow device computes the op quickly.
 #pragma once
 
 #include "core/program/program.h"
 
 namespace tpsim {
 
-// The same kind, dtype and variant, with extents halved until it is small. What has to stay (even
-// head dimensions, the ratio of heads) does.
+// Returns a key of the same kind, dtype and variant, with halved extents until the op is small.
+// Constraints are kept (even head dimensions, the ratio of heads).
 OpKey reduced_key(const OpKey& key);
 
 }  // namespace tpsim

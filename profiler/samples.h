@@ -1,4 +1,4 @@
-// Measured times by what was measured, and what a profile says of them.
+// Measured times by op and collective, and their statistics for a profile.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,22 @@ class Samples {
   void add(CollectiveKind kind, std::int64_t ranks, std::int64_t bytes, double seconds) {
     collectives_[{kind, ranks, bytes}].push_back(seconds);
   }
-  // Durations of one rank's undisturbed steps; at least two say how much they vary.
+  // Adds the durations of one rank's undisturbed steps; at least two are needed for a spread.
   void add_steps(const std::vector<double>& seconds);
   void add(const Samples& other);
-  // All of it as bytes, for another process of this program (core/base/packed.h).
+  // Serializes all samples for another process of this program (core/base/packed.h).
   std::string packed() const;
   static Samples unpacked(std::string_view bytes);
 
   bool has(const OpKey& key) const { return ops_.contains(key); }
-  // By key.
+  // Sorted by key.
   std::vector<OpSample> ops() const;
   std::vector<OpSample> sustained() const;
-  // Of what has been added for an op so far; 0 when nothing.
+  // Returns the median of an op's samples so far; 0 if there are none.
   double median(const OpKey& key) const;
   std::vector<CollectiveSample> collectives() const;
-  // Standard deviation of a rank's step over its mean, median over all that were added; 0 without.
+  // Returns the standard deviation of a rank's step / its mean, median over all ranks; 0 without
+  // steps.
   double rank_jitter() const;
 
  private:
