@@ -123,7 +123,7 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
 // The best plan after a permanent loss of nodes.
 struct Replanned {
   std::int64_t lost_nodes = 0;
-  std::vector<PlannedRun> best;  // one; none when nothing fits
+  std::vector<PlannedRun> best;  // one plan; empty if none fits
   // The nearest global batch with which a fitting plan uses all remaining GPUs. 0: `best` uses all
   // of them, or no tried batch allows it.
   std::int64_t whole_batch = 0;

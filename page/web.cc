@@ -1,5 +1,5 @@
-// The host in a browser: HTML5 events in, WebGL 2 out. One thread: a search goes on in pieces
-// between frames. Frames are drawn only while there is input, news or a search.
+// The host in a browser: HTML5 events and WebGL 2. One thread: a search runs in pieces between
+// frames. Frames are drawn only if there is input, news or a search.
 #include <GLES3/gl3.h>
 #include <backends/imgui_impl_opengl3.h>
 #include <emscripten.h>
@@ -24,7 +24,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr const char* kCanvas = "#canvas";
-// In the page's own file system (page/page.html fills it).
+// Paths in the page's own file system (page/page.html fills it).
 constexpr const char* kCatalogue = "/tpsim";
 constexpr const char* kPlan = "/tpsim/plan.json";
 constexpr const char* kMeasured = "/tpsim/measured.json";
@@ -34,7 +34,7 @@ void download(const std::filesystem::path& path) {
   EM_ASM({ give(UTF8ToString($0)); }, path.c_str());
 }
 
-// What a program of its own writes and reads, a page downloads and asks for.
+// Handles requests in a page: opening a file shows a file chooser, saving starts a download.
 void perform_in_page(Request request, const ViewComputer& computer, AppState& state) {
   if (request == Request::kOpenFile) {
     EM_ASM({ chooseFile(); });
@@ -50,7 +50,7 @@ void perform_in_page(Request request, const ViewComputer& computer, AppState& st
   }
 }
 
-// Opens a file of the page's file system; outside of it, the file has its name alone.
+// Opens a file of the page's file system. The file name without path is displayed.
 Status open_in_page(const std::filesystem::path& path, AppState& state) {
   TPSIM_TRY_STATUS(open_file(path, state));
   if (!state.opened_file.empty()) state.opened_file = path.filename().string();
@@ -66,8 +66,8 @@ const char* css_cursor() {
   }
 }
 
-// Keys and buttons as frames see them: what was pressed and let go between two frames is seen as
-// pressed by one of them.
+// Keys and buttons as seen by frames: a press and release between two frames is seen as pressed by
+// one frame.
 class Presses {
  public:
   void set(bool& state, bool is_down) {
@@ -80,7 +80,7 @@ class Presses {
       state = false;
     }
   }
-  // After a frame; whether the next one sees something else.
+  // Call after a frame. Returns whether the next frame sees a change.
   bool settle() {
     const bool changes = !let_go_.empty();
     for (bool* const state : let_go_) *state = false;
@@ -152,7 +152,7 @@ class Page {
   }
 
  private:
-  // The canvas with as many pixels as it covers on the screen.
+  // Resizes the canvas to the pixels that it covers on the screen.
   static std::array<int, 2> fitted_canvas() {
     const double ratio = emscripten_get_device_pixel_ratio();
     double width = 0, height = 0;
@@ -183,7 +183,7 @@ class Page {
   int uploaded_ = 0;
 };
 
-// Callbacks of C know no object but the one they are given; exported functions have none at all.
+// C callbacks have only their argument, and exported functions none, so the page is global.
 std::unique_ptr<Page>& page() {
   static std::unique_ptr<Page> the_page;
   return the_page;
@@ -213,7 +213,7 @@ EM_BOOL on_wheel(int, const EmscriptenWheelEvent* event, void*) {
   return EM_TRUE;
 }
 
-// A single character names its key; the others have the names of keys.cc.
+// Single characters are key names themselves; other keys have the names of keys.cc.
 int key_of(const EmscriptenKeyboardEvent* event) {
   std::string name = event->key;
   if (name.starts_with("Arrow")) name.erase(0, 5);
@@ -234,12 +234,12 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
   page()->touch();
-  // The browser keeps what is its own: F5, Ctrl+C, Ctrl+V and the like.
+  // The browser keeps its own shortcuts: F5, Ctrl+C, Ctrl+V and so on.
   const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
   return is_ours ? EM_TRUE : EM_FALSE;
 }
 
-// Keys let go of elsewhere are never heard of.
+// Releases all keys, since releases outside the page are not reported.
 EM_BOOL on_blur(int, const EmscriptenFocusEvent*, void*) {
   ImGuiIO& io = ImGui::GetIO();
   std::fill(std::begin(io.KeysDown), std::end(io.KeysDown), false);
@@ -260,7 +260,7 @@ bool make_context() {
   attributes.majorVersion = 2;
   attributes.alpha = EM_FALSE;
   attributes.antialias = EM_FALSE;
-  attributes.preserveDrawingBuffer = EM_TRUE;  // so that a picture can be taken at any time
+  attributes.preserveDrawingBuffer = EM_TRUE;  // allows screenshots at any time
   const auto context = emscripten_webgl_create_context(kCanvas, &attributes);
   return context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
 }

@@ -8,7 +8,7 @@
 namespace tpsim::gui {
 namespace {
 
-// The smallest of 1, 2, 5, 10, ... times a power of ten that is no less than `rough`.
+// Returns the smallest 1, 2 or 5 times a power of ten that is at least `rough`.
 double round_step(double rough) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -29,7 +29,7 @@ std::vector<Tick> linear_ticks(const AxisScale& scale, int most_ticks) {
   const int decimals = decimals_of(step);
   for (double i = std::ceil(scale.least / step - 1e-9) + 0.0; i * step <= scale.most + 1e-9 * range;
        i += 1) {
-    const double value = i == 0 ? 0.0 : i * step;  // no minus zero
+    const double value = i == 0 ? 0.0 : i * step;  // avoids -0
     result.push_back({value, fmt::format("{:.{}f}", value, decimals)});
   }
   return result;

@@ -1,4 +1,4 @@
-// Axes: which numbers to write beside a scale, and where a value lies on it.
+// Axes: ticks with labels, and positions of values.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Tick {
   std::string label;
 };
 
-// From data to [0, 1]. Logarithmic scales take positive values only.
+// Maps data to [0, 1]. Logarithmic scales require positive values.
 struct AxisScale {
   double least = 0;
   double most = 1;
@@ -21,16 +21,16 @@ struct AxisScale {
   double value(double share) const;
 };
 
-// Round numbers inside the scale (1, 2 or 5 times a power of ten), at most `most_ticks` of them,
-// labelled with as many decimals as they need.
+// Returns at most `most_ticks` round numbers inside the scale (1, 2 or 5 times a power of ten),
+// labelled with the necessary decimals.
 std::vector<Tick> ticks(const AxisScale& scale, int most_ticks);
 
-// The least scale, with some air, that holds the values. Logarithmic where the largest is more than
-// three times the smallest.
+// Returns the smallest scale with a margin that contains the values. Logarithmic if the largest
+// value is more than three times the smallest.
 AxisScale scale_around(double least, double most);
 
-// "1.25 s", "340 ms", "12.5 us": a time on an axis whose ticks are `step` apart, in the unit of its
-// largest.
+// Formats a time on an axis with ticks `step` apart, in the unit of the axis's largest value: "1.25
+// s", "340 ms", "12.5 us".
 std::string time_tick(double seconds, double step, double largest);
 
 }  // namespace tpsim::gui

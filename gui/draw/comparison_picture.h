@@ -1,4 +1,4 @@
-// Steps of several plans as bars, one below the other: what they are spent on, and their intervals.
+// Steps of several plans as stacked bars of their terms, with their intervals.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct ComparedPlan {
   Prediction predicted;
 };
 
-// One plan at least.
+// Requires at least one plan.
 Drawing comparison_picture(const std::vector<ComparedPlan>& plans);
 
 }  // namespace tpsim::gui

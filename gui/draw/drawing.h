@@ -1,4 +1,4 @@
-// A picture as shapes in order, from back to front: what plan_picture draws. It can be written as
+// A picture as a list of shapes, back to front, as returned by plan_picture(). Can be written as
 // SVG, as pixels (gui/draw/drawing_pixels.h), and as JSON for the program that has the typeface.
 #pragma once
 
@@ -21,9 +21,9 @@ struct TextStyle {
   bool is_bold = false;
 };
 
-// What `numbers` holds, in pixels:
+// Contents of DrawnShape::numbers, in pixels:
 enum class ShapeKind : std::uint8_t {
-  kRects,   // x, y, width, height of each: of one colour
+  kRects,   // x, y, width, height of each; one colour
   kLine,    // x1, y1, x2, y2, thickness
   kDashes,  // the same
   kCircle,  // x, y, radius
@@ -35,7 +35,7 @@ struct DrawnShape {
   ShapeKind kind{};
   Rgba color;
   std::vector<double> numbers;
-  std::string words = {};  // of a text
+  std::string words = {};  // of a text shape
   Anchor anchor = Anchor::kStart;
   bool is_bold = false;
 };
@@ -45,7 +45,7 @@ class Drawing {
   Drawing(double width, double height, Rgba background);
 
   void rect(double x, double y, double width, double height, Rgba color);
-  // Four numbers each.
+  // Four numbers per rectangle.
   void rects(std::vector<double> numbers, Rgba color);
   void line(double x1, double y1, double x2, double y2, Rgba color, double thickness = 1);
   void dashes(double x1, double y1, double x2, double y2, Rgba color, double thickness = 1);
@@ -71,7 +71,7 @@ inline constexpr double kRingThickness = 1.8;
 std::string svg_text(const Drawing& drawing);
 
 JsonValue json_of(const Drawing& drawing);
-// `file` is for messages.
+// `file` is used in error messages.
 Result<Drawing> drawing_from(const JsonValue& root, const std::string& file);
 
 }  // namespace tpsim::gui

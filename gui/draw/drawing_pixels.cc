@@ -12,7 +12,7 @@
 namespace tpsim::gui {
 namespace {
 
-// From ascender to descender Inter takes (2728 + 680) / 2816 of what SVG calls the font's size.
+// Inter's height from ascender to descender is (2728 + 680) / 2816 of the SVG font size.
 constexpr double kHeightOfSize = 3408.0 / 2816.0;
 constexpr double kDash = 5, kSpace = 3.5;
 

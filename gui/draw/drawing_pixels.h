@@ -1,4 +1,4 @@
-// A drawing as pixels, in the program's typeface, on the CPU.
+// Renders a drawing to pixels on the CPU, in the program's typeface.
 #pragma once
 
 #include "gui/draw/drawing.h"
@@ -6,7 +6,7 @@
 
 namespace tpsim::gui {
 
-// `scale` pixels for each of the drawing's. Needs that no ImGui context is alive.
+// `scale`: output pixels per pixel of the drawing. No ImGui context may exist.
 Picture pixels_of(const Drawing& drawing, float scale);
 
 }  // namespace tpsim::gui

@@ -1,5 +1,5 @@
-// The typefaces of the program: Inter (SIL Open Font License 1.1), embedded at build time, in the
-// few sizes in use. Its digits are set to one width, so that columns of numbers line up.
+// The typefaces of the program: Inter (SIL Open Font License 1.1), embedded at build time, in a few
+// sizes. All digits have the same width, so that columns of numbers align.
 #pragma once
 
 #include <span>
@@ -21,12 +21,12 @@ struct Fonts {
   ImFont* big = nullptr;
 };
 
-// One more font of an atlas that is not built yet, `pixels` high from ascender to descender.
+// Adds a font to an atlas that is not built yet. `pixels`: height from ascender to descender.
 ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels);
-// Of a font whose atlas is built.
+// Gives all digits the same width. The font's atlas must be built.
 void align_digits(ImFont& font);
 
-// Fills the atlas for a scale of the interface, replacing what it held.
+// Replaces the atlas's fonts with those for a scale of the interface.
 Fonts load_fonts(ImFontAtlas& atlas, float scale);
 
 }  // namespace tpsim::gui

@@ -110,7 +110,7 @@ const char* name_of(TermClass kind) {
 const char* memory_part_name(int part) {
   if (part == kMemoryCategoryCount) return "context";
   if (part == kMemoryCategoryCount + 1) return "fragmentation";
-  return name_of(static_cast<MemoryCategory>(part)).data();  // a literal
+  return name_of(static_cast<MemoryCategory>(part)).data();  // null-terminated literal
 }
 
 Bytes part_of(const StageMemory& stage, int part) {

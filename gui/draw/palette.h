@@ -1,9 +1,9 @@
-// Colours of the program and of its pictures, light and dark. No ImGui here: the SVG plots use them
-// too.
+// Colours of the program and of its pictures, light and dark. Does not use ImGui, since SVG plots
+// use the colours too.
 //
 // Data colours are Okabe and Ito's eight, which people with the common kinds of colour blindness
-// tell apart ("Color Universal Design", 2008); the dark theme lightens the two darkest. Colour
-// never stands alone: what it says is also a position, a label or a pattern.
+// can distinguish ("Color Universal Design", 2008). The dark theme lightens the two darkest.
+// Information in a colour is always also a position, a label or a pattern.
 #pragma once
 
 #include <array>
@@ -22,13 +22,13 @@ struct Rgba {
 
 enum class Theme : std::uint8_t { kLight, kDark };
 
-// What a term of the step is about; every term belongs to one.
+// Class of a term of the step.
 enum class TermClass : std::uint8_t { kCompute, kCommunication, kWaiting, kUpdate };
 inline constexpr int kTermClassCount = 4;
 TermClass class_of(StepTerm term);
 const char* name_of(TermClass);
 
-inline constexpr int kMemoryPartCount = kMemoryCategoryCount + 2;  // and context, fragmentation
+inline constexpr int kMemoryPartCount = kMemoryCategoryCount + 2;  // plus context and fragmentation
 inline constexpr int kSpanKindCount = static_cast<int>(SpanKind::kOther) + 1;
 const char* memory_part_name(int part);
 Bytes part_of(const StageMemory& stage, int part);
@@ -36,13 +36,13 @@ Bytes part_of(const StageMemory& stage, int part);
 struct Palette {
   Rgba window;  // behind everything
   Rgba panel;   // a card
-  Rgba raised;  // buttons, tracks of sliders, rows under the pointer
+  Rgba raised;  // buttons, slider tracks, hovered rows
   Rgba line;    // borders and axes
   Rgba grid;
   Rgba text, dim, faint;
-  Rgba accent;     // plan A, and what is chosen
+  Rgba accent;     // plan A, and selected items
   Rgba other;      // plan B
-  Rgba on_accent;  // text on either
+  Rgba on_accent;  // text on `accent` or `other`
   Rgba good, warn, bad;
   std::array<Rgba, kMemoryPartCount> memory;
   std::array<Rgba, kSpanKindCount> span;
@@ -53,8 +53,8 @@ const Palette& palette_of(Theme theme);
 
 Rgba mix(Rgba from, Rgba to, double share);
 Rgba with_alpha(Rgba color, double alpha);
-// Black or white, whichever reads better on `background`.
+// Returns black or white, whichever has more contrast on `background`.
 Rgba readable_on(Rgba background);
-std::string hex(Rgba color);  // "#0072b2", alpha left out
+std::string hex(Rgba color);  // "#0072b2", without alpha
 
 }  // namespace tpsim::gui

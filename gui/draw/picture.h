@@ -28,12 +28,12 @@ struct Picture {
   }
 };
 
-// Written atomically, without transparency.
+// Writes the file atomically, without transparency.
 Status write_png(const std::filesystem::path& path, const Picture& picture);
 Result<Picture> read_png(const std::filesystem::path& path);
 
-// Share of pixels that differ by more than `tolerance` in some channel; 1 for pictures of unequal
-// size.
+// Returns the share of pixels that differ by more than `tolerance` in some channel; 1 if the sizes
+// differ.
 double difference(const Picture& a, const Picture& b, int tolerance);
 
 }  // namespace tpsim::gui

@@ -13,7 +13,7 @@ struct Atlas {
   const unsigned char* alpha = nullptr;
   int width = 0, height = 0;
 
-  // Bilinear, between the centres of texels.
+  // Bilinear interpolation between texel centers.
   float sample(float u, float v) const {
     const float x = u * static_cast<float>(width) - 0.5F, y = v * static_cast<float>(height) - 0.5F;
     const float left = std::floor(x), top = std::floor(y);
@@ -33,7 +33,7 @@ struct Clip {
   int left, top, right, bottom;
 };
 
-// What is interpolated over a triangle: u, v, red, green, blue, alpha.
+// Values interpolated over a triangle: u, v, red, green, blue, alpha.
 using Varying = std::array<float, 6>;
 
 Varying varying_of(const ImDrawVert& vertex) {
@@ -95,8 +95,8 @@ class Triangle {
   }
   float twice_area() const { return edge(corners_[0].pos, corners_[1].pos, corners_[2].pos); }
 
-  // A pixel on an edge belongs to the triangle only when the edge is a top or a left one, so that
-  // neighbours never both draw it.
+  // A pixel on an edge belongs to the triangle only if it is a top or left edge. Adjacent triangles
+  // therefore never draw the same pixel.
   static bool owns_edge(ImVec2 a, ImVec2 b) { return (a.y == b.y && b.x > a.x) || b.y < a.y; }
 
   bool covers(ImVec2 p, std::array<float, 3>& weight) const {

@@ -1,5 +1,5 @@
-// Draws what ImGui wants drawn into a picture, on the CPU: no display, no OpenGL, and the same
-// bytes on every run. The only texture it knows is the font atlas.
+// Renders ImGui's draw data into a picture on the CPU, without display and OpenGL. The output is
+// byte-identical on every run. Only the font atlas is supported as texture.
 #pragma once
 
 #include "gui/draw/picture.h"

@@ -13,7 +13,7 @@ namespace {
 constexpr double kCurveWidth = 760, kCurveHeight = 480;
 constexpr double kLeft = 110, kRight = 730, kTop = 70, kBottom = 420;
 
-// Octaves that the points span, one at least.
+// Octaves that the points span, at least one.
 struct Octaves {
   double first = 0, last = 1;
   double share(double value) const { return (std::log2(value) - first) / (last - first); }

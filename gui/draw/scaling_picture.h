@@ -1,5 +1,5 @@
-// Speed over the number of GPUs as a picture, both axes in octaves, with the line that perfect
-// scaling from the first point would be.
+// Throughput over the number of GPUs, both axes logarithmic, with the line of perfect scaling from
+// the first point.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ScalingPoint {
   double tokens_per_s = 1;
 };
 
-// One point at least, GPUs ascending.
+// Requires at least one point, with GPUs ascending.
 Drawing scaling_picture(std::string_view model, std::string_view cluster,
                         const std::vector<ScalingPoint>& points);
 

@@ -1,4 +1,4 @@
-// What the program does besides showing: files and the clipboard. Each leaves a notice in words.
+// Actions with files and the clipboard. Each sets a notice.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace tpsim::gui {
 
 void perform(Request request, const ViewComputer& computer, AppState& state);
 
-// Opens a saved view or a plan file, whichever it is; the state is kept on failure.
+// Opens a saved view or a plan file. On failure the state is unchanged.
 Status open_file(const std::filesystem::path& path, AppState& state);
 
 }  // namespace tpsim::gui

@@ -1,5 +1,5 @@
-// Keys by number and by name. The numbers are GLFW's, which are ASCII for letters and digits; every
-// host feeds them to ImGui.
+// Keys by number and by name. The numbers are GLFW's, which are ASCII for letters and digits. Every
+// host passes them to ImGui.
 #pragma once
 
 #include <string_view>
@@ -13,10 +13,10 @@ struct KeyChord {
   bool ctrl = false, shift = false;
 };
 
-// "w", "Ctrl+F", "Enter", "F1", "Left"
+// Parses "w", "Ctrl+F", "Enter", "F1", "Left".
 Result<KeyChord> parse_key(std::string_view name);
 
-// Tells ImGui which numbers stand for the keys that it uses itself.
+// Sets ImGui's key map for the keys that ImGui uses itself.
 void map_keys();
 
 }  // namespace tpsim::gui

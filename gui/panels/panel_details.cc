@@ -1,4 +1,4 @@
-// Where the step goes, term by term; how plan B differs; predictions beside measurements.
+// Breakdown of the step by term; differences of plan B; predictions compared with measurements.
 #include <fmt/format.h>
 
 #include <algorithm>

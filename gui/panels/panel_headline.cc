@@ -1,4 +1,4 @@
-// The figures that decide: how fast, how sure, does it fit. Plan B's stand under plan A's.
+// Key figures: step time, its interval, memory. Plan B's are below plan A's.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,8 +40,8 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
-// "software assumed: nemo, network assumed: of dgx-h100; +22 % with both stated"; empty where
-// nothing is.
+// Returns "software assumed: nemo, network assumed: of dgx-h100; +22 % with both stated"; empty if
+// nothing is assumed.
 std::string assumed_text(const PlanView& view) {
   std::string text;
   for (const OpenChoice& one : view.assumed.open) {

@@ -1,5 +1,5 @@
-// The settings of plan A as sliders and switches, where the stages are cut, and the bandwidths of
-// the cluster. Everything is predicted anew in the next frame.
+// The settings of plan A as sliders and switches, the stage cuts, and the bandwidths of the
+// cluster. Changes are predicted in the next frame.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void heading(Ui& ui, const char* text) {
 
 void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
 
-// What the software has of a setting's legal values.
+// Returns the legal values of a setting that the software supports.
 std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting knob) {
   const Scenario& scenario = *ui.views.scenario;
   std::vector<std::int64_t> values = values_of(plan, knob, scenario.model, ui.state.choice.gpus);
@@ -33,7 +33,7 @@ std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting kno
   return values;
 }
 
-// Words and few numbers stand side by side, others on a slider.
+// Enum values and few numbers are segments, others are a slider.
 bool is_segmented(const SettingRow& row) {
   constexpr std::int64_t kMostSegments = 4;
   return !row.words.empty() || row.most - row.least < kMostSegments;
@@ -46,7 +46,7 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
   const auto found = std::find(values.begin(), values.end(), row.get(plan));
   int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
-  const char* label = row.title.data();  // both are literals
+  const char* label = row.title.data();  // null-terminated literals
   const char* help = row.meaning.data();
   const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts}, chosen)
                                          : slider_row(ui, {label, help, texts}, chosen);
@@ -57,7 +57,7 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   choose(ui, is_zero ? next : with_runnable_zero(next, *ui.views.scenario));
 }
 
-// The model's blocks as a strip; dragging a boundary moves blocks to the neighbour.
+// Draws the model's blocks as a strip. Dragging a boundary moves blocks to the adjacent chunk.
 void draw_cut(Ui& ui, const Plan& plan) {
   const std::vector<std::int64_t>& layers = plan.stage_layers;
   if (layers.size() < 2) return;

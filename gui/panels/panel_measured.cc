@@ -1,4 +1,4 @@
-// Predicted against measured step times of a validation report, with the 90 % intervals.
+// Predicted and measured step times of a validation report, with the 90 % intervals.
 #include <fmt/format.h>
 
 #include <algorithm>

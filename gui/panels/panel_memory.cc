@@ -1,4 +1,4 @@
-// Memory of every stage at its peak, stacked by what fills it, against what a GPU has.
+// Peak memory of every stage, stacked by category, with the capacity of a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string stage_text(const StageMemory& stage, Bytes capacity) {
   return text;
 }
 
-// One stage's bar in [left, right).
+// Draws one stage's bar in [left, right).
 void draw_bar(const Ui& ui, const Plot& plot, const StageMemory& stage, float left, float right) {
   double bottom = 0;
   for (int part = 0; part < kMemoryPartCount; ++part) {
@@ -35,7 +35,7 @@ void draw_bar(const Ui& ui, const Plot& plot, const StageMemory& stage, float le
   }
 }
 
-// What a GPU has no room for, hatched.
+// Hatches the part that exceeds the GPU's capacity.
 void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Bytes capacity,
                    Rect bar) {
   if (stage.total() <= capacity) return;
@@ -51,7 +51,7 @@ void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Byt
   outline(ui, over, ui.colors.bad, 0, ui.px(1.2F));
 }
 
-// How far the prediction of the fullest stage may be off.
+// Draws the interval of the peak memory of the fullest stage.
 void draw_spread(const Ui& ui, const Plot& plot, const PlanView& view, float x) {
   const double spread = kHalfOf90 * view.scenario->stack.memory.spread;
   const double peak = gib(view.predicted.peak);
@@ -103,7 +103,7 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   }
 }
 
-// Names of the parts that take any room worth naming.
+// Names of the categories with a visible share.
 void draw_legend(const Ui& ui, ImVec2 at, const PlanView& view, float right) {
   const ImVec2 start = at;
   for (int part = 0; part < kMemoryPartCount; ++part) {

@@ -1,4 +1,4 @@
-// The plan table: every plan found, sortable and filterable, ties with the best marked.
+// The plan table: all plans found, sortable and filterable, with ties of the best plan marked.
 #include <fmt/format.h>
 
 #include <array>
@@ -159,14 +159,14 @@ void draw_filter(Ui& ui, Rect rect) {
 void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   const TimeScale scale = time_scale(ui.views.found.plans.front().predicted.step);
   ImGui::SetCursorScreenPos({rect.min.x - ui.px(6), rect.min.y});
-  // Whole rows only: half a row at the edge reads as a mistake. They share what is left over.
+  // Shows whole rows only and distributes the remaining height over them.
   const float head = ui.fonts.small->FontSize + ui.px(3), letter = ui.fonts.body->FontSize;
   const float least = ui.px(2.5F);
   const float rows = std::max(1.0F, std::floor((rect.height() - head - least) / (letter + least)));
   const float padding =
       std::floor(std::max(least, (rect.height() - head - rows * letter) / (rows + 1))) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(ui.px(4), padding));
-  // The mark of the chosen row reaches as far as the row, not into its neighbours.
+  // The highlight of the selected row covers its row only.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), 2 * padding));
   const float height = head + 2 * padding + rows * (letter + 2 * padding);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp |
@@ -190,7 +190,7 @@ void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   ImGui::PopStyleVar(2);
 }
 
-// Why there is nothing.
+// Explains an empty table.
 void draw_nothing(Ui& ui, Rect rect) {
   const Findings& found = ui.views.found;
   if (!found.has_best || ui.views.is_stale) {

@@ -1,4 +1,4 @@
-// What the buttons of the top bar open: export, files, help.
+// Popups of the top bar's buttons: export, files, help.
 
 #include <array>
 
@@ -106,7 +106,7 @@ void draw_help(Ui& ui) {
   ImGui::PopStyleColor();
 }
 
-// Below the button that opens it.
+// Opens below its button.
 template <class Body>
 void popup(Ui& ui, const char* name, const char* opener, Body body) {
   if (const auto found = ui.items.find(opener); found != ui.items.end()) {

@@ -1,4 +1,4 @@
-// Step time against memory, one point for each plan that fits, with the Pareto front.
+// Step time over memory, one point per plan that fits, with the Pareto front.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,12 @@
 namespace tpsim::gui {
 namespace {
 
-// Slower plans than this many times the best are nobody's choice; they would press the others into
-// a corner.
+// Plans slower than this multiple of the best are hidden, since they would compress the others.
 constexpr double kSlowest = 3.0;
 
 struct Cloud {
   std::vector<std::size_t> points;  // indices into the plans found
-  std::size_t hidden = 0;           // slower than what is shown
+  std::size_t hidden = 0;           // slower than the limit
 };
 
 Cloud cloud_of(const std::vector<PlannedRun>& plans) {
@@ -88,8 +87,7 @@ void draw_capacity(const Ui& ui, const Plot& plot) {
   put_text(ui, ui.fonts.small, at, ui.colors.bad, text, Align::kRight);
 }
 
-// A ring for a plan that is looked at; it may lie outside what the search found.
-// A's name stands right of it, B's left, so that neighbours can be told apart.
+// Draws a ring around plan A or B, clamped to the plot. A's name is right of the ring, B's left.
 void draw_ring(const Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
   if (view == nullptr || view->error) return;
   ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
@@ -121,7 +119,8 @@ std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans
 void describe(const Ui& ui, const PlannedRun& run) {
   const Prediction& p = run.predicted;
   const std::string extras = extras_text(run.plan);
-  // With unstated inputs the interval here is too narrow: only the selected plan's is widened.
+  // With unstated inputs only the selected plan's interval is widened, so that others would be too
+  // narrow.
   const std::string interval =
       ui.views.unstated == Unstated{}
           ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))
@@ -153,7 +152,7 @@ void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {
   }
 }
 
-// The band in which the interval tells no plan from the best.
+// The band of plans that the interval does not distinguish from the best.
 void draw_tie_band(const Ui& ui, const Plot& plot) {
   const Prediction& best = ui.views.found.plans.front().predicted;
   const float top = std::max(plot.area.min.y, plot.y_at(best.step_high.value()));

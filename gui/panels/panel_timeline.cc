@@ -1,5 +1,5 @@
-// The step in time, stage by stage. Keys and mouse as in Tracy: W and S or the wheel zoom, A and D
-// or a right drag pan, a left drag measures, a middle drag zooms to what it covers.
+// The step over time, stage by stage. Keys and mouse are as in Tracy: W, S and the wheel zoom, A, D
+// and a right drag pan. A left drag measures, and a middle drag zooms to a range.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr double kWheelFactor = 0.8;  // of the window for a notch; Ctrl finer, Shift coarser
-constexpr double kKeySpeed = 1.6;     // windows a second
+constexpr double kWheelFactor = 0.8;  // zoom per notch; finer with Ctrl, coarser with Shift
+constexpr double kKeySpeed = 1.6;     // windows per second
 
 // One plan's lanes on the screen.
 struct Track {
@@ -25,7 +25,7 @@ struct Track {
   float stage_height = 0;
 
   float lane_top(std::size_t lane) const {
-    const std::size_t stage = lane / 2;  // a lane of compute and one of transfers each
+    const std::size_t stage = lane / 2;  // each stage has a lane of compute and one of transfers
     const float top = area.min.y + stage_height * static_cast<float>(stage);
     return lane % 2 == 0 ? top : top + compute_height();
   }
@@ -70,7 +70,7 @@ void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect
   for (const TimelineRect& rect : rects) {
     const float top = track.lane_top(rect.lane);
     const float left = track.area.min.x + rect.left;
-    // A hair between neighbours keeps equal colours apart.
+    // A gap of a pixel separates adjacent spans of equal colour.
     const float right =
         track.area.min.x + (rect.right - rect.left > 3 ? rect.right - 1 : rect.right);
     list->AddRectFilled({left, top}, {right, top + track.lane_height(rect.lane)},
@@ -78,7 +78,7 @@ void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect
   }
 }
 
-// Micro-batch numbers where they fit.
+// Draws micro-batch numbers if they fit.
 void draw_names(const Ui& ui, const Track& track, const std::vector<TimelineRect>& rects) {
   const float letter = ui.fonts.small->FontSize;
   if (track.compute_height() < letter) return;
@@ -183,7 +183,7 @@ void hover(Ui& ui, const Track& track) {
   }
 }
 
-// Zooms to the next span that the search finds, with its neighbours.
+// Zooms to the next span that matches the search, with its neighbours.
 void jump_to_match(Ui& ui) {
   TimelineState& state = ui.state.timeline;
   const PlanView& view = *ui.views.a;
@@ -273,7 +273,7 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
            name, Align::kCenter);
 }
 
-// How many spans the search finds; what it means that there are none.
+// Returns the number of matching spans, or an explanation if there are none.
 std::string matches_text(const Ui& ui) {
   if (ui.state.timeline.search.empty()) return "";
   const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
@@ -281,7 +281,7 @@ std::string matches_text(const Ui& ui) {
   return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
 }
 
-// Buttons and the search field, right of the title; the legend between them and the note.
+// Draws buttons and search field right of the title, with the legend between them and the note.
 void draw_tools(Ui& ui, Rect rect) {
   TimelineState& state = ui.state.timeline;
   const float y = rect.min.y - ui.px(27);

@@ -1,4 +1,4 @@
-// What is planned, and what can be done with it.
+// Inputs of the plan, and buttons of actions.
 #include <fmt/format.h>
 
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostGpus = 1 << 20;
 
-// Another question: the plan that was looked at is no answer to it.
+// Resets the selected plans after a change of the inputs.
 void ask_anew(Ui& ui) {
   ui.state.plan.reset();
   ui.state.pinned.reset();
@@ -28,7 +28,7 @@ void label(Ui& ui, const char* text) {
   ImGui::SetCursorScreenPos({at.x + width + ui.px(6), at.y});
 }
 
-// A choice; families have headings.
+// An entry of a combo box; families have headings.
 struct Option {
   std::string name, family, note;
 };
@@ -47,7 +47,7 @@ std::vector<Option> options_of(const std::vector<ModelEntry>& models) {
   return options;
 }
 
-// True when it was chosen.
+// Returns true if the option was selected.
 bool draw_option(Ui& ui, const Option& option, bool is_shown) {
   const bool is_chosen = ImGui::Selectable(option.name.c_str(), is_shown);
   note_item(ui, option.name);
@@ -59,7 +59,7 @@ bool draw_option(Ui& ui, const Option& option, bool is_shown) {
   return is_chosen;
 }
 
-// True when another name was chosen.
+// Returns true if another name was selected.
 bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& options,
            const std::string& shown, std::string& chosen) {
   bool changed = false;
@@ -91,7 +91,7 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
   return changed;
 }
 
-// A number that counts when Enter is pressed or the field is left.
+// A number field that takes effect on Enter or when it loses focus.
 bool number(Ui& ui, const char* name, const char* help, std::int64_t& value) {
   std::int64_t typed = value;
   ImGui::SetNextItemWidth(ui.px(66));

@@ -1,4 +1,4 @@
-// A pair of axes to draw into.
+// A pair of axes to draw in.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct AxisTitles {
   std::string x, y;  // with units
 };
 
-// Draws grid, ticks and titles into `rect` and returns what is left for the data. An x axis whose
-// title is empty has no ticks.
+// Draws grid, ticks and titles into `rect` and returns the area for the data. An x axis without
+// title has no ticks.
 Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
                const AxisTitles& titles);
 

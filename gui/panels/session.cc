@@ -18,7 +18,7 @@ void draw_panels(Ui& ui, Rect screen) {
   const float bar = ImGui::GetFrameHeight();
   draw_top_bar(ui, {all.min, {all.max.x, all.min.y + bar}});
   const float headline_top = all.min.y + bar + gap;
-  const bool assumes = ui.views.unstated != Unstated{};  // a line says what
+  const bool assumes = ui.views.unstated != Unstated{};  // adds a line with the assumptions
   const float body_top = headline_top + ui.px(assumes ? 90 : 72) + gap;
   draw_headline(ui, {{all.min.x, headline_top}, {all.max.x, body_top - gap}});
 
@@ -38,7 +38,7 @@ void draw_panels(Ui& ui, Rect screen) {
   draw_timeline(ui, {{left, bottom}, all.max});
 }
 
-// What was done last, at the foot of the window until the next thing is done.
+// Shows the notice of the last action at the bottom of the window.
 void draw_notice(Ui& ui, Rect screen) {
   if (ui.state.notice.empty()) return;
   ImGui::SetNextWindowPos({screen.center().x, screen.max.y - ui.px(20)}, ImGuiCond_Always,
@@ -64,7 +64,7 @@ void draw_notice(Ui& ui, Rect screen) {
 
 void use_keys(Ui& ui) {
   const ImGuiIO& io = ImGui::GetIO();
-  constexpr int kF1 = 290;  // as GLFW numbers keys; all hosts do
+  constexpr int kF1 = 290;  // GLFW's key number, used by all hosts
   if (ImGui::IsKeyPressed(kF1, false)) ui.state.shows_help = !ui.state.shows_help;
   if (!io.KeyCtrl) return;
   const double scale = ui.state.scale > 0 ? ui.state.scale : ui.scale;
@@ -72,14 +72,15 @@ void use_keys(Ui& ui) {
   if (ImGui::IsKeyPressed('-', false)) ui.state.scale = std::max(0.75, scale - 0.125);
 }
 
-// The scale that suits a window when the user chose none: larger windows are mostly shown more.
+// Default scale of a window; larger windows mostly show more.
 float fitting_scale(float width, float height) {
   const float room = std::min(width / 1280, height / 800);
   const float scale = 1 + 0.5F * (room - 1);
   return std::clamp(std::round(scale * 8) / 8, 0.75F, 2.0F);
 }
 
-// Between ImGui::NewFrame() and ImGui::Render(). May change the state and ask things of the host.
+// Runs between ImGui::NewFrame() and ImGui::Render(). May change the state and add requests for the
+// host.
 void draw_frame(Ui& ui) {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const Rect screen{{0, 0}, size};
@@ -103,7 +104,7 @@ Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
     : computer_(std::move(catalogue), host), state_(std::move(state)), perform_(perform) {
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // what must be remembered is in AppState
+  io.IniFilename = nullptr;  // AppState holds all persistent state
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
 }

@@ -1,5 +1,5 @@
-// The program without a window: the state, what follows from it, and frames. Hosts feed it input
-// through ImGui's IO, call frame(), and draw what ImGui::GetDrawData() holds.
+// The program without a window: state, views and frames. Hosts pass input through ImGui's IO, call
+// frame(), and draw ImGui::GetDrawData().
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tpsim::gui {
 
-// How requests are done: gui/panels/actions.h, unless the host has ways of its own.
+// Handler of requests: gui/panels/actions.h by default, replaceable by the host.
 using Perform = std::function<void(Request, const ViewComputer&, AppState&)>;
 
 class Session {
@@ -22,10 +22,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Lays out one frame of a window of this size in pixels, `seconds` after the one before.
+  // Lays out one frame of a window of this size in pixels, `seconds` after the previous frame.
   void frame(float width, float height, float seconds);
 
-  // Pixels that a point of the screen takes: everything is drawn as much larger.
+  // Pixels per point of the screen; everything is scaled by it.
   void set_density(float density) { density_ = density; }
   void set_perform(Perform perform) { perform_ = std::move(perform); }
 
@@ -33,7 +33,7 @@ class Session {
   const Views& views() const { return *views_; }
   const Items& items() const { return items_; }
   const Palette& colors() const { return palette_of(state_.theme); }
-  // Grows when the font atlas was made anew: its texture must be uploaded again.
+  // Changes when the font atlas was rebuilt and its texture must be uploaded again.
   int atlas_revision() const { return atlas_revision_; }
   bool needs_frames() const {
     return views_ == nullptr || views_->is_searching || views_->is_pricing;

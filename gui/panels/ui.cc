@@ -6,13 +6,13 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr float kLabelShare = 0.44F;  // of a row in the sidebar
+constexpr float kLabelShare = 0.44F;  // share of a row in the sidebar
 
 ImVec4 vec(Rgba color) {
   return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
 }
 
-// Draws the label of a row and leaves the cursor where the control begins.
+// Draws the label of a row and moves the cursor to the start of the control.
 float begin_row(Ui& ui, const char* label, const char* help) {
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -47,7 +47,7 @@ std::string fitted(ImFont* font, std::string_view text, float width) {
   if (text_size(font, text).x <= width) return std::string(text);
   std::string shortened(text);
   while (!shortened.empty()) {
-    // A letter of UTF-8 goes as a whole.
+    // Removes whole UTF-8 characters.
     while (!shortened.empty() && (static_cast<unsigned char>(shortened.back()) & 0xC0) == 0x80) {
       shortened.pop_back();
     }
@@ -139,10 +139,10 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
   ImGui::PushID(row.label);
   int next = std::clamp(stop, 0, std::max(0, most));
   const char* shown = row.texts.empty() ? "–" : row.texts[static_cast<std::size_t>(next)].c_str();
-  // With one legal value there is nothing to turn.
+  // With a single legal value the slider is disabled.
   ImGui::BeginDisabled(most < 1);
   ImGui::PushFont(ui.fonts.bold);
-  // A lone % would be read as a format.
+  // ImGui would parse a single % as a format.
   std::string format;
   for (const char* c = shown; *c != '\0'; ++c) format += *c == '%' ? "%%" : std::string(1, *c);
   const bool moved = ImGui::SliderInt("##slider", &next, 0, std::max(0, most), format.c_str(),

@@ -1,8 +1,7 @@
-// What every panel draws with: the state it may change, the views it shows, colours, fonts, and the
-// small pieces that panels are made of.
+// Drawing context and widgets of the panels: mutable state, views, colours, fonts.
 //
-// Every widget with a label is noted in `Items` with its place on the screen, so that scripts and
-// tests find it by name.
+// Every labelled widget is registered in `Items` with its screen position, so that scripts and
+// tests can find it by name.
 #pragma once
 
 #include <imgui.h>
@@ -32,7 +31,7 @@ struct Rect {
 
 using Items = std::map<std::string, Rect, std::less<>>;
 
-// What only the host can do; done after the frame, in order.
+// Actions of the host, executed in order after the frame.
 enum class Request : std::uint8_t { kSaveView, kOpenFile, kExport, kCopyCommand, kSavePlan };
 
 struct Ui {
@@ -50,42 +49,41 @@ struct Ui {
 
 enum class Align : std::uint8_t { kLeft, kCenter, kRight };
 
-// Text with `at` as its upper left, upper middle or upper right corner. Returns its width.
+// Draws text with `at` as upper left, upper middle or upper right corner. Returns the width.
 float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_view text,
                Align align = Align::kLeft);
 ImVec2 text_size(ImFont* font, std::string_view text);
-// The text, shortened with "…" until it fits.
+// Returns the text, shortened with "…" to fit.
 std::string fitted(ImFont* font, std::string_view text, float width);
 
 void fill(const Ui& ui, Rect rect, Rgba color, float rounding = 0);
 void outline(const Ui& ui, Rect rect, Rgba color, float rounding = 0, float thickness = 1);
 void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness = 1);
 
-// A card with a title; `body` draws in the rectangle below it. The note stands right of the title.
+// Draws a card with a title; `body` draws in the rectangle below. The note is right of the title.
 void card(Ui& ui, const char* title, Rect rect, const std::string& note,
           const std::function<void(Rect)>& body);
 
-// Remembers the last item's place under a label.
+// Registers the last item's position under a label.
 void note_item(Ui& ui, std::string_view label);
 void note_area(Ui& ui, std::string_view label, Rect rect);
-// What the thing under the pointer means, in a box beside it.
-// "expert imbalance" of a key such as expert_imbalance.
+// Returns "expert imbalance" for a key such as expert_imbalance.
 std::string plain(std::string_view key);
 
 void tooltip(const Ui& ui, const char* text);
-void hover_help(const Ui& ui, const char* text);  // of the last item
+void hover_help(const Ui& ui, const char* text);  // for the last item
 
 bool button(Ui& ui, const char* label, const char* help, bool is_on = false);
 
-// A row "label  [---o----]" over a list of values; true when the value changed.
+// A row "label  [---o----]" over a list of values. Returns true if the value changed.
 struct SliderRow {
   const char* label;
   const char* help;
-  std::span<const std::string> texts;  // one for each stop
+  std::span<const std::string> texts;  // one per position
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
-// A row "label  [a|b|c]"; true when the choice changed.
+// A row "label  [a|b|c]". Returns true if the choice changed.
 struct SegmentRow {
   const char* label;
   const char* help;
@@ -93,10 +91,10 @@ struct SegmentRow {
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 
-// Writes a message in the middle of a card that has nothing to show: what is so, and what to do.
+// Shows a message in the middle of an empty card: the reason and the remedy.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
 
-// A coloured square and its name; returns where the next one goes.
+// Draws a coloured square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);
 
 void apply_style(Theme theme, float scale);

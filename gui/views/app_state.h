@@ -1,5 +1,5 @@
-// What the user chose and looks at: all that must be remembered between two frames, and all that a
-// saved view holds. Plain values; what follows from them is in gui/views/views.h.
+// The user's choices and the state of the display, which persist between frames and in a saved
+// view. Plain values; gui/views/views.h computes the rest.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 
 namespace tpsim::gui {
 
-// What is planned. Equal choices have equal answers.
+// Inputs of planning. Equal choices have equal results.
 struct Choice {
   std::string model = "bloom-176b";               // name in the catalogue
-  std::shared_ptr<const ModelSpec> opened_model;  // of a plan file: goes before the name
+  std::shared_ptr<const ModelSpec> opened_model;  // of a plan file; takes precedence over the name
   std::string cluster = "jean-zay-a100";
-  bool cluster_is_assumed = true;  // nobody chose it
-  std::string profile, stack;      // empty: the cluster's own; such a stack is assumed
-  bool stack_is_assumed = false;   // a plan file names it, though nobody stated it
-  PartValues parts;                // of the software, in place of the stack's own
-  double node_gbps = 0;            // what leaves a node; 0: the cluster's own
+  bool cluster_is_assumed = true;  // not chosen by the user
+  std::string profile, stack;      // empty: the cluster's own; the stack is then assumed
+  bool stack_is_assumed = false;   // the stack of a plan file that marks it as assumed
+  PartValues parts;                // overrides of the stack's parts
+  double node_gbps = 0;            // bandwidth per node across nodes; 0: the cluster's own
   std::int64_t gpus = 384;
-  std::int64_t global_batch = 0;  // 0: as `tpsim plan` takes it
-  std::optional<Plan> around;     // the saved plan that the search starts from (space_around())
-  // Bandwidth over that, inside a node and between nodes: "what if the network were..."
+  std::int64_t global_batch = 0;  // 0: default of `tpsim plan`
+  std::optional<Plan> around;     // saved plan from which the search starts (space_around())
+  // Factors of bandwidth inside a node and between nodes: "what if the network were..."
   double intra_node = 1.0;
   double inter_node = 1.0;
 
@@ -55,15 +55,15 @@ struct TableState {
   friend bool operator==(const TableState&, const TableState&) = default;
 };
 
-// A window of time over the step, in seconds. An end of zero stands for the whole step.
+// The visible time range of the step, in seconds. An end of zero is the whole step.
 struct TimelineState {
   double begin = 0;
   double end = 0;
   std::string search;    // "backward 12", "stage 3"
-  double found_at = -1;  // where the match begins that was jumped to last
+  double found_at = -1;  // start of the last match, or -1
   bool shows_critical_path = false;
   double ruler_begin = 0, ruler_end = 0;  // equal: no ruler
-  std::string hovered = {};               // what the span under the pointer is said to be
+  std::string hovered = {};               // description of the span under the pointer
   friend bool operator==(const TimelineState&, const TimelineState&) = default;
 };
 
@@ -71,20 +71,20 @@ enum class DetailTab : std::uint8_t { kBreakdown, kDifferences, kMeasured };
 
 struct AppState {
   Choice choice;
-  std::optional<Plan> plan;    // plan A; nothing follows the best plan of the search
+  std::optional<Plan> plan;    // plan A; empty: the best plan of the search
   std::optional<Plan> pinned;  // plan B
   TableState table;
   TimelineState timeline;
-  std::string opened_file;  // the plan file that was opened last, while its model is planned
+  std::string opened_file;  // the last opened plan file, while its model is planned
   DetailTab detail = DetailTab::kBreakdown;
   Theme theme = Theme::kLight;
-  double scale = 0;                     // of everything drawn; zero fits it to the window
+  double scale = 0;                     // of the interface; zero fits the window
   std::string measured_file;            // a report of `tpsim validate --runs ... --json`
-  std::string view_file = "view.json";  // where Save writes and Open reads
+  std::string view_file = "view.json";  // file of Save and Open
   std::string export_folder = "launch";
   int export_stack = 0;  // a LaunchStack
   bool shows_help = false;
-  std::string notice;  // the last thing that was done or failed, in words
+  std::string notice;  // message of the last action or failure
   bool notice_is_error = false;
 };
 

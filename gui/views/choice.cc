@@ -7,7 +7,7 @@
 namespace tpsim::gui {
 namespace {
 
-// The network as turned is one that `--node-gbps` can state; nothing leaves a single node.
+// Returns the scaled network as a value of `--node-gbps`. A single node has no network.
 Result<double> node_gbps_of(const Catalogue& catalogue, const Choice& choice) {
   if (choice.inter_node == 1 || choice.cluster == kThisMachine) return choice.node_gbps;
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(choice.cluster));
@@ -35,7 +35,7 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
                      choice.cluster_is_assumed && names.node_gbps == 0};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
-  // The window plans with the stack's own parts: it shows one software at a time.
+  // Clears the stack's alternatives for parts, since the window shows one software at a time.
   loaded.scenario.stack.choices.parts.clear();
   return loaded;
 }

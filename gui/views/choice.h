@@ -1,4 +1,4 @@
-// Loads the user's choice: the scenario, and its names in commands and plan files.
+// Loads the user's choice: the scenario, and its names for commands and plan files.
 #pragma once
 
 #include "core/base/result.h"
@@ -11,17 +11,17 @@ namespace tpsim::gui {
 
 struct LoadedChoice {
   Scenario scenario;
-  ScenarioNames names;  // all of them: also those that were not chosen; the network as turned
+  ScenarioNames names;  // including defaults; with the scaled network
   Unstated unstated;
 };
 Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choice);
 
-// Another model is another question: with the batch and dtypes that `tpsim plan` takes for it.
+// Selects another model, with the default batch and dtypes of `tpsim plan`.
 void choose_model(const std::string& name, Choice& choice);
-// Another cluster brings its own GPUs, network and software.
+// Selects another cluster, with its GPUs, network and software.
 void choose_cluster(const std::string& name, Choice& choice);
 
-// Sequences a step: the chosen ones, else those that `tpsim plan` takes.
+// Returns the global batch: the chosen one, else the default of `tpsim plan`.
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model);
 
 }  // namespace tpsim::gui

@@ -9,7 +9,7 @@ constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
 bool computes(SpanKind kind) { return kind != SpanKind::kTransfer; }
 
-// Finds, for a span, what it can have waited for.
+// Finds the spans for which a span may have waited.
 class Causes {
  public:
   explicit Causes(const Timeline& timeline) : timeline_(timeline), by_end_(timeline.spans.size()) {
@@ -19,9 +19,9 @@ class Causes {
     });
   }
 
-  // The last of all spans that ended when `span` began, a likely cause before an unlikely one: what
-  // its stage did, then a transfer of its micro-batch, then the end of another stage's work that
-  // all waited for. When nothing ended right then, the latest end before.
+  // Returns the last span that ended when `span` started. Among several, in this order: work of the
+  // same stage, a transfer of the same micro-batch, the end of another stage's work before the end
+  // of the step. If none ended at that time, returns the span with the latest earlier end.
   std::uint32_t cause_of(const TimelineSpan& span) const {
     auto end = std::upper_bound(
         by_end_.begin(), by_end_.end(), span.begin,
@@ -32,7 +32,7 @@ class Causes {
     while (end != by_end_.begin()) {
       const std::uint32_t candidate = *--end;
       const TimelineSpan& other = timeline_.spans[candidate];
-      if (other.begin >= other.end) continue;  // it takes no time
+      if (other.begin >= other.end) continue;  // empty span
       if (moment >= 0 && other.end < moment) break;
       const int rank = rank_of(other, span);
       if (rank < 0) continue;
@@ -45,7 +45,7 @@ class Causes {
   }
 
  private:
-  // How likely `other` is what `span` waited for; negative: it cannot be.
+  // Priority of `other` as the cause of `span`; negative: impossible.
   static int rank_of(const TimelineSpan& other, const TimelineSpan& span) {
     const bool ends_step = span.kind >= SpanKind::kGradientReduction;
     if (other.stage == span.stage && computes(other.kind)) return 3;

@@ -1,5 +1,4 @@
-// The chain of work that makes the pipeline take as long as it does: shorten any span on it and the
-// step gets shorter.
+// The critical path of the pipeline: shortening any span on it shortens the step.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace tpsim::gui {
 
-// Indices of spans in order of time, from the start of the step to its last span. Each one waits
-// for the one before: the same stage was busy with it, or it made its input.
+// Returns indices of spans in order of time, from the start of the step to its last span. Each span
+// waits for the previous one: for its stage, or for its input.
 std::vector<std::uint32_t> critical_path(const Timeline& timeline);
 
 }  // namespace tpsim::gui

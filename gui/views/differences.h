@@ -1,4 +1,4 @@
-// How two plans differ, in words and in seconds.
+// Differences between two plans, as text and in seconds.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace tpsim::gui {
 
-// Of b against a, largest first by size; terms that differ by less than a thousandth of a's step
-// are left out.
+// Differences of b from a, sorted by magnitude. Terms that differ by less than 1/1000 of a's step
+// are omitted.
 std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b);
 
 // "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
 std::string summary_of(const PlanView& a, const PlanView& b);
 
-// "A: tp 8, pp 12; B: tp 4, pp 24": the settings in which they differ.
+// Returns the settings that differ: "A: tp 8, pp 12; B: tp 4, pp 24".
 std::string settings_difference(const Plan& a, const Plan& b);
 
 }  // namespace tpsim::gui

@@ -9,7 +9,7 @@
 
 namespace tpsim::gui {
 
-// The state as pairs of a name and a text, for scripts and tests: "plan.tp" -> "8".
+// Returns pairs of name and text for scripts and tests: "plan.tp" -> "8".
 std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);
 
 }  // namespace tpsim::gui

@@ -17,7 +17,7 @@ std::vector<std::int64_t> tensor_degrees(const ModelSpec& model, std::int64_t gp
   return degrees;
 }
 
-// The batch must split over the data-parallel ranks.
+// The data-parallel degree must divide the batch.
 std::vector<std::int64_t> pipeline_degrees(const Plan& plan, const ModelSpec& model,
                                            std::int64_t gpus, std::int64_t tp) {
   std::vector<std::int64_t> degrees = divisors(gpus / tp);
@@ -43,8 +43,8 @@ std::vector<std::int64_t> recomputed_counts(const Plan& plan) {
   return counts;
 }
 
-// Parts of a sequence, each in two equal chunks; the batch must split over what is left of the
-// data-parallel ranks.
+// Degrees that split a sequence into two equal chunks per rank. The remaining data-parallel degree
+// must divide the batch.
 std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& model) {
   std::vector<std::int64_t> degrees = divisors(data_ranks(plan));
   std::erase_if(degrees, [&](std::int64_t cp) {
@@ -54,7 +54,7 @@ std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& mod
   return degrees;
 }
 
-// Of a model with experts: what divides them and the ranks that are left for them.
+// For MoE models: divisors of the experts and of the ranks available for them.
 std::vector<std::int64_t> expert_degrees(const Plan& plan, const ModelSpec& model) {
   if (!has_experts(model)) return {};
   std::vector<std::int64_t> degrees =
@@ -67,7 +67,7 @@ std::vector<std::int64_t> expert_degrees(const Plan& plan, const ModelSpec& mode
   return degrees;
 }
 
-// As the rest is cut (0), or less.
+// 0 (as attention), or smaller degrees.
 std::vector<std::int64_t> expert_tensor_degrees(const Plan& plan, const ModelSpec& model) {
   if (!has_experts(model)) return {};
   std::vector<std::int64_t> degrees = divisors(stage_ranks(plan));
@@ -82,13 +82,13 @@ std::vector<std::int64_t> expert_tensor_degrees(const Plan& plan, const ModelSpe
   return degrees;
 }
 
-// Sequence parallelism needs a tensor group and an even split.
+// Sequence parallelism requires tp > 1 and an even split.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
   return d.tp > 1 && model.seq % (d.cp * d.tp) == 0;
 }
 
-// The words whose plan keeps them when all else has been made to agree.
+// Enum values that stay legal after dependent settings are adjusted.
 std::vector<std::int64_t> legal_words(const Plan& plan, const SettingRow& row,
                                       const ModelSpec& model, std::int64_t gpus) {
   std::vector<std::int64_t> values;
@@ -156,8 +156,8 @@ std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wa
   return best;
 }
 
-// What experts ask of a layout that knobs were turned to: they fit on its ranks, and
-// tensor-parallel ranks route their own tokens.
+// Adjusts the expert layout after a change: experts fit on the ranks, and sequence parallelism is
+// on if tensor-parallel ranks route their own tokens.
 void mend_experts(Plan& plan, const ModelSpec& model) {
   const std::vector<std::int64_t> cuts = expert_tensor_degrees(plan, model);
   if (std::find(cuts.begin(), cuts.end(), plan.degrees.etp) == cuts.end()) {
@@ -168,7 +168,8 @@ void mend_experts(Plan& plan, const ModelSpec& model) {
   if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
 }
 
-// A number of blocks that some chunk has more than; chunks of one block are recomputed whole.
+// Adjusts the number of recomputed blocks. It must be below the size of some chunk; if all chunks
+// have one block, recompute is full.
 void mend_recompute(Plan& plan) {
   const std::vector<std::int64_t> counts = recomputed_counts(plan);
   if (counts.empty()) {
@@ -197,13 +198,13 @@ Plan mended(Plan plan, const ModelSpec& model) {
   return plan;
 }
 
-// Of the numbers of blocks that can be recomputed, neither few nor many.
+// Starts with the median of the possible numbers of recomputed blocks.
 void start_in_the_middle(Plan& plan) {
   const std::vector<std::int64_t> counts = recomputed_counts(plan);
   if (!counts.empty()) plan.recompute_blocks = counts[(counts.size() - 1) / 2];
 }
 
-// The fewest chunks on a stage that the plan's schedule takes.
+// Returns the smallest number of chunks per stage for the plan's schedule.
 std::int64_t chunks_for(const Plan& plan, const ModelSpec& model) {
   const std::vector<std::int64_t> counts = chunk_counts(plan, model);
   return plan.schedule == ScheduleKind::kInterleaved && counts.size() > 1 ? counts[1] : 1;

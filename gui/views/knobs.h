@@ -1,8 +1,7 @@
-// The settings of one plan as things to turn: which values each may take beside the others, and the
-// plan that follows from turning one.
+// The settings of one plan as controls: the legal values of each, and the plan after a change.
 //
-// The GPUs stay all in use: tensor, pipeline and context degrees take from the data-parallel one,
-// and the data-parallel degree from the pipeline.
+// All GPUs stay in use. A change of the tensor, pipeline or context degree adjusts the
+// data-parallel degree. A change of the data-parallel degree adjusts the pipeline degree.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +15,29 @@
 
 namespace tpsim::gui {
 
-// The settings that have a knob: all that a search may change.
+// Whether a setting has a control: if a search may change it.
 bool has_knob(const SettingRow& row);
 
-// In ascending order, the present value among them when it is legal; none where there is nothing to
-// turn.
+// Returns the legal values in ascending order; empty if the setting does not apply.
 std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelSpec& model,
                                     std::int64_t gpus);
 
-// The plan after turning the knob: other settings change only as far as they must.
+// Returns the plan after a change; other settings change only as necessary.
 Plan turned(const Plan& plan, Setting knob, std::int64_t value, const ModelSpec& model,
             std::int64_t gpus);
 
-// The plan with the other settings replaced by the nearest that agree with the degrees:
-// micro-batch, schedule, chunks, stage layers, recomputed blocks.
+// Returns the plan with dependent settings replaced by the nearest legal values: micro-batch,
+// schedule, chunks, stage layers, recomputed blocks.
 Plan mended(Plan plan, const ModelSpec& model);
 
-// The plan with as much less of ZeRO as it takes for the software to run it; itself where that does
-// not help.
+// Returns the plan with the highest ZeRO stage that the software supports, at most its own. Returns
+// the plan unchanged if no stage is supported.
 Plan with_runnable_zero(const Plan& plan, const Scenario& scenario);
 
-// Moves `blocks` over the boundary between chunk `boundary` and the next, as far as there are any.
+// Moves up to `blocks` blocks over the boundary between chunk `boundary` and the next.
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);
 
-// The value of `values` nearest to `wanted`; `wanted` when there are none.
+// Returns the value nearest to `wanted`; `wanted` if there are no values.
 std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wanted);
 
 }  // namespace tpsim::gui

@@ -1,4 +1,4 @@
-// A plan as words for a shell.
+// A plan as a shell command.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace tpsim::gui {
 
-// The error of an action that needs a plan where none is shown.
+// Returns the error of an action that needs a plan if none is shown.
 Error no_plan();
 
-// The command that predicts this plan; `model` is what names its model: "--model NAME", or a plan
-// file. Without `states_stack` the software is the cluster's own, and as unstated as it is here.
+// Returns the command that predicts this plan. `model` selects its model: "--model NAME", or a plan
+// file. Without `states_stack` the command omits the stack, which is then the cluster's own and
+// assumed.
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
 
-// The command that predicts plan A of the window: its step, and its interval. Fails where there is
-// no plan, or where no file holds its model.
+// Returns the command that predicts plan A of the window, with the same step and interval. Error if
+// there is no plan, or no file with its model.
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state);
 
 }  // namespace tpsim::gui

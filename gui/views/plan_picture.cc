@@ -17,7 +17,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr double kWidth = 1120, kHeight = 760, kMargin = 32;
-constexpr double kSlowest = 3.0;  // times the best: slower plans are left out of the scatter
+constexpr double kSlowest = 3.0;  // relative to the best; slower plans are omitted
 
 const Palette& colors() { return palette_of(Theme::kLight); }
 
@@ -102,7 +102,7 @@ void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& all) {
            fmt::format("capacity {} GiB", gib_text(best.capacity)));
 }
 
-// Names of the parts, in two lines below the bars.
+// Names of the memory categories, in two lines below the bars.
 void draw_memory_legend(Drawing& out, Area area) {
   double x = area.left - 30, y = area.bottom + 42;
   for (int part = 0; part < kMemoryPartCount; ++part) {
@@ -140,7 +140,7 @@ void draw_memory(Drawing& out, Area area, const Prediction& predicted) {
   draw_memory_legend(out, area);
 }
 
-// Rectangles of one colour are one shape: a timeline has thousands of them.
+// Rectangles of one colour form one shape, since a timeline has thousands of them.
 void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double seconds) {
   const TimelineIndex index = index_of(timeline);
   const double width = area.right - area.left;
@@ -150,10 +150,10 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);
   std::map<std::string, std::pair<Rgba, std::vector<double>>> by_color;
   for (const TimelineRect& rect : rects) {
-    if (rect.lane % 2 == 1) continue;  // transfers are too thin for a picture of a whole step
+    if (rect.lane % 2 == 1) continue;  // transfers would be too thin
     const std::int64_t stage = rect.lane / 2;
     const double y = area.top + stage_height * static_cast<double>(stage);
-    // Coarser colours make fewer shapes; nobody tells them apart.
+    // Rounds colours, which gives fewer shapes without visible difference.
     const auto coarse = [](std::uint8_t c) {
       return static_cast<std::uint8_t>((c & 0xF0) != 0 ? c | 7 : c);
     };

@@ -1,5 +1,5 @@
-// The plans of a search as one picture for a report: step time against memory with the Pareto
-// front, memory of the best plan's stages, and its step in time. Light, without a window.
+// The plans of a search as one picture for a report: step time over memory with the Pareto front,
+// memory of the best plan's stages, and its timeline. Light theme, without a window.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace tpsim::gui {
 
-// `plans` holds at least one, the best first; the others are points of the scatter, all plans of
-// the Pareto front among them.
+// `plans`: at least one, best first, including all plans of the Pareto front. All are points of the
+// scatter plot.
 Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans);
 
 }  // namespace tpsim::gui

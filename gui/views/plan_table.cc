@@ -14,7 +14,7 @@
 namespace tpsim::gui {
 namespace {
 
-// What a filter can compare beside the settings that are numbers.
+// Figures that a filter can compare, besides numeric settings.
 constexpr std::array<std::string_view, 5> kFigures = {"step", "gib", "oom", "tflops", "gb"};
 
 const SettingRow* number_called(std::string_view name) {
@@ -24,7 +24,7 @@ const SettingRow* number_called(std::string_view name) {
   return nullptr;
 }
 
-// The value that a word means: "no-sp", "offload"; else that of the first setting that has the
+// Returns the value of a word: first by tag ("no-sp", "offload"), else the first setting with the
 // word.
 std::optional<SettingValue> value_called(std::string_view name) {
   for (const auto text : {&SettingWord::tag, &SettingWord::word}) {
@@ -37,7 +37,7 @@ std::optional<SettingValue> value_called(std::string_view name) {
   return std::nullopt;
 }
 
-// "mb<=2" in its parts.
+// The parts of "mb<=2".
 struct Comparison {
   std::string name;
   std::string op;
@@ -75,7 +75,7 @@ bool holds(const PlannedRun& run, const Comparison& c) {
   return figure == c.value;
 }
 
-// Words that mean nothing filter nothing: one is typed letter by letter.
+// Unknown words are ignored, since the user may still be typing.
 bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
     if (const auto comparison = comparison_of(word)) return holds(run, *comparison);

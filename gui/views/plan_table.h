@@ -1,4 +1,4 @@
-// The plan table without its pixels: which plans it shows, in which order, and the words in it.
+// Contents of the plan table: the visible plans, their order and texts.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace tpsim::gui {
 
-// Indices into `plans`, filtered and sorted. A filter is a list of words, all of which must hold:
-// "tp=4", "mb<=2", "step<100", "gib<70", or a name such as "flash", "full", "sp", "1f1b".
+// Returns indices into `plans`, filtered and sorted. A filter is a list of conditions that must all
+// hold: "tp=4", "mb<=2", "step<100", "gib<70", or a name such as "flash", "full", "sp", "1f1b".
 std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans, const TableState& table);
 
-// The first word of the filter that means nothing; empty when all do.
+// Returns the first unknown word of the filter; empty if there is none.
 std::string unknown_filter_word(const std::string& filter);
 
-// Faster plans that no interval tells apart from the fastest.
+// Whether no interval distinguishes the plan from the fastest.
 bool ties_with(const Prediction& plan, const Prediction& best);
 
 // "tp 8 · pp 12 · dp 4"

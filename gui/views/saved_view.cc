@@ -19,7 +19,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.flag("cluster_is_assumed", choice.cluster_is_assumed, kOptional);
   io.flag("stack_is_assumed", choice.stack_is_assumed, kOptional);
   io.integer("gpus", choice.gpus, {1, 1 << 20});
-  io.integer("global_batch", choice.global_batch, {0, 1 << 24});  // 0: as `tpsim plan` takes it
+  io.integer("global_batch", choice.global_batch, {0, 1 << 24});  // 0: default of `tpsim plan`
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
   io.number("inter_node_factor", choice.inter_node, {0.01, 100});
 };
@@ -34,7 +34,7 @@ constexpr auto kLookFields = [](auto& io, auto& state) {
   io.text("measured_file", state.measured_file);
 };
 
-// A plan is written as a whole plan file, so that one reader checks it.
+// A plan is stored as a complete plan file, so that the plan file's reader checks it.
 JsonValue plan_json_of(const PlanFile& file) {
   Result<JsonValue> value = parse_json(to_json(file), "plan");
   TPSIM_CHECK(value.ok(), "a plan that was just written");
@@ -83,7 +83,7 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
 Status read_view(const JsonValue& root, const std::string& file, AppState& state) {
   AppState next = state;
   next.choice = Choice();
-  next.choice.cluster_is_assumed = false;  // of a view from before it was noted
+  next.choice.cluster_is_assumed = false;  // in views of older versions
   TPSIM_TRY_STATUS(read_part(root, "choice", file, next.choice, kChoiceFields));
   TPSIM_TRY_STATUS(read_part(root, "look", file, next, kLookFields));
   std::optional<PlanFile> plan, pinned;
@@ -100,7 +100,7 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
     next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
     next.choice.around = plan->plan;
   }
-  next.opened_file.clear();  // a view is no plan file
+  next.opened_file.clear();  // a view is not a plan file
   next.plan = plan && !follows_best ? std::optional(plan->plan) : std::nullopt;
   next.pinned = pinned ? std::optional(pinned->plan) : std::nullopt;
   state = std::move(next);
@@ -116,7 +116,7 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.cluster_is_assumed = file.network_assumed;
   choice.profile = file.profile;
   choice.stack = file.stack;
-  // Unknown settings widen intervals as unknown software does.
+  // Unknown settings widen intervals like unknown software.
   choice.stack_is_assumed = file.stack_assumed || !file.settings_assumed.empty();
   choice.parts = file.parts;
   choice.node_gbps = file.node_gbps;

@@ -1,5 +1,5 @@
-// Saved views: {"format": "tpsim-view/1", ...}: what was planned, both plans, and how they were
-// looked at.
+// Saved views: {"format": "tpsim-view/1", ...} with the planning inputs, both plans, and the
+// display state.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,14 @@
 
 namespace tpsim::gui {
 
-// `shown` is plan A with its model, cluster, profile and stack; nothing when there is none.
+// `shown`: plan A with its model, cluster, profile and stack; empty if there is none.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
 
-// Changes `state` to the saved view, or leaves it as it is and says what is wrong with the file.
+// Changes `state` to the saved view. On error the state is unchanged, and the error describes the
+// fault in the file.
 Status read_view(const JsonValue& root, const std::string& file, AppState& state);
 
-// Makes a plan file what is planned and looked at.
+// Plans with the inputs of a plan file and shows its plan.
 void show_plan(const PlanFile& file, AppState& state);
 
 }  // namespace tpsim::gui

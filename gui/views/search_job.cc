@@ -11,7 +11,7 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr int kBestPlans = 24;  // what the table needs at once
+constexpr int kBestPlans = 24;  // number of plans needed for the table
 // The number of plans that the scatter plot shows: for one tp and pp, and for one tp.
 constexpr int kPlansOfSlice = 100;
 constexpr int kPlansOfDegree = 400;
@@ -55,7 +55,7 @@ SearchSpace SearchJob::part(const Slice& slice) const {
   if (slice.pp > 0) part.asked[Setting::kPp] = {slice.pp};
   if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
     part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
-                                         .value};  // as the best of the whole space
+                                         .value};  // as in the best plan of the whole space
   }
   return part;
 }
@@ -88,7 +88,7 @@ void SearchJob::find_best(const Slice& slice) {
   }
   findings_.considered += found->considered;
   for (const auto& [reason, count] : found->pruned) findings_.pruned[reason] += count;
-  const std::int64_t fitting = found->feasible + found->not_as_good;  // at most
+  const std::int64_t fitting = found->feasible + found->not_as_good;  // upper bound
   fitting_plans_ += fitting;
   if (!found->plans.empty()) fitting_.push_back(slice);
   const std::optional<PlannedRun>& miss = found->nearest_miss;
@@ -121,7 +121,7 @@ void SearchJob::finish_best() {
   if (!findings_.is_complete) begin(Pass::kFront);
 }
 
-// What is known already is not added twice.
+// Plans that are already known are skipped.
 void SearchJob::add(SearchResult found) {
   const std::size_t known = findings_.plans.size();
   for (PlannedRun& run : found.plans) {

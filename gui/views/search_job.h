@@ -1,5 +1,5 @@
-// The search behind the plan table, in pieces to give up between. Three passes over the space: its
-// best plans, its Pareto front, and for the scatter the fastest plans of each layout.
+// The search behind the plan table, divided into pieces. Three passes over the space: the best
+// plans, the Pareto front, and the fastest plans of each layout for the scatter plot.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,19 @@
 namespace tpsim::gui {
 
 struct Findings {
-  Choice choice;  // of which these are the plans
+  Choice choice;  // inputs of these plans
   std::optional<Error> error;
   std::int64_t considered = 0;
   std::map<std::string, std::int64_t> pruned;
   std::vector<PlannedRun> plans;           // fastest first
-  std::vector<std::size_t> pareto_front;   // indices into plans, by falling step time
-  std::optional<PlannedRun> nearest_miss;  // when nothing fits
-  bool has_best = false;                   // the best plans are known
-  bool is_complete = false;                // and all others
+  std::vector<std::size_t> pareto_front;   // indices into plans, by decreasing step time
+  std::optional<PlannedRun> nearest_miss;  // if no plan fits
+  bool has_best = false;                   // the best plans are final
+  bool is_complete = false;                // all plans are final
 };
 
-// Short pieces: a pass over the plans of one tp and pp. All of them together take two to three
-// times as long as whole passes, of which each is one piece but the last.
+// kShort: a piece is one tp and pp of a pass. All pieces together take two to three times as long
+// as whole passes. kWholePass: a piece is a pass, except for the last pass.
 enum class PieceSize : std::uint8_t { kWholePass, kShort };
 
 class SearchJob {
@@ -53,34 +53,33 @@ class SearchJob {
   PieceSize size_;
   SearchSpace space_;
   Pass pass_ = Pass::kBest;
-  std::vector<Slice> slices_;       // of this pass, still to do; the last one is next
-  std::vector<Slice> fitting_;      // in which some plan fits
-  std::int64_t fitting_plans_ = 0;  // at most
-  std::optional<Error> failure_;    // of a slice
-  std::vector<PlannedRun> best_;    // of the slices so far
+  std::vector<Slice> slices_;       // remaining slices of this pass; the last one is next
+  std::vector<Slice> fitting_;      // with some plan that fits
+  std::int64_t fitting_plans_ = 0;  // upper bound
+  std::optional<Error> failure_;    // error of a slice
+  std::vector<PlannedRun> best_;    // of the completed slices
   Findings findings_;
 };
 
-// Indices of those of `plans` that no other of them beats in both step time and peak memory, by
-// falling time.
+// Returns indices of the Pareto front of step time and peak memory, by decreasing time.
 std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans);
 
-// Gives a job its time. There are two: one works between frames (windowless, web), one in a thread
-// of its own (gui/window/background_search.h).
+// Runs search jobs. FrameSearchHost works between frames (windowless, web), BackgroundSearch in a
+// separate thread (gui/window/background_search.h).
 class SearchHost {
  public:
   virtual ~SearchHost() = default;
-  // Of the jobs that it takes.
+  // Size of the pieces of its jobs.
   virtual PieceSize piece_size() const { return PieceSize::kWholePass; }
-  // Gives up the job before.
+  // Replaces the current job.
   virtual void begin(SearchJob job) = 0;
-  // The latest findings, when they changed since the last call.
+  // Returns the latest findings if they changed since the last call.
   virtual std::optional<Findings> news() = 0;
   virtual bool is_busy() const = 0;
 };
 
-// One piece of the job at every call of news(). The frame that began the job and the next are free
-// of it, so that a chosen plan is on the screen first.
+// Processes one piece of the job per call of news(). Skips the frame that started the job and the
+// next one, so that a selected plan is displayed first.
 class FrameSearchHost : public SearchHost {
  public:
   explicit FrameSearchHost(PieceSize size = PieceSize::kWholePass) : size_(size) {}

@@ -12,7 +12,7 @@ constexpr double kShortestWindow = 1e-6;  // seconds
 double begin_of(const TimelineSpan& span) { return static_cast<double>(span.begin) * kPicosecond; }
 double end_of(const TimelineSpan& span) { return static_cast<double>(span.end) * kPicosecond; }
 
-// Spans of less than a pixel each, on their way to become one rectangle.
+// Merges spans that are narrower than a pixel into one rectangle.
 class Merge {
  public:
   void add(std::uint32_t span, double left, double right, Rgba color) {
@@ -30,7 +30,7 @@ class Merge {
   double left() const { return left_; }
   double right() const { return right_; }
 
-  // Thin rectangles fade towards the background by the share of the pixel that they fill.
+  // Thin rectangles fade towards the background by the covered share of the pixel.
   void flush(std::uint32_t lane, Rgba background, std::vector<TimelineRect>& rects) {
     if (count_ == 0) return;
     const auto channel = [&](double sum) {
@@ -51,8 +51,8 @@ class Merge {
   std::uint32_t span_ = 0;
 };
 
-// The first span of a lane that ends after `seconds`. Ends rise within a lane that computes; those
-// of transfers do as well, since all last equally long.
+// Returns the first span of a lane that ends after `seconds`. Ends are sorted in compute lanes, and
+// in transfer lanes because all transfers take equally long.
 std::size_t first_ending_after(const Timeline& timeline, const std::vector<std::uint32_t>& lane,
                                double seconds) {
   const auto found = std::partition_point(lane.begin(), lane.end(), [&](std::uint32_t span) {
@@ -96,7 +96,8 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
       const double right = std::min(window.width, (end_of(span) - window.begin) * scale);
       Rgba color = colors.span[static_cast<std::size_t>(span.kind)];
       if (!mask.empty() && !mask[lane[i]]) color = mix(color, colors.background, 0.8);
-      // A rectangle of its own from a pixel on; narrower ones share one until a pixel is full.
+      // Spans of at least a pixel are separate rectangles; narrower ones share one until a pixel is
+      // full.
       if (right - left >= 1.0) {
         merge.flush(lane_id, colors.background, rects);
         rects.push_back(

@@ -20,7 +20,7 @@ struct Condition {
 std::vector<Condition> conditions_of(const std::string& words) {
   std::istringstream stream(words);
   std::vector<Condition> conditions;
-  Field named = Field::kMicroBatch;  // what the next number is
+  Field named = Field::kMicroBatch;  // meaning of the next number
   for (std::string word; stream >> word;) {
     const auto number = parse_number<std::int64_t>(word);
     const auto stage = parse_number<std::int64_t>(std::string_view(word).substr(1));
@@ -66,7 +66,7 @@ SpanMask matching_spans(const Timeline& timeline, const std::string& words) {
 
 std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double after_seconds) {
   const Picoseconds after = to_picoseconds(Seconds(after_seconds));
-  // Those after the moment go before the others, earlier ones before later ones.
+  // Spans after the time come first, then sorted by start.
   const auto key = [&](std::uint32_t i) {
     return std::pair(timeline.spans[i].begin <= after, timeline.spans[i].begin);
   };

@@ -1,4 +1,4 @@
-// Finding spans of a timeline by words.
+// Text search for spans of a timeline.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace tpsim::gui {
 
-// Spans for which every word holds: a kind ("backward"; its beginning is enough), a micro-batch
-// ("12"), a stage ("stage 3" or "s3"), a model chunk ("chunk 5").
+// Returns the spans that match every word: a kind ("backward", or a prefix), a micro-batch ("12"),
+// a stage ("stage 3" or "s3"), a model chunk ("chunk 5").
 SpanMask matching_spans(const Timeline& timeline, const std::string& words);
 
-// Of the spans of a mask the first that begins after a moment, else the first of all; kManySpans
-// where there is none.
+// Returns the first span of a mask that starts after a time, else the first span of the mask;
+// kManySpans if the mask is empty.
 std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double after_seconds);
 
 }  // namespace tpsim::gui

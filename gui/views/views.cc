@@ -33,7 +33,7 @@ std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
   return view;
 }
 
-// Plan A: the chosen one, else the best, else the one that misses by least.
+// Returns plan A: the selected plan, else the best, else the nearest miss.
 std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) {
   if (state.plan) return state.plan;
   if (!found.plans.empty()) return found.plans.front().plan;
@@ -91,7 +91,7 @@ Status ViewComputer::load(const Choice& choice) {
   return Ok{};
 }
 
-// While a new search has no answer yet, a plan that nobody chose stays the earlier search's.
+// While a new search has no result yet, the default plan is still the earlier search's.
 void ViewComputer::look_at(const AppState& state) {
   if (pricer_) {
     const std::optional<Plan> focus = plan_in_focus(state, views_.found);
@@ -107,7 +107,7 @@ void ViewComputer::look_at(const AppState& state) {
   views_.b = b_;
 }
 
-// One piece of work a frame; false where none is left.
+// Prices one alternative per frame. Returns false if none is left.
 bool ViewComputer::price_next(PlanView* view) {
   const bool is_current = view != nullptr && view->scenario == views_.scenario && !view->error;
   if (!is_current || view->has_interval) return false;

@@ -1,5 +1,5 @@
-// What follows from the state: scenario, plans, predictions, timelines. Recomputed only when what
-// it depends on has changed.
+// Views computed from the state: scenario, plans, predictions, timelines. Recomputed only if their
+// inputs have changed.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace tpsim::gui {
 
-// Predictions beside measurements: the report that `tpsim validate --runs FILE --json` prints
+// Predictions and measurements, from the report of `tpsim validate --runs FILE --json`
 // (docs/json.md).
 struct MeasuredRow {
   std::string id;
@@ -29,26 +29,26 @@ struct MeasuredRow {
 };
 
 struct MeasuredRuns {
-  std::vector<MeasuredRow> rows;  // those with both times
+  std::vector<MeasuredRow> rows;  // rows with both times
   double mean_error = 0;          // mean of |predicted / measured - 1|
-  std::size_t inside = 0;         // rows whose interval holds the measurement
-  std::optional<Error> error;     // why the file could not be read
+  std::size_t inside = 0;         // rows whose interval contains the measurement
+  std::optional<Error> error;     // reason why the file could not be read
 };
 
-// Never fails: what is wrong with the file is in `error`.
+// Reads the report. A fault in the file is returned in `error`.
 MeasuredRuns read_measured_runs(const std::string& file);
 
-// One plan, looked at closely.
+// Details of one plan.
 struct PlanView {
   Plan plan;
   std::shared_ptr<const Scenario> scenario;
-  std::optional<Error> error;  // why it cannot run; the rest is empty then
+  std::optional<Error> error;  // reason why the plan cannot run; the rest is then empty
   Prediction predicted;
   PlanCosts costs;
   Timeline timeline;
   TimelineIndex index;
   std::vector<std::uint32_t> critical_path;
-  double end = 0;  // of the timeline, seconds
+  double end = 0;  // end of the timeline in seconds
   // Steps for the unstated inputs priced so far. The interval is too narrow until all are priced.
   OpenSteps open_steps;
   bool has_interval = false;
@@ -56,18 +56,18 @@ struct PlanView {
 };
 
 struct Views {
-  std::vector<ModelEntry> models;  // families together; empty where one cannot be read
+  std::vector<ModelEntry> models;  // grouped by family; empty if one cannot be read
   std::vector<std::string> clusters;
-  std::shared_ptr<const Scenario> scenario;  // null while the choice cannot be loaded
-  ScenarioNames names;                       // of its parts
+  std::shared_ptr<const Scenario> scenario;  // null if the choice cannot be loaded
+  ScenarioNames names;                       // names of the scenario's parts
   Unstated unstated;
   std::int64_t global_batch = 0;
-  std::optional<Error> error;  // why it cannot
+  std::optional<Error> error;  // reason why the choice cannot be loaded
   Findings found;
   bool is_searching = false;
   bool is_pricing = false;               // intervals are still being widened
   bool is_stale = false;                 // `found` and the plans belong to an earlier choice
-  std::shared_ptr<const PlanView> a, b;  // null when there is none
+  std::shared_ptr<const PlanView> a, b;  // null if there is no plan
   std::shared_ptr<const MeasuredRuns> measured;
 };
 
@@ -76,19 +76,19 @@ class ViewComputer {
   ViewComputer(Catalogue catalogue, SearchHost& host);
   ~ViewComputer();
 
-  // The views of `state`. Plans are predicted at once (milliseconds); a search goes on in the host
-  // and its findings appear in the views of later calls, as do intervals of what nobody stated.
+  // Returns the views of `state`. Plans are predicted at once, in milliseconds. A search runs in
+  // the host; its findings, and intervals widened by unstated inputs, appear in later calls.
   const Views& views(const AppState& state);
 
-  // The plan file of plan A: what Save, Export and the command line start from.
+  // Returns the plan file of plan A, the input of Save, Export and the command line.
   std::optional<PlanFile> plan_file() const;
-  // Whether the catalogue has this very model under its name, for sequences of whatever length and
-  // any dropout of attention: options state these.
+  // Whether the catalogue has this model under its name, with any sequence length and attention
+  // dropout, which options state.
   bool is_in_catalogue(const ModelSpec& model) const;
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
   }
-  // That plans are predicted for.
+  // Returns the stack with which plans are predicted.
   StackSpec stack() const { return views_.scenario ? views_.scenario->stack : StackSpec{}; }
 
  private:
@@ -104,7 +104,7 @@ class ViewComputer {
   std::optional<Choice> loaded_;
   std::unique_ptr<LayerPricer> pricer_;
   OpenInputs open_;
-  std::shared_ptr<PlanView> a_, b_;  // as views_ shows them
+  std::shared_ptr<PlanView> a_, b_;  // plans A and B of views_
   std::string measured_file_;
   Views views_;
 };

@@ -1,5 +1,5 @@
-// The program that `tpsim gui` starts. Its options are plain words that `tpsim` hands
-// on, already checked, so it has no help of its own.
+// The program that `tpsim gui` starts. `tpsim` passes options that it has already checked, so that
+// the program has no help of its own.
 #include <fmt/format.h>
 
 #include <exception>
@@ -32,10 +32,10 @@ Status run_options_script(const StartOptions& options, ScriptHost& host) {
   return write_png(options.screenshot, host.picture());
 }
 
-// What `tpsim plan --plot out.png` hands over: it has no typeface of its own.
+// Renders the drawing that `tpsim plan --plot out.png` passes, since `tpsim` has no typeface.
 Status draw_shapes(const StartOptions& options) {
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-  constexpr float kScale = 2;  // sharp in print and on dense screens
+  constexpr float kScale = 2;  // sharp in print and on high-density screens
   TPSIM_TRY(const std::string text, read_file(options.drawing, kMostBytes));
   TPSIM_TRY(const JsonValue root, parse_json(text, options.drawing));
   TPSIM_TRY(const Drawing drawing, drawing_from(root, options.drawing));

@@ -139,7 +139,7 @@ class Runner {
     return word(i) == "right" ? 1 : word(i) == "middle" ? 2 : 0;
   }
 
-  // ImGui must see press and release in different frames.
+  // ImGui detects a click only if press and release are in different frames.
   Status click(int times) {
     TPSIM_TRY_STATUS(move_to(word(1), 0.5, 0.5));
     bool& is_down = ImGui::GetIO().MouseDown[times == 1 ? button_of(2) : 0];

@@ -1,5 +1,5 @@
-// Scripts that use the program as a person would: one action a line (docs/gui.md lists them). They
-// drive any host, make the pictures of the documentation, and are the program's tests.
+// Scripts that use the program like a user: one action per line (docs/gui.md lists them). They run
+// on any host, create the pictures of the documentation, and test the program.
 #pragma once
 
 #include <filesystem>
@@ -18,25 +18,25 @@ struct ScriptLine {
   std::vector<std::string> words;  // quotes removed
 };
 
-// Unknown actions, and actions with too few or too many words, are errors with their line.
+// Parses a script. Error with the line number for unknown actions and for a wrong number of words.
 Result<std::vector<ScriptLine>> parse_script(std::string_view text, const std::string& file);
 
-// What a script needs of its host.
+// Functions that a script needs from its host.
 class ScriptHost {
  public:
   virtual ~ScriptHost() = default;
   virtual Session& session() = 0;
-  virtual void frame() = 0;  // with the input that ImGui's IO holds now
+  virtual void frame() = 0;  // with the current input in ImGui's IO
   virtual void resize(int width, int height) = 0;
   virtual Picture picture() = 0;  // of the last frame
 };
 
-// Runs to the end or to the first line that fails: a label that is nowhere, an expectation that
-// does not hold. Relative names of screenshots are names in `folder`.
+// Runs a script to the end or to the first failing line: an unknown label or a false expectation.
+// Relative names of screenshots are relative to `folder`.
 Status run_script(const std::vector<ScriptLine>& lines, const std::string& file,
                   const std::filesystem::path& folder, ScriptHost& host);
 
-// Frames until the search has found every plan.
+// Runs frames until the search is complete.
 Status wait_for_search(ScriptHost& host);
 
 }  // namespace tpsim::gui

@@ -9,7 +9,7 @@
 namespace tpsim::gui {
 namespace {
 
-// Negative when the text is no number.
+// Returns a negative number if the text is not a number.
 std::int64_t whole(const std::string& text) {
   return parse_number<std::int64_t>(text).value_or(-1);
 }
@@ -72,7 +72,7 @@ Result<AppState> start_state(const StartOptions& options, const Catalogue& catal
     choose_model(options.model, choice);
     state.opened_file.clear();
     state.plan.reset();
-    // As for `tpsim plan`; what is wrong with the model is said where it is loaded.
+    // As in `tpsim plan`. Errors of the model are reported when it is loaded.
     const Result<ModelSpec> model = catalogue.load_model(options.model);
     const bool is_usual = options.file.empty() && model.ok() && !model->usual.cluster.empty();
     if (is_usual) choice.cluster = model->usual.cluster;

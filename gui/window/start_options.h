@@ -1,4 +1,4 @@
-// What the program starts with.
+// Start options of the program.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace tpsim::gui {
 struct StartOptions {
   std::string file;  // a plan or a saved view
   std::string model, cluster;
-  std::int64_t gpus = 0, global_batch = 0;  // 0: not given
+  std::int64_t gpus = 0, global_batch = 0;  // 0: default
   std::string measured;                     // a validation report
   std::string screenshot, script;
-  std::string drawing;  // of gui/draw/drawing.h as JSON, to draw instead of the program
+  std::string drawing;  // JSON of gui/draw/drawing.h, to render instead of the program
   int width = 1280, height = 800;
   bool is_dark = false;
 };
 
-// Words as `tpsim gui` hands them on: "--name value", and the file alone.
+// Parses the words that `tpsim gui` passes: "--name value", and the file.
 Result<StartOptions> start_options(int argc, const char* const* argv);
 
 Result<AppState> start_state(const StartOptions& options, const Catalogue& catalogue);

@@ -1,6 +1,6 @@
 #include "gui/window/window.h"
 
-// imgui's loader finds OpenGL at run time, so that nothing links to it.
+// ImGui's loader finds OpenGL at run time, so that the program does not link to it.
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kColorBuffer = 0x4000, kRgba = 0x1908, kUnsignedByte = 0x1401,
                    kPackAlign = 0x0D05;
 
-// The few functions of OpenGL that the backend does not call itself.
+// OpenGL functions that the backend does not call itself.
 struct OpenGl {
   void (*viewport)(int, int, int, int);
   void (*clear_color)(float, float, float, float);
@@ -52,7 +52,7 @@ Error no_window(const std::string& what) {
                "without a display, --screenshot out.png draws without one"};
 }
 
-// GLFW and its one window, as long as they live.
+// Owner of GLFW and its single window.
 class Window {
  public:
   static Result<std::unique_ptr<Window>> open(const StartOptions& options) {
@@ -81,7 +81,8 @@ class Window {
  private:
   explicit Window(GLFWwindow* window) : window_(window) {
     glfwMakeContextCurrent(window_);
-    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // clicks between two frames
+    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // for clicks between two
+                                                                      // frames
     glfwSwapInterval(1);
     gl_ = OpenGl::loaded();
   }
@@ -118,7 +119,7 @@ class WindowHost : public ScriptHost {
     last_ = now;
     keep_mouse();
     ImGui::GetIO().DisplayFramebufferScale = {1, 1};
-    // One point is one pixel: on dense screens the scale makes up for it.
+    // One point is one pixel; on high-density screens the scale compensates.
     float density = 1;
     glfwGetWindowContentScale(window_.get(), &density, nullptr);
     session_.set_density(std::max(1.0F, std::round(density * 8) / 8));
@@ -141,7 +142,7 @@ class WindowHost : public ScriptHost {
     window_.gl().pixel_store(kPackAlign, 1);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     window_.gl().read_pixels(0, 0, width, height, kRgba, kUnsignedByte, picture.pixels.data());
-    for (int y = 0; y < height / 2; ++y) {  // OpenGL's rows go upwards
+    for (int y = 0; y < height / 2; ++y) {  // OpenGL's rows run upwards
       for (int x = 0; x < width; ++x) std::swap(picture.at(x, y), picture.at(x, height - 1 - y));
     }
     return picture;
@@ -149,7 +150,7 @@ class WindowHost : public ScriptHost {
 
   bool is_open() const { return glfwWindowShouldClose(window_.get()) == GLFW_FALSE; }
 
-  // Sleeps until there is input or news, unless something moves by itself.
+  // Sleeps until there is input or news, unless frames are needed.
   void wait_for_work() {
     if (session_.needs_frames() || ImGui::GetIO().WantTextInput || ImGui::IsAnyMouseDown()) {
       return glfwWaitEventsTimeout(1.0 / 60);
@@ -158,8 +159,8 @@ class WindowHost : public ScriptHost {
   }
 
  private:
-  // The backend's callbacks fill in wheel and keys; pointer and buttons are read here, so that a
-  // script can move them too.
+  // The backend's callbacks report wheel and keys. Pointer and buttons are read here, so that a
+  // script can set them.
   void keep_mouse() {
     if (is_scripted_) return;
     double x = 0, y = 0;
