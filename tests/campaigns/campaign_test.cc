@@ -1,4 +1,4 @@
-// Campaigns: laws of their parts, and BLOOM's run as reported.
+// Campaigns: laws of their parts, and BLOOM's run compared with its published figures.
 #include "campaigns/campaign.h"
 
 #include <catch2/catch.hpp>
@@ -69,7 +69,7 @@ TEST_CASE("a ramp consumes every sample, in the sizes it names") {
   const std::int64_t consumed = samples_of(phases);
   CHECK(consumed >= 178'710'938);
   CHECK(consumed < 178'710'938 + 2048);
-  // The ramp itself takes its samples, to within one step.
+  // The ramp consumes its samples, to within one step.
   CHECK(std::abs(consumed - phases.back().steps * 2048 - 9'765'625) <= 2048);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("neither failures without end nor replays without end are computed") {
   request.step = Seconds(10);
   Assumptions assumptions = some_assumptions();
   assumptions.set(Assumption::kNodeMtbf, 1, "test");
-  assumptions.set(Assumption::kRestartTime, 120, "test");  // eight failures in every restart
+  assumptions.set(Assumption::kRestartTime, 120, "test");  // eight failures per restart
   const auto crawling = plan_campaign(test::small_scenario(model), plan, request, assumptions);
   REQUIRE_FALSE(crawling.ok());
   CHECK(crawling.error().kind == ErrorKind::kDoesNotFit);
@@ -168,7 +168,7 @@ TEST_CASE("the expected wall time is the mean of the replays, waiting for nodes 
 
 TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
   const ModelSpec model = test::small_bloom();
-  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);  // 8 sequences at least
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);  // at least 8 sequences
   CampaignRequest request;
   request.tokens = 1e9;
   request.ramp = {4, 4, 1000};
@@ -206,7 +206,7 @@ TEST_CASE("every shipped set of assumptions reads, with a source for each number
     REQUIRE(assumptions.ok());
     CHECK(assumptions->name == name);
     for (const AssumptionRow& row : assumption_rows()) {
-      if (row.assumption == Assumption::kSpareNodes) continue;  // chosen where none are stated
+      if (row.assumption == Assumption::kSpareNodes) continue;  // chosen if not stated
       CHECK_FALSE(assumptions->values[static_cast<std::size_t>(row.assumption)].source.empty());
     }
   }
@@ -220,7 +220,7 @@ TEST_CASE("an assumption needs its own unit and a sensible size") {
   for (const char* text : {"400", "400 kW", "W", "-400 W", "nan W", "1e99 W", ""}) {
     CHECK_FALSE(parse_assumption(power, text).ok());
   }
-  // Beyond any integer, too.
+  // Also values beyond any integer.
   for (const char* text : {"1.5", "99e18", "-99e18", "1e300"}) {
     CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), text).ok());
   }
@@ -288,14 +288,14 @@ TEST_CASE("spare nodes are chosen for least money or time, and never more than t
   for (const std::int64_t more : {-2, -1, 1, 2}) {
     Assumptions stated = assumed;
     stated.set(Assumption::kSpareNodes, static_cast<double>(chosen.spare_nodes + more), "a test");
-    // The choice is played with fewer campaigns than the answer: within their noise none is better.
+    // The choice used fewer replays than the answer: within their noise no number is better.
     CHECK(run(4096, 16, stated).cost.usd > 0.99 * chosen.cost.usd);
   }
   request.spares_for = SparesFor::kTime;
   const Campaign fast = run(4096, 16, assumed);
   CHECK(fast.spare_nodes >= chosen.spare_nodes);
   CHECK(fast.time.waiting < 0.005 * fast.time.wall());
-  CHECK(run(1, 1, assumed).spare_nodes == 0);  // one node, and the plan's
+  CHECK(run(1, 1, assumed).spare_nodes == 0);  // one node, used by the plan
   CHECK(run(17, 16, assumed).spare_nodes == 1);
   Assumptions stated = assumed;
   stated.set(Assumption::kSpareNodes, 4, "a contract");

@@ -1,5 +1,5 @@
-// Failures of a run: the closed form against replays, the best interval between checkpoints, and
-// spare nodes.
+// Failures of a run: the closed form compared with replays, the best checkpoint interval, and spare
+// nodes.
 #include "campaigns/failures.h"
 
 #include <catch2/catch.hpp>
@@ -29,8 +29,8 @@ TEST_CASE("replayed campaigns agree with the closed form within their own interv
       model_of(107, 3, 42, 112),   // BLOOM
       model_of(54, 0.5, 30, 3.1),  // thousands of nodes
       model_of(10, 1, 600, 2),     // failures as often as checkpoints
-      model_of(0.1, 24, 60, 1),    // one stretch
-      model_of(2, 0.7, 60, 10),    // a shorter last stretch
+      model_of(0.1, 24, 60, 1),    // one segment
+      model_of(2, 0.7, 60, 10),    // a shorter last segment
   }));
   const Replays replays = replay_campaigns(model, kEndlessSpares, 20'000, 7);
   INFO(expected_wall(model).value() << " s, replayed " << replays.mean.value() << " s");
@@ -103,7 +103,7 @@ TEST_CASE("the best interval is where no other is better, and Young's and Daly's
   const Seconds mtbf(112 * kHour);
   for (const double write : {1.0, 42.0, 3600.0, 112 * kHour, 400 * kHour}) {
     const Seconds best = best_interval(Seconds(write), mtbf);
-    // Time for each second of work, of an endless run: what Daly minimises.
+    // Time per second of work in an endless run, which Daly minimizes.
     const auto cost = [&](Seconds interval) {
       return std::expm1((interval + Seconds(write)) / mtbf) / interval.value();
     };
@@ -113,7 +113,8 @@ TEST_CASE("the best interval is where no other is better, and Young's and Daly's
     }
     if (write / mtbf.value() < 0.01) {
       CHECK(daly_interval(Seconds(write), mtbf) / best == Approx(1).epsilon(1e-4));
-      // Daly's first correction: a third of sqrt(C / 2M) up, all of it down for the checkpoint.
+      // Daly's first-order correction: plus one third of sqrt(C / 2M), minus all of it for the
+      // checkpoint.
       const double correction = 2.0 / 3 * std::sqrt(write / (2 * mtbf.value()));
       CHECK(young_interval(Seconds(write), mtbf) / best == Approx(1 + correction).epsilon(3e-3));
     }

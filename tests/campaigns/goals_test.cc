@@ -1,4 +1,4 @@
-// Campaigns towards a deadline and a budget: which size is chosen, and what stands where none is.
+// Campaigns with a deadline and a budget: the chosen size, and the answer if there is none.
 #include "campaigns/goals.h"
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ struct Case {
   }
 };
 
-// Of each size, whatever the goal: a deadline that nobody can meet leaves none out.
+// The campaign of each size. An impossible deadline excludes no size.
 std::vector<Campaign> all_campaigns(Case c) {
   c.goal.deadline = Seconds(1);
   std::vector<Campaign> campaigns;
@@ -138,8 +138,8 @@ FailureModel model_of(double work_days, double interval_h, double stop_s, double
 TEST_CASE("async checkpoints: the closed form agrees with replays, and the best interval is") {
   FailureModel model = GENERATE(values<FailureModel>({
       model_of(107, 3, 5, 112), model_of(54, 0.5, 5, 3.1), model_of(10, 1, 60, 2),
-      model_of(0.1, 24, 60, 1),    // one stretch
-      model_of(2.02, 0.7, 60, 5),  // a last stretch shorter than what is written
+      model_of(0.1, 24, 60, 1),    // one segment
+      model_of(2.02, 0.7, 60, 5),  // the last segment is shorter than the async write
   }));
   model.behind = Seconds(2000);
   const Replays replays = replay_campaigns(model, {1 << 30, Seconds(kDay)}, 20'000, 11);
@@ -157,7 +157,7 @@ TEST_CASE("async checkpoints: the closed form agrees with replays, and the best 
   FailureModel sync = model;
   sync.write += sync.behind;
   sync.behind = Seconds();
-  // One stretch is written while everything waits, whatever the kind.
+  // The write of a single segment is exposed for both kinds.
   CHECK(expected_wall(sync) > 0.9999 * expected_wall(model));
 }
 

@@ -1,4 +1,4 @@
-// Laws of the price list of collectives.
+// Laws of the collective cost model.
 #include "costs/collective_cost.h"
 
 #include <catch2/catch.hpp>
@@ -46,7 +46,7 @@ TEST_CASE("a group of one and an empty message cost nothing") {
   CHECK(model.price_point_to_point(Bytes(0), true, 1).value() == 0);
 }
 
-// NCCL picks a broadcast's protocol as if the ring were full already.
+// NCCL selects a broadcast's protocol as if the pipeline were already full.
 TEST_CASE("a broadcast fills its ring hop by hop, with the protocol of its size") {
   CollectivePath path;
   path.ranks = 64;
@@ -163,7 +163,7 @@ TEST_CASE("large all-reduces across nodes run at the group's share of the NICs")
   // 4 ranks on each of 4 nodes, alone: both NICs of 10 GB/s at 80 %.
   CHECK(seconds(model, CollectiveKind::kAllReduce, bytes, {16, 4, 4, 1}) ==
         Approx(2 * 15.0 / 16 * bytes / 16e9).epsilon(0.01));
-  // One rank on each of 4 nodes reaches one NIC; four such groups share two.
+  // One rank on each of 4 nodes uses one NIC; four such groups share two.
   CHECK(seconds(model, CollectiveKind::kAllReduce, bytes, {4, 4, 1, 1}) ==
         Approx(2 * 3.0 / 4 * bytes / 8e9).epsilon(0.01));
   CHECK(seconds(model, CollectiveKind::kAllReduce, bytes, {4, 4, 1, 4}) ==
@@ -173,10 +173,10 @@ TEST_CASE("large all-reduces across nodes run at the group's share of the NICs")
 TEST_CASE("an all-to-all sends what leaves a node over its NICs, the rest over its links") {
   const CollectiveCostModel model = model_of(test::small_cluster());
   const double bytes = 1e10;
-  // Four ranks of a node send each other a quarter each.
+  // Four ranks of a node each send a quarter to each other.
   CHECK(seconds(model, CollectiveKind::kAllToAll, bytes, {4, 1, 4, 1}) ==
         Approx(3.0 / 4 * bytes / 80e9).epsilon(0.01));
-  // Of 4 x 4 ranks each sends 12 sixteenths beyond its node: both NICs of 10 GB/s at 80 %.
+  // Each of 4 x 4 ranks sends 12/16 to other nodes: both NICs of 10 GB/s at 80 %.
   CHECK(seconds(model, CollectiveKind::kAllToAll, bytes, {16, 4, 4, 1}) ==
         Approx(4 * 12.0 / 16 * bytes / 16e9).epsilon(0.01));
   const CollectivePath path{
@@ -211,8 +211,8 @@ TEST_CASE("small all-reduces across many nodes go through the tree, large ones a
 
 TEST_CASE(
     "large all-reduces of a thousand ranks go through trees that reach less than is granted") {
-  // A gigabyte over nodes of eight GPUs that reach 40 GB/s: long rings cost more than the tuner
-  // thinks that trees do.
+  // One gigabyte over nodes of eight GPUs with 40 GB/s. Long rings cost more than the tuner expects
+  // of trees.
   const auto at = [](std::int64_t nodes, double bytes) {
     return nccl_estimate(CollectiveKind::kAllReduce, Bytes(bytes),
                          {8 * nodes, nodes, BytesPerSecond(230e9), BytesPerSecond(40e9),
@@ -223,7 +223,7 @@ TEST_CASE(
   CHECK(many.algorithm == CollectiveAlgorithm::kTree);
   CHECK(many.traffic.value() == Approx(2 * 1e9 / (0.9 * 0.92 * 40e9)));
   CHECK(many.time / at(32, 1e9).time > 1.1);
-  // What the tuner's table of corrections still covers goes where it is sooner.
+  // Sizes within the tuner's correction table use the faster algorithm.
   CHECK(at(32, 2e8).time <= at(32, 3e8).time);
   CHECK(at(128, 2e8).time <= at(128, 3e8).time);
 }

@@ -1,4 +1,4 @@
-// Products of experts against measured layers of them, and against products of all tokens at once.
+// Grouped GEMMs of experts compared with measured MoE layers, and with one GEMM of all tokens.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -56,8 +56,8 @@ std::vector<Layer> measured_layers() {
   return layers;
 }
 
-// Both products; tokens are read and written to be put in order, and read to be weighted, what is
-// between the products is read and written, at what memory gives.
+// Time of a layer: both GEMMs, and passes at memory bandwidth. Tokens are read and written by
+// permute and read by unpermute; the tensor between the GEMMs is read and written.
 Seconds layer_time(const Layer& layer, BytesPerSecond memory) {
   const auto elements = [&](std::int64_t width) {
     return static_cast<double>(layer.experts * layer.tokens * width);
@@ -74,7 +74,7 @@ TEST_CASE("measured layers of experts are as far from their price with few token
       {"h100-sxm", BytesPerSecond(2.85e12)}, {"h200", BytesPerSecond(4.0e12)},
       {"b200", BytesPerSecond(6.8e12)},      {"gb200", BytesPerSecond(6.8e12)},
       {"b300", BytesPerSecond(6.6e12)},      {"gb300", BytesPerSecond(6.8e12)}};
-  constexpr std::array<std::int64_t, 3> kLeast = {128, 512, 2048};  // tokens of an expert
+  constexpr std::array<std::int64_t, 3> kLeast = {128, 512, 2048};  // tokens per expert
   std::map<std::string, std::array<std::vector<double>, kLeast.size()>> ratios;
   for (const Layer& layer : measured_layers()) {
     const std::size_t range = layer.tokens >= kLeast[2] ? 2 : layer.tokens >= kLeast[1] ? 1 : 0;
@@ -104,8 +104,7 @@ TEST_CASE("the same tokens take longer, the more experts share them, in every pr
       before = now;
     }
   }
-  // Of a weight gradient the tokens are summed: k counts them. In 8 bits its layout does not say
-  // so.
+  // A wgrad sums over tokens, which k counts. In 8 bits the layout alone does not show this.
   const auto gradient = [](std::int64_t experts, std::uint8_t variant, DType dtype) {
     return price("h100-sxm", {experts, 4096, 2048, 16384 / experts}, variant, dtype);
   };

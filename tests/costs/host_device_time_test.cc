@@ -61,7 +61,7 @@ TEST_CASE("a host that waits is as late as the device") {
       cost = then(cost, synchronization(Seconds(0.1)));
     }
     CHECK(cost.alone().value() == Approx(std::max(host, device)));
-    // Three in a row, by powers.
+    // Three in sequence, by powers.
     CHECK(repeat(cost, 3).alone().value() == Approx(then(then(cost, cost), cost).alone().value()));
   }
 }

@@ -1,4 +1,4 @@
-// Attention backward and latent attention, of which one row in five is left out.
+// Attention backward and latent attention with one row in five held out.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -20,7 +20,7 @@ Profile burst_profile(const std::string& name) {
   return profile;
 }
 
-// Rows of a file of tests/sim, without comment and header.
+// Rows of a file of tests/costs, without comment and header.
 std::vector<std::vector<std::string>> rows_of(const std::string& file) {
   std::ifstream in(std::string(TPSIM_SOURCE_DIR) + "/tests/costs/" + file);
   std::vector<std::vector<std::string>> rows;

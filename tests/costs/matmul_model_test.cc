@@ -1,4 +1,4 @@
-// The bound of a matrix product against closed forms, and its corrections against samples.
+// The analytical bound of a GEMM compared with closed forms, and its corrections with samples.
 #include "costs/matmul_model.h"
 
 #include <catch2/catch.hpp>
@@ -8,13 +8,13 @@
 namespace tpsim {
 namespace {
 
-// No latency, no epilogue, whole waves: what is left is tiles over processors.
+// No latency, no epilogue, whole waves: only tiles / SMs remain.
 Profile bare_profile() {
   Profile profile = test::constant_profile();
   profile.model.matmul_latency = Seconds(0);
   profile.model.matmul.epilogue_exposed = 0;
   profile.model.matmul.wave_rounding = 1;
-  profile.model.matmul.small_tile_exponent = 2;  // small tiles never pay
+  profile.model.matmul.small_tile_exponent = 2;  // small tiles are never faster
   profile.model.matmul_efficiency = 1;
   profile.device.memory_bandwidth = BytesPerSecond(1e15);
   return profile;
@@ -30,7 +30,7 @@ double bound_of(const Profile& profile, const OpKey& key) {
 }
 
 TEST_CASE("a product takes its waves times the time of one tile") {
-  const Profile profile = bare_profile();  // 100 processors of 1 TFLOP/s, tiles of 128 x 256
+  const Profile profile = bare_profile();  // 100 SMs of 1 TFLOP/s, tiles of 128 x 256
   const double tile = 2.0 * 128 * 256 * 256 / 1e12;
   CHECK(bound_of(profile, key_of(1280, 2560, 256)) == Approx(tile));
   CHECK(bound_of(profile, key_of(1280, 2568, 256)) == Approx(2 * tile));
@@ -54,15 +54,15 @@ TEST_CASE("a product with few tiles and much depth splits k") {
 
 TEST_CASE("rows that are no multiple of 16 bytes slow a product, by layout") {
   CHECK(matmul_shape(key_of(100, 104, 112)).aligned);
-  CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);  // rows of A and B are k long
+  CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);  // rows of A and B have k elements
   CHECK_FALSE(matmul_shape(key_of(104, 108, 104)).aligned);  // rows of C
-  CHECK(matmul_shape(key_of(100, 104, 104, 0)).aligned);     // m is no row of A
+  CHECK(matmul_shape(key_of(100, 104, 104, 0)).aligned);     // m is not the length of a row of A
   CHECK_FALSE(matmul_shape(key_of(100, 104, 104, kTransposeA)).aligned);
   Profile profile = bare_profile();
   profile.model.matmul.unaligned_batched_rate = 0.1;
   const double aligned = bound_of(profile, key_of(2048, 2048, 128, kTransposeB, 16));
   CHECK(bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16)) == Approx(10 * aligned));
-  // Below the rate of the vector units it runs there, and pays for no more than it does.
+  // Below the vector units' rate the GEMM runs there, without padding.
   profile.model.matmul.unaligned_batched_rate = 0.05;
   const double of_108 = bound_of(profile, key_of(2048, 2048, 108, kTransposeB, 16));
   CHECK(bound_of(profile, key_of(2048, 2048, 150, kTransposeB, 16)) ==

@@ -1,5 +1,5 @@
-// What links a profile of this machine with predictions: which entries plans need, the machine as a
-// cluster, a rank's times, and their comparison with measured ones.
+// From a profile of this machine to predictions: entries that plans need, the machine as a cluster,
+// a rank's times, and their comparison with measurements.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -134,11 +134,11 @@ TEST_CASE("where host and device are one queue, a lone rank's step is the sum of
   const StepTimes times = predicted_times(pricer, plan, 0);
   const auto predicted = simulate(scenario, plan);
   REQUIRE(predicted.ok());
-  Seconds loss;  // its own few ops stand in no layer
+  Seconds loss;  // the loss's few ops belong to no layer
   for (const OpTime& op : times.ops) {
     if (op.record.label.part == ModelPart::kReporting) loss += op.time;
   }
-  // Every layer clears a sum of squares of its own, where the rank clears one for all.
+  // Every layer clears a separate sum of squares; the rank clears one for all layers.
   CHECK(predicted->step.value() == Approx((total(times.ops) - loss).value()).epsilon(5e-3));
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("a comparison joins by op, with the largest residual first") {
   REQUIRE(worth.size() == 2);
   CHECK(worth[1].what == "fill 2 fp32");
   CHECK(worth_measuring_again(comparison, Seconds(10), 0.04, 1).size() == 1);
-  // Of the two that are off, the first takes 1.5 s a run.
+  // The first of the two large residuals needs 1.5 s per run.
   const auto longer = worth_measuring_again(comparison, Seconds(10), 0.04, 8, Seconds(1.6));
   REQUIRE(longer.size() == 1);
   CHECK(longer[0].what == worth[1].what);

@@ -1,4 +1,4 @@
-// Laws of the price list of ops: what holds whatever the numbers of a profile are.
+// Laws of the op cost model, for any profile.
 #include "costs/op_cost.h"
 
 #include <catch2/catch.hpp>
@@ -102,7 +102,7 @@ TEST_CASE("no product beats the device's peak or its memory") {
 }
 
 TEST_CASE("neighbours beat the peak no more than the best sample does") {
-  // Every sample runs at 90 % of the peak, which pulls all predictions up to it and no further.
+  // Every sample runs at 90 % of the peak, so that predictions rise to 90 % and no further.
   std::vector<std::pair<OpRecord, Seconds>> samples;
   const double rate = 0.9 * test::constant_profile().device.matmul_peak.value();
   for (const std::int64_t k : {1024, 2048, 4096}) {
@@ -192,7 +192,7 @@ TEST_CASE(
   const Label label{ModelPart::kRecurrence, "test"};
   const ScanShape shape{MixerKind::kMamba2, 1024, 16, 4, 32, 64, 128};
   const OpRecord forward = scan_record(OpKind::kScanForward, shape, DType::kBFloat16, label);
-  // Two products of every value with its state, causal pairs of a chunk, and scores of each group.
+  // Two GEMMs per value with its state, causal pairs of a chunk, and scores of each group.
   const double values = 1024.0 * 16 * 64, keys = 1024.0 * 4 * 32;
   CHECK(forward.flops == Approx(4 * values * 32 + values * 128 + 2 * keys * 128));
   CHECK(state_elements(shape) == 8 * 16 * 32 * 64);

@@ -1,4 +1,4 @@
-// Published times of operations that the shipped profiles do not hold, against their predictions.
+// Published times of operations that are not in the shipped profiles, compared with predictions.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -26,7 +26,7 @@ struct Row {
   double seconds = 0;
 };
 
-// "profile,dims...,seconds" below a comment and a header.
+// Rows "profile,dims...,seconds" after a comment and a header.
 std::vector<Row> rows_of(const std::string& file) {
   std::ifstream in(std::string(TPSIM_SOURCE_DIR) + "/tests/costs/" + file);
   std::vector<Row> rows;
@@ -56,7 +56,7 @@ struct Errors {
   double median() const { return upper_median(sizes); }
 };
 
-// The tables were timed in bursts: judged without the slowdown of sustained clocks.
+// The tables were timed in bursts, so the slowdown of sustained clocks is switched off.
 OpCostModel burst_model(const std::string& name) {
   Profile profile = catalogue().load_profile(name).value();
   profile.burst_clocks = false;
@@ -140,7 +140,7 @@ TEST_CASE("collectives of one node are predicted between every second measured s
 }
 
 // 32 GPUs on 4 nodes of 100 GB/s each (stas00/ml-engineering network/benchmarks/README.md, hardware
-// not stated; the A100's constants stand in): microseconds by bytes.
+// not stated; the A100's constants are used): microseconds by bytes.
 TEST_CASE("large all-reduces across nodes are predicted") {
   ClusterSpec cluster = catalogue().load_cluster("dgx-a100").value();
   cluster.nics_per_node = 4;
@@ -184,7 +184,8 @@ TEST_CASE("the layer of the 22B model takes what its authors measured") {
     LayerPricer pricer(scenario);
     const LayerCost& block = pricer.layer(LayerKind::kBlock, plan);
     CHECK(block.forward.time.device.value() * 1e3 == Approx(layer.forward_ms).epsilon(0.1));
-    // Megatron hides the gathers of sequence parallelism's backward; the reference model does not.
+    // Megatron overlaps the gathers of sequence parallelism in backward; the reference model does
+    // not.
     const double slack = layer.sequence_parallel ? 0.12 : 0.1;
     CHECK(block.backward.time.device.value() * 1e3 == Approx(layer.backward_ms).epsilon(slack));
   }

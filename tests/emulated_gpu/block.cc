@@ -94,8 +94,8 @@ void* Block::variable(const void* key, std::size_t bytes) {
   return variables_.back().memory.get();
 }
 
-// Now and then, so that any order is met: a step of attention's backward comes here with every
-// thread.
+// Yields occasionally, so that many orders are tested. Every thread calls this in each step of
+// attention's backward.
 void Block::let_others_go() {
   if (below(32) > 0) return;
   lets_others_go_ = true;
@@ -113,7 +113,7 @@ void Block::enter(int thread) {
   threadIdx = index_of_[static_cast<std::size_t>(thread)];
 }
 
-// Of a fiber: threads that have not begun, one after another.
+// Runs in a fiber: starts threads one after another.
 void Block::work() {
   while (true) {
     while (!unstarted_.empty()) {
@@ -141,7 +141,7 @@ void Block::end_current() {
   open_barrier_if_all_are_here();
 }
 
-// Threads that have ended are waited for no more.
+// Ended threads do not count.
 void Block::open_barrier_if_all_are_here() {
   if (at_barrier_.empty() || static_cast<int>(at_barrier_.size()) + ended_ < count_) return;
   votes_[barriers_ % 2] = vote_;

@@ -1,5 +1,5 @@
-// One block of threads of the emulated GPU: fibers that change at barriers, where lanes of a warp
-// work together, and where the block waits for others.
+// One thread block of the emulated GPU: fibers that switch at barriers, at warp instructions, and
+// where the block waits for other blocks.
 #pragma once
 
 #include <vector_types.h>
@@ -18,7 +18,7 @@
 
 namespace tpsim::emulated {
 
-// Bits of x, stirred.
+// Mixes the bits of x.
 inline std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
@@ -29,7 +29,7 @@ struct Copy {
   void* to;
   const void* from;
   std::size_t bytes;
-  int commit;  // the first is 0
+  int commit;  // number of the commit, from 0
 };
 
 struct Later {
@@ -38,7 +38,7 @@ struct Later {
 };
 
 struct Thread {
-  Fiber* fiber = nullptr;    // while it has begun and not ended
+  Fiber* fiber = nullptr;    // null before the start and after the end
   std::vector<Copy> copies;  // in the order of their commits
   int commits = 0;
   bool has_unseen_copies = false;
@@ -49,12 +49,12 @@ struct Thread {
 
 struct Warp {
   WarpOperands operands;
-  const void* what = nullptr;  // the instruction that lanes wait at
+  const void* what = nullptr;  // the instruction at which lanes wait
   std::vector<int> waiting;    // threads
   int ended = 0;
 };
 
-// Shared memory that one declaration of a kernel means.
+// Shared memory of one declaration in a kernel.
 struct Variable {
   const void* key;
   std::unique_ptr<std::max_align_t[]> memory;
@@ -64,10 +64,10 @@ enum class Progress { kEnded, kLetsOthersGo, kWaits };
 
 class Block {
  public:
-  // Of all blocks of a grid to come: `blockDim` threads.
+  // Prepares for the blocks of a grid with `blockDim` threads.
   void prepare(std::uint64_t seed);
   void begin(std::uint64_t seed, uint3 index, const Grid& grid, const std::function<void()>& body);
-  // Until it ends, lets others go on, or cannot go on without them.
+  // Runs until the block ends, yields, or waits for other blocks.
   Progress run();
 
   Thread& current() { return threads_[static_cast<std::size_t>(current_)]; }
@@ -108,18 +108,18 @@ class Block {
   std::uint64_t seed_ = 0;
   std::vector<Thread> threads_;
   std::vector<uint3> index_of_;  // threadIdx
-  std::vector<int> order_;       // in which threads begin
+  std::vector<int> order_;       // in which threads start
   std::vector<Warp> warps_;
   std::vector<int> unstarted_, runnable_, at_barrier_;
   std::vector<int> waiting_;     // for other blocks
-  bool vote_ = false;            // of those at the barrier
-  std::array<bool, 2> votes_{};  // of the last barriers, by turns
+  bool vote_ = false;            // of the threads at the barrier
+  std::array<bool, 2> votes_{};  // results of the last two barriers, alternating
   std::size_t barriers_ = 0;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
 };
 
-// The block whose thread goes on; null between grids.
+// The block of the running thread; null between grids.
 Block*& block_at_work();
 
 }  // namespace tpsim::emulated

@@ -1,5 +1,5 @@
-// cuBLASLt's part that tpsim uses, on the host: strided-batched products. Two algorithms are
-// offered, which add in another order; the second one fills the workspace that it asked for.
+// The part of cuBLASLt that tpsim uses, on the host: strided-batched GEMMs. Two algorithms are
+// offered, which add in different orders. The second one overwrites the requested workspace.
 #include "kernels/cuda/linear/cublas_lt.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::size_t version() {
 
 LtLayout& layout_of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<LtLayout*>(layout); }
 
-// cuBLASLt's descriptors are opaque and made by itself.
+// cuBLASLt creates its own opaque descriptors.
 template <class T, class Handle>
 cublasStatus_t make(Handle* handle, const T& value) {
   *handle = reinterpret_cast<Handle>(new T(value));
@@ -56,7 +56,7 @@ bool is_of_128(std::int32_t mode) {
          mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
 }
 
-// The library's table of scaling modes: what compute capabilities have them, and which go together.
+// cuBLASLt's table of scaling modes: required compute capabilities, and valid combinations.
 bool scalings_fit(const Product& product) {
   const std::int32_t a = product.of_first.mode, b = product.of_second.mode;
   const int gpu = emulated::compute_capability();
@@ -67,15 +67,17 @@ bool scalings_fit(const Product& product) {
           b == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F);
 }
 
-// Scales begin at 16 bytes, as cuBLASLt asks since 12.9; one for the whole tensor may be left out.
+// Scales must be aligned to 16 bytes, as cuBLASLt requires since 12.9. The scale of a whole tensor
+// is optional.
 bool scales_lie_well(const LtScaling& scaling) {
   if (scaling.scales == nullptr) return scaling.mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
   return reinterpret_cast<std::uintptr_t>(scaling.scales) % 16 == 0;
 }
 
-// What products in 8 bits ask beside that: sums along both operands' columns (Ada and Hopper; tpsim
-// asks for nothing else on Blackwell), multiples of 16 and 16 bytes; with scales of 128 elements, a
-// result whose sides are multiples of 4; with scales of 32, sums over whole ones.
+// Other requirements of 8-bit GEMMs: sums along both operands' columns (on Ada and Hopper; tpsim
+// uses nothing else on Blackwell), and multiples of 16 elements and 16 bytes. Scales of 128
+// elements require result dimensions that are multiples of 4. Scales of 32 elements require whole
+// blocks along the summed dimension.
 bool fits_8_bits(const Product& product, const LtLayout& a, const LtLayout& b, const LtLayout& d) {
   if (!is_8_bits(a.type)) return product.of_first.scales == nullptr;
   const auto on_16 = [](std::uint64_t n) { return n % 16 == 0; };
@@ -118,7 +120,7 @@ cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc) {
   delete reinterpret_cast<Product*>(desc);
   return CUBLAS_STATUS_SUCCESS;
 }
-// A mode that this version knows.
+// Sets a scaling mode that this version supports.
 cublasStatus_t take_mode(std::int32_t& mode, const void* from, std::size_t bytes) {
   if (version() < 120800) return CUBLAS_STATUS_INVALID_VALUE;
   const std::int32_t beyond = version() < 120900 ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
@@ -134,7 +136,7 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA: return take(product.first, from, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(product.second, from, bytes);
-    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return CUBLAS_STATUS_SUCCESS;  // of speed alone
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return CUBLAS_STATUS_SUCCESS;  // affects speed only
     case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(product.of_first.scales, from, bytes);
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(product.of_second.scales, from, bytes);
     case CUBLASLT_MATMUL_DESC_A_SCALE_MODE: return take_mode(product.of_first.mode, from, bytes);

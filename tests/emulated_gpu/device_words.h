@@ -1,5 +1,5 @@
-// CUDA C++'s words for kernels, as a host compiler understands them. Comes before every source that
-// nvcc would compile (translate.cmake).
+// CUDA C++ keywords for a host compiler. Included before every source that nvcc would compile
+// (translate.cmake).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@ inline void demand_all_lanes(unsigned mask) {
   if (mask != 0xffffffffU) end_with("only whole warps are emulated");
 }
 
-// A kernel's __launch_bounds__: registers are dealt out for so many threads and no more.
+// Checks a kernel's __launch_bounds__: registers are allocated for at most this many threads.
 inline void demand_threads(unsigned most, unsigned = 0) {
   if (blockDim.x * blockDim.y * blockDim.z > most) end_with("more threads than __launch_bounds__");
 }
@@ -77,7 +77,7 @@ T __ldg(const T* from) {
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 
-// A thread at a time is at work.
+// Only one thread runs at a time.
 inline int atomicMax(int* at, int x) {
   const int before = *at;
   *at = before > x ? before : x;

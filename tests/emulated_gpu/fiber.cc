@@ -8,7 +8,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Keeps the registers that a call must keep on the stack in use, and takes those of the other.
+// Saves the callee-saved registers on the current stack and restores those of the other stack.
 extern "C" void tpsim_switch_stacks(void** from, void* to);
 asm(R"(
 .text
@@ -40,7 +40,7 @@ constexpr std::size_t kStack = std::size_t{256} << 10;
 
 Fiber* starting = nullptr;
 
-// AddressSanitizer must know which stack is in use.
+// Notifies AddressSanitizer which stack is in use.
 void announce_switch([[maybe_unused]] void** keep, [[maybe_unused]] const void* stack,
                      [[maybe_unused]] std::size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
@@ -58,15 +58,15 @@ std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
 
-// Below the stack lies a page that nobody may touch.
+// A guard page precedes the stack.
 Fiber::Fiber(std::function<void()> work) : work_(std::move(work)) {
   memory_ = mmap(nullptr, kStack + page(), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory_ == MAP_FAILED) throw std::bad_alloc();
   mprotect(memory_, page(), PROT_NONE);
   stack_ = static_cast<std::byte*>(memory_) + page();
-  // As if begin() had been called and had switched away: six registers, where to go on, and the
-  // place of a return address, below a multiple of 16.
+  // Initial stack, as if begin() had been called and had switched away: six registers, the resume
+  // address, and space for a return address, below a multiple of 16.
   constexpr std::size_t kWords = 8;
   auto* const top = reinterpret_cast<void**>(static_cast<std::byte*>(stack_) + kStack);
   own_ = top - kWords;

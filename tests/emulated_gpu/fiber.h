@@ -1,4 +1,4 @@
-// Stacks of their own that one thread of the host switches between (x86-64).
+// Fibers: separate stacks between which one host thread switches (x86-64).
 #pragma once
 
 #include <cstddef>
@@ -6,29 +6,29 @@
 
 namespace tpsim::emulated {
 
-// Runs `work` on its own stack. One fiber at a time; fibers do not start fibers.
+// Runs `work` on a separate stack. One fiber runs at a time, and fibers do not start fibers.
 class Fiber {
  public:
-  // `work` does not return: it pauses when nothing is left to do.
+  // `work` must not return; it calls pause() when it is done.
   explicit Fiber(std::function<void()> work);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs it until it pauses; by who is no fiber.
+  // Runs the fiber until it pauses. Must not be called by a fiber.
   void resume();
-  // Back to who resumed; by the fiber itself.
+  // Returns to the caller of resume(). Called by the fiber itself.
   void pause();
 
  private:
   static void begin();
 
   std::function<void()> work_;
-  void* own_ = nullptr;  // stack pointers, of who does not run
+  void* own_ = nullptr;  // stack pointer of the fiber while it does not run
   void* outside_ = nullptr;
   void* memory_ = nullptr;
   void* stack_ = nullptr;
-  void* fake_stack_ = nullptr;  // AddressSanitizer's, of locals
+  void* fake_stack_ = nullptr;  // AddressSanitizer's stack for locals
   const void* outside_stack_ = nullptr;
   std::size_t outside_bytes_ = 0;
 };

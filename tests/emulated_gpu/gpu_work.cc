@@ -1,11 +1,11 @@
-// What a block asks of the GPU in one micro-batch, and its share of the step's end, and what the
-// head does: kernels, products and copies as the emulated GPU counts them, bytes as the ops count
-// them, collectives. Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
+// Counts the work of a block in one micro-batch, of its share of the step's end, and of the head.
+// Kernels, GEMMs and copies are counted by the emulated GPU, bytes by the ops; collectives are
+// counted too. Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
 //
-// Writes a table in Markdown: of a step's only micro-batch. --reduce-after: with gradients reduced
-// at the step's end. --clear-first: with all of them cleared first. --sum-after: with input
-// gradients added up over tensor ranks after the products of weight gradients. --loss-twice: with
-// logits read for their maxima, then for their sums.
+// Writes a Markdown table for a step with one micro-batch. --reduce-after: gradients are reduced at
+// the step's end. --clear-first: all gradients are cleared first. --sum-after: dgrad all-reduces
+// run after the wgrad GEMMs. --loss-twice: logits are read once for the maxima and once for the
+// sums.
 #include <fmt/format.h>
 
 #include <array>
@@ -32,11 +32,11 @@ namespace {
 struct Work {
   emulated::Counts gpu;
   double bytes = 0;
-  std::int64_t waited_for = 0;  // collectives that ops wait for
-  std::int64_t beside = 0;      // those that run beside ops
+  std::int64_t waited_for = 0;  // exposed collectives
+  std::int64_t beside = 0;      // overlapped collectives
 };
 
-// Counts collectives and moves nothing: the other ranks are not there.
+// Counts collectives and moves no data, since there are no other ranks.
 class CountedCommunicator final : public MetaCommunicator {
  public:
   CountedCommunicator(Device& device, GroupMember member, Work& work)
@@ -90,7 +90,7 @@ class Rank {
 
   void print(const char* part) {
     name_ = fmt::format("{}, tp {}, {}", context_.model.name, context_.plan.degrees.tp, part);
-    step();  // algorithms are tried, memory is taken
+    step();  // selects algorithms and allocates memory
     prints_ = true;
     begin();
     step();
@@ -214,7 +214,7 @@ constexpr auto kSwitches =
                            {"--sum-after", &TrainingOptions::overlap_tensor_reduction},
                            {"--loss-twice", &TrainingOptions::online_loss}});
 
-// False for a word that is no option.
+// Returns false for an unknown option.
 bool turn_off(std::string_view word, TrainingOptions& options) {
   for (const Switch& one : kSwitches) {
     if (word != one.option) continue;

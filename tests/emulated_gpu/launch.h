@@ -20,11 +20,10 @@ struct Launch {
   cudaStream_t stream;
 };
 
-// Counts memory of the GPU as used by a library; negative when it gives it back.
+// Counts GPU memory of a library as used; negative to free it.
 void take_memory(std::ptrdiff_t bytes);
 
-// Queues the grid behind what the stream holds. What a GPU would refuse becomes the error that
-// cudaGetLastError() tells.
+// Queues the grid on the stream. An invalid launch sets the error of cudaGetLastError().
 void start(const Launch& launch, std::function<void()> thread);
 
 template <class Kernel>

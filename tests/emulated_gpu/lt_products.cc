@@ -39,8 +39,8 @@ void set_element(void* data, cudaDataType_t type, std::int64_t i, double x) {
   }
 }
 
-// What the element stands for in units: `inner` counts along what is summed over. One byte of
-// UE8M0 is a power of two, and 255 is no number.
+// Scale of an element; `inner` is its index along the summed dimension. One byte of UE8M0 is a
+// power of two; 255 is NaN.
 double scale_of(const LtScaling& scaling, const LtLayout& x, std::int64_t inner,
                 std::int64_t outer) {
   if (scaling.scales == nullptr) return 1;
@@ -53,8 +53,8 @@ double scale_of(const LtScaling& scaling, const LtLayout& x, std::int64_t inner,
       return floats[outer / 128 * stride + inner / 128];
     }
     case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: {
-      // "offset = (outer % 32) * 16 + (outer / 32) * 4 + inner" inside a block of 128 x 4, and
-      // blocks row by row.
+      // "offset = (outer % 32) * 16 + (outer / 32) * 4 + inner" inside a block of 128 x 4; blocks
+      // in row-major order.
       const std::int64_t factors = (depth + 127) / 128 * 4, factor = inner / 32;
       const std::int64_t block = (factor / 4 * 4 + outer / 128 * factors) * 128;
       const std::int64_t in_block = outer % 32 * 16 + outer % 128 / 32 * 4 + factor % 4;
@@ -65,7 +65,7 @@ double scale_of(const LtScaling& scaling, const LtLayout& x, std::int64_t inner,
   }
 }
 
-// The matrix's elements with those that are added up side by side.
+// The matrix's elements with the summed dimension contiguous.
 std::vector<double> lines_of(const LtLayout& x, const void* data, std::int64_t batch,
                              bool along_rows, const LtScaling& scaling) {
   const auto rows = static_cast<std::int64_t>(x.rows), cols = static_cast<std::int64_t>(x.cols);
@@ -81,7 +81,7 @@ std::vector<double> lines_of(const LtLayout& x, const void* data, std::int64_t b
   return lines;
 }
 
-// In strands that run side by side.
+// Sums in several interleaved partial sums.
 double product_of(const double* a, const double* b, std::int64_t depth, bool backwards) {
   constexpr std::int64_t kStrands = 8;
   std::array<double, kStrands> sums{};

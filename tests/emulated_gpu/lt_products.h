@@ -1,4 +1,4 @@
-// The products of cuBLASLt, on the host: column-major matrices, with sums in double, rounded once.
+// cuBLASLt's GEMMs on the host: column-major matrices, with sums in double, rounded once.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ struct LtLayout {
   std::int64_t stride = 0;
 };
 
-// Of an operand in 8 bits.
+// Scaling of an 8-bit operand.
 struct LtScaling {
   const void* scales = nullptr;
   std::int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
@@ -34,7 +34,7 @@ struct LtCall {
   LtScaling a_scaling, b_scaling;
 };
 
-inline constexpr std::size_t kWorkspace = std::size_t{1} << 20;  // bytes, of the second algorithm
+inline constexpr std::size_t kWorkspace = std::size_t{1} << 20;  // bytes, for the second algorithm
 
 bool is_8_bits(cudaDataType_t type);
 

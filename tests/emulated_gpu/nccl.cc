@@ -1,4 +1,4 @@
-// NCCL's functions that tpsim calls, for processes of one machine that share memory.
+// The NCCL functions that tpsim calls, for processes of one machine with shared memory.
 #include <unistd.h>
 
 #include <atomic>
@@ -23,12 +23,12 @@ using emulated::CollectiveCall;
 using emulated::Comm;
 using emulated::Transfer;
 
-// What a communicator takes of the GPU: data/stacks/reference.json says as much.
+// GPU memory of a communicator, equal to the value in data/stacks/reference.json.
 constexpr std::ptrdiff_t kBuffers = std::ptrdiff_t{200} << 20;
 
 Comm& comm_of(ncclComm_t comm) { return *reinterpret_cast<std::shared_ptr<Comm>*>(comm)->get(); }
 
-// Calls between ncclGroupStart() and ncclGroupEnd() go on side by side.
+// Calls between ncclGroupStart() and ncclGroupEnd() run concurrently.
 struct Group {
   int depth = 0;
   cudaStream_t stream = nullptr;
@@ -45,8 +45,8 @@ void queue(cudaStream_t stream, std::vector<std::shared_ptr<Transfer>> transfers
   });
 }
 
-// As with a non-blocking communicator of NCCL 2.23 and later: a thread of the library's launches
-// the call, and what is put on the stream before it has said so comes first.
+// As in non-blocking communicators of NCCL 2.23 and later, a library thread launches the call. Work
+// that is put on the stream before the launch completes runs first.
 ncclResult_t start(const std::shared_ptr<Comm>& comm, cudaStream_t stream,
                    std::vector<std::shared_ptr<Transfer>> transfers) {
   if (comm->starting) emulated::end_with("a call of NCCL before the last one was taken");
@@ -121,8 +121,8 @@ ncclResult_t destroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// Waits for the communicator's last kernel, which may lie behind others on its stream; in a group,
-// once all of the group have been told.
+// Waits for the communicator's last kernel, which may be queued behind others on its stream. In a
+// group, waits after all communicators of the group were aborted.
 void wait_and_free(ncclComm_t comm) {
   emulated::work_until(nullptr, [&] { return comm_of(comm).under_way == 0; });
   free_comm(comm);

@@ -1,5 +1,5 @@
-// What the instructions of kernels/cuda/tiles/ptx.cuh do, on the host; takes that file's place.
-// Lanes hold elements as the PTX ISA says ("Matrix fragments for mma.m16n8k16", "ldmatrix").
+// Host implementation of the instructions of kernels/cuda/tiles/ptx.cuh; replaces that file. Lanes
+// hold elements as the PTX ISA defines ("Matrix fragments for mma.m16n8k16", "ldmatrix").
 #pragma once
 
 #include <cuda_bf16.h>
@@ -46,7 +46,7 @@ inline void wait_for_copies() {
   emulated::wait_for_copies(kLeft);
 }
 
-// Matrix i of four begins its rows where lanes 8 i .. 8 i + 7 point.
+// Lanes 8 i .. 8 i + 7 point to the rows of matrix i of four.
 inline void load_rows(unsigned from, bool transposed, unsigned (&r)[4]) {
   if (from % 16 != 0) emulated::end_with("ldmatrix from no multiple of 16 bytes");
   using Registers = std::array<std::array<std::uint16_t, 2>, 4>;

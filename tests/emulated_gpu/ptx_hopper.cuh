@@ -1,6 +1,6 @@
-// What the instructions of kernels/cuda/tiles/ptx_hopper.cuh do, on the host; takes that file's
-// place. Matrices lie where their descriptors say, bit by bit (PTX ISA, "Matrix descriptor format",
-// "Canonical layouts" of wgmma); products are done when they are waited for, not before.
+// Host implementation of the instructions of kernels/cuda/tiles/ptx_hopper.cuh; replaces that file.
+// Matrices are decoded from their descriptors, bit by bit (PTX ISA, "Matrix descriptor format",
+// "Canonical layouts" of wgmma). GEMMs run when they are waited for, not before.
 #pragma once
 
 #include "kernels/cuda/tiles/ptx.cuh"
@@ -33,8 +33,8 @@ inline EmulatedMatrix decoded(std::uint64_t bits) {
   return {field(0, 14) << 4U, field(16, 14) << 4U, field(32, 14) << 4U};
 }
 
-// The 16-bit element at an address before swizzling, which exchanges pieces of 16 bytes among eight
-// by the number of the 128 bytes that they are in.
+// Returns the 16-bit element at an address before swizzling. Swizzling permutes eight 16-byte
+// chunks by the number of their 128-byte row.
 inline std::uint16_t swizzled_element(unsigned address) {
   const unsigned place = address ^ (address >> 7U & 7U) << 4U;
   if (place + 2 > emulated::kSharedMemory) {
@@ -44,12 +44,12 @@ inline std::uint16_t swizzled_element(unsigned address) {
   std::memcpy(&bits, emulated::shared_memory() + place, sizeof bits);
   return bits;
 }
-// Of a matrix whose rows run along k: rows of 128 bytes, groups of eight at the stride.
+// Element of a K-major matrix: rows of 128 bytes, groups of eight rows at the stride.
 inline std::uint16_t element_along_k(const EmulatedMatrix& m, unsigned row, unsigned k) {
   return swizzled_element(m.start + row / 8 * m.stride + row % 8 * 128 + k * 2);
 }
-// Of one whose columns of k run along N: 64 of N in 128 bytes, the next 64 at the leading offset;
-// eight k of 128 bytes each, the next eight at the stride.
+// Element of an MN-major matrix: 64 elements of N in 128 bytes, the next 64 at the leading offset.
+// Eight k have 128 bytes each, the next eight are at the stride.
 inline std::uint16_t element_along_n(const EmulatedMatrix& m, unsigned k, unsigned n) {
   return swizzled_element(m.start + n / 64 * m.leading + n % 64 * 2 + k / 8 * m.stride +
                           k % 8 * 128);
@@ -57,14 +57,14 @@ inline std::uint16_t element_along_n(const EmulatedMatrix& m, unsigned k, unsign
 
 struct WarpgroupOperands {
   float (*c)[4];
-  const unsigned* a;  // null: where descriptor_a says
+  const unsigned* a;  // null: in shared memory, by descriptor_a
   std::uint64_t descriptor_a, descriptor_b;
-  unsigned warp;  // of the warpgroup
+  unsigned warp;  // number in the warpgroup
   bool adds;
-  bool by_columns;  // a in shared memory and b: k from one row to the next
+  bool by_columns;  // a (in shared memory) and b are MN-major
 };
 
-// The 16 rows of one warp; b: [k][column].
+// Computes the 16 rows of one warp; b: [k][column].
 template <int N, class T>
 inline void multiply_rows_of_warp(const std::array<WarpgroupOperands, emulated::kLanes>& lanes) {
   emulated::count(&emulated::Counts::warpgroup_products);

@@ -1,9 +1,7 @@
-// The functions of the CUDA runtime that tpsim calls, on the host; runtime_memory.cc has those of
-// memory.
+// The CUDA runtime functions that tpsim calls, on the host; runtime_memory.cc has those of memory.
 //
-// The GPU is one of Hopper's architecture with few multiprocessors and little memory. What CUDA
-// forbids is refused with CUDA's error: shapes of launches, memory that was not allocated, waiting
-// while a stream is recorded.
+// The GPU has Hopper's architecture with few SMs and little memory. Invalid calls return CUDA's
+// errors: launch shapes, unallocated memory, waiting while a stream is captured.
 #include "tests/emulated_gpu/runtime.h"
 
 #include <cuda_runtime_api.h>

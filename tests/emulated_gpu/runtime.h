@@ -7,9 +7,9 @@
 
 namespace tpsim::emulated {
 
-// Returns the error, and keeps it for cudaGetLastError().
+// Stores an error for cudaGetLastError() and returns it.
 cudaError_t noted(cudaError_t error);
 
-std::size_t total_memory();  // bytes of the GPU
+std::size_t total_memory();  // of the GPU, in bytes
 
 }  // namespace tpsim::emulated

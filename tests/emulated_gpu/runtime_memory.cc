@@ -1,4 +1,4 @@
-// The CUDA runtime's memory, on the host: allocations of the GPU and of the host, and copies.
+// Memory of the CUDA runtime on the host: device and pinned allocations, and copies.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -17,7 +17,7 @@ namespace tpsim::emulated {
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{8} << 30, kMemoryOfIdle = std::size_t{141} << 30;
-constexpr std::size_t kContext = std::size_t{100} << 20;  // what the driver itself would hold
+constexpr std::size_t kContext = std::size_t{100} << 20;  // memory of the driver itself
 
 struct Memory {
   std::map<const std::byte*, std::size_t> on_gpu, pinned;
@@ -28,7 +28,7 @@ Memory& memory() {
   return all;
 }
 
-// All ones, so that what nobody has written is not a number; zeros while nothing works.
+// Initialized to all ones, so that uninitialized values are NaN; zeros if the GPU is idle.
 void* memory_of_gpu(std::size_t bytes) {
   if (!works()) {
     void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -119,7 +119,7 @@ cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* total) {
   return cudaSuccess;
 }
 
-// Pinned memory is read when the copy's turn comes, other memory of the host before this returns.
+// Pinned memory is read when the copy runs, other host memory before this function returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const auto lock = at_work();

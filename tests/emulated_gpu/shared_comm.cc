@@ -23,7 +23,7 @@ Comm::Header& Comm::header() const { return *reinterpret_cast<Header*>(memory_);
 Mailbox& Comm::mailbox(std::size_t i) { return reinterpret_cast<Mailbox*>(memory_ + kHeader)[i]; }
 bool Comm::is_complete() const { return header().joined >= size_; }
 
-// New memory is all zeros. The last one to come takes the name away.
+// New memory is zero. The last rank to join unlinks the name.
 Comm::Comm(std::string name, int rank, int size)
     : name_(std::move(name)), rank_(rank), size_(size) {
   const auto ranks = static_cast<std::size_t>(size);

@@ -32,7 +32,7 @@ Streams& streams() {
 
 std::mutex one_at_a_time;
 
-// Whether it went on.
+// Runs one piece of a stream's work. Returns whether there was progress.
 bool step(Stream& stream) {
   if (stream.queue.empty() || !stream.queue.front()()) return false;
   stream.queue.pop_front();
@@ -72,7 +72,7 @@ void enqueue(cudaStream_t stream, Work work) {
   }
 }
 
-// What cannot go on waits for another process, or for a thread that gives up on it.
+// If no stream progresses, waits for another process or thread.
 void work_until(cudaStream_t first, const std::function<bool()>& done) {
   constexpr std::chrono::microseconds kPause(20);
   Stream& stream = streams().at(first);

@@ -9,18 +9,17 @@
 namespace tpsim::emulated {
 namespace {
 
-// How many blocks have begun and not ended, at most: on as many multiprocessors.
+// Maximum number of started, unfinished blocks: one per SM.
 constexpr std::size_t kResident = 4;
 
 Block& block() { return *block_at_work(); }
-bool has_come = false;  // what a block may have waited for
+bool has_come = false;  // an event for which a block may have waited
 bool waits_are_left_out = false;
 
 }  // namespace
 
-// The blocks in a shuffled order: a step that shares no factor with their number. Whose turn it is
-// among those that have begun is drawn; when all of them wait, and nothing has come since, no block
-// of a GPU could go on either.
+// Blocks start in a shuffled order, by a step that is coprime to their number. The next block among
+// the started ones is random. If all wait and no event has occurred, a GPU would hang too.
 void run_grid(const Grid& grid, const std::function<void()>& thread) {
   static std::uint64_t grids = 0;
   static std::array<Block, kResident> blocks_at_once;
@@ -36,7 +35,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
     one.prepare(seed);
     free.push_back(&one);
   }
-  std::size_t waits = 0;  // in a row
+  std::size_t waits = 0;  // consecutive waits
   while (begun < blocks || !resident.empty()) {
     while (begun < blocks && !free.empty()) {
       at = (at + step) % blocks;
@@ -49,7 +48,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
       free.pop_back();
     }
     drawn = mixed(drawn + 1);
-    // Those that wait are passed by until something has come.
+    // Waiting blocks are skipped until an event occurs.
     const std::size_t which =
         waits > 0 ? (drawn + waits) % resident.size() : drawn % resident.size();
     Block* const one = resident[which];
@@ -108,7 +107,7 @@ void wait_for_work(int left) {
   while (!thread.later.empty() && thread.later.front().commit < thread.work_commits - left) {
     const std::function<void()> work = std::move(thread.later.front().work);
     thread.later.erase(thread.later.begin());
-    work();  // other threads go on meanwhile
+    work();  // other threads may run meanwhile
   }
 }
 

@@ -1,11 +1,10 @@
-// A grid of threads on the host: a few blocks at a time, which take turns where one waits for
-// another or lets it go on; the threads of a block as fibers that change at barriers and where
-// lanes of a warp work together.
+// A grid of threads on the host. A few blocks run at a time and switch where one waits for another
+// or yields. The threads of a block are fibers that switch at barriers and at warp instructions.
 //
-// The order of blocks and of threads is shuffled, differently for every block but the same in every
-// run of the program, so that code that leans on an order is found out. A fault that a GPU would
-// answer with a hang or with nonsense ends the process with a sentence: a barrier or a warp's
-// instruction that not all threads reach, blocks that all wait for others.
+// The order of blocks and threads is shuffled, differently for every block but equally in every
+// run, so that code that depends on an order fails. Faults that hang a GPU or give undefined
+// results end the process with a message: a barrier or warp instruction that not all threads reach,
+// or blocks that all wait for others.
 #pragma once
 
 #include <vector_types.h>
@@ -18,60 +17,59 @@
 namespace tpsim::emulated {
 
 inline constexpr int kLanes = 32;
-inline constexpr std::size_t kSharedMemory = 227 << 10;  // of a block, at most
+inline constexpr std::size_t kSharedMemory = 227 << 10;  // maximum per block
 
 struct Grid {
   dim3 blocks, threads;
   std::size_t shared_bytes = 0;
 };
 
-// `thread` is a kernel's body, run for every thread.
+// Runs `thread`, a kernel's body, for every thread.
 void run_grid(const Grid& grid, const std::function<void()>& thread);
 
-// The rest is for threads of a grid.
+// The following functions are for threads of a grid.
 
 void meet_block();
-// Whether any thread of the block says so.
+// Returns whether `mine` is true for any thread of the block.
 bool any_of_block(bool mine);
 
-// The block's shared memory, all ones before the block begins.
+// The block's shared memory, initialized to all ones.
 std::byte* shared_memory();
-// Memory of the block for what `key` stands for, all ones before the block begins.
+// Shared memory of the block for `key`, initialized to all ones.
 void* shared_variable(const void* key, std::size_t bytes);
-// A variable of the block; every lambda that is given stands for another.
+// A shared variable of the block; every lambda expression identifies another variable.
 template <class T, class Key>
 T& block_variable(Key) {
   static const char key = 0;
   return *static_cast<T*>(shared_variable(&key, sizeof(T)));
 }
 
-// Other blocks may go on before this thread does: between what it has done and what follows, a GPU
-// runs any number of them.
+// Yields: other blocks may run before this thread continues, as on a GPU.
 void let_others_go();
-// The thread waits for something that another block does, and looks again when this returns.
+// Yields while the thread waits for another block. The caller then checks again.
 void wait_for_others();
-// What blocks wait for may have come.
+// Wakes up blocks that wait.
 void tell_others();
-// For tests of the tests: turns are not waited for.
+// For tests of the emulator: skips waits for other blocks.
 bool ignores_turns();
 void ignore_turns(bool ignores);
 
-// Copies that may happen any time from now on until they are waited for: they happen then, or when
-// the thread ends.
+// Asynchronous copies, which may run any time until they are waited for. They run at the wait, or
+// when the thread ends.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void commit_copies();
 void wait_for_copies(int left);
 
-// Work that reads and writes when it is waited for and no earlier, as wgmma may. fence_work() comes
-// between the last wait and the next work: registers are not to change after it.
+// Asynchronous work, which reads and writes at the wait and not before, like wgmma. fence_work() is
+// required between the last wait and the next work, since registers must not change after it.
 void work_later(std::function<void()> work);
 void fence_work();
 void commit_work();
 void wait_for_work(int left);
-// What this thread has copied is seen by work that it asks for later.
+// Makes this thread's copies visible to later asynchronous work.
 void show_copies();
 
-// What the lanes of a warp bring to an instruction, and get from it.
+// Inputs and outputs of the lanes of a warp instruction.
 struct WarpOperands {
   static constexpr std::size_t kBytes = 64;
   using Operand = std::array<std::byte, kBytes>;
@@ -80,15 +78,15 @@ struct WarpOperands {
 struct Arrival {
   WarpOperands* operands = nullptr;
   int lane = 0;
-  bool last = false;  // all others have arrived and wait
+  bool last = false;  // all other lanes have arrived and wait
 };
-// The current lane arrives at an instruction of its warp; `what` tells one from another.
+// The current lane arrives at a warp instruction; `what` identifies the instruction.
 Arrival arrive_in_warp(const void* what, const void* in, std::size_t bytes);
-void release_warp();  // by the last one
+void release_warp();  // called by the last lane
 void wait_for_warp();
 
-// One instruction of a whole warp: `work(in, out)` is done once, on arrays of what the lanes bring
-// and get.
+// One instruction of a whole warp: `work(in, out)` runs once, with arrays of the lanes' inputs and
+// outputs.
 template <class Out, class In, class Work>
 Out warp_together(const In& in, Work work) {
   static_assert(sizeof(In) <= WarpOperands::kBytes && sizeof(Out) <= WarpOperands::kBytes);
@@ -118,6 +116,6 @@ Out warp_together(const In& in, Work work) {
 
 }  // namespace tpsim::emulated
 
-// What CUDA C++ knows everywhere in a kernel.
+// Built-in variables of CUDA C++.
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;

@@ -2,7 +2,7 @@
 
 namespace tpsim::emulated {
 
-// All sums grow together, so that they fill vectors; the order within each stays.
+// All sums are accumulated together for vectorization; the order within each sum is kept.
 Tile<8> tile_product(const Tile<16>& left, const Tile<8>& right) {
   Tile<8> sums{};
   for (std::size_t k = 0; k < left.size(); ++k) {

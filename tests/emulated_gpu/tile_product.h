@@ -1,4 +1,4 @@
-// The arithmetic of tensor cores: one product of two tiles, as mma.m16n8k16 takes them.
+// The arithmetic of tensor cores: one GEMM of two tiles, as in mma.m16n8k16.
 #pragma once
 
 #include <array>
@@ -6,12 +6,12 @@
 
 namespace tpsim::emulated {
 
-// Of a depth of 16.
+// A tile with a depth of 16.
 template <std::size_t kWidth>
 using Tile = std::array<std::array<float, kWidth>, 16>;
 
-// left^T right, each sum from k = 0 on. Compiled apart, optimised and without sanitizers: what
-// kernels read and write has been checked when a tile is filled.
+// left^T right, each sum starting at k = 0. Compiled separately, optimized and without sanitizers,
+// since accesses of kernels are checked when a tile is filled.
 Tile<8> tile_product(const Tile<16>& left, const Tile<8>& right);
 
 }  // namespace tpsim::emulated

@@ -1,6 +1,6 @@
-// What attention's kernels ask of shared memory for each product of tensor cores, counted on the
-// emulated GPU. mma: m16n8k16, 2048 multiply-adds; ldmatrix: of four matrices, 512 bytes, four
-// clocks of a multiprocessor's shared memory; wgmma: 64 rows, 16 deep. Writes a table in Markdown.
+// Counts shared memory accesses of the attention kernels per tensor-core instruction, on the
+// emulated GPU. mma: m16n8k16, 2048 multiply-adds; ldmatrix: four matrices, 512 bytes, four clocks
+// of an SM's shared memory; wgmma: 64 rows, depth 16. Writes a Markdown table.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPositions = 512;
 
-// A row of the table.
+// Prints one row of the table.
 void print(CudaDevice& device, const char* what, OpKind kind, std::int64_t head_dim) {
   const Op op = make_op(device, {kind, DType::kBFloat16, 0, {1, kPositions, 1, 1, head_dim}}, 5);
   device.synchronize();
@@ -47,7 +47,7 @@ Status run() {
     TPSIM_TRY(const auto by_warpgroups, CudaDevice::create());
     print(*by_warpgroups, "forward by warpgroups", OpKind::kFlashForward, head_dim);
     print(*by_warps, "backward", OpKind::kFlashBackward, head_dim);
-    if (head_dim == 64) continue;  // by warps as well
+    if (head_dim == 64) continue;  // uses warps too
     print(*by_warpgroups, "backward by warpgroups", OpKind::kFlashBackward, head_dim);
   }
   return Ok{};

@@ -12,7 +12,7 @@
 namespace tpsim::emulated {
 namespace {
 
-// What ranks must agree on.
+// Identifies a call; all ranks must agree on it.
 std::uint64_t call_of(int kind, std::size_t count, ncclDataType_t type, int detail) {
   return (static_cast<std::uint64_t>(count) << 16) ^ (static_cast<std::uint64_t>(type) << 8) ^
          (static_cast<std::uint64_t>(kind) << 4) ^ static_cast<std::uint64_t>(detail);
@@ -55,7 +55,7 @@ void combine(std::byte* into, const std::byte* from, std::size_t bytes, ncclData
   }
 }
 
-// All ranks write a piece, then all read what they need of everybody's.
+// All ranks write a piece, then all read the pieces they need.
 class Collective final : public Transfer {
  public:
   using Kind = CollectiveCall::Kind;
@@ -139,7 +139,8 @@ class Collective final : public Transfer {
 
 constexpr int kMessage = 7;
 
-// One end of a message. Neither ends before the other has come, however short the message is.
+// One end of a message. Neither end completes before the other has arrived, even for short
+// messages.
 class MessageTransfer : public Transfer {
  public:
   MessageTransfer(std::shared_ptr<Comm> comm, const Message& message)

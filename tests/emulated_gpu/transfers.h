@@ -1,5 +1,6 @@
-// Collectives and messages over a shared communicator, piece by piece and without blocking, so that
-// other streams of the process go on. Ranks that call different things end with a sentence.
+// Collectives and messages over a shared communicator, in pieces and without blocking, so that
+// other streams of the process progress. Different calls on the ranks end the process with a
+// message.
 #pragma once
 
 #include <nccl.h>
@@ -10,7 +11,7 @@
 
 namespace tpsim::emulated {
 
-// One rank's part of a call: step() goes on as far as it can now.
+// One rank's part of a call. step() advances as far as possible.
 class Transfer {
  public:
   Transfer(std::shared_ptr<Comm> comm, std::uint64_t call) : comm_(std::move(comm)), call_(call) {
@@ -20,7 +21,7 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // True at the end.
+  // Returns true at the end.
   bool step() {
     if (comm_->aborted) return true;
     if (!comm_->is_complete()) return false;
@@ -32,7 +33,7 @@ class Transfer {
 
  protected:
   virtual bool move_piece() = 0;
-  virtual bool has_arrived() const { return true; }  // everything that was moved
+  virtual bool has_arrived() const { return true; }  // all moved data
 
   void check_call(const Mailbox& mailbox) const;
 
@@ -56,7 +57,7 @@ struct CollectiveCall {
 std::shared_ptr<Transfer> collective(std::shared_ptr<Comm> comm, const CollectiveCall& call);
 
 struct Message {
-  std::byte* data;  // read where it is sent
+  std::byte* data;  // read at the sender
   std::size_t count;
   ncclDataType_t type;
   int peer;

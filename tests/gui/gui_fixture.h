@@ -1,4 +1,4 @@
-// The program without a window, for tests: a small cluster's search, a script, the state after it.
+// The windowless program for tests: the search of a small cluster, a script, the state afterwards.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 
 namespace tpsim::gui {
 
-// Starts on bloom-7b1 over 16 GPUs: few plans, so that tests are quick.
+// Starts with bloom-7b1 on 16 GPUs: few plans, so that tests are fast.
 inline AppState small_state() {
   AppState state;
   state.choice.model = "bloom-7b1";
@@ -23,7 +23,7 @@ class GuiFixture {
       : host_(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), std::move(state), width, height) {
   }
 
-  // What went wrong on the first line that failed; empty when all went well.
+  // Returns the error of the first line that failed; empty if all succeeded.
   std::string run(const std::string& script) {
     const auto lines = parse_script(script, "script");
     if (!lines.ok()) return to_string(lines.error());

@@ -1,4 +1,4 @@
-// The allocator of devices with little, slow-to-get memory, over segments that are only counted.
+// The caching allocator for device memory, on segments that are only counted.
 #include "kernels/block_cache.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// Addresses without memory behind them; `limit` bytes at most.
+// Addresses without memory; at most `limit` bytes.
 class CountedSegments final : public SegmentSource {
  public:
   explicit CountedSegments(std::int64_t limit) : limit_(limit) {}
@@ -20,7 +20,7 @@ class CountedSegments final : public SegmentSource {
   void* acquire_segment(std::int64_t bytes) override {
     if (total + bytes > limit_) return nullptr;
     total += bytes;
-    // Far apart or back to back: blocks must not span segments either way.
+    // Segments may be adjacent or far apart; blocks must not span them in either case.
     const std::uintptr_t address = next_;
     next_ += static_cast<std::uintptr_t>(bytes);
     return reinterpret_cast<void*>(address);

@@ -1,4 +1,4 @@
-// A device whose clock only its ops move: times in tests are exact.
+// A device whose clock advances only with its ops, so that times in tests are exact.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace tpsim::test {
 
 class ClockDevice final : public Device {
  public:
-  // How long the device takes for an op, in nanoseconds; ops compute nothing.
+  // Duration of an op in nanoseconds; ops compute nothing.
   std::function<std::int64_t(const Op&)> duration = [](const Op&) { return std::int64_t{1000}; };
 
   void upload(std::span<const std::byte> from, const Tensor& to) override {
@@ -28,7 +28,7 @@ class ClockDevice final : public Device {
   bool delay(double seconds) override { return delayed_ += seconds, false; }
   double delayed() const { return delayed_; }
 
-  // Where the results of the ops so far were written.
+  // Addresses of the results of all ops so far.
   const std::set<const void*>& written() const { return written_; }
   std::int64_t ops() const { return ops_; }
 

@@ -10,7 +10,7 @@ TEST_CASE("sums of dq take no more than a workspace of products, and room for tw
   CHECK(few.slots == 28);
   CHECK(few.bytes < kWorkspace);
   const FlashMemory many = flash_backward_memory({4, 2048, 16, 16, 128});
-  CHECK(many.slots == 22);  // 31 have room, a MiB each, and so three rounds of up to 22
+  CHECK(many.slots == 22);  // 31 fit, one MiB each, so there are three rounds of up to 22
   CHECK(many.bytes <= kWorkspace);
   const FlashMemory long_ones = flash_backward_memory({1, 65536, 8, 1, 128});
   CHECK(long_ones.slots == 2);  // all units

@@ -1,5 +1,5 @@
-// How long all multiprocessors of a GPU are busy with flash attention's backward and forward,
-// computed from the order in which blocks take their work.
+// Busy time of a GPU's SMs in flash attention forward and backward, computed from the order of the
+// work items.
 #include "kernels/flash_schedule.h"
 
 #include <algorithm>
@@ -22,12 +22,12 @@
 namespace tpsim {
 namespace {
 
-// Clocks of a Hopper GPU for a tile of 64 queries x 128 keys x 128 columns, and for the sum of dq
-// that follows, which waits for the one of earlier keys. The ratio alone matters here.
+// Clocks of a Hopper GPU for a tile of 64 queries x 128 keys x 128 columns, and for the ordered
+// addition to dq that follows. Only the ratio matters here.
 constexpr double kStep = 4200, kTurn = 1800;
-constexpr std::array kMultiprocessors = {80, 108, 132, 148};  // of an L4's kin, A100, H100, B200
+constexpr std::array kMultiprocessors = {80, 108, 132, 148};  // similar to L4, A100, H100, B200
 
-// Multiprocessors, each of which takes the next item when it has ended one.
+// SMs, each of which takes the next item when it is idle.
 class Clocks {
  public:
   explicit Clocks(int multiprocessors) {
@@ -49,8 +49,8 @@ class Clocks {
   double last_ = 0;
 };
 
-// No order of items of these lengths ends earlier: each takes its time, some multiprocessor has an
-// equal share of all, and of the n * m + 1 longest items one of m multiprocessors has n + 1.
+// Lower bound of the makespan of any order: the longest item, the mean work per SM, and n + 1 items
+// on one of m SMs among the n * m + 1 longest.
 double least_makespan(std::vector<double> lengths, int multiprocessors) {
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
   const double work = std::accumulate(lengths.begin(), lengths.end(), 0.0);
@@ -68,7 +68,7 @@ struct Busy {
 
 Busy backward(const AttentionDims& dims, int multiprocessors) {
   const FlashSchedule s = flash_schedule(dims, flash_backward_memory(dims), 128);
-  // When a tile of a head of a unit has been added by its n-th block of keys.
+  // Time at which the n-th key block has added to a tile of a head of a unit.
   std::vector<double> added(
       static_cast<std::size_t>(std::int64_t{s.units} * s.group * s.query_tiles * s.key_blocks));
   const auto turn = [&](int unit, int step, int key_block) -> double& {
@@ -102,7 +102,7 @@ Busy backward(const AttentionDims& dims, int multiprocessors) {
   return {clocks.last(), least_makespan(std::move(lengths), multiprocessors)};
 }
 
-// Tiles of 128 queries, two blocks on a multiprocessor.
+// Tiles of 128 queries, two blocks per SM.
 Busy forward(const AttentionDims& dims, int multiprocessors) {
   const int tiles = static_cast<int>((dims.seq + 127) / 128);
   Clocks clocks(2 * multiprocessors);
@@ -117,7 +117,7 @@ Busy forward(const AttentionDims& dims, int multiprocessors) {
   return {clocks.last(), least_makespan(std::move(lengths), 2 * multiprocessors)};
 }
 
-// Attention of every model of the catalogue on one sample, by TP degree; each shape once.
+// Attention shapes of every model of the catalogue for one sample, by TP degree; each shape once.
 std::vector<AttentionDims> shapes() {
   const std::filesystem::path models = std::filesystem::path(TPSIM_SOURCE_DIR) / "data/models";
   std::set<std::array<std::int64_t, 4>> some;
@@ -137,8 +137,8 @@ std::vector<AttentionDims> shapes() {
   return all;
 }
 
-// Few long items leave a rest that no order fills: a sixth at most, and less than a tenth for 95 %
-// of shapes and GPUs.
+// With few long items some idle time is unavoidable: at most a sixth, and less than a tenth for 95
+// % of shapes and GPUs.
 template <class Kernel>
 void check_busy(Kernel kernel) {
   int all = 0, within_a_tenth = 0;

@@ -53,7 +53,7 @@ void FolderReadmes::read(const std::string& folder, std::set<std::string>& allow
       if (is_list) {
         if (!fs::is_directory(root_ / name)) faults_.emplace_back(path, name + " is not a folder");
         allowed.insert(name);
-      } else if (is_first && !names_file) {  // the rest of the line may quote anything
+      } else if (is_first && !names_file) {  // the rest of the line may contain other quoted names
         if (!fs::exists(root_ / folder / name)) faults_.emplace_back(path, name + " is not a file");
         names_file = true;
       }
@@ -80,7 +80,7 @@ std::vector<std::pair<std::string, std::string>> FolderReadmes::faults() const {
     std::set<std::string> seen;
     if (reaches(folder, folder, seen)) {
       all.emplace_back(folder + "/README.md", "the folders that it lists include it in turn");
-      break;  // the others of the circle would repeat it
+      break;  // the other folders of the cycle would repeat the fault
     }
   }
   return all;

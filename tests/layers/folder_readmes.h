@@ -1,6 +1,6 @@
-// The README.md of each folder: at most 15 lines, of which one begins with "May include:" and lists
-// folders, and one with "Open first:" names a file of the folder. Headers that CMake generates may
-// be included anywhere.
+// The README.md of each folder. It has at most 15 lines. One line begins with "May include:" and
+// lists folders; one with "Open first:" names a file of the folder. Headers that CMake generates
+// may be included anywhere.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,19 @@
 
 namespace tpsim {
 
-// "core/base" for core/base/units.h, "kernels" for kernels/ops.h, "kernels/cuda" for files below
-// it.
+// Returns "core/base" for core/base/units.h, "kernels" for kernels/ops.h, "kernels/cuda" for files
+// below it.
 std::string folder_of(const std::filesystem::path& source);
 
 class FolderReadmes {
  public:
   explicit FolderReadmes(std::filesystem::path root) : root_(std::move(root)) {}
 
-  // Why a source of `folder` may not include "`header`"; empty if the folder's README allows it.
+  // Returns why a source of `folder` may not include "`header`"; empty if the folder's README
+  // allows it.
   std::string include_fault(const std::string& folder, const std::string& header);
-  // Faults of the READMEs read so far, as (path, fault): a missing or long file, a list that is
-  // absent or names an unknown folder, and folders that include each other in a circle.
+  // Returns faults of the READMEs read so far, as (path, fault): a missing or long file, a missing
+  // list, an unknown folder in a list, or an include cycle of folders.
   std::vector<std::pair<std::string, std::string>> faults() const;
 
  private:
@@ -32,7 +33,7 @@ class FolderReadmes {
   bool reaches(const std::string& from, const std::string& to, std::set<std::string>& seen) const;
 
   std::filesystem::path root_;
-  std::map<std::string, std::set<std::string>> allowed_;  // by folder, as its README says
+  std::map<std::string, std::set<std::string>> allowed_;  // by folder, from its README
   std::vector<std::pair<std::string, std::string>> faults_;
 };
 

@@ -28,7 +28,7 @@ bool is_one_of(const Token& token, const std::array<std::string_view, N>& words)
   return std::find(words.begin(), words.end(), token.text) != words.end();
 }
 
-// Comments, preprocessor lines and the insides of strings are no tokens.
+// Skips comments and preprocessor lines; strings are single tokens without their contents.
 class Tokenizer {
  public:
   explicit Tokenizer(std::string_view text) : left_(text) {}
@@ -55,7 +55,7 @@ class Tokenizer {
     take(found == std::string_view::npos ? left_.size() : found + end.size());
   }
 
-  // Of a directive, with the lines that a backslash adds to it.
+  // Skips a directive with its continuation lines.
   void take_directive() {
     std::size_t end = left_.find('\n');
     while (end != std::string_view::npos && left_[end - 1] == '\\') end = left_.find('\n', end + 1);
@@ -97,7 +97,7 @@ class Tokenizer {
   int line_ = 1;
 };
 
-// How many tokens the bracket that begins `tokens` encloses, both ends counted.
+// Returns the number of tokens in the bracket that begins `tokens`, including both brackets.
 std::size_t bracket_length(Tokens tokens, std::string_view open, std::string_view close) {
   int depth = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -117,7 +117,7 @@ std::string joined(Tokens tokens) {
   return text;
 }
 
-// "const Plan& plan = {}" is "const Plan&".
+// "const Plan& plan = {}" becomes "const Plan&".
 std::string parameter_type(Tokens parameter) {
   constexpr std::array<std::string_view, 4> kBeforeTypes = {"const", "unsigned", "long", "::"};
   const auto is_default = [](const Token& token) { return token.text == "="; };
@@ -128,7 +128,7 @@ std::string parameter_type(Tokens parameter) {
   return joined(is_named ? parameter.first(parameter.size() - 1) : parameter);
 }
 
-// `tokens` without the parentheses around them.
+// Parameter types of `tokens`, which exclude the enclosing parentheses.
 std::string parameter_types(Tokens tokens) {
   constexpr std::array<std::string_view, 4> kOpen = {"(", "<", "{", "["};
   constexpr std::array<std::string_view, 4> kClose = {")", ">", "}", "]"};
@@ -148,7 +148,8 @@ std::string parameter_types(Tokens tokens) {
   return types;
 }
 
-// "struct Axis final : Base"; empty for an unnamed one. A specialisation keeps its arguments.
+// Returns the name in "struct Axis final : Base"; empty for an unnamed type. A specialization keeps
+// its arguments.
 std::string type_name(Tokens tokens) {
   constexpr std::array<std::string_view, 4> kKinds = {"struct", "class", "union", "enum"};
   while (!tokens.empty() && is_one_of(tokens.front(), kKinds)) tokens = tokens.subspan(1);
@@ -160,8 +161,8 @@ std::string type_name(Tokens tokens) {
   return joined(tokens.first(is_special ? 1 + bracket_length(tokens.subspan(1), "<", ">") : 1));
 }
 
-// "Result<Plan> single_plan(const Arguments&)" as "single_plan(const Arguments&)"; empty where it
-// is no function of a namespace: a variable, a member's definition, a macro.
+// "Result<Plan> single_plan(const Arguments&)" becomes "single_plan(const Arguments&)". Empty for
+// anything but a free function: a variable, a member's definition, a macro.
 std::string function_name(Tokens tokens) {
   constexpr std::array<std::string_view, 4> kWithArguments = {"alignas", "decltype",
                                                               "__attribute__", "__launch_bounds__"};
@@ -187,12 +188,12 @@ std::string function_name(Tokens tokens) {
   return "";
 }
 
-// What a declaration at the level of a namespace names; `is_definition`: a body follows.
+// Returns the name of a declaration at namespace level. `is_definition`: a body follows.
 std::string declared_name(Tokens tokens, bool is_definition) {
   constexpr std::array<std::string_view, 4> kTypes = {"struct", "class", "union", "enum"};
   constexpr std::array<std::string_view, 4> kNameless = {"friend", "static_assert", "concept",
                                                          "typedef"};
-  std::string parameters;  // of a template: they tell overloads apart
+  std::string parameters;  // of a template; they distinguish overloads
   while (!tokens.empty() && (tokens.front().text == "template" || tokens.front().text == "[")) {
     const bool is_template = tokens.front().text == "template";
     const Tokens rest = is_template ? tokens.subspan(1) : tokens;
@@ -220,7 +221,7 @@ class Walk {
       const std::string& text = tokens_[i].text;
       const Tokens statement = Tokens(tokens_).subspan(begin, i - begin);
       if (text == "(") {
-        i += bracket_length(from(i), "(", ")") - 1;  // with the braces of defaults
+        i += bracket_length(from(i), "(", ")") - 1;  // including the braces of defaults
         continue;
       }
       if (text != ";" && text != "{" && text != "}") continue;
@@ -240,7 +241,7 @@ class Walk {
  private:
   Tokens from(std::size_t i) const { return Tokens(tokens_).subspan(i); }
 
-  // `namespace a::b`, `extern "C"`; enters it.
+  // Whether the statement is `namespace a::b` or `extern "C"`; enters it.
   bool opens_namespace(Tokens statement) {
     if (statement.empty()) return false;
     if (statement.front().text == "extern" && statement.size() == 2) {

@@ -1,5 +1,5 @@
-// The types and free functions that a header gives a name at the level of a namespace. No parser of
-// C++: it tells them apart by their tokens, as headers in the style of this project allow.
+// Types and free functions that a header declares at namespace level. Not a C++ parser: it
+// distinguishes them by tokens, which suffices for the style of this project.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace tpsim {
 
 struct HeaderName {
-  // With its namespace: "tpsim::gui::Axis"; for a function with the types of its parameters,
-  // without their names and defaults: "tpsim::name_of(DType)".
+  // With namespace: "tpsim::gui::Axis". Functions have the types of their parameters, without names
+  // and defaults: "tpsim::name_of(DType)".
   std::string name;
   int line = 0;
 };
 
-// Types that are defined (not those that are only announced), aliases, and functions, in their
-// order. What stands in a class or an unnamed namespace is not among them.
+// Returns defined types (not forward declarations), aliases and functions, in order. Excludes
+// members of classes and of unnamed namespaces.
 std::vector<HeaderName> header_names(std::string_view text);
 
 }  // namespace tpsim

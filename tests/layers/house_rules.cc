@@ -1,4 +1,4 @@
-// Reads every source and CMake file under a root once, line by line.
+// Reads every source and CMake file below a root once, line by line.
 #include "tests/layers/house_rules.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From the ground up. "generated" holds what configuring wrote for `tpsim --version`.
+// Layers from bottom to top. "generated" contains the version header that CMake writes.
 constexpr std::array<std::string_view, 20> kLayers = {
     "core",  "kernels",   "ranks",   "reference_model", "profiler", "costs",   "sim",
     "plans", "campaigns", "formats", "frameworks",      "evidence", "library", "gui",
@@ -33,7 +33,7 @@ bool contains(const Range& range, const Value& value) {
   return std::find(range.begin(), range.end(), value) != range.end();
 }
 
-// Position in kLayers, or nothing for a name that is no layer.
+// Returns the index in kLayers; nothing for other names.
 std::optional<std::size_t> height_of(std::string_view layer) {
   const auto found = std::find(kLayers.begin(), kLayers.end(), layer);
   if (found == kLayers.end()) return std::nullopt;
@@ -42,14 +42,14 @@ std::optional<std::size_t> height_of(std::string_view layer) {
 
 std::string top_folder(const fs::path& path) { return path.begin()->string(); }
 
-// Folders whose READMEs say what they may include; tests, tools and what CMake writes may include
-// anything below them.
+// Whether the layer's folders have READMEs with allowed includes. Tests, tools and generated files
+// may include all lower layers.
 bool has_readmes(std::string_view layer) {
   constexpr std::array<std::string_view, 3> kFree = {"generated", "tools", "tests"};
   return !contains(kFree, layer);
 }
 
-// Why a file of `layer` may not include "`header`"; empty when it may.
+// Returns why a file of `layer` may not include "`header`"; empty if allowed.
 std::string include_fault(const std::string& layer, const std::string& header) {
   const std::string from = top_folder(header);
   const auto header_height = height_of(from);
@@ -74,7 +74,7 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   return "";
 }
 
-// "core/plan.h" of a line that includes it; empty for any other line.
+// Returns "core/plan.h" for a line that includes it; empty for other lines.
 std::string quoted_include(const std::string& line) {
   static const std::regex include(R"(^\s*#\s*include\s*\"([^\"]+)\")");
   if (line.find('#') == std::string::npos) return "";  // most lines
@@ -177,15 +177,16 @@ class Scan {
     }
   }
 
-  // Asked for every line, so that a folder without includes needs a README too.
+  // Checked for every line, so that a folder without includes needs a README too.
   std::string readme_fault(const fs::path& path, const std::string& line) {
     const std::string header = quoted_include(line);
     const std::string folder = folder_of(path);
     return readmes_.include_fault(folder, header.empty() ? path.generic_string() : header);
   }
 
-  // Two headers that give one name to different things go unnoticed for as long as no source reads
-  // both; the linker then takes either. The emulated GPU's headers stand in the place of CUDA's.
+  // Detects headers that give one name to different things. No compiler notices if no source
+  // includes both, and the linker then picks either. Excludes the emulated GPU's headers, which
+  // replace CUDA's.
   void check_names(const fs::path& path, const std::vector<std::string>& lines) {
     if (path.generic_string().starts_with("tests/emulated_gpu/")) return;
     std::string text;
@@ -210,7 +211,7 @@ class Scan {
     }
   }
 
-  // A source that no CMake file names is never compiled, and a test in it never runs.
+  // A source that is missing in CMake is never compiled, and its tests never run.
   void check_is_built(const fs::path& source) {
     if (!listed_.contains(source.generic_string()))
       report(source, "no CMakeLists.txt names this source");
@@ -219,7 +220,7 @@ class Scan {
   fs::path root_;
   FolderReadmes readmes_;
   std::vector<fs::path> sources_;
-  std::map<std::string, fs::path> names_;  // of all headers -> the first that has it
+  std::map<std::string, fs::path> names_;  // of all headers -> the first header with the name
   std::set<std::string> listed_;  // every word of every CMake file, as a path from the root
   std::vector<BrokenRule> broken_;
 };

@@ -1,11 +1,11 @@
-// The rules about where things may stand, checked by reading the tree. Not a parser: it looks at
-// lines, so it sees what a grep would see.
+// Rules about the places of includes, features and names, checked by reading the tree. Not a
+// parser: works line by line, like grep.
 //
-// A folder includes only itself and folders below it, by the path from the root. JSON stays in
-// core/; features select source files, never #ifs; what only runs on a device stays out of the
-// folders that plan. Sources are listed by name in CMake, all of them, and are short. A namespace
-// has no two types of one name, nor two functions of one name with the same parameters, in two
-// headers.
+// A folder includes only itself and lower folders, by the path from the root. JSON is used only in
+// core/. Features select source files and are never #ifs. Code that runs on a device is not in the
+// folders that plan. All sources are listed by name in CMake, and are short. Two headers never
+// declare types of the same name in one namespace, or functions of the same name with the same
+// parameters.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct BrokenRule {
   std::string rule;
 };
 
-// Every rule that the tree under `root` breaks, in the order of its paths. Hidden folders and build
-// folders are passed over.
+// Returns all violations in the tree below `root`, in the order of paths. Skips hidden folders and
+// build folders.
 std::vector<BrokenRule> broken_rules(const std::filesystem::path& root);
 
 // One line per broken rule.

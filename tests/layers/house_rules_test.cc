@@ -1,4 +1,4 @@
-// The tree keeps its rules, and the scan that says so notices when one is broken.
+// The tree keeps its rules, and the scan detects each violation.
 #include "tests/layers/house_rules.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A small tree on disk that keeps every rule, until a test plants something.
+// A small tree on disk that keeps every rule, until a test adds a violation.
 class PlantedTree {
  public:
   PlantedTree() : root_(fs::temp_directory_path() / ("tpsim_layers_" + std::to_string(getpid()))) {

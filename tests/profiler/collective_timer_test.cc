@@ -1,5 +1,5 @@
-// Times of collectives on devices that work behind their hosts: clocks of the test's own, so that
-// what hosts and late neighbours take is known.
+// Times of collectives on asynchronous devices. Simulated clocks give known host times and delays
+// of other ranks.
 #include "profiler/collective_timer.h"
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace tpsim {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr double kHostCall = 100e-6;  // of an NCCL call
-constexpr double kLate = 80e-6;       // rank 1 leaves every barrier so much later
+constexpr double kHostCall = 100e-6;  // per NCCL call
+constexpr double kLate = 80e-6;       // delay of rank 1 after every barrier
 constexpr double kCollective = 20e-6;
 
-// Where ranks wait for each other.
+// A barrier that returns the maximum.
 class Meeting {
  public:
   double greatest(int rank, double mine) {
@@ -36,7 +36,7 @@ class Meeting {
   std::barrier<> barrier_{kRanks};
 };
 
-// Work is queued: the host goes on, and has gone on to `host` when the device will be at `work`.
+// Queued work: the host runs ahead. `host` and `work` are the current times of host and device.
 class QueueDevice final : public Device {
  public:
   explicit QueueDevice(int rank) : rank_(rank) {}
@@ -59,7 +59,7 @@ class QueueDevice final : public Device {
     return 1e-9 * static_cast<double>(later.value - earlier.value);
   }
   bool delay(double seconds) override { return queue(0, seconds), true; }
-  // The host takes so long to issue what the device then takes so long for.
+  // Issuing takes `issuing` seconds of the host, running takes `seconds` of the device.
   void queue(double issuing, double seconds) {
     host += issuing;
     work = std::max(host, work) + seconds;
@@ -84,7 +84,7 @@ class QueueCommunicator final : public MetaCommunicator {
         meeting_(meeting) {}
 
  protected:
-  // Also the way of votes, none of which is negative.
+  // Also used for votes, none of which is negative.
   void do_all_reduce(const Tensor& x, ReduceOp) override {
     float value = 0;
     std::memcpy(&value, x.raw(), sizeof value);

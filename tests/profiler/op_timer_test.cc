@@ -1,4 +1,4 @@
-// Times of single ops, on a clock that only the ops move.
+// Times of single ops, on a clock that only ops advance.
 #include "profiler/op_timer.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using test::ClockDevice;
 
 constexpr OpKey kFillKey{OpKind::kFill, DType::kFloat32, 0, {1024}};
 
-// Says of every n-th stretch that it was disturbed, and tells the device.
+// Reports every n-th measurement as disturbed, and notifies the device.
 class FakeMeter final : public LoadMeter {
  public:
   explicit FakeMeter(int every) : every_(every) {}
@@ -87,7 +87,7 @@ TEST_CASE("the device is delayed until the host has issued a sample, outside the
 
 TEST_CASE("sustained times are taken after the soak, and the watch hears of both") {
   Bench bench;
-  // Hot after more than a second: from then on it takes a quarter longer.
+  // The device is hot after more than a second and then takes a quarter longer.
   double worked = 0;
   bench.device.duration = [&](const Op&) {
     const std::int64_t nanoseconds = worked < 1.2 ? 1'000'000 : 1'250'000;

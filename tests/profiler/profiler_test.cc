@@ -1,4 +1,4 @@
-// From samples to a profile: statistics, checks and fitted constants.
+// From samples to a profile: statistics, op checks and fitted constants.
 #include "profiler/profiler.h"
 
 #include <catch2/catch.hpp>
@@ -147,7 +147,7 @@ TEST_CASE(
   ProfileRequest request;
   request.ops = {other};
   request.in_step_runs = {{model, plan, {}, 0}};
-  request.collectives = {{CollectiveKind::kAllReduce, 2, 64}};  // no two ranks here
+  request.collectives = {{CollectiveKind::kAllReduce, 2, 64}};  // the world has a single rank
 
   test::ClockDevice device;
   OwnDeviceMeter meter;
@@ -156,7 +156,8 @@ TEST_CASE(
   const auto samples = profile_rank(world, device, meter, request, hear_nothing);
   REQUIRE(samples.ok());
   CHECK(samples->has(other));
-  CHECK(samples->has({OpKind::kMatmul, kFp32, kTransposeB, {1, 4, 16, 16}}));  // MLP, first half
+  CHECK(samples->has(
+      {OpKind::kMatmul, kFp32, kTransposeB, {1, 4, 16, 16}}));  // first GEMM of the MLP
   for (const OpSample& sample : samples->ops()) {
     CHECK(sample.median.value() == Approx(1e-6));
     CHECK(sample.count >= static_cast<int>(request.in_step.least_steps));

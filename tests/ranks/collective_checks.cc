@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// A tensor whose element i is f(i).
+// Returns a tensor with element i = f(i).
 Tensor tensor_of(Device& device, const CollectiveSize& size,
                  const std::function<double(std::int64_t)>& f) {
   const Tensor x =
@@ -46,7 +46,7 @@ Status expect(Device& device, const Communicator& group, const char* what, const
   return Ok{};
 }
 
-// Whole numbers, so that sums over eight ranks are exact in every dtype.
+// Integers, so that sums over eight ranks are exact in every dtype.
 double number(int rank, std::int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11 - 5); }
 
 double sum_of_numbers(int size, std::int64_t i) {
@@ -83,7 +83,7 @@ Status check_reductions(Device& device, Communicator& group, const CollectiveSiz
                 my_sum);
 }
 
-// Several at once, with ops between them that they do not touch.
+// Several non-blocking reductions in flight, with ops on other tensors between them.
 Status check_reductions_beside(Device& device, Communicator& group, const CollectiveSize& size) {
   const auto mine = [&](std::int64_t i) { return number(group.rank(), i); };
   const auto sum = [&](std::int64_t i) { return sum_of_numbers(group.size(), i); };
@@ -129,7 +129,7 @@ Status check_copies(Device& device, Communicator& group, const CollectiveSize& s
   group.all_gather(inside.slice(first, size.elements), inside, test::kTest);
   TPSIM_TRY_STATUS(expect(device, group, "all_gather in place", inside, gathered));
 
-  // Part r of what rank q sends is numbered q, r.
+  // Part r sent by rank q has the numbers of (q, r).
   const auto sent = [&](std::int64_t from, std::int64_t i) {
     return number(static_cast<int>(from), i % size.elements + 5 * (i / size.elements));
   };

@@ -1,5 +1,5 @@
-// What every communicator must do, whatever carries it. Used by threads in one process and by ranks
-// under mpirun, so failures are Errors and not assertions.
+// Checks that every communicator must pass. Used by threads in one process and by ranks under
+// mpirun, so failures are Errors and not assertions.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct CollectiveSize {
   DType dtype = DType::kFloat32;
 };
 
-// All collectives, in place and not, on small whole numbers that every dtype adds exactly.
+// All collectives, in place and out of place, on small integers that every dtype adds exactly.
 Status check_collectives(Device& device, Communicator& group, const CollectiveSize& size);
 
 // Neighbours exchange several messages of different sizes, both sending first.
@@ -24,7 +24,7 @@ Status check_messages(Device& device, Communicator& group);
 // fp32 tensors.
 Tensor filled(Device& device, std::int64_t elements, float value);
 std::vector<float> floats_of(Device& device, const Tensor& x);
-// Numbers of very different sizes, whose sum over ranks depends on the order of addition.
+// Numbers of very different magnitude, whose sum over ranks depends on the order of additions.
 Tensor awkward_sum(Device& device, int rank, std::int64_t elements);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Environment variables that a test makes up.
+// Environment variables of a test.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What an op belongs to is stated where it is issued.
+// An op's part of the model is stated where the op is issued.
 #include <catch2/catch.hpp>
 
 #include "kernels/ops.h"

@@ -1,4 +1,4 @@
-// How processes find out who they are and meet, without any GPU.
+// Launch variables and rendezvous of processes, without GPU.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -19,7 +19,7 @@ Launch launched(const std::map<std::string, std::string>& variables) {
   return **launch;
 }
 
-// What rank 1 puts is what all ranks get. Rank 0 stays until all have what they came for.
+// All ranks read the value that rank 1 writes. Rank 0 stays until all have read it.
 void check_meeting(Launch launch) {
   std::vector<std::string> got(3);
   const auto attend = [&got, launch](int rank, auto last) {
@@ -176,7 +176,7 @@ TEST_CASE("the first host of a node list") {
   CHECK(first_host("rack[1-2]n3") == "rack1n3");
   CHECK(first_host("gpu[01-04]-ib,login1") == "gpu01-ib");
   CHECK(first_host("r[1,4]n[07-12]") == "r1n07");
-  CHECK(first_host("gpu[7").substr(0, 3) == "gpu");  // no list of Slurm's
+  CHECK(first_host("gpu[7").substr(0, 3) == "gpu");  // not a Slurm list
 }
 
 TEST_CASE("ranks meet in a shared folder") {

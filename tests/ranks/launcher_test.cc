@@ -1,4 +1,4 @@
-// What the environment says about who started a process.
+// Detection of the launcher from environment variables.
 #include "ranks/launcher.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +13,7 @@ TEST_CASE("a task of several that knows of no other is alone, the shell of a bat
   CHECK(task->rank == 3);
   CHECK(task->size == 4);
   CHECK(lone_task(environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}}))->launcher == "torchrun");
-  // torchrun, started on two nodes by srun, says which of all processes this is.
+  // torchrun, started on two nodes by srun, determines the rank.
   const auto inner = lone_task(environment(
       {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"RANK", "9"}, {"WORLD_SIZE", "16"}}));
   REQUIRE(inner);

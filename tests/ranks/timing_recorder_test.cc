@@ -1,4 +1,4 @@
-// Recorded times add up, by op and by collective.
+// Recorded times are sums per op and per collective.
 #include "kernels/timing_recorder.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Gradients that a training run wrote (TrainingRun::dump_gradients), by parameter.
+// Gradients written by a training run (TrainingRun::dump_gradients), by parameter.
 #pragma once
 
 #include <cstdint>

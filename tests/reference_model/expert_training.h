@@ -1,4 +1,4 @@
-// Small models with experts, and training them on threads, for tests of layouts.
+// Small MoE models and their training on threads, for tests of layouts.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -36,7 +36,7 @@ inline ModelSpec mixture(std::int64_t hidden, std::int64_t ffn) {
   return model;
 }
 
-// One expert for a token, GELU, a tied table.
+// One expert per token, GELU, a tied table.
 inline ModelSpec switch_model() {
   ModelSpec model = mixture(32, 16);
   model.mlp = MlpKind::kGelu;
@@ -126,8 +126,8 @@ inline void check_same(const Trained& found, const Trained& wanted) {
   }
 }
 
-// A run that stopped after two steps in the layout `first` goes on in each of the others, sequence
-// by sequence, with the losses and norms of `wanted`.
+// Resumes a run that stopped after two steps in layout `first` in each of the other layouts, sample
+// by sample. Losses and norms must equal `wanted`.
 inline void check_resumes(const ModelSpec& model, const Plan& first,
                           const std::vector<ParallelDegrees>& others, const Trained& wanted) {
   const TemporaryFolder folder;

@@ -1,5 +1,5 @@
-// A few steps of a small model on ranks that are threads: what must be the same, bit for bit,
-// however the software goes about it.
+// A few training steps of a small model on thread ranks: results that must be bit-equal for all
+// software options.
 #pragma once
 
 #include <catch2/catch.hpp>

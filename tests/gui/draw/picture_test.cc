@@ -1,4 +1,4 @@
-// The windowless renderer's pictures: the same on every run, near the stored ones, readable.
+// Pictures of the CPU renderer: equal on every run, close to the stored ones, readable.
 #include <filesystem>
 
 #include "gui/draw/drawing_pixels.h"
@@ -27,7 +27,7 @@ TEST_CASE("the picture is as it was stored, give or take a font") {
   const Picture now = picture_of(small_state(), 1280, 800);
   const auto before = read_png(stored);
   REQUIRE(before.ok());
-  // Predictions change with their constants; a panel that is gone changes far more than this.
+  // Predictions change with their constants. A missing panel changes far more than this.
   CHECK(difference(now, *before, 48) < 0.08);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("a drawing's pixels lie where its shapes are, in any scale") {
 }
 
 TEST_CASE("a triangle's neighbours share no pixel and leave none out") {
-  // Two halves of a square, half transparent: a pixel drawn twice would be darker.
+  // Two half-transparent halves of a square: a pixel drawn twice would be darker.
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
   unsigned char* alpha = nullptr;

@@ -1,5 +1,5 @@
-// The pointer crosses every kind of span of every kind of model: what is said there are the terms
-// of the report.
+// Hovers over every kind of span of every kind of model: the descriptions use the terms of the
+// report.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const TimelineSpan* longest_of(const Timeline& timeline, SpanKind kind) {
   return longest;
 }
 
-// What is said of the span; empty where it was not found.
+// Returns the description of the span; empty if the span was not found.
 std::string hovered(GuiFixture& gui, const TimelineSpan& span) {
   TimelineState& timeline = gui.state().timeline;
   const double begin = to_seconds(span.begin).value(), end = to_seconds(span.end).value();

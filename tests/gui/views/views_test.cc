@@ -1,4 +1,4 @@
-// What the panels show, computed without drawing.
+// Contents of the panels, computed without drawing.
 #include "gui/views/views.h"
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ Plan small_plan() {
   return plan;
 }
 
-// Stages that forward one micro-batch after the other, a microsecond each.
+// Stages that run forward of one micro-batch after another, one microsecond each.
 Timeline ladder(std::int64_t stages, std::int64_t micro_batches) {
   Timeline timeline;
   timeline.stages = stages;
@@ -102,7 +102,7 @@ TEST_CASE("the critical path of a step has no gap and ends with it") {
 
 TEST_CASE("every value that a knob offers gives a plan that is legal on all the GPUs") {
   const Scenario scenario = small_scenario();
-  Plan shared = small_plan();  // the same layout, with sequences in two parts
+  Plan shared = small_plan();  // the same layout, with context parallelism 2
   shared.degrees.cp = 2;
   for (const auto& [start, gpus] : {std::pair(small_plan(), 16), std::pair(shared, 32)}) {
     REQUIRE(gpu_count(start) == gpus);
@@ -161,7 +161,7 @@ TEST_CASE("as many blocks are recomputed as the chunks have, whatever else is tu
       became_full = became_full || plan.recompute == Recompute::kFull;
     }
   }
-  CHECK(became_full);  // with a block on every chunk
+  CHECK(became_full);  // one block per chunk
   Plan moved = start;
   for (int i = 0; i < 3; ++i) moved = with_boundary_moved(moved, 0, -1);
   CHECK(validate(moved, scenario.model).ok());
@@ -221,7 +221,7 @@ TEST_CASE("the search in pieces finds what one search finds") {
   const std::vector<std::size_t>& shown = job.findings().pareto_front;
   REQUIRE(shown.size() == front->plans.size());
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const PlannedRun& expected = front->plans[shown.size() - 1 - i];  // by rising time
+    const PlannedRun& expected = front->plans[shown.size() - 1 - i];  // by increasing time
     CHECK(plans[shown[i]].predicted.step.value() == expected.predicted.step.value());
     CHECK(plans[shown[i]].predicted.peak.value() == expected.predicted.peak.value());
   }
@@ -279,7 +279,7 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   CHECK(svg.find("bloom-7b1 on 16 GPUs") != std::string::npos);
   CHECK(svg.size() < 1'000'000);
 
-  // What is handed to the program that draws pixels is the same picture.
+  // The JSON for the program that renders pixels has the same picture.
   const auto json = parse_json(to_text(json_of(*picture)), "drawing");
   REQUIRE(json.ok());
   const auto again = drawing_from(*json, "drawing");

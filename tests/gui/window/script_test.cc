@@ -1,4 +1,4 @@
-// Scripted input on the windowless renderer changes the state as a person's would.
+// Scripted input on the windowless renderer changes the state like a user's input.
 #include <unistd.h>
 
 #include <filesystem>
@@ -90,7 +90,7 @@ TEST_CASE("a filter keeps the plans for which every word holds") {
   REQUIRE(
       gui.run("wait\nclick \"filter plans\"\ntype \"tp=2 flash\"\nexpect filter \"tp=2 flash\"") ==
       "");
-  CHECK(gui.run("click \"plan 1\"") != "");  // the fastest is filtered away, or it is tp 2
+  CHECK(gui.run("click \"plan 1\"") != "");  // the fastest plan is filtered out, or has tp 2
 }
 
 TEST_CASE("the timeline zooms about the pointer, pans, and goes back to the whole step") {
@@ -134,14 +134,14 @@ TEST_CASE("software that nobody stated is named, and widens the interval once it
   state.plan = bloom_plan();
   GuiFixture gui(state);
   REQUIRE(gui.run("wait\nexpect software \"megatron-deepspeed-bloom, assumed\"") == "");
-  CHECK(gui.views().a->assumed.open.size() == 2);  // and the network of the cluster
+  CHECK(gui.views().a->assumed.open.size() == 2);  // plus the network of the cluster
   const Prediction narrow = simulate(*gui.views().scenario, gui.views().a->plan).value();
   CHECK(gui.views().a->predicted.step_low < narrow.step_low);
   CHECK(gui.views().a->predicted.step_high >= narrow.step_high);
   REQUIRE(gui.run("click cluster\nclick jean-zay-a100\nwait") == "");
   gui.state().plan = bloom_plan();
   REQUIRE(gui.run("wait") == "");
-  CHECK(gui.views().a->assumed.open.size() == 1);  // a cluster that was chosen is stated
+  CHECK(gui.views().a->assumed.open.size() == 1);  // a selected cluster counts as stated
 }
 
 TEST_CASE("a plan that was opened is on the screen before the search begins") {

@@ -1,5 +1,5 @@
-// What people do with the program besides choosing plans: compare, look into the step, bring files
-// and machines of their own.
+// Uses of the program besides choosing plans: comparing plans, inspecting the step, opening files,
+// other machines.
 #include <unistd.h>
 
 #include <filesystem>

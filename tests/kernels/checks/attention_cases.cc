@@ -18,18 +18,18 @@ void add_softmaxes(CaseList& cases) {
     cases.add_changed<SoftmaxForward>(0, {2, 48, 48}, "windows and chunks",
                                       [=](SoftmaxForward& op) { op.visibility = limit; });
   }
-  // The queries are the last of more keys.
+  // The queries are the last positions of more keys.
   for (const auto& [matrices, queries, keys] :
        {std::tuple{1, 1, 9}, {6, 5, 10}, {3, 17, 48}, {2, 64, 257}}) {
     for (const int alibi : {0, 1}) {
       cases.add(OpKind::kSoftmaxForward, alibi, {matrices, queries, keys});
     }
-    // Of a single row in few bits what cancels is rounding.
+    // For a single row in few bits only rounding errors remain.
     if (queries > 1) cases.add(OpKind::kSoftmaxBackward, 0, {matrices, queries, keys});
   }
 }
 
-// The strides of [sample][head][position][d].
+// Strides of the layout [sample][head][position][d].
 void lay_by_head(Heads& x, std::int64_t positions, std::int64_t heads, std::int64_t head_dim) {
   x.position_stride = head_dim;
   x.head_stride = positions * head_dim;
@@ -39,10 +39,10 @@ void lay_by_head(Heads& x, std::int64_t positions, std::int64_t heads, std::int6
 void add_flash(CaseList& cases, OpDims dims) {
   for (const int alibi : {0, 1}) {
     cases.add(OpKind::kFlashForward, alibi, dims);
-    // Of a single position the gradient is zero, and what is computed is rounding.
+    // For a single position the gradient is zero and only rounding errors remain.
     if (dims[1] > 1 || dims[5] > 1) cases.add(OpKind::kFlashBackward, alibi, dims);
   }
-  // Backward only on what forward left behind: log sums of the same limits (add_limited_flash).
+  // Backward needs statistics of a forward with the same limits (add_limited_flash).
   cases.add_changed<FlashForward>(1, dims, "window and cap", [](FlashForward& op) {
     op.visibility.window = 5;
     op.cap = 2;
@@ -86,7 +86,8 @@ void add_rotaries(CaseList& cases) {
   }
 }
 
-// Norms of one vector for a token, of several heads with one gain or their own, without any.
+// Norms of one vector per token, of several heads with a shared gain or separate gains, and without
+// gain.
 void add_head_ops(CaseList& cases) {
   for (const OpDims& dims :
        {OpDims{1, 1, 4}, {17, 3, 16}, {5, 2, 80}, {33, 1, 257}, {300, 4, 128}}) {
@@ -109,7 +110,7 @@ void add_head_ops(CaseList& cases) {
     cases.add(OpKind::kPositionScale, 0, dims);
     cases.add(OpKind::kHeadSum, 0, dims);
   }
-  // The heads of a token are one vector to the key; here each has a gain.
+  // The key describes the heads of a token as one vector; here each head has a gain.
   cases.add_changed<HeadNormForward>(0, {17, 1, 48}, "a gain for each head",
                                      [](HeadNormForward& op) {
                                        op.dims.heads = 3;
@@ -143,7 +144,7 @@ void add_attention(CaseList& cases) {
 
 void add_attention_of_today(CaseList& cases) {
   for (const int variant : {0, kChunked + 0, kCapped + 0, kSinks + 0, kSinks | kCapped}) {
-    // A sink's gradient adds up what the rounding of outputs and probabilities leaves: fp32 tells.
+    // A sink's gradient sums rounding errors of outputs and probabilities: checked in fp32 only.
     const bool adds_roundings = (variant & kSinks) != 0 && cases.dtype() != DType::kFloat32;
     for (const OpKind kind : {OpKind::kFlashForward, OpKind::kFlashBackward}) {
       if (adds_roundings && kind == OpKind::kFlashBackward) continue;

@@ -1,4 +1,4 @@
-// Lists of op cases, and the functions that fill them from other files.
+// A list of op cases, and functions in other files that add cases.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ class CaseList {
   std::vector<OpCase> cases_;
 };
 
-// The scores, cores and positions of attention, with norms of heads.
+// Scores, cores and positions of attention, and norms of heads.
 void add_attention(CaseList& cases);
-// Chunks, caps and sinks of attention.
+// Chunks, score caps and sinks of attention.
 void add_attention_of_today(CaseList& cases);
 
 }  // namespace tpsim

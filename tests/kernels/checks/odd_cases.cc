@@ -12,7 +12,7 @@ constexpr std::int64_t kCols[] = {1, 5, 48, 257};
 
 std::uint8_t code(DType dtype) { return static_cast<std::uint8_t>(dtype); }
 
-// A batched operand laid out row by row, the batches side by side within a row, as heads are.
+// A batched operand with the batches adjacent within a row, like heads.
 void lay_side_by_side(Matrix& m, std::int64_t outer, std::int64_t inner) {
   m.row_stride = outer * inner * m.cols;
   m.outer_stride = inner * m.cols;
@@ -43,7 +43,7 @@ void add_norms(CaseList& cases, std::int64_t rows, std::int64_t cols) {
     cases.add(OpKind::kNormForward, kind, {rows, cols});
     cases.add_changed<NormForward>(kind, {rows, cols}, "1 + gain",
                                    [](NormForward& op) { op.offset = 1; });
-    if (cols == 1) continue;  // the gradient is zero, and what is computed is rounding
+    if (cols == 1) continue;  // the gradient is zero, and only rounding errors remain
     for (const DType gradients : {DType::kFloat32, cases.dtype()}) {
       for (const int residual : {0, 2}) {
         const int variant = kind | residual | (code(gradients) << 2);
@@ -87,7 +87,7 @@ void add_rowwise(CaseList& cases, std::int64_t rows, std::int64_t cols) {
   cases.add(OpKind::kInitNormal, 0, {rows, cols});
 }
 
-// Slots for all choices, for few, and for more than there are.
+// Slots for all choices, for few choices, and more slots than choices.
 void add_experts(CaseList& cases) {
   for (const auto& [tokens, experts, capacity, per_token] :
        {std::array<std::int64_t, 4>{1, 1, 1, 1},

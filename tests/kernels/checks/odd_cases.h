@@ -1,4 +1,4 @@
-// Ops of small, awkward sizes and layouts: what every device must get right.
+// Ops of small, unusual sizes and layouts, which every device must compute correctly.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace tpsim {
 
 struct OpCase {
   OpKey key;
-  std::string what;  // what `change` does
-  OpChange change;   // none: the op as make_op() builds it
+  std::string what;  // effect of `change`
+  OpChange change;   // null: the op as make_op() creates it
 };
 
-// Every kind of op, in these dtypes for storage.
+// Every kind of op, with these storage dtypes.
 std::vector<OpCase> odd_cases(const std::vector<DType>& dtypes);
-// Of ops and settings that models of today brought.
+// Ops and settings that only recent models have.
 std::vector<OpCase> cases_of_today(const std::vector<DType>& dtypes);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// The CPU device against the slow one, over every kind of op.
+// The CPU device compared with the slow device, over every kind of op.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -45,7 +45,7 @@ TEST_CASE("sums over millions of elements keep their digits") {
                            OpKey{OpKind::kVocabSums, DType::kFloat32, 0, {2, 250'880}}}) {
     for (const ResultError& e : errors_against_slow(*device, key, 5)) {
       INFO(to_string(key) << ": " << e.result << " is off by " << e.error);
-      // Optimised builds stay below 6e-7; under sanitizers the loops are not vectorised and one
+      // Optimized builds stay below 6e-7. With sanitizers the loops are not vectorized, so that one
       // lane holds a whole sum.
       CHECK(e.error < 2e-6);
     }

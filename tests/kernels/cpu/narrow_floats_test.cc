@@ -1,4 +1,4 @@
-// Rounding to 8 bits: the formats' own numbers, their scales, and what is left of a value.
+// Rounding to 8 bits: values of the formats, their scales, and rounding errors.
 #include "kernels/cpu/narrow_floats.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST_CASE("numbers of E4M3 and E5M2 stay, and others go to the nearest, ties to 
   CHECK(rounded_to_e4m3(1.1875F) == 1.25F);  // between 1.125 and 1.25
   CHECK(rounded_to_e4m3(1e6F) == 448.0F);
   CHECK(rounded_to_e5m2(-1e9F) == -57344.0F);
-  CHECK(rounded_to_e4m3(0.0009F) == 0.0F);  // below half of the least
+  CHECK(rounded_to_e4m3(0.0009F) == 0.0F);  // below half of the smallest value
   CHECK(rounded_to_e4m3(0.0011F) == 0.001953125F);
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("a rounded operand is off by half a step of its format at most") {
     round_operand({rounded.data(), 96, 160, false}, {one.recipe, one.gradient, false});
     CHECK(rounded != exact);
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      // Small ones beside large ones lose to the steps of subnormal numbers.
+      // Small values beside large ones have the step of subnormal numbers.
       const float least = 5.0F / 448 / 64;
       CHECK(std::abs(rounded[i] - exact[i]) <= std::max(std::abs(exact[i]), least) * one.half_step);
     }
@@ -83,7 +83,7 @@ TEST_CASE("a scale of steps before keeps what it reaches, and the greatest magni
   numbers = {1.0F, -3.0F, 0.25F, 50.0F};
   round_operand({numbers.data(), 2, 2, false}, {Precision::kFp8, true, false, {0, &greatest}});
   CHECK(greatest == 100);
-  CHECK(numbers[3] == 50);  // its own greatest is the format's
+  CHECK(numbers[3] == 50);  // its own amax maps to the format's maximum
 }
 
 TEST_CASE("almost nothing, rounded to 8 bits, is almost nothing and no NaN") {

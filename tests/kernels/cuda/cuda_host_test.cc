@@ -1,4 +1,4 @@
-// What the CUDA device does on the host: finding libraries, naming algorithms.
+// Host-side functions of the CUDA device: loading libraries, texts of algorithms.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -37,7 +37,7 @@ TEST_CASE("a library that is there gives its functions, and names one that it la
 
 TEST_CASE("a machine without a GPU is told so, and no more") {
   const GpuCount count = visible_gpus();
-  if (count.gpus > 0) return;  // tests with the label gpu run here
+  if (count.gpus > 0) return;  // tests with the label gpu cover this machine
   CHECK_FALSE(count.why_none.empty());
   const auto device = CudaDevice::create();
   REQUIRE_FALSE(device.ok());
@@ -73,7 +73,7 @@ TEST_CASE(
     "lengths") {
   const LaunchGap gap = launch_gap_of({{0, 100}, {400, 2400}, {2900, 4900}, {4800, 6900}});
   CHECK(gap.kernel_s == Approx(2e-6));
-  CHECK(gap.gap_s == Approx(300e-9));  // of 300, 500 and an overlap
+  CHECK(gap.gap_s == Approx(300e-9));  // median of 300, 500 and an overlap
   CHECK(launch_gap_of({{0, 100}}).kernel_s == 0);
 }
 

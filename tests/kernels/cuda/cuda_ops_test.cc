@@ -1,4 +1,4 @@
-// The CUDA device against the slow one, over every kind of op. [long]: on an emulated GPU.
+// The CUDA device compared with the slow device, over every kind of op. [long]: on an emulated GPU.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 std::unique_ptr<CudaDevice> gpu() { return std::move(CudaDevice::create()).value(); }
 
-// A kernel that faults takes its process along: TPSIM_OP names the one kind of op to check.
+// A kernel fault ends the process. TPSIM_OP selects the single kind of op to check.
 bool is_wanted(const OpKey& key) {
   const char* wanted = std::getenv("TPSIM_OP");
   return wanted == nullptr || name_of(key.kind) == wanted;
@@ -33,8 +33,8 @@ void check_case(Device& device, const OpCase& one) {
   }
 }
 
-// What a GPU has no kernels for, as training refuses it by name: sinks, values narrower than keys,
-// other activations than GELU and SwiGLU, routers of today.
+// Ops without GPU kernels, which training refuses: sinks, values narrower than keys, activations
+// other than GELU and SwiGLU, recent routers.
 bool is_lacking(const OpKey& key) {
   switch (key.kind) {
     case OpKind::kFlashForward:
@@ -59,7 +59,7 @@ void check_all(DType dtype) {
   }
 }
 
-// Sizes at which kernels change their way: whole packs, several packs to a thread, several tiles.
+// Sizes at which kernels change: whole packs, several packs per thread, several tiles.
 std::vector<OpKey> wide_keys(DType dtype) {
   const auto own = static_cast<std::uint8_t>(dtype);
   const auto residual_in_own = static_cast<std::uint8_t>(own << 2 | 2);
@@ -99,7 +99,7 @@ std::vector<OpKey> wide_keys(DType dtype) {
       keys.push_back({OpKind::kFlashBackward, dtype, alibi, dims});
     }
   }
-  // Each token hundreds of times; columns of several blocks.
+  // Each token occurs hundreds of times; columns span several blocks.
   for (const std::int64_t cols : {96, 301, 4096}) {
     keys.push_back({OpKind::kEmbeddingBackward, dtype, 0, {700, cols, 3}});
   }
@@ -248,7 +248,7 @@ TEST_CASE("a delayed stream begins later, and CUPTI's kernels lie as far apart a
     for (int i = 0; i < 4; ++i) device->run(Fill{x, 1.0F, test::kTest});
   });
   if (!kernels.ok()) {
-    WARN(to_string(kernels.error()));  // under another profiler or sanitizer
+    WARN(to_string(kernels.error()));  // another profiler or a sanitizer is active
     return;
   }
   CHECK(kernels->size() == 4);
@@ -262,7 +262,7 @@ TEST_CASE("choices of algorithms are texts that name who chose, and others are l
   const auto first = gpu();
   static_cast<void>(bytes_after(*first, key, 0));
   AlgorithmChoices chosen = first->algorithms();
-  REQUIRE(chosen.choices.size() == 2);  // of attention, and of the product
+  REQUIRE(chosen.choices.size() == 2);  // of attention and of the GEMM
   const auto second = gpu();
   chosen.choices.emplace_back("no choice at all");
   second->use_algorithms(chosen);
@@ -272,7 +272,7 @@ TEST_CASE("choices of algorithms are texts that name who chose, and others are l
 
 TEST_CASE("a product that cuBLASLt has no algorithm for leaves no choice behind") {
   const auto device = gpu();
-  MatmulCall call;  // products of 8 bits take multiples of 16
+  MatmulCall call;  // 8-bit GEMMs require multiples of 16
   call.key.dtype = DType::kFloat8;
   call.key.output = DType::kFloat32;
   call.key.sizes = {1, 3, 3, 3};

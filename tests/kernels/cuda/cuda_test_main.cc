@@ -1,5 +1,5 @@
-// Runs tests on a GPU, or says why not and ends with the code by which ctest counts them as
-// skipped.
+// Runs tests on a GPU. Without GPU, prints the reason and returns the exit code with which ctest
+// counts the test as skipped.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #include <cstdio>

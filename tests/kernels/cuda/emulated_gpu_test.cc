@@ -1,4 +1,4 @@
-// The emulated GPU itself: what it must not forgive.
+// Faults that the emulated GPU must detect.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::vector<T> downloaded(const T* from, std::size_t count, cudaStream_t stream)
   return values;
 }
 
-// What a process says that runs `grid` and ends itself.
+// Returns the last output of a process that runs `grid` and ends.
 template <class Kernel>
 std::string last_words(const Grid& grid, Kernel kernel) {
   int ends[2];
@@ -48,7 +48,7 @@ std::string last_words(const Grid& grid, Kernel kernel) {
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
-    signal(SIGABRT, SIG_DFL);  // not the test framework's
+    signal(SIGABRT, SIG_DFL);  // without the test framework's handler
     run_grid(grid, kernel);
     _exit(0);
   }
@@ -100,7 +100,7 @@ TEST_CASE("blocks that wait for one that cannot begin end with a sentence") {
   CHECK(words.find("all blocks that have begun wait for others") != std::string::npos);
 }
 
-// The bits of dq, dk and dv.
+// Bits of dq, dk and dv.
 std::vector<std::vector<std::byte>> gradients_on(const char* by_warpgroups, bool waits) {
   setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups, 1);
   const auto device = std::move(CudaDevice::create()).value();
@@ -177,7 +177,7 @@ TEST_CASE("lanes exchange values, whatever order they come in") {
 TEST_CASE("what would hang on a GPU ends with a sentence") {
   CHECK(last_words({{1}, {64}, 0}, [] {
           if (threadIdx.x < 32) __syncthreads();
-        }).find("ended well") == 0);  // threads that have ended are not waited for
+        }).find("ended well") == 0);  // ended threads are not waited for
   CHECK(last_words({{1}, {64}, 0}, [] {
           if (threadIdx.x % 2 == 0) __syncthreads();
           __syncwarp();
@@ -209,7 +209,7 @@ TEST_CASE("streams work as late as they may, and in the order that events ask fo
   auto* const pinned = static_cast<int*>(memory);
   *pinned = 1;
   REQUIRE(cudaMemcpyAsync(data, pinned, sizeof(int), cudaMemcpyHostToDevice, first) == cudaSuccess);
-  *pinned = 2;  // too early: the copy has not been made
+  *pinned = 2;  // too early: the copy has not run yet
   CHECK(downloaded(data, 1, first).front() == 2);
 
   cudaEvent_t event = nullptr;
@@ -239,7 +239,7 @@ TEST_CASE("what CUDA refuses is refused") {
   CHECK_FALSE(refused(Launch({1, 65535}, 1, 0, stream)));
 
   float* const data = on_gpu_memory<float>(4);
-  CHECK(std::isnan(downloaded(data, 4, stream).front()));  // nobody has written it
+  CHECK(std::isnan(downloaded(data, 4, stream).front()));  // uninitialized
   float host = 0;
   CHECK(cudaMemcpyAsync(data, &host, 32, cudaMemcpyHostToDevice, stream) == cudaErrorInvalidValue);
   CHECK(cudaMemcpyAsync(&host, &host, 4, cudaMemcpyDeviceToHost, stream) == cudaErrorInvalidValue);
@@ -255,7 +255,7 @@ TEST_CASE("what CUDA refuses is refused") {
 
 namespace {
 
-// A product of matrices in E4M3, [m, n] = [m, k] [k, n].
+// A GEMM of E4M3 matrices, [m, n] = [m, k] [k, n].
 struct Narrow {
   std::uint64_t m = 128, n = 128, k = 256;
   std::int32_t first = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
@@ -292,7 +292,7 @@ cublasStatus_t asked_for(const Narrow& product) {
 
 }  // namespace
 
-// cuBLAS, Narrow Precision Data Types Usage.
+// Source: cuBLAS documentation, "Narrow Precision Data Types Usage".
 TEST_CASE("the emulated cuBLASLt has the scales of blocks that the real one has, and no others") {
   constexpr std::int32_t kTile = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
   constexpr std::int32_t kVector = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
@@ -305,11 +305,11 @@ TEST_CASE("the emulated cuBLASLt has the scales of blocks that the real one has,
   const std::vector<Narrow> refused = {
       {.first = kTile, .second = kTile},
       {.first = kScalar, .second = kVector},
-      {.first = kVector32, .second = kVector32},  // of Blackwell
-      {.n = 130},                                 // sides are multiples of 4
-      {.m = 132},                                 // rows of the result are on 16 bytes
+      {.first = kVector32, .second = kVector32},  // requires Blackwell
+      {.n = 130},                                 // result dimensions must be multiples of 4
+      {.m = 132},                                 // result rows must be aligned to 16 bytes
       {.k = 264},
-      {.scales_at = 0x1008},  // scales are on 16 bytes
+      {.scales_at = 0x1008},  // scales must be aligned to 16 bytes
       {.scales_at = 0},
   };
   for (const Narrow& product : refused) CHECK(asked_for(product) == CUBLAS_STATUS_NOT_SUPPORTED);

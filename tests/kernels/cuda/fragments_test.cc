@@ -1,5 +1,5 @@
-// The maps between a warp's lanes and a tile, against the instructions as PTX defines them: a
-// product of tiles computed lane by lane on the host equals the product of the matrices.
+// Mapping of matrix elements to lanes, compared with the PTX definition: a GEMM of tiles computed
+// lane by lane on the host equals the GEMM of the matrices.
 #include "kernels/cuda/tiles/fragments.h"
 
 #include <array>
@@ -11,10 +11,10 @@ namespace tpsim {
 namespace {
 
 constexpr int kLanes = 32;
-constexpr int kColumns = 64;  // of a tile's row
+constexpr int kColumns = 64;  // per row of a tile
 constexpr int kChunks = kColumns / kChunk;
 
-// A tile in "shared memory": whole numbers, stored swizzled.
+// A tile in "shared memory": integers, stored swizzled.
 class Tile {
  public:
   explicit Tile(int rows, int seed) : elements_(static_cast<std::size_t>(rows * kColumns)) {
@@ -25,7 +25,7 @@ class Tile {
     }
   }
   int at(int row, int col) const { return elements_[place(row, col)]; }
-  // Element `i` of the 16 bytes at a chunk's index.
+  // Element `i` of the 16-byte chunk with this index.
   int in_chunk(int index, int i) const {
     return elements_[static_cast<std::size_t>(index * kChunk + i)];
   }
@@ -39,8 +39,8 @@ class Tile {
 
 using Registers = std::array<std::array<std::array<int, 2>, 4>, kLanes>;  // [lane][register][half]
 
-// ldmatrix.x4: lanes 8m..8m+7 point to the rows of matrix m; lane l receives elements (l / 4,
-// 2 (l % 4)) and the next of each, or of their transposes.
+// ldmatrix.x4: lanes 8m .. 8m+7 point to the rows of matrix m. Lane l receives elements (l / 4, 2
+// (l % 4)) and the next of each matrix, or of its transpose.
 Registers load_matrices(const Tile& tile, const std::array<int, kLanes>& chunk, bool transposed) {
   Registers r{};
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -57,7 +57,7 @@ Registers load_matrices(const Tile& tile, const std::array<int, kLanes>& chunk, 
   return r;
 }
 
-// The chunk that each lane points to, `first_row` and `first_chunk` being those of the 16 x 16.
+// The chunk to which each lane points; first_row and first_chunk locate the 16 x 16 matrix.
 template <class Source>
 std::array<int, kLanes> chunks_of(Source source, int first_row, int first_chunk) {
   std::array<int, kLanes> chunks{};
@@ -79,7 +79,7 @@ int b_element(const Registers& r, int first_register, int k, int column) {
   return r[lane][static_cast<std::size_t>(first_register + k / 8)][static_cast<std::size_t>(k % 2)];
 }
 
-// Every element of both 16 x 8 results; `expected(row, column)` for columns 0..15.
+// Checks every element of both 16 x 8 results; `expected(row, column)` for columns 0..15.
 template <class Expected>
 void check_product(const Registers& a, const Registers& b, Expected expected) {
   for (int row = 0; row < 16; ++row) {
@@ -134,7 +134,7 @@ TEST_CASE("tiles multiply by depth on both sides: columns of one with columns of
 }
 
 TEST_CASE("results of two neighbouring products are the next product's left operand") {
-  // Accumulators 0, 1 of a lane are (row, col) and its right neighbour: halves of one register.
+  // Accumulators 0 and 1 of a lane are adjacent in a row: the halves of one register.
   for (int lane = 0; lane < kLanes; ++lane) {
     const int row = lane / 4, k = lane % 4 * 2;  // register 0 of operand A
     CHECK(result_row(lane, 0) == row);
@@ -153,7 +153,7 @@ TEST_CASE("swizzling permutes a tile, spreads a column over all banks, and moves
     }
     CHECK(static_cast<int>(places.size()) == 32 * chunks);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      std::set<int> banks;  // of 16 bytes; a line of 128 bytes holds 8
+      std::set<int> banks;  // 16-byte banks; a 128-byte line has 8
       for (int row = 8; row < 16; ++row) banks.insert(swizzled(row, chunk, chunks) % 8);
       CHECK(banks.size() == 8);
       for (int step = 0; step + chunk % 2 < chunks; step += 2) {

@@ -1,6 +1,5 @@
-// Products of operands rounded to 8 bits on a GPU against the CPU device's, which rounds alike and
-// sums in fp32: what is left are sums. A scale read from another place than it was written to is
-// off by a factor.
+// 8-bit GEMMs on a GPU compared with the CPU device, which rounds equally and sums in fp32, so that
+// only summation differs. A scale that is read from a wrong place is off by a factor.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -40,7 +39,7 @@ struct Case {
   bool finds_scales = false;
 };
 
-// Magnitudes differ from one 16 x 16 to the next.
+// Magnitudes differ between 16 x 16 blocks.
 std::vector<float> numbers(std::int64_t rows, std::int64_t cols, std::uint32_t seed) {
   std::vector<float> all;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -53,7 +52,7 @@ std::vector<float> numbers(std::int64_t rows, std::int64_t cols, std::uint32_t s
   return all;
 }
 
-// As much of a float as bf16 has, so that all dtypes begin alike.
+// Keeps the bits of a float that bf16 has, so that all dtypes start with equal values.
 float in_16_bits(float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
 }
@@ -73,7 +72,7 @@ Tensor uploaded(Device& device, std::vector<float> values, const Shape& shape, D
   return tensor;
 }
 
-// The last columns of a tensor.
+// Returns the last columns of a tensor.
 Matrix columns_of(const Tensor& tensor, std::int64_t first, bool transposed) {
   Matrix columns = matrix_of(tensor, transposed);
   columns.cols -= first;
@@ -83,7 +82,7 @@ Matrix columns_of(const Tensor& tensor, std::int64_t first, bool transposed) {
 
 struct Result {
   std::vector<float> c;
-  std::vector<float> scales;  // of kFp8: both units and greatest magnitudes
+  std::vector<float> scales;  // with kFp8: scale and amax of both operands
 };
 
 Result product_on(Device& device, const Case& one, Precision recipe) {
@@ -95,7 +94,7 @@ Result product_on(Device& device, const Case& one, Precision recipe) {
   const Tensor a = operand(one.transpose_a ? k : m, one.transpose_a ? m : k, 1);
   const Tensor b = operand(one.transpose_b ? n : k, one.transpose_b ? k : n, 2);
   const Tensor c = uploaded(device, numbers(m, n + skip, 3), {m, n + skip}, DType::kFloat32);
-  // Greatest magnitudes are 16 at most; of steps before, something below.
+  // Amax values are at most 16; those of earlier steps are smaller.
   Tensor scales = uploaded(device, {8.0F / 448, 0, 0, 0, 8.0F / 448, 0, 0, 0}, {2, kScaleStride},
                            DType::kFloat32);
   const bool is_weight = !one.transpose_a;
@@ -113,11 +112,11 @@ Result product_on(Device& device, const Case& one, Precision recipe) {
   return result;
 }
 
-// By how much a sum of `depth` products of 8 bits may be off: Hopper keeps 13 bits behind the first
-// of the greatest term or sum there, so that each term may lose 2^-13 of it. An H200 is off by a
-// quarter of this at most; rounding to E4M3 moves each operand by 1 / 16.
+// Allowed error of a sum of `depth` 8-bit products. Hopper keeps 13 bits below the leading bit of
+// the largest term or sum, so that each term may lose 2^-13 of that value. An H200 has at most a
+// quarter of this error. Rounding to E4M3 changes each operand by up to 1 / 16.
 double allowed_error(double depth) {
-  constexpr double kMean = 4.0 * 4.0;  // of two operands' greatest magnitudes, about
+  constexpr double kMean = 4.0 * 4.0;  // of two operands' amax, approximately
   const double greatest = 4 * kMean * std::sqrt(depth);
   return std::ldexp(greatest * std::sqrt(depth), -13);
 }
@@ -143,8 +142,8 @@ std::vector<Case> all_cases() {
   for (const Shape2& sides : {Shape2{64, 48, 96}, Shape2{200, 144, 416}, Shape2{33, 80, 50},
                               Shape2{132, 272, 160}, Shape2{7, 24, 19}, Shape2{5, 3, 1}}) {
     cases.push_back({sides, false, true});           // forward
-    cases.push_back({sides, false, false, true});    // of inputs
-    cases.push_back({sides, true, false, true, 1});  // of weights
+    cases.push_back({sides, false, false, true});    // dgrad
+    cases.push_back({sides, true, false, true, 1});  // wgrad
   }
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     cases.push_back({{130, 64, 300}, false, true, false, 1, dtype, 16});
@@ -224,7 +223,7 @@ TEST_CASE("operands that are almost zero make no NaN in products of 8 bits on CU
   }
 }
 
-// The input's and the weight's product of one gradient, as backward runs them.
+// dgrad and wgrad of one output gradient, as in backward.
 std::array<std::vector<float>, 2> gradients_on(Device& device, Precision recipe, DType dtype,
                                                bool keeps) {
   constexpr std::int64_t kTokens = 150, kOut = 72, kIn = 40;
@@ -279,7 +278,7 @@ TEST_CASE("a gradient rounded both ways at once has the bits of two roundings on
   }
 }
 
-// As experts' matrices are, which lie one behind the other.
+// Like the experts' matrices, which are adjacent in memory.
 TEST_CASE("batches of products in 8 bits on CUDA are rounded matrix by matrix", "[narrow]") {
   const auto device = gpu();
   const auto judge = std::move(CpuDevice::create()).value();

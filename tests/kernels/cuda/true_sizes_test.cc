@@ -1,5 +1,5 @@
-// Ops at the sizes that a rank of BLOOM-176B, BLOOM-7b1 and their like gives them: a few of their
-// rows and columns against float64. On an emulated GPU the same at small sizes.
+// Ops at the sizes of a rank of BLOOM-176B, BLOOM-7b1 and similar models: some of their rows and
+// columns compared with float64. An emulated GPU runs small sizes.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -17,12 +17,12 @@ namespace tpsim {
 namespace {
 
 bool is_emulated() { return gpu_facts().name == "emulated GPU"; }
-// A size of the real thing, or a stand-in.
+// Returns the real size, or a small one on the emulated GPU.
 std::int64_t size(std::int64_t real, std::int64_t small) { return is_emulated() ? small : real; }
 
 constexpr std::size_t kSamples = 64;
 
-// The first and the last of `count` and others between, in order.
+// Returns the first and the last of `count` indices and others between, in order.
 std::vector<std::int64_t> samples_of(std::int64_t count) {
   std::set<std::int64_t> some{0, count - 1};
   const std::size_t most = std::min(kSamples, static_cast<std::size_t>(count));
@@ -34,7 +34,7 @@ std::vector<std::int64_t> samples_of(std::int64_t count) {
   return {some.begin(), some.end()};
 }
 
-// A whole tensor on the host, as it is stored.
+// A whole tensor on the host, in its dtype.
 class Stored {
  public:
   Stored(Device& device, const Tensor& x)
@@ -42,7 +42,7 @@ class Stored {
     device.download(x, bytes_);
   }
   double at(std::int64_t row, std::int64_t col) const { return element(row * cols_ + col); }
-  // Of op(x) where x is a matrix in this tensor.
+  // Element of op(x), for a matrix x in this tensor.
   double at(const Matrix& x, std::int64_t row, std::int64_t col) const {
     if (x.transposed) std::swap(row, col);
     return element(x.offset + row * x.row_stride + col);
@@ -60,7 +60,7 @@ class Stored {
   std::vector<std::byte> bytes_;
 };
 
-// Relative to the largest: what sums of normal numbers may come out near to is zero.
+// Error relative to the largest element, since sums of normal numbers may be near zero.
 void check_close(const std::vector<double>& actual, const std::vector<double>& expected,
                  double tolerance) {
   REQUIRE(actual.size() == expected.size());
@@ -100,7 +100,7 @@ void check_product(Device& device, int variant, std::int64_t m, std::int64_t n, 
   check_close(actual, expected, product.c.tensor.dtype() == DType::kFloat32 ? kOfFloat32 : kOfBf16);
 }
 
-// Some rows of `x` of the GPU, in the slow device's memory; undefined where x is.
+// Copies some rows of the GPU tensor `x` to the slow device; undefined if x is undefined.
 Tensor rows_of(Device& device, SlowDevice& slow, const Tensor& x,
                const std::vector<std::int64_t>& rows) {
   if (!x.defined()) return x;
@@ -117,7 +117,7 @@ Tensor rows_of(Device& device, SlowDevice& slow, const Tensor& x,
   return some;
 }
 
-// All of it, for operands that every row shares.
+// Copies a whole tensor, for operands that all rows share.
 Tensor whole_of(Device& device, SlowDevice& slow, const Tensor& x) {
   if (!x.defined()) return x;
   Tensor copy = slow.allocate(x.shape(), x.dtype(), MemoryCategory::kWorkspace, "whole");
@@ -127,8 +127,7 @@ Tensor whole_of(Device& device, SlowDevice& slow, const Tensor& x) {
   return copy;
 }
 
-// An op whose rows do not know of each other: `of_rows` puts the rows of its tensors in their
-// place.
+// Checks an op with independent rows. `by_row`: tensors of which only the sampled rows are copied.
 template <class OpType>
 void check_rows(Device& device, const OpKey& key, Tensor OpType::*result,
                 std::initializer_list<Tensor OpType::*> by_row,
@@ -154,7 +153,7 @@ OpKey key_of(OpKind kind, int variant, const OpDims& dims) {
 
 constexpr int kIntoFloat32 = static_cast<int>(DType::kFloat32);
 
-// Sums over all rows, of some columns.
+// Sums over all rows, for some columns.
 void check_column_sums(Device& device, std::int64_t rows, std::int64_t cols) {
   const OpKey key = key_of(OpKind::kColumnSum, kIntoFloat32, {rows, cols});
   INFO(to_string(key));
@@ -173,7 +172,7 @@ void check_column_sums(Device& device, std::int64_t rows, std::int64_t cols) {
   check_close(actual, expected, kOfFloat32);
 }
 
-// The gain's gradient, which every row has a part in.
+// The gain's gradient, which depends on all rows.
 void check_norm_backward(Device& device, std::int64_t rows, std::int64_t cols) {
   const OpKey key = key_of(OpKind::kNormBackward, 2 | kIntoFloat32 << 2, {rows, cols});
   INFO(to_string(key));
@@ -279,8 +278,7 @@ TEST_CASE("sums over rows at the true size of models agree with float64", "[shap
   check_adamw(*device, size(2'500'000'000, 100'003));
 }
 
-// Gradients of a head's vectors in the order of [query, key]: what the rows that attend to each
-// other give, in float64.
+// Gradients of a head's vectors in float64, from the query and key rows that attend to each other.
 class AttentionRows {
  public:
   AttentionRows(Device& device, const FlashBackward& op)
@@ -339,8 +337,8 @@ class AttentionRows {
   std::vector<double> log_sum_;
 };
 
-// Blocks of keys add to dq in turns while all multiprocessors are busy: the same bits each time,
-// and rows that float64 gives too.
+// Key blocks add to dq in order while all SMs are busy. Checks that results are bit-reproducible
+// and that rows agree with float64.
 void check_contention(Device& device, const OpDims& dims) {
   const OpKey key = key_of(OpKind::kFlashBackward, 0, dims);
   INFO(to_string(key));

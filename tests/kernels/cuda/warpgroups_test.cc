@@ -1,5 +1,5 @@
-// Products of warpgroups on the emulated GPU: tiles as the kernels lay and describe them, decoded
-// from the descriptors' bits as PTX defines them, multiply as matrices do.
+// GEMMs of warpgroups on the emulated GPU. Tiles in the kernels' layout, decoded from the
+// descriptors' bits as PTX defines them, give the GEMM of the matrices.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ constexpr int kWarpgroup = 128;
 
 int number(int row, int col, int seed) { return (row * 31 + col * 17 + seed) % 23 - 11; }
 
-// rows x columns in shared memory, from `at` on.
+// Writes rows x columns to shared memory, starting at `at`.
 void put(int at, int rows, int columns, int seed) {
   for (int row = 0; row < rows; ++row) {
     for (int col = 0; col < columns; ++col) {
@@ -32,7 +32,7 @@ void put(int at, int rows, int columns, int seed) {
   }
 }
 
-// Result (row, column) of a thread's sums, as PTX has them.
+// Row and column of result `i` of a thread, as PTX defines them.
 struct Place {
   int row, col;
 };
@@ -40,7 +40,7 @@ Place place(int thread, int n, int i) {
   return {thread / 32 * 16 + thread % 32 / 4 + i / 2 * 8, n * 8 + thread % 4 * 2 + i % 2};
 }
 
-// Sums of all threads after `thread`, [row][column].
+// Returns the sums of all threads after running `thread`, [row][column].
 template <int N, class Thread>
 std::vector<float> sums_of(Thread thread) {
   std::vector<float> sums(64 * N);
@@ -57,7 +57,7 @@ std::vector<float> sums_of(Thread thread) {
   return sums;
 }
 
-// What a process says that runs a warpgroup and ends itself.
+// Returns the last output of a process that runs a warpgroup and ends.
 template <class Thread>
 std::string last_words(Thread thread) {
   int ends[2];
@@ -82,7 +82,7 @@ std::string last_words(Thread thread) {
 
 TEST_CASE("warpgroups multiply rows with rows where descriptors say they lie") {
   constexpr int kRows = 192, kColumns = 128, kLeft = 0, kRight = kRows * kColumns * 2;
-  for (const int first : {0, 64, 128}) {  // of the left tile's rows
+  for (const int first : {0, 64, 128}) {  // row of the left tile
     const std::vector<float> sums = sums_of<128>([first](float(&c)[16][4]) {
       if (threadIdx.x == 0) {
         put(kLeft, kRows, kColumns, 3);
@@ -152,7 +152,7 @@ TEST_CASE("warpgroups multiply registers with columns where descriptors say they
 
 TEST_CASE("warpgroups multiply columns with columns where descriptors say they lie") {
   constexpr int kDepth = 128, kRight = kDepth * kPanelColumns * 2;
-  for (const unsigned panel : {0U, 1U}) {  // of the right tile's columns
+  for (const unsigned panel : {0U, 1U}) {  // panel of the right tile's columns
     const std::vector<float> sums = sums_of<64>([panel](float(&c)[8][4]) {
       if (threadIdx.x == 0) {
         put(0, kDepth, kPanelColumns, 4);

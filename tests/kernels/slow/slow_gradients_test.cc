@@ -1,4 +1,4 @@
-// The slow device's backward ops against finite differences of its forward ops.
+// The slow device's backward ops compared with finite differences of its forward ops.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -12,13 +12,14 @@ namespace {
 using test::kTest;
 using Values = std::vector<double>;
 
-// A scalar function of the slow device's memory: sum over weights * output after running ops.
+// A scalar function of the slow device's memory: sum of weights * output after running ops.
 class Objective {
  public:
   Objective(SlowDevice& device, std::vector<Op> ops, Tensor output, Values weights)
       : device_(device), ops_(std::move(ops)), output_(output), weights_(std::move(weights)) {}
 
-  // Central difference in element i of `input`. Ops may work in place: both tensors are put back.
+  // Central difference for element i of `input`. Both tensors are restored, since ops may work in
+  // place.
   double slope(const Tensor& input, std::size_t i) {
     constexpr double kStep = 1e-5;
     return (at(input, i, kStep) - at(input, i, -kStep)) / (2 * kStep);
@@ -73,7 +74,7 @@ AnyOp made(SlowDevice& device, int variant, OpDims dims) {
   return std::get<AnyOp>(make_op(device, key, 11));
 }
 
-// What a += op added.
+// Returns the values that a "+=" op added.
 Values added(SlowDevice& device, const Tensor& sums, const Values& before) {
   Values difference = values_of(device, sums);
   for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= before[i];
@@ -236,7 +237,7 @@ TEST_CASE("the way to experts and back has the slopes of its backward") {
     const UnpermuteTokens out{in.y, route.weights, route.slots, like(device, in.x), kTest};
     const Tensor dy = made<Copy>(device, 0, {20}).from.reshaped({5, 4});
 
-    // Experts that return what they are given.
+    // Identity experts.
     device.run(in);
     const Tensor dweights = like(device, route.weights), dlogits = like(device, logits);
     device.run(RouteWeightGradient{dy, in.y, route.slots, dweights, kTest});

@@ -1,4 +1,5 @@
-// Why not, what if, and the shape linter: their numbers are predictions, and add up.
+// Comparison of plans, sensitivities and the shape linter: their numbers are predictions and add
+// up.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -181,7 +182,7 @@ TEST_CASE("a recipe pays from its break-even width on, not before, and later on 
   plan.dtype = DType::kBFloat16;
   plan.attention = AttentionKind::kFlash;
   const auto all = precision_break_evens(scenario, plan);
-  REQUIRE(all.size() == 3);  // Hopper has no mxfp8 and no nvfp4
+  REQUIRE(all.size() == 3);  // Hopper supports neither mxfp8 nor nvfp4
   const auto gain_at = [&](const PrecisionBreakEven& one, std::int64_t width) {
     Scenario other = scenario;
     other.model = with_width(scenario.model, width, plan.degrees.tp);

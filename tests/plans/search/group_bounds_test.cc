@@ -1,4 +1,4 @@
-// What is said of a group of plans holds for every one of them.
+// Bounds of a group of plans hold for every plan of the group.
 #include "sim/bounds/group_bounds.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Scenario scenario_of(ModelSpec model, bool overlaps) {
   return scenario;
 }
 
-// Dense blocks first, then blocks with experts.
+// Dense blocks followed by MoE blocks.
 ModelSpec mixture_after_dense() {
   ModelSpec model = test::small_mixture();
   model.layers = 5;
@@ -33,7 +33,7 @@ ModelSpec mixture_after_dense() {
 }
 
 struct Extremes {
-  double lowest_ratio = std::numeric_limits<double>::max();  // of a plan's step to its group's
+  double lowest_ratio = std::numeric_limits<double>::max();  // plan's step / bound of its group
   std::int64_t plans = 0;
 };
 
@@ -93,7 +93,7 @@ TEST_CASE("no plan needs less memory or time than its group") {
          {test::small_bloom(), test::small_llama(), test::small_mixture(), mixture_after_dense()}) {
       const Extremes extremes = hold_for_all_plans(scenario_of(model, overlaps), space);
       CHECK(extremes.plans > 1000);
-      CHECK(extremes.lowest_ratio < 1.02);  // of some plan it says all there is to say
+      CHECK(extremes.lowest_ratio < 1.02);  // the bound of some plan is nearly exact
     }
   }
 }

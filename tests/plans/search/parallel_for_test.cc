@@ -26,7 +26,7 @@ TEST_CASE("every index is worked on once, however many threads there are") {
 TEST_CASE("what one thread throws is thrown on when the others have ended") {
   const bool caller_throws = GENERATE(false, true);
   const auto caller = std::this_thread::get_id();
-  std::latch both_work{2};  // so that neither takes all there is
+  std::latch both_work{2};  // so that neither thread processes all indices
   std::atomic<int> ended = 0;
   const auto work = [&](std::int64_t) {
     both_work.arrive_and_wait();

@@ -1,5 +1,5 @@
-// What a plan costs follows from the plan and the scenario alone: no cache hands out what was
-// priced for a plan that differs in anything that matters.
+// The cost of a plan depends only on the plan and the scenario: no cache returns the price of a
+// plan that differs in a relevant setting.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
@@ -20,7 +20,7 @@
 namespace tpsim {
 namespace {
 
-// Of a size that all small degrees divide, with a layer that predicts later tokens.
+// A model whose size all small degrees divide, with an MTP layer.
 ModelSpec divisible(ModelSpec model) {
   model.layers = 4;
   model.hidden = 96;
@@ -33,7 +33,7 @@ ModelSpec divisible(ModelSpec model) {
   return model;
 }
 
-// Blocks with experts behind a dense one.
+// MoE blocks after a dense block.
 ModelSpec mixture() {
   ModelSpec model = divisible(test::small_mixture());
   model.experts.dropless = true;
@@ -43,7 +43,7 @@ ModelSpec mixture() {
   return model;
 }
 
-// A device with every narrow type, in nodes of which a job takes three GPUs or two.
+// A device with all narrow dtypes, in nodes of which a job uses three GPUs or two.
 Scenario scenario_of(const ModelSpec& model) {
   Scenario scenario = test::small_scenario(model);
   scenario.cluster.nodes = 256;
@@ -71,7 +71,7 @@ std::vector<std::int64_t> values_of(const SettingRow& row) {
   return values;
 }
 
-// The value, with what goes with it: a plan says some settings together.
+// Sets the value and dependent settings, since some settings must change together.
 Plan changed(Plan plan, const SettingRow& row, std::int64_t value, const ModelSpec& model) {
   row.set(plan, value);
   if (row.setting == Setting::kRecompute) plan.recompute_blocks = 0;
@@ -95,7 +95,7 @@ Plan changed(Plan plan, const SettingRow& row, std::int64_t value, const ModelSp
 
 using LegalPlans = std::vector<Plan>;
 
-// A random plan and those that differ from it in one setting. `seen`: the settings that differed.
+// A random plan and its variants in one setting. `seen`: collects the settings that were varied.
 LegalPlans neighbours(const Scenario& scenario, std::mt19937& random, std::set<Setting>& seen) {
   const ModelSpec& model = scenario.model;
   Plan base;
@@ -108,7 +108,7 @@ LegalPlans neighbours(const Scenario& scenario, std::mt19937& random, std::set<S
       if (row.is_list() || row.setting == Setting::kGlobalBatch) continue;
       const std::vector<std::int64_t> values = values_of(row);
       const Plan next = changed(base, row, values[random() % values.size()], model);
-      // Degrees come first, and together.
+      // Degrees come first and are changed together.
       if (row.setting <= Setting::kEtp || check_plan(scenario, next).ok()) base = next;
     }
   } while (!check_plan(scenario, base).ok());
@@ -132,7 +132,7 @@ LegalPlans neighbours(const Scenario& scenario, std::mt19937& random, std::set<S
   return plans;
 }
 
-// Everything that is worked out for a plan, by caches that other plans may have filled.
+// All results for a plan, computed with caches that other plans may have filled.
 class Prices {
  public:
   explicit Prices(const std::shared_ptr<const PriceLists>& lists)
@@ -195,7 +195,7 @@ Numbers in_order(const std::shared_ptr<const PriceLists>& lists, const LegalPlan
   return numbers;
 }
 
-// To the last bit.
+// Compares all bits.
 void check_orders(const Scenario& scenario, LegalPlans plans) {
   const auto lists = std::make_shared<const PriceLists>(scenario);
   const Numbers fresh = alone(lists, plans);
@@ -251,7 +251,7 @@ TEST_CASE("whatever was priced before, a plan has the same bits with any part of
 
 namespace {
 
-// Of the searches by one thread and by two: the same plans, each with the bits that it has alone.
+// Searches with one thread and with two: equal plans, each bit-equal to its separate prediction.
 void check_threads(const Scenario& scenario, const SearchSpace& space) {
   const Result<SearchResult> one = search(scenario, space, 9, {}, 1);
   const Result<SearchResult> two = search(scenario, space, 9, {}, 2);
@@ -312,7 +312,7 @@ TEST_CASE("one thread or two, a search with any part of the software has the bit
 TEST_CASE("one thread or two, plans of several GPU counts have the bits of each plan") {
   const Scenario scenario = scenario_of(mixture());
   for (const Objective objective : {Objective::kCost, Objective::kEnergy}) {
-    SearchSpace space = small_space(8);  // 6 in nodes of 3, 8 in nodes of 2
+    SearchSpace space = small_space(8);  // 6 GPUs in nodes of 3, or 8 in nodes of 2
     space.asked[Setting::kPp] = {1};
     space.asked[Setting::kDp] = {3, 4};
     space.asked[Setting::kMicroBatch] = {1};

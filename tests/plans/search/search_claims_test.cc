@@ -1,5 +1,5 @@
-// What a search says of its own answer: that it is the best, or what was left out; or that there is
-// none.
+// Statements of a search about its result: the plan is the best, some plans were not considered, or
+// no plan exists.
 #include <catch2/catch.hpp>
 
 #include "plans/questions/why_not.h"

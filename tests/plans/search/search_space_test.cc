@@ -1,5 +1,5 @@
-// The plans that a search tries: all values that are asked for, none that is excluded or that the
-// model, the stack or the cluster rules out.
+// The plans that a search tries: all requested values, and none that is excluded or that the model,
+// the stack or the cluster rules out.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <set>
@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Settings hold their values as integers.
+// Converts enum values to integers, the type of setting values.
 template <class... E>
 std::vector<std::int64_t> numbers(E... values) {
   return {static_cast<std::int64_t>(values)...};
@@ -60,8 +60,8 @@ TEST_CASE("what is excluded is not planned, and the rest is") {
     });
     INFO(to_string(*excluded));
     CHECK(with > 0);
-    // Selective recompute with flash attention stands for none where none is excluded, and where
-    // the only value that is tried unasked is excluded, others are.
+    // Selective recompute with flash attention is equivalent to none unless none is excluded. If
+    // the only default value is excluded, other values are tried.
     if (setting != Setting::kRecompute && setting != Setting::kZero &&
         setting != Setting::kRankOrder && row.tried.size() != 1) {
       CHECK(left == others);

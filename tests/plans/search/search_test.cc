@@ -14,7 +14,7 @@
 namespace tpsim {
 namespace {
 
-// Every plan that fits, simulated event-exactly, with no pruning: (step, peak).
+// Every plan that fits, simulated event by event, without pruning: (step, peak).
 struct Exact {
   double step = 0, peak = 0;
   Plan plan;
@@ -46,8 +46,8 @@ bool differ_in_recomputed_blocks(const Plan& a, Plan b) {
   return a.recompute == Recompute::kBlocks && a == b;
 }
 
-// Of plans that differ only in how many blocks they recompute the fastest, and where the same plan
-// without recompute fits, that one alone.
+// Keeps the fastest of plans that differ only in the number of recomputed blocks. If the plan
+// without recompute fits, keeps only that one.
 std::vector<Exact> fastest_of_each(const std::vector<Exact>& all) {
   std::vector<Exact> kept;
   for (const Exact& one : all) {
@@ -61,7 +61,7 @@ std::vector<Exact> fastest_of_each(const std::vector<Exact>& all) {
   return kept;
 }
 
-// No other is at least as good in both.
+// Keeps plans that no other plan dominates.
 std::vector<Exact> front_of(std::vector<Exact> all) {
   std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) {
     return std::pair(a.step, a.peak) < std::pair(b.step, b.peak);
@@ -73,13 +73,13 @@ std::vector<Exact> front_of(std::vector<Exact> all) {
   return front;
 }
 
-// Settings hold their values as integers.
+// Converts enum values to integers, the type of setting values.
 template <class... E>
 std::vector<std::int64_t> numbers(E... values) {
   return {static_cast<std::int64_t>(values)...};
 }
 
-// A model and a machine that nobody chose.
+// A random model and machine.
 Scenario random_scenario(std::mt19937& random) {
   const auto pick = [&](std::vector<std::int64_t> values) {
     return values[random() % values.size()];
@@ -113,14 +113,14 @@ Scenario tight(const ModelSpec& model) {
   return scenario;
 }
 
-// Every combination fits and was bounded by itself, or is counted with a reason.
+// Whether every combination either fits and was bounded separately, or is counted with a reason.
 bool is_whole(const SearchResult& found) {
   std::int64_t pruned = 0;
   for (const auto& [reason, count] : found.pruned) pruned += count;
   return found.considered == found.feasible + pruned && found.not_as_good <= pruned;
 }
 
-// As many rounds as are asked for, each with a model, a machine and a space of its own.
+// Runs `rounds` rounds, each with a random model, machine and space.
 void compare_with_brute_force(unsigned seed, int rounds) {
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {
@@ -167,7 +167,7 @@ TEST_CASE("the search finds what brute force finds, for many models and machines
   for (unsigned seed = 8; seed < 12; ++seed) compare_with_brute_force(seed, 12);
 }
 
-// A mixture with what brute force can walk in a moment.
+// A random MoE model that brute force can search quickly.
 Scenario random_mixture(std::mt19937& random, int round) {
   Scenario scenario = random_scenario(random);
   scenario.model = test::small_mixture();

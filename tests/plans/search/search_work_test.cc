@@ -1,4 +1,4 @@
-// The work of a search is estimated before it starts, never too low, and bounded.
+// The work of a search is estimated in advance, never too low, and limited.
 #include "plans/search/search_work.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ TEST_CASE("no search considers more plans than were estimated") {
         const Scenario scenario = test::small_scenario(model);
         const auto found = search(scenario, space, 1, {});
         REQUIRE(found.ok());
-        // A combination that is illegal from the start is counted, and costs next to nothing.
+        // Combinations that are illegal from the start are counted, but cost almost nothing.
         CHECK(static_cast<double>(found->feasible) <= work_of(scenario, space, 1).plans);
       }
     }

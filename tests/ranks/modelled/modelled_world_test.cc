@@ -1,4 +1,4 @@
-// A rank alone: modelled collectives wait, and leave numbers that ops can work on.
+// A single rank with modelled collectives: they wait, and leave finite numbers.
 #include "ranks/modelled/modelled_world.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
-// One rank of a test under mpirun. "checks": the collectives of the world and of smaller groups do
-// what their names say, and sums have the bits of an addition in rank order. "failure": one rank
-// fails while the others wait for it; the job must end. "hang": one rank stops instead, and the
-// others must give it up.
+// One rank of a test under mpirun. "checks": collectives of the world and of smaller groups give
+// the right results, and sums have the bits of an addition in rank order. "failure": one rank fails
+// while the others wait for it; the job must end. "hang": one rank stops, and the others must time
+// out.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kExitCode = 3;
 
-// This rank and its neighbour, in falling order, so that group ranks differ from the world's.
+// This rank and its neighbour in decreasing order, so that group ranks differ from world ranks.
 std::vector<std::int64_t> pair_of(int rank) {
   const std::int64_t low = rank / 2 * 2;
   return {low + 1, low};
@@ -52,7 +52,7 @@ Status check_group(Device& device, Communicator& group) {
     }
     TPSIM_TRY_STATUS(check_sum_in_rank_order(device, group, elements));
   }
-  // Longer than what is reduced in one piece.
+  // Longer than one piece of a reduction.
   TPSIM_TRY_STATUS(check_collectives(device, group, {600'001, DType::kBFloat16}));
   TPSIM_TRY_STATUS(check_sum_in_rank_order(device, group, 1'100'001));
   return check_messages(device, group);
@@ -84,7 +84,7 @@ Status hang(World& world) {
   return Ok{};
 }
 
-// The part of this rank in the test that the command line names.
+// This rank's body of the test named on the command line.
 RankBody body_of(std::string_view test) {
   if (test == "hang") return hang;
   return test == "failure" ? failure : checks;

@@ -1,4 +1,4 @@
-// How a rank meets NCCL's failures, with a stand-in for the library: no GPU, no other ranks.
+// Reactions to NCCL failures, with a fake library: no GPU, no other ranks.
 #include "ranks/nccl/nccl_comm.h"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What the stand-in was told, and what it answers.
+// Calls that the fake library received, and its results.
 struct Stage {
-  ncclResult_t first = ncclInProgress;  // of joining, and of a collective
-  ncclResult_t state = ncclSuccess;     // when asked how it stands
-  int asked_before = 0;                 // answers ncclInProgress so often before
+  ncclResult_t first = ncclInProgress;  // result of joining, and of a collective
+  ncclResult_t state = ncclSuccess;     // result of ncclCommGetAsyncError
+  int asked_before = 0;                 // number of ncclInProgress results before `state`
   int asked = 0, finalized = 0, destroyed = 0;
   std::atomic<int> aborted = 0;
   int version = NCCL_VERSION_CODE;
-  std::string group;  // what is called between its two ends, and they: "(aa)"
+  std::string group;  // calls inside a group, including its ends: "(aa)"
 };
 Stage stage;
 
@@ -72,7 +72,7 @@ class FakeMark final : public WorkMark {
   int& sets_;
 };
 
-// A communicator whose work is done when `reached` says so.
+// A communicator whose work is complete if `reached` is true.
 struct WatchedComm {
   NcclLibrary nccl = stand_in();
   bool reached = true;
@@ -123,7 +123,7 @@ TEST_CASE("a collective that NCCL takes late is waited for, one that it never ta
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(never.enqueue(ncclInProgress),
                     "all_reduce: NCCL has not taken it within 0.02 s");
-  CHECK(stage.aborted == 0);  // together with all others, by the watch
+  CHECK(stage.aborted == 0);  // the watch aborts it together with all others
   CHECK(never.comm->trouble() == "all_reduce: NCCL has not taken it within 0.02 s");
   CHECK_THROWS_AS(never.enqueue(), CommunicatorAborted);  // from now on
 }
@@ -137,7 +137,7 @@ TEST_CASE("a collective that NCCL takes within microseconds is not slept over") 
     *state = now - first < std::chrono::microseconds(100) ? ncclInProgress : ncclSuccess;
     return ncclSuccess;
   };
-  // A busy machine takes this process's turn away at every yield, and tells nothing.
+  // On a busy machine other processes may run at every yield, and the test would show nothing.
   const auto yields = [] {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
     int count = 0;
@@ -165,7 +165,7 @@ TEST_CASE("the oldest unfinished work is what is timed") {
   std::this_thread::sleep_for(milliseconds(25));
   REQUIRE(one.comm->trouble().has_value());
   CHECK_THAT(*one.comm->trouble(), Catch::Contains("has not ended within 0.02 s"));
-  one.reached = true;  // it has, after all
+  one.reached = true;  // the work completes after all
   CHECK_FALSE(one.comm->trouble().has_value());
   one.enqueue();
   CHECK(one.sets == 2);
@@ -213,7 +213,7 @@ TEST_CASE("communicators of an NCCL that knows no such groups are told at the sa
                                           milliseconds(20));
   one.nccl.abort = [](ncclComm_t) {
     ++stage.aborted;
-    wait_until([] { return stage.aborted == 2; });  // its kernel lies behind the other's
+    wait_until([] { return stage.aborted == 2; });  // its kernel is behind the other's
     return stage.aborted == 2 ? ncclSuccess : ncclInternalError;
   };
   std::atomic<int> begun = 0;
@@ -248,7 +248,7 @@ TEST_CASE("a communicator is aborted before a call of NCCL or after it, never me
     called.get_future().wait();
     abort_together({one.comm}, "rank 3: no memory");
   });
-  bool freed = false;  // while NCCL still works with it
+  bool freed = false;  // while NCCL still uses the communicator
   one.comm->enqueue("all_reduce", nullptr, [&](ncclComm_t) {
     called.set_value();
     freed = aborting.wait_for(milliseconds(200)) == std::future_status::ready;
@@ -271,7 +271,7 @@ TEST_CASE("a failure that another rank reports throws this one out of its collec
   failed = true;
   wait_until([&] { return !watch.trouble().text.empty(); });
   CHECK(watch.trouble().elsewhere);
-  wait_until([] { return stage.aborted == 1; });  // trouble is told before
+  wait_until([] { return stage.aborted == 1; });  // the error is reported before the abort
   CHECK_THROWS_WITH(one.enqueue(), "rank 3: no memory");
 }
 

@@ -1,4 +1,4 @@
-// The server inside rank 0 among callers that mean harm: loopback only.
+// The server of rank 0 with malicious clients, on loopback only.
 #include "ranks/nccl/text_server.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ class Served {
     const int failed = ::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&to), sizeof to);
     return failed == 0 ? std::move(socket) : Socket(-1);
   }
-  // The answer to a whole conversation; empty when there is none.
+  // Returns the answer to a complete request; empty if there is none.
   std::string ask(const std::string& token, const std::string& key,
                   const std::string& value = "") const {
     return answer_to(framed(token) + framed(key) + framed(value));
@@ -73,7 +73,7 @@ TEST_CASE("silent callers and one that drips hold up nobody") {
   const Socket dripping = served.connected();
   ::send(dripping.descriptor(), "\x09", 1, MSG_NOSIGNAL);
   CHECK(served.ask(kToken, "id", "value") == "value");
-  // In the end they are given up: the other side closes.
+  // Silent connections are closed after the timeout.
   pollfd waiting{silent.front().descriptor(), POLLIN, 0};
   REQUIRE(::poll(&waiting, 1, 60'000) == 1);
   char byte = 0;
@@ -121,7 +121,8 @@ TEST_CASE("the server listens at the address it was given, not at others of the 
   const Served served(29646);
   CHECK(served.connected().good());
   CHECK_FALSE(served.connected("127.0.0.2").good());
-  CHECK_FALSE(TextServer::start("192.0.2.1", 29647, kToken).ok());  // of no machine (RFC 5737)
+  CHECK_FALSE(TextServer::start("192.0.2.1", 29647, kToken).ok());  // an unassigned address (RFC
+                                                                    // 5737)
 }
 
 TEST_CASE("a rank of another job gets nothing, and is told what ranks have in common") {

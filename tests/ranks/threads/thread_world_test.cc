@@ -1,4 +1,4 @@
-// Ranks as threads: what arrives where, in which order, and what happens when one fails.
+// Ranks as threads: results and order of messages, and the effect of a failing rank.
 #include "ranks/threads/thread_world.h"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ TEST_CASE("a rank that fails with a reduction under way leaves no rank waiting o
         group->begin_all_reduce(x, ReduceOp::kSum, test::kTest);
       }
       if (others_wait) group->finish();
-      // Without waiting they learn of it in between.
+      // Without waiting, an op between reports the failure.
       for (int i = 0; i < 100; ++i) {
         device->run(Fill{other, 2.0F, test::kTest});
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

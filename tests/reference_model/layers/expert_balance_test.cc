@@ -1,5 +1,5 @@
-// Keeping experts evenly loaded: the auxiliary loss's gradient against differences of the loss, and
-// loads that become flatter.
+// Load balancing of experts: the gradient of the auxiliary loss compared with differences of the
+// loss, and loads that become more even.
 #include "reference_model/layers/expert_balance.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ using test::layout_of, test::run_of;
 
 constexpr std::int64_t kTokens = 6, kExperts = 4, kChosen = 2;
 
-// A router whose choice has a bias.
+// A router with a correction bias.
 ModelSpec biased_mixture(RouterScore score) {
   ModelSpec model = test::mixture(24, 16);
   model.experts.dropless = true;
@@ -27,7 +27,7 @@ ModelSpec biased_mixture(RouterScore score) {
   return model;
 }
 
-// coefficient * E * sum of f * P, written out from the definition.
+// coefficient * E * sum of f * P, by the definition.
 double loss_of(const std::vector<float>& logits, const std::vector<std::int32_t>& chosen,
                RouterScore score, double coefficient) {
   std::vector<double> f(kExperts, 0.0), p(kExperts, 0.0);
@@ -96,7 +96,7 @@ TEST_CASE("the auxiliary loss's gradient is that of its differences") {
 
 TEST_CASE("an auxiliary loss, or biases of the choice, make the load of experts flatter") {
   const ModelSpec model = biased_mixture(RouterScore::kSigmoid);
-  // Over the last steps: of a few hundred tokens, a step's load is half chance.
+  // Mean over the last steps, since the load of a few hundred tokens is noisy.
   const auto excess = [&](const BalanceSettings& balance) {
     constexpr std::int64_t kSteps = 60, kLast = 20;
     const std::vector<StepReport> all = trained(model, {}, balance, kSteps);

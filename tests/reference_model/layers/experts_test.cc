@@ -1,5 +1,5 @@
-// Experts: the layer against a dense loop that sends every token to every expert, and training in
-// every layout against one rank in float64.
+// Experts: the layer compared with a dense loop that sends every token to every expert, and
+// training in every layout compared with one rank in float64.
 #include "reference_model/layers/experts.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using Values = std::vector<double>;
 using test::check_same, test::mixture, test::layout_of, test::run_of, test::switch_model;
 using test::Trained, test::trained_on_cpu, test::trained_slowly;
 
-// A layer of experts alone on the slow device.
+// A single MoE layer on the slow device.
 class Layer {
  public:
   explicit Layer(const ModelSpec& model)
@@ -66,7 +66,7 @@ class Layer {
     return all;
   }
 
-  // Every token through every expert, those that it does not choose with no weight.
+  // Sends every token through every expert, with weight zero for experts that were not chosen.
   Values dense(const Tensor& x) {
     const ModelSpec& model = context_.model;
     const std::int64_t h = model.hidden, f = model.ffn_hidden, e = model.experts.count;

@@ -1,5 +1,5 @@
-// Experts on ETP x EP x EDP of the ranks that attention cuts into TP x CP x DP: every layout of
-// eight ranks against one rank in float64.
+// Experts with ETP x EP x EDP on the ranks of attention's TP x CP x DP: every layout of eight ranks
+// compared with one rank in float64.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -13,7 +13,7 @@ using test::check_same, test::layout_of, test::run_of, test::trained_on_cpu, tes
 
 constexpr std::int64_t kRanks = 8;
 
-// Eight experts that eight ranks can share out, or cut.
+// Eight experts that eight ranks can distribute or shard.
 ModelSpec divisible_mixture() {
   ModelSpec model = test::mixture(24, 16);
   model.seq = 16;

@@ -1,4 +1,4 @@
-// Latent attention whose down projection is the identity is multi-head attention.
+// Latent attention with the identity as down projection equals multi-head attention.
 #include "reference_model/layers/latent_attention.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr std::int64_t kHidden = 16, kHeads = 4, kWidth = 4, kTurned = 2;
 
 using Values = std::vector<double>;
 
-// Attention alone on the slow device.
+// A single attention layer on the slow device.
 class Layer {
  public:
   Layer(const ModelSpec& model, AttentionKind kind)
@@ -40,7 +40,7 @@ class Layer {
   std::span<const double> gradient(const std::string& name) {
     return device_.values(get_parameter(*unit_, "b.self_attn." + name + ".weight").gradient);
   }
-  // Forward, and backward with this slope.
+  // Runs forward, and backward with the output gradient `dy`.
   Values pass(const Values& x, const Values& dy) {
     const Tensor in = tensor_of(x, "x"), slope = tensor_of(dy, "dy");
     store_.begin_backward(*unit_);
@@ -91,7 +91,7 @@ ModelSpec latent() {
   return model;
 }
 
-// Rows of root mean square 1 stay what they are in the norm of latents.
+// Rows of root mean square 1, which the latent norm does not change.
 Values normed_rows(std::int64_t rows) {
   Values x;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -107,7 +107,7 @@ Values normed_rows(std::int64_t rows) {
   return x;
 }
 
-// Of every head its rows: `width` of them between `first` and the end of `stride`.
+// Visits the rows of every head: `width` rows from `first` in each `stride` rows.
 template <class Visit>
 void visit_heads(std::int64_t stride, std::int64_t first, const Visit& visit) {
   for (std::int64_t head = 0; head < kHeads; ++head) {
@@ -118,7 +118,7 @@ void visit_heads(std::int64_t stride, std::int64_t first, const Visit& visit) {
   }
 }
 
-// Where latent attention keeps the rows of q, k and v.
+// Names of q, k and v in both models, and their rows in latent attention.
 struct Place {
   const char *whole, *latent;
   std::int64_t stride, first;
@@ -127,7 +127,7 @@ constexpr Place kPlaces[] = {{"q_proj", "q_proj", kWidth + kTurned, 0},
                              {"k_proj", "kv_b_proj", 2 * kWidth, 0},
                              {"v_proj", "kv_b_proj", 2 * kWidth, kWidth}};
 
-// The shared key, which alone has a position, is zero.
+// Copies weights. The shared key, the only part with positions, is zero.
 void give_weights(Layer& from, Layer& to) {
   const auto down = to.weight("kv_a_proj_with_mqa");
   std::fill(down.begin(), down.end(), 0.0);

@@ -1,5 +1,5 @@
-// Every token is routed by one rank: two ranks that choose other algorithms for the router's GEMM,
-// and so differ in last bits, cannot send one token to different experts.
+// One rank routes each token. Two ranks with different GEMM algorithms for the router, and so
+// different last bits, therefore cannot send one token to different experts.
 #include <catch2/catch.hpp>
 
 #include "core/model/model_json.h"

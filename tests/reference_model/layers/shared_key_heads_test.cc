@@ -1,4 +1,4 @@
-// Key/value heads that several tensor-parallel ranks read: every layout trains as one rank does.
+// Key/value heads shared by several tensor-parallel ranks: every layout trains as one rank does.
 #include <catch2/catch.hpp>
 
 #include "core/plan/plan_settings.h"

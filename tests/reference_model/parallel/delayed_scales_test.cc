@@ -1,4 +1,4 @@
-// Scales from the greatest magnitudes of steps before.
+// Delayed scaling: scales from the amax values of earlier steps.
 #include "reference_model/parallel/delayed_scales.h"
 
 #include <catch2/catch.hpp>

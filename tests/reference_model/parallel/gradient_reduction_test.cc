@@ -1,4 +1,4 @@
-// Gradients that are reduced beside backward are those that are reduced after it, bit for bit.
+// Gradients whose reduction overlaps with backward are bit-equal to those reduced after backward.
 #include "tests/reference_model/training_outcome.h"
 
 namespace tpsim {
@@ -75,7 +75,7 @@ TEST_CASE("gradients that ZeRO 2 and 3 hold whole until the last micro-batch are
       }
     }
   }
-  // FSDP adds what autograd hands it to sums of 32 bits, or in 16 to be reduced in 16.
+  // FSDP accumulates autograd's gradients in fp32, or in 16 bits for a reduction in 16 bits.
   for (const bool fused : {false, true}) {
     for (const bool beside : {false, true}) {
       TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);

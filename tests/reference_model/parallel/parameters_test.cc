@@ -1,4 +1,4 @@
-// Weights over ranks, without running anything: the meta device is enough.
+// Weights over ranks, on the meta device.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -13,8 +13,8 @@
 namespace tpsim {
 namespace {
 
-// Elements of real weights that this rank contributes to the model: repeated tensors are counted on
-// the first tensor-parallel rank, padding never.
+// Weights that this rank contributes to the model, without padding. Replicated tensors count on the
+// first tensor-parallel rank.
 std::int64_t own_parameters(const ModelSpec& model, const Plan& plan, std::int64_t rank,
                             bool counts_dense = true) {
   MetaRank meta(model, plan, {}, coordinates(plan, rank));
@@ -93,7 +93,7 @@ TEST_CASE("experts over the ranks of an expert group add up to the model") {
   }
 }
 
-// One block of every kind, and a sequence that is short enough to share out.
+// One block of each kind, and a sequence that is short enough to shard.
 ModelSpec one_of_each(ModelSpec model) {
   std::vector<BlockShape> blocks;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -105,8 +105,8 @@ ModelSpec one_of_each(ModelSpec model) {
   return model;
 }
 
-// What plans leave out as too small to matter (check_trainable), and the layers that predict later
-// tokens, which no rank runs.
+// Parameters that plans omit as too small to matter (check_trainable), and MTP layers, which no
+// rank runs.
 std::int64_t left_out(const ModelSpec& model) {
   ModelSpec executed = model;
   executed.ends.prediction_layers = 0;
@@ -134,7 +134,7 @@ TEST_CASE("weights of public models over the ranks of any layout add up to the m
       std::int64_t sum = 0;
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
         const RankCoordinates at = coordinates(plan, rank);
-        // Experts of those ranks that are the first to hold theirs, the rest of one replica.
+        // Counts experts on the first rank that holds them, and the other weights on one replica.
         const bool holds_first = group_position(plan, GroupKind::kExpertData, rank).index == 0;
         const std::int64_t all = own_parameters(model, plan, rank, true);
         const std::int64_t experts =

@@ -16,7 +16,8 @@ std::vector<PipelineTask> schedule_of(const PipelineShape& shape, std::int64_t s
   return tasks;
 }
 
-// The k-th forward or backward of a stage, by division: section 2.2 of Narayanan et al. 2021.
+// The k-th forward or backward of a stage, computed by division: section 2.2 of Narayanan et al.
+// 2021.
 PipelineTask nth_of_kind(const PipelineShape& shape, TaskKind kind, std::int64_t k) {
   const std::int64_t p = shape.stages, v = shape.virtual_stages;
   const std::int64_t turn = k % (p * v) / p;
@@ -25,7 +26,7 @@ PipelineTask nth_of_kind(const PipelineShape& shape, TaskKind kind, std::int64_t
           static_cast<std::int32_t>(k / (p * v) * p + k % p)};
 }
 
-// Forwards that a stage runs before its first backward and the forward that comes with it.
+// Number of warm-up forwards of a stage: those before the first forward-backward pair.
 std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t p = shape.stages, v = shape.virtual_stages, m = shape.micro_batches;
   if (shape.schedule == ScheduleKind::kGpipe) return m;

@@ -1,4 +1,4 @@
-// Which saved states stay, and which count as whole.
+// Saved states: which are kept, and which count as intact.
 #include "reference_model/state/state_folder.h"
 
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ void damage(const Folder& folder, std::int64_t step) {
   file.put('X');
 }
 
-// A folder with a manifest that somebody else wrote.
+// Creates a state folder with a foreign manifest.
 void plant(const Folder& folder, std::int64_t step, const std::string& manifest) {
   fs::create_directories(saved_state(folder.path(), step));
   std::ofstream(saved_state(folder.path(), step) / "manifest.json") << manifest;
@@ -76,7 +76,7 @@ TEST_CASE("of every mix of damaged and whole states the newest whole one outlive
   constexpr std::int64_t kOld = 6;
   for (int mask = 0; mask < 1 << kOld; ++mask) {
     const Folder folder;
-    // Saved by hand, so that nothing is forgotten meanwhile.
+    // Saved separately, so that no state is removed meanwhile.
     for (std::int64_t step = 1; step <= kOld; ++step) {
       const Folder elsewhere;
       save(elsewhere, step);
@@ -117,11 +117,11 @@ TEST_CASE("a manifest speaks of files of its own folder only, and of all of them
   }
   plant(folder, 9, manifest_of(9, ""));
   CHECK(newest(folder) == 1);
-  // Another step's state under this one's name.
+  // A state of another step under this step's name.
   fs::remove_all(saved_state(folder.path(), 9));
   fs::copy(saved_state(folder.path(), 1), saved_state(folder.path(), 9));
   CHECK(newest(folder) == 1);
-  // A file that nobody vouches for would be read as well.
+  // A file that the manifest does not list would be read too.
   save(folder, 9);
   CHECK(newest(folder) == 9);
   std::ofstream(saved_state(folder.path(), 9) / "stray.safetensors") << "x";

@@ -1,4 +1,4 @@
-// Blocks of tensors out of files: whole, or refused. Integers near the ends of their range too.
+// Reading blocks of tensors from files: complete, or an error. Includes integers near their limits.
 #include "reference_model/state/tensor_store.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ Result<std::vector<float>> read_head(const Folder& folder) {
   return reader.read("head", {4, 2, 0, 4, 0, 2});
 }
 
-// With a header as written, and some bytes of data.
+// Writes a file with the given header and some bytes of data.
 std::filesystem::path file_of(const Folder& folder, const std::string& header,
                               std::size_t bytes = 16) {
   const std::filesystem::path path = folder / "tokens.safetensors";
@@ -87,7 +87,7 @@ TEST_CASE("places outside their tensor, and beyond 64 bits, are refused") {
   CHECK(BlockReader::open(folder.path()).ok());
 }
 
-// Of a dtype that nobody reads the shape is checked against nothing.
+// For an unsupported dtype the shape is not checked against the data.
 TEST_CASE("a tensor that is no float is refused before room is made for it") {
   const Folder folder;
   file_of(folder, R"({"w": {"dtype": "F4", "shape": [4294967296, 2], "data_offsets": [0, 16]}})");

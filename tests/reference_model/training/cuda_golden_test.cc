@@ -1,4 +1,5 @@
-// The reference model on a GPU against PyTorch's autograd in float64 (tests/golden), on one rank.
+// The reference model on a GPU compared with PyTorch's autograd in float64 (tests/golden), on one
+// rank.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -15,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-// TPSIM_GOLDEN names the folder where the tests run away from the sources they were built from.
+// TPSIM_GOLDEN sets the folder if the tests run without their source tree.
 std::filesystem::path golden_folder() {
   const char* elsewhere = std::getenv("TPSIM_GOLDEN");
   if (elsewhere != nullptr) return elsewhere;
@@ -97,7 +98,7 @@ void check_training(const std::string& name, DType dtype, double tolerance) {
 
 }  // namespace
 
-// Norms of heads and windows; biases of q, k and v; stretched rotary embeddings.
+// Norms of heads, windows, biases of q, k and v, and scaled rotary embeddings.
 TEST_CASE("models of today in fp32 on CUDA follow PyTorch's losses", "[long]") {
   for (const char* name : {"qwen3-tiny", "qwen2-tiny", "llama3-tiny"}) {
     check_training(name, DType::kFloat32, 1e-4);
@@ -109,21 +110,20 @@ TEST_CASE("micro-batches that are replayed give the losses of those that are iss
        {std::pair{"bloom-tiny", true}, {"bloom-tiny", false}, {"llama-tiny", true}}) {
     Golden golden = load(name);
     golden.run.options.overwritten_gradients = overwrites;
-    golden.run.plan.micro_batch = 2;  // four of them in a step
+    golden.run.plan.micro_batch = 2;  // four per step
     golden.run.plan.dtype = DType::kBFloat16;
     const std::vector<double> issued = losses_on_gpu(golden.run, golden.tokens);
     golden.run.record_work = true;
     const std::vector<double> replayed = losses_on_gpu(golden.run, golden.tokens);
     REQUIRE(replayed.size() == issued.size());
-    // Algorithms of matrix products may differ between two devices.
+    // The algorithms of GEMMs may differ between two devices.
     for (std::size_t i = 0; i < issued.size(); ++i)
       CHECK(replayed[i] == Approx(issued[i]).epsilon(1e-2));
   }
 }
 
-// Operands are rounded alike on both devices; what differs is where bf16 results are rounded, as
-// without recipes. To PyTorch's losses they come as near as the CPU's do
-// (tests/cli/run_layouts_test.cc).
+// Both devices quantize operands equally; only the rounding of bf16 results differs, as without
+// recipes. The losses are as close to PyTorch's as the CPU's are (tests/cli/run_layouts_test.cc).
 TEST_CASE("training in 8 bits on CUDA follows the CPU's losses", "[narrow][long]") {
   std::vector<std::vector<double>> met;
   for (const Precision recipe :

@@ -14,11 +14,11 @@ struct GoldenLayout {
   TrainingOptions options;
 };
 
-// A plan without ZeRO and recompute, of equal stages.
+// A plan without ZeRO and recompute, with equal stages.
 Plan golden_plan(const ModelSpec& model, ParallelDegrees degrees, std::int64_t micro_batch);
-// Every kind of layout that the model's shape allows.
+// Every kind of layout that the model's shape supports.
 std::vector<GoldenLayout> golden_layouts(const ModelSpec& model);
-// Fewer layouts, for models of today: every setting is met once.
+// Fewer layouts, for recent models: every setting occurs once.
 std::vector<GoldenLayout> few_golden_layouts(const ModelSpec& model);
 
 }  // namespace tpsim::test

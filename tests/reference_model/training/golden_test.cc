@@ -1,6 +1,6 @@
-// The reference model against PyTorch's autograd in float64 (tests/golden), in every kind of
-// layout: the same weights give the same losses, gradients and 12-step trajectory wherever they are
-// cut.
+// The reference model compared with PyTorch's autograd in float64 (tests/golden), in every kind of
+// layout. Equal weights give equal losses, gradients and 12-step trajectories, however they are
+// sharded.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -101,7 +101,7 @@ TEST_CASE("every layout follows PyTorch's losses and gradient norms") {
 
 namespace {
 
-// Every gradient of the first step that the case holds, and no other.
+// Compares every gradient of the first step, and checks that there are no others.
 void check_gradients(const Golden& golden, const GoldenLayout& layout) {
   const SafetensorsFile expected =
       *SafetensorsFile::open(golden.folder / "expected_step0.safetensors");
@@ -151,7 +151,7 @@ const std::vector<std::string> kToday = {"mistral-tiny", "qwen2-tiny",   "llama3
                                          "gemma3-tiny",  "mixtral-tiny", "qwen3-moe-tiny",
                                          "gpt-oss-tiny", "llama4-tiny",  "deepseek-v3-tiny"};
 
-// The case of the environment alone, for work on one.
+// With TPSIM_GOLDEN_CASE, only the named case, for debugging.
 std::vector<std::string> cases_of_today() {
   const char* only = std::getenv("TPSIM_GOLDEN_CASE");
   return only != nullptr ? std::vector<std::string>{only} : kToday;
@@ -194,8 +194,8 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
   }
 }
 
-// Each operand is off by 2^-4 of itself at most (E4M3 keeps three bits), a sum over many of them by
-// far less: half of one rounding bounds what it does to a loss.
+// Each operand is off by at most 2^-4 (E4M3 has three mantissa bits), and sums of many operands by
+// far less. Half of one rounding bounds the effect on a loss.
 TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 losses") {
   constexpr double kHalfRounding = 1.0 / 32;
   for (const std::string name : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {

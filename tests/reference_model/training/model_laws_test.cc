@@ -1,4 +1,4 @@
-// Shapes of layers that come to the same, trained.
+// Trains layers with equivalent shapes and compares the losses.
 #include "tests/reference_model/expert_training.h"
 
 namespace tpsim {
@@ -37,7 +37,7 @@ TEST_CASE("a window, or chunks, as long as the sequence are full attention, shor
 TEST_CASE("blocks of two kinds that are alike train as blocks of one") {
   const ModelSpec one = dense_model();
   ModelSpec two = one;
-  // Another kind by what no position of this sequence can tell.
+  // Another kind of block that is equivalent for sequences of this length.
   BlockShape other = block_of_kind(two, 0);
   other.attention.window = two.seq;
   set_blocks(two, {block_of_kind(one, 0), other});

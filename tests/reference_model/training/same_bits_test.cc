@@ -1,4 +1,5 @@
-// What saves passes over memory, or runs beside products, changes no bit of losses and gradients.
+// Options that save memory passes or overlap collectives do not change a bit of losses and
+// gradients.
 #include "tests/reference_model/training_outcome.h"
 
 namespace tpsim {
@@ -20,7 +21,7 @@ void check_same_bits(TrainingRun run, bool TrainingOptions::*option) {
 
 TEST_CASE("gradients that the first micro-batch overwrites have the bits of cleared ones") {
   constexpr auto kOption = &TrainingOptions::overwritten_gradients;
-  // A table that is tied, on one stage and on two, and one that is not.
+  // A tied table, on one stage and on two, and an untied table.
   for (const char* model : {"bloom-tiny", "llama-tiny"}) {
     for (const int zero : {0, 1, 2, 3}) {
       INFO(model << ", zero " << zero);
@@ -81,7 +82,7 @@ TEST_CASE("input gradients added up beside weight gradients have the bits of tho
   check_same_bits(run, kOption);
 }
 
-// Of the head, attention and MLP.
+// Inputs of head, attention and MLP.
 TEST_CASE("inputs that are kept as they were gathered have the bits of those gathered again") {
   constexpr auto kOption = &TrainingOptions::tp_recompute_allgather;
   for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
@@ -95,7 +96,7 @@ TEST_CASE("inputs that are kept as they were gathered have the bits of those gat
   }
 }
 
-// The same exponentials on one rank; on several, sums are scaled once more.
+// On one rank the exponentials are equal; on several ranks sums are scaled once more.
 TEST_CASE("a loss of one pass over the logits is that of two") {
   constexpr auto kOption = &TrainingOptions::online_loss;
   check_same_bits(run_of("bloom-tiny", {1, 1, 2, 1}, 0), kOption);
