@@ -1,8 +1,8 @@
-# Finds nvcc and teaches CMake 3.25 what it does not know about it.
+# Finds nvcc and adds settings that CMake 3.25 lacks for it.
 #
-# Everything compiles without a GPU at hand: the architectures are given, never "native". The
-# runtime is linked statically and cuBLASLt and NCCL are opened at run time, so that a program built
-# here starts, and says what is missing, on a machine that has none of them.
+# Compiling needs no GPU: the architectures are explicit, never "native". The runtime is linked
+# statically; cuBLASLt and NCCL are loaded at run time. A program built here therefore also starts
+# on machines without them, and reports which one is missing.
 
 include("${CMAKE_CURRENT_LIST_DIR}/CudaArchitectures.cmake")
 
@@ -22,7 +22,7 @@ function(tpsim_find_cuda)
   find_path(TPSIM_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME
             PATH_SUFFIXES include)
   find_path(TPSIM_CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  # Without it, profiles lack the gaps between kernels and nothing else.
+  # Without CUPTI, profiles only lack the gaps between kernels.
   find_path(TPSIM_CUPTI_INCLUDE_DIR cupti.h
             HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   mark_as_advanced(TPSIM_NCCL_INCLUDE_DIR TPSIM_CUBLASLT_INCLUDE_DIR TPSIM_CUPTI_INCLUDE_DIR)
@@ -59,7 +59,7 @@ function(tpsim_add_toolkit_headers)
   target_link_libraries(tpsim_cuda_toolkit INTERFACE ${CMAKE_DL_LIBS})
 endfunction()
 
-# A macro: enable_language() works at file scope only.
+# A macro, since enable_language() works at file scope only.
 macro(tpsim_enable_cuda_language)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     tpsim_architectures_of_nvcc("${CUDAToolkit_NVCC_EXECUTABLE}" CMAKE_CUDA_ARCHITECTURES)
@@ -75,7 +75,7 @@ macro(tpsim_enable_cuda_language)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
 
-  # What the device's sources need; warnings of both of nvcc's compilers.
+  # Headers of the device's sources, and warnings of both of nvcc's compilers.
   tpsim_add_toolkit_headers()
   target_link_libraries(tpsim_cuda_toolkit INTERFACE CUDA::cudart_static)
   target_compile_options(tpsim_cuda_toolkit INTERFACE

@@ -1,7 +1,7 @@
-# The GPUs that a build is for when nobody says so: those of data centres since Ampere, as far as this
-# nvcc knows them. Every one brings its PTX, from which a driver makes code for newer GPUs.
+# Default architectures: data-center GPUs since Ampere that this nvcc supports. Each includes its
+# PTX, which drivers compile for newer GPUs.
 
-# Of `listed`, the lines of `nvcc --list-gpu-arch` (compute_80 and so on).
+# Chooses from `listed`, the lines of `nvcc --list-gpu-arch` (compute_80 and so on).
 function(tpsim_choose_architectures listed result)
   set(chosen "")
   foreach(architecture IN ITEMS 80 90 100)  # A100; H100, H200; B200
@@ -21,8 +21,8 @@ function(tpsim_architectures_of_nvcc nvcc result)
   set(${result} "${chosen}" PARENT_SCOPE)
 endfunction()
 
-# What kernels are compiled for that only Hopper's own instructions make (sm_90a, in every nvcc since 12.0):
-# empty where the build is for no GPU of that generation.
+# Returns the architecture for kernels with Hopper-only instructions (sm_90a, in every nvcc since
+# 12.0). Empty if the build has no GPU of that generation.
 function(tpsim_hopper_architecture architectures result)
   set(${result} "" PARENT_SCOPE)
   foreach(architecture IN LISTS architectures)

@@ -1,5 +1,5 @@
-# What tpsim cannot be built without. Each is a Debian package; a missing one is an error naming it.
-# A macro, so that what a package sets is seen by the folders.
+# Required dependencies. Each is a Debian package; the error for a missing one names the package. A
+# macro, so that variables set by a package are visible in the folders.
 macro(tpsim_require name package)
   find_package(${name} ${ARGN} QUIET)
   if(NOT ${name}_FOUND)
@@ -19,7 +19,7 @@ tpsim_require(nlohmann_json nlohmann-json3-dev 3.11)
 tpsim_require(CLI11 libcli11-dev 2)
 tpsim_require(ZLIB zlib1g-dev)
 tpsim_require(Eigen3 libeigen3-dev 3.3 NO_MODULE)
-# libyaml comes without a CMake package.
+# libyaml has no CMake package.
 find_path(TPSIM_YAML_INCLUDE_DIR yaml.h)
 find_library(TPSIM_YAML_LIBRARY yaml)
 mark_as_advanced(TPSIM_YAML_INCLUDE_DIR TPSIM_YAML_LIBRARY)

@@ -1,7 +1,8 @@
-# Files as bytes of the program.
+# Embeds files as bytes of the program.
 #
-# tpsim_embed(VARIABLE NAMESPACE NAME FILE...): VARIABLE gets a source that defines NAMESPACE::NAME, a
-# std::span<const unsigned char> of the files, one behind the other. As a script it writes that source.
+# tpsim_embed(VARIABLE NAMESPACE NAME FILE...): sets VARIABLE to a source that defines
+# NAMESPACE::NAME, a std::span<const unsigned char> of the concatenated files. Run as a script, this
+# file writes that source.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TPSIM_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   function(tpsim_embed variable namespace name)

@@ -2,8 +2,8 @@
 #   AUTO  build it when its packages are here, say so when they are not
 #   ON    fail without them, naming the packages
 #   OFF   do not look
-# A part that was found sets TPSIM_HAS_<NAME>, by which folders select source files, and an imported
-# target tpsim_<name> to link. TPSIM_STATE_<NAME> says what was found: Summary.cmake prints it.
+# A found part sets TPSIM_HAS_<NAME>, with which folders select source files, and an imported target
+# tpsim_<name> to link. TPSIM_STATE_<NAME> describes the result for Summary.cmake.
 
 set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB SQLITE)
 
@@ -49,7 +49,7 @@ function(tpsim_find_blas)
   endif()
 endfunction()
 
-# Debian's dnnl-config.cmake asks for OpenCL, so the library is looked for by hand.
+# Debian's dnnl-config.cmake requires OpenCL, so this searches for the library directly.
 function(tpsim_find_onednn)
   find_path(TPSIM_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl_version.h)
   find_library(TPSIM_ONEDNN_LIBRARY dnnl)
@@ -85,7 +85,7 @@ function(tpsim_find_openblas)
   set_target_properties(tpsim_blas PROPERTIES TPSIM_NAME OpenBLAS)
 endfunction()
 
-# The C interface alone: Open MPI's C++ bindings are obsolete and drag in a library.
+# Only the C interface: Open MPI's C++ bindings are obsolete and need another library.
 function(tpsim_find_mpi)
   find_package(MPI QUIET COMPONENTS C)
   if(NOT MPI_C_FOUND)
@@ -98,7 +98,7 @@ function(tpsim_find_mpi)
   set(MPI_FOUND_AS "MPI ${MPI_C_VERSION} of ${MPI_C_COMPILER}" PARENT_SCOPE)
 endfunction()
 
-# Dear ImGui's library of Debian holds its backends too; it has no CMake package of its own.
+# Debian's library of Dear ImGui includes its backends, but has no CMake package.
 function(tpsim_find_gui)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)
@@ -151,8 +151,8 @@ tpsim_feature(CUDA "the CUDA device" "CUDA Toolkit 12.0 or newer from NVIDIA" tp
 tpsim_feature(GUI "the window" "pkg-config, libimgui-dev, libglfw3-dev, libpng-dev and fonts-inter" tpsim_find_gui)
 tpsim_feature(WEB "pages for browsers" "tools/install_packages.sh --web" tpsim_find_web)
 tpsim_feature(SQLITE "reports of Nsight Systems" "libsqlite3-dev" tpsim_find_sqlite)
-# Writes two files of the Python package; there is none without it. python3 itself, where PATH has it, and
-# not the newest python3.X of a tool that manages several.
+# Python writes two files of the Python package. Prefers the python3 in PATH to the newest python3.X
+# of a version manager.
 set(Python3_FIND_STRATEGY LOCATION)
 set(Python3_FIND_UNVERSIONED_NAMES FIRST)
 find_package(Python3 3.8 QUIET COMPONENTS Interpreter)

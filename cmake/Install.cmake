@@ -1,6 +1,6 @@
 # cmake --install: the program, the library as a CMake package, the Python package.
 #
-# The catalogue is part of program and library, so the folder that was installed can be moved.
+# The catalogue is part of program and library, so that the installed folder can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -28,7 +28,7 @@ set_target_properties(tpsim_library PROPERTIES EXPORT_NAME tpsim)
 install(TARGETS tpsim_library EXPORT tpsimTargets)
 install(EXPORT tpsimTargets NAMESPACE tpsim:: DESTINATION "${package_folder}")
 
-# Sources include by the path from the root of the tree; installed headers lie below tpsim/.
+# Sources include by the path from the root of the tree; installed headers are below tpsim/.
 install(CODE "
   set(source_dir \"${PROJECT_SOURCE_DIR}\")
   set(staging_dir \"${PROJECT_BINARY_DIR}/installed_headers\")

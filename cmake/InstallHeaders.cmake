@@ -1,6 +1,6 @@
 # Installs library/tpsim.h as tpsim/tpsim.h with every header that it needs, found by following the
-# includes, so there is no list to forget one in. An include of "core/plan/plan.h" becomes
-# "tpsim/core/plan/plan.h": a program may have a core/plan/plan.h of its own.
+# includes. An include of "core/plan/plan.h" becomes "tpsim/core/plan/plan.h", since a program may
+# have its own core/plan/plan.h.
 cmake_policy(VERSION 3.25)
 set(waiting library/tpsim.h)
 set(seen "")

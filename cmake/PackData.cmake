@@ -1,9 +1,9 @@
-# The catalogue as part of the program: every file that a command reads, deflated by itself, so that a
-# command unpacks only what it asks for.
+# Packs the catalogue into the program. Every file that a command reads is compressed separately, so
+# that a command decompresses only the files it reads.
 #
-# tpsim_pack_data(VARIABLE FOLDER SUBFOLDER...): VARIABLE gets a source that defines packed_files() and
-# packed_bytes() of core/base/packed_files.h. As a script it writes that source. TPSIM_PAGE names a page for
-# browsers (tpsim-page.html of another build) to pack too.
+# tpsim_pack_data(VARIABLE FOLDER SUBFOLDER...): sets VARIABLE to a source that defines
+# packed_files() and packed_bytes() of core/base/packed_files.h. Run as a script, this file writes
+# that source. TPSIM_PAGE is a page for browsers (tpsim-page.html of another build) to pack too.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(TPSIM_PACK_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   function(tpsim_pack_data variable folder)
@@ -13,7 +13,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     file(GLOB files CONFIGURE_DEPENDS ${patterns})
     list(FILTER files EXCLUDE REGEX "\\.md$")
     set(TPSIM_PAGE "" CACHE FILEPATH "a tpsim-page.html to put into the program, for tpsim report")
-    # The script lists the same files: too many for a command line.
+    # The script lists the same files, since a command line would be too long.
     add_custom_command(OUTPUT "${generated}" DEPENDS ${files} ${TPSIM_PAGE} "${TPSIM_PACK_SCRIPT}"
       COMMAND ${CMAKE_COMMAND} "-Dfolder=${folder}" "-Dsubfolders=${ARGN}" "-Dpage=${TPSIM_PAGE}"
               "-Doutput=${generated}" "-Dpacked=${CMAKE_CURRENT_BINARY_DIR}/packed" -P "${TPSIM_PACK_SCRIPT}"
@@ -25,7 +25,8 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-# Gzip's header of 10 bytes holds the time of packing and its trailer of 8 the size: both are left out.
+# Omits gzip's header of 10 bytes, which has the time of packing, and its trailer of 8, which has
+# the size.
 set(header_bytes 10)
 set(frame_bytes 18)
 set(names "")

@@ -1,19 +1,20 @@
-# TPSIM_STATIC: one file that runs on any Linux of its architecture, whatever its libraries are. Debian
-# has archives of libyaml, zlib and SQLite; fmt and toml++ are compiled in as headers.
+# TPSIM_STATIC: a single file that runs on any Linux of its architecture, without shared libraries.
+# Debian has static libraries of libyaml, zlib and SQLite; fmt and toml++ are compiled in as
+# headers.
 option(TPSIM_STATIC "link the program statically" OFF)
 if(NOT TPSIM_STATIC)
   return()
 endif()
 
-# What opens shared libraries or looks up hosts stays out: glibc cannot do either statically.
+# Excludes parts that load shared libraries or look up hosts, which glibc cannot do statically.
 foreach(part IN ITEMS BLAS MPI CUDA GUI WEB)
   set(TPSIM_${part} OFF CACHE STRING "needs shared libraries" FORCE)
 endforeach()
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
-# The same bytes wherever the tree lies.
+# Makes the program independent of the tree's location.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=." "-ffile-prefix-map=${PROJECT_BINARY_DIR}=.")
 
-# fmt and toml++ in place of Debian's targets, which are shared libraries.
+# Header-only fmt and toml++ replace Debian's targets, which are shared libraries.
 function(tpsim_add_headers target header definition)
   string(MAKE_C_IDENTIFIER "TPSIM_FOLDER_OF_${header}" folder)
   find_path(${folder} "${header}" REQUIRED)
@@ -23,8 +24,8 @@ function(tpsim_add_headers target header definition)
   target_compile_definitions(${target} INTERFACE ${definition})
 endfunction()
 
-# Debian's SQLite can load extensions, which nobody here asks for, by dlopen(): in a copy of the
-# archive those calls lead to evidence/logs/sqlite_without_extensions.cc.
+# Debian's SQLite can load extensions by dlopen(), which tpsim does not use. A copy of the static
+# library calls evidence/logs/sqlite_without_extensions.cc instead.
 function(tpsim_sqlite_without_extensions archive result)
   set(copy "${PROJECT_BINARY_DIR}/libsqlite3_without_extensions.a")
   set(renamed "")

@@ -1,4 +1,4 @@
-# The last words of configuring, and the header from which `tpsim --version` repeats them.
+# Summary of the configuration, and the header with which `tpsim --version` prints it.
 message(STATUS "tpsim ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, "
                "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 set(TPSIM_FEATURE_ROWS "")

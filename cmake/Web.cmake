@@ -1,5 +1,5 @@
-# The page that `tpsim report` writes plans into: the program compiled by Debian's Emscripten, packed
-# into one HTML file beside the executables.
+# The page into which `tpsim report` writes plans: the program compiled by Debian's Emscripten,
+# packed into one HTML file next to the executables.
 function(tpsim_find_web)
   if(NOT TPSIM_HAS_GUI)
     set(WEB_MISSING "the window is not built" PARENT_SCOPE)
@@ -10,7 +10,7 @@ function(tpsim_find_web)
   find_file(TPSIM_EMSCRIPTEN_TOOLCHAIN Emscripten.cmake
             PATHS /usr/share/emscripten/cmake/Modules/Platform
                   "$ENV{EMSDK}/upstream/emscripten/cmake/Modules/Platform")
-  # The source package, as tools/fetch_imgui.sh unpacks it.
+  # The source package that tools/fetch_imgui.sh unpacks.
   find_path(TPSIM_IMGUI_SOURCE imgui.cpp PATHS /usr/local/src/imgui /usr/src/imgui NO_DEFAULT_PATH
             DOC "Dear ImGui's sources, for the page")
   find_path(TPSIM_HOST_INCLUDE fmt/format.h)
@@ -25,7 +25,7 @@ function(tpsim_find_web)
   endif()
 endfunction()
 
-# Debian's scripts of Emscripten look for their modules beside a node that Debian packaged.
+# Debian's Emscripten scripts search for their modules next to Debian's node.
 function(tpsim_add_page)
   include(ExternalProject)
   set(environment "${CMAKE_COMMAND}" -E env NODE_PATH=/usr/share/nodejs)

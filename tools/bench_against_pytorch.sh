@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains one model with tpsim and with PyTorch, on the same core, by turns, and prints both step
-# times and their ratio (above 1: tpsim is faster). Both must follow the same losses.
+# Trains one model with tpsim and with PyTorch, alternating on the same core. Prints both step times
+# and their ratio (above 1: tpsim is faster). Both must have the same losses.
 #
 # Usage: tools/bench_against_pytorch.sh [--rounds N] [--steps N] [--core N] [--tpsim FILE]
 set -euo pipefail
@@ -22,7 +22,7 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
   echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
   exit 4
 fi
-# Debian's PyTorch multiplies by whatever BLAS is there: its users have a fast one.
+# Debian's PyTorch uses any installed BLAS; real users have a fast one.
 if ! "$python" -c 'import torch
 torch.ones(2, 2) @ torch.ones(2, 2)
 maps = open("/proc/self/maps").read()

@@ -1,11 +1,11 @@
 // Times the ops of one block of BLOOM-176B at tensor parallelism 4, and those around it, on the
 // GPU: seconds, share of the copy rate measured here, TFLOP/s. One line per op, tab-separated.
 //
-// Each op is timed over sets of operands that together are larger than the cache.
+// Each op is timed over sets of operands that together exceed the cache.
 //
-// --soak SECONDS: products without rest for so long instead, and how many a second in each second.
-// --beside: a product and a kernel of another stream at once, with and without priority.
-// --attention: shapes of attention by warps and by Hopper's warpgroups, a line each.
+// --soak SECONDS: runs GEMMs continuously and prints their rate for each second.
+// --beside: runs a GEMM and a kernel of another stream concurrently, with and without priority.
+// --attention: shapes of attention by warps and by Hopper's warpgroups, one line each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ OpKey key(OpKind kind, int variant, const OpDims& dims) {
   return {kind, kDType, static_cast<std::uint8_t>(variant), dims};
 }
 
-// Forward, gradient of the input, gradient of the weight.
+// Forward, dgrad, wgrad.
 void add_linear(std::vector<OpKey>& keys, std::int64_t in, std::int64_t out) {
   keys.push_back(key(OpKind::kMatmul, kTransposeB, {1, kTokens, out, in}));
   keys.push_back(key(OpKind::kMatmul, 0, {1, kTokens, in, out}));
@@ -137,7 +137,7 @@ class Table {
     fmt::print("copy\t{:.1f}\t{:.0f}\t1.000\t0\n", 2e15 / copy_rate_, copy_rate_ * 1e-9);
   }
 
-  // Seconds of all of them.
+  // Returns the total time of all ops in seconds.
   double print(const std::vector<OpKey>& keys) {
     double total = 0;
     for (const OpKey& one : keys) {
@@ -175,7 +175,7 @@ Status soak(double seconds) {
   const DeviceMark begin = device->mark();
   fmt::print("second\tTFLOP/s\n");
   for (double at = 0; at < seconds;) {
-    constexpr int kProducts = 400;  // about as many as an H100 does in a second
+    constexpr int kProducts = 400;  // about as many as an H100 runs in a second
     for (int i = 0; i < kProducts; ++i) device->run(product);
     const double now = device->seconds_between(begin, device->mark());
     fmt::print("{:.2f}\t{:.1f}\n", now, kProducts * flops / (now - at) * 1e-12);
@@ -185,15 +185,15 @@ Status soak(double seconds) {
   return Ok{};
 }
 
-// Shapes of attention: many heads, groups of query heads that share keys, few heads, one head alone
-// (whose blocks only wait for one another).
+// Shapes of attention: many heads, groups of query heads that share keys, few heads, a single head
+// (whose blocks mostly wait for one another).
 constexpr std::array kAttentionShapes = {OpDims{1, 2048, 28, 28, 128}, OpDims{1, 8192, 28, 28, 128},
                                          OpDims{1, 2048, 28, 28, 64},  OpDims{1, 2048, 32, 32, 128},
                                          OpDims{4, 2048, 16, 16, 128}, OpDims{1, 8192, 32, 8, 128},
                                          OpDims{2, 4096, 32, 8, 128},  OpDims{1, 4096, 8, 1, 128},
                                          OpDims{1, 8192, 8, 1, 128},   OpDims{1, 2048, 1, 1, 128}};
 
-// With attention by warpgroups, or without.
+// Uses attention by warpgroups, or by warps.
 Status print_attention(bool by_warpgroups) {
   setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups ? "1" : "0", 1);
   TPSIM_TRY(const auto device, CudaDevice::create());
@@ -215,9 +215,9 @@ Status compare_attention() {
   return print_attention(true);
 }
 
-// A product of BLOOM-176B's weight gradients, and a kernel on another stream that becomes ready
-// when the product does and has as many blocks as a collective of NCCL (24 of 640 threads, which
-// pass kPassed): when both have ended, and when the other alone has.
+// A wgrad GEMM of BLOOM-176B, and a kernel on another stream. The kernel is ready when the GEMM is,
+// and has as many blocks as an NCCL collective (24 of 640 threads, running kPassed). Prints when
+// both have ended, and when the kernel has ended.
 Status print_beside() {
   constexpr double kPassed = 270e-6;
   TPSIM_TRY(const auto device, CudaDevice::create());
@@ -256,7 +256,7 @@ Status print_beside() {
         if (beside) check_cuda(cudaStreamWaitEvent(device->stream(), other_ended, 0), "a wait");
         check_cuda(cudaEventRecord(all_ended, device->stream()), "an event");
         device->synchronize();
-        if (run < 2) continue;  // algorithms are chosen, kernels loaded
+        if (run < 2) continue;  // warm-up: selects algorithms, loads kernels
         (beside ? both : alone).push_back(milliseconds(ready, all_ended) * 1e3);
         if (beside) of_other.push_back(milliseconds(ready, other_ended) * 1e3);
       }

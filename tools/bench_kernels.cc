@@ -1,8 +1,8 @@
-// Speed of the CPU's ops on one thread, as ratios to what the machine can do in the same minute:
-// streaming ops to memcpy over as many bytes, matrix products to the fastest product.
+// Speed of the CPU's ops on one thread, relative to the machine's speed in the same minute:
+// streaming ops to memcpy over as many bytes, GEMMs to the fastest GEMM.
 //
-// Usage: tpsim_bench_kernels. The best of many repetitions, interleaved with the yardstick, since
-// other programs may be running.
+// Usage: tpsim_bench_kernels. Best of many repetitions, interleaved with the reference, since other
+// programs may run.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -28,7 +28,7 @@ double wall_clock() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Time of this thread on a core: what other programs take does not count.
+// CPU time of this thread, which excludes other programs.
 double thread_clock() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -51,7 +51,7 @@ double op_time(Device& device, const Op& op) {
   return best_time([&] { device.run(op); });
 }
 
-// Reads and writes `bytes` in all.
+// Total of bytes read and written.
 double copy_time(double bytes) {
   const auto half = static_cast<std::size_t>(bytes / 2);
   std::vector<std::byte> from(half, std::byte{1}), to(half);
@@ -119,7 +119,7 @@ void print_products(Device& device) {
   }
 }
 
-// Bus bandwidth as nccl-tests define it, two threads.
+// Bus bandwidth as defined by nccl-tests, two threads.
 void print_collectives() {
   fmt::print("\n{:<34} {:>9} {:>9}\n", "all_reduce, 2 threads", "us", "bus GB/s");
   for (const std::int64_t elements : {16, 1024, 16384, 262'144, 4'194'304}) {

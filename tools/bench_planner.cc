@@ -1,10 +1,10 @@
-// How fast the planner is on this machine, with the ratios that matter: closed form against event
-// simulation, and plans per second against what its nearest neighbour publishes.
+// Speed of the planner on this machine: closed form relative to event simulation, and plans per
+// second relative to Calculon's.
 //
 //   tpsim_bench_planner [--repeat N]
 //
-// Every figure is the best of N runs on one core, in seconds that the process worked: what else the
-// machine does counts less. Reads the catalogue of data/.
+// Every figure is the best of N runs on one core, in CPU seconds, which reduces the effect of other
+// programs. Reads the catalogue of data/.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -24,12 +24,11 @@
 namespace tpsim {
 namespace {
 
-// Calculon (Isaev et al., SC'23) on BLOOM-176B over 384 GPUs, plans in a second on one core with
-// its debug logging taken out: timed once on another machine, before this project began; not run
-// here.
+// Calculon (Isaev et al., SC'23) on BLOOM-176B over 384 GPUs, plans per second on one core without
+// its debug logging. Timed once on another machine, before this project began; not run here.
 constexpr double kCalculonPlansPerSecond = 1200;
 
-constexpr double kLeast = 1e-9;  // of a second, so that ratios stay finite
+constexpr double kLeast = 1e-9;  // seconds, keeps ratios finite
 
 struct Case {
   const char* model;
@@ -79,7 +78,7 @@ void report_whole_search(const Case& c, const Scenario& scenario, int repeat) {
       seconds * 1e3, c.goal_s * 1e3, found.considered, found.feasible, found.simulated);
 }
 
-// A plan of the space with its cut, which lives as long as the space.
+// A plan of the space with its cut, which the space owns.
 struct CutPlan {
   Plan plan;
   const StageCut* cut = nullptr;
@@ -91,7 +90,7 @@ std::vector<CutPlan> plans_of(const PlanSpace& space) {
 }
 
 double evaluate_all(const std::vector<CutPlan>& plans, PlanBounds& bounds, Bytes limit) {
-  double sum = 0;  // keeps the work from being dropped
+  double sum = 0;  // keeps the compiler from removing the work
   for (const CutPlan& each : plans) {
     const PlanBounds::Value value = bounds.evaluate(each.plan, *each.cut, limit);
     sum += value.peak.value() + value.step.value();
@@ -99,9 +98,9 @@ double evaluate_all(const std::vector<CutPlan>& plans, PlanBounds& bounds, Bytes
   return sum;
 }
 
-// Plans in closed form: from nothing, and with every layer traced and priced. With no limit every
-// plan gets its exact peak and its bound of the step. Of all that the model can run: software that
-// sets limits would leave few.
+// Plans in closed form: with a cold cache, and with every layer traced and priced. Without memory
+// limit every plan gets its exact peak and its bound of the step. Uses all plans that the model can
+// run, since a stack's limits would leave few.
 void report_closed_form(const Case& c, Scenario scenario, int repeat) {
   scenario.stack = without_limits(std::move(scenario.stack));
   const PlanSpace space(scenario, space_of(c));
@@ -132,7 +131,7 @@ void report_closed_form(const Case& c, Scenario scenario, int repeat) {
              n / warm / kCalculonPlansPerSecond, kCalculonPlansPerSecond);
 }
 
-// The same plans event by event.
+// The same plans by event simulation.
 void report_event_simulation(const Case& c, const Scenario& scenario, int repeat) {
   std::vector<Plan> sample;
   enumerate_plans(scenario, space_of(c), [&, n = 0](const Plan& plan) mutable {

@@ -1,5 +1,5 @@
-// What a frame's timeline costs on the CPU before drawing: culling, merging and laying out 100,000
-// rectangles at several zooms. Prints milliseconds; build the target tpsim_bench_timeline.
+// CPU time of a frame's timeline before drawing: culling, merging and layout of 100,000 rectangles
+// at several zooms. Prints milliseconds. Build the target tpsim_bench_timeline.
 #include <fmt/format.h>
 
 #include <algorithm>

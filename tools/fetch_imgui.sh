@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks Dear ImGui's sources into /usr/local/src/imgui, from the source package of the distribution's own
-# libimgui-dev: the page for browsers is compiled from them. Does nothing where they are already.
+# Unpacks Dear ImGui's sources into /usr/local/src/imgui, from the source package of the
+# distribution's libimgui-dev. The page for browsers is compiled from them. Does nothing if they
+# exist.
 #
 # Usage: tools/fetch_imgui.sh      as root; tools/install_packages.sh --web calls it
 set -euo pipefail
@@ -13,7 +14,7 @@ give_up() {
 command -v apt-get >/dev/null || give_up "no apt-get here to fetch ImGui's source package with"
 mkdir --parents "$target" || give_up "$target cannot be written to"
 
-# Where this machine's packages come from, asked for source packages, beside its settings.
+# Copies this machine's package sources with source packages enabled, without changing its settings.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/lists" "$folder/parts"

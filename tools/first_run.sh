@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh clone to a plan: installs what is missing, builds tpsim, plans BLOOM-176B on 384 GPUs.
-# The first plan does not wait for nvcc: the next build adds the CUDA device.
+# From a fresh clone to a plan: installs missing packages, builds tpsim, plans BLOOM-176B on 384
+# GPUs. The first plan does not wait for nvcc; the next build adds the CUDA device.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

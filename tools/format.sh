@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formats every C++ and CUDA source in place; with --check only fails on one that is not formatted.
-# Formatters of different versions disagree: Debian 12's clang-format 14 is the judge.
+# Formats every C++ and CUDA source in place; --check only fails if a file is not formatted.
+# Versions of clang-format differ: Debian 12's clang-format 14 is required.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

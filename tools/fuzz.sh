@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Attacks every reader of what others wrote for so many minutes of one core, shared out evenly, and
-# prints what was done: executions, edges covered, failures. Inputs that reach new code are added to
-# build/fuzz/corpus; what breaks a reader is left in build/fuzz/failures, and belongs, made small
-# (-minimize_crash=1), into tests/fuzz/corpus/TARGET with the change that mends it.
+# Fuzzes every reader of external files for MINUTES on one core, shared evenly, and prints
+# executions, covered edges and failures. Inputs that reach new code are added to build/fuzz/corpus.
+# Failing inputs are written to build/fuzz/failures. Minimize them (-minimize_crash=1) and add them
+# to tests/fuzz/corpus/TARGET together with the fix.
 #
 # Usage: tools/fuzz.sh MINUTES [TARGET...]
 # A run that takes longer than 10 s or allocates more than 1 GiB is a failure.
@@ -19,7 +19,7 @@ cmake --build --preset fuzz --target "${all[@]/#/tpsim_fuzz_}"
 seconds=$((minutes * 60 / ${#all[@]}))
 mkdir -p "$build/failures" "$build/corpus"
 
-# Folders and files of the tree that a target reads too, from its row.
+# Folders and files of the tree that a target also uses as seeds, from its row.
 seeds_of() {
   sed -n "s/^      {\"$1\", [a-z_]*, {\(.*\)}},/\1/p" tests/fuzz/fuzz_target.cc | tr -d '",'
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds what tools/gpu_check.sh runs and puts it into one folder that needs nothing of this machine:
-# programs, the few libraries that a bare one lacks, data and golden files.
+# Builds the programs that tools/gpu_check.sh runs and puts them into one self-contained folder:
+# programs, libraries that a bare machine lacks, data and golden files.
 #   tools/gpu_bundle.sh [--arch LIST] [FOLDER, build/gpu/bundle when not given]
-# LIST: architectures as CMake writes them ("90", "90a", "80;90"); a bundle of one is a third as large.
+# LIST: architectures in CMake's notation ("90", "90a", "80;90"); a bundle of one is a third as
+# large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 architectures=""
@@ -19,7 +20,7 @@ rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 for program in "${programs[@]}"; do
   strip -o "$bundle/$program" "build/gpu/$program"
-  # Beside the C library, which every machine has.
+  # All libraries except the C library, which every machine has.
   ldd "build/gpu/$program" | awk '/=> \// { print $3 }' |
     { grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' || true; } |
     while read -r library; do cp -n "$library" "$bundle/lib/"; done

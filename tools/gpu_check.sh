@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a GPU has to show, on a bare machine with NVIDIA's driver and Python's CUDA packages. Runs a
-# bundle that tools/gpu_bundle.sh made; builds nothing and needs no network.
+# Checks and measurements on a GPU, on a bare machine with NVIDIA's driver and Python's CUDA
+# packages. Runs a bundle of tools/gpu_bundle.sh; builds nothing and needs no network.
 #   BUNDLE/gpu_check.sh STAGE OUT
 # STAGE, each under ten minutes; the first three, in this order, tell most (docs/cuda.md has the minutes):
 #   look      the machine; attention's times, and its bits under contention; products of 8 bits; a
@@ -25,7 +25,7 @@ summary=$out/summary.txt
 deadline=$((SECONDS + ${TPSIM_CHECK_SECONDS:-570}))
 failed=0
 
-# Python's wheels of NVIDIA bring cuBLASLt, NCCL and CUPTI where there is no toolkit.
+# Without a toolkit, NVIDIA's Python wheels provide cuBLASLt, NCCL and CUPTI.
 wheels=$(python3 -c 'import glob, os, sysconfig
 print(":".join(sorted(glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "*", "lib")))))' \
   2>/dev/null || true)
@@ -33,8 +33,8 @@ export LD_LIBRARY_PATH="$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export TPSIM_LIBRARY_PATH="${TPSIM_LIBRARY_PATH:+$TPSIM_LIBRARY_PATH:}$wheels"
 export TPSIM_DATA="$bundle/data" TPSIM_GOLDEN="$bundle/golden" PYTHONUNBUFFERED=1
 
-# step NAME LIMIT COMMAND...: to the log whole, and the end of it here. What it prints on standard
-# output is left in $work/NAME.out. Nothing is started when the stage's time is up.
+# step NAME LIMIT COMMAND...: writes all output to the log and prints its end. Standard output is
+# kept in $work/NAME.out. Starts nothing if the stage's time is up.
 step() {
   local name=$1 limit=$2 begin=$SECONDS code=0
   shift 2
@@ -57,7 +57,7 @@ step() {
   return "$code"
 }
 
-# Plans on one GPU: name, then options. Order is what matters most first.
+# Plans on one GPU, most important first: name, then options.
 plans=(
   "bloom-1b7-unfused --model bloom-1b7 --micro-batch 4 --global-batch 8 --attention unfused"
   "bloom-1b7-flash --model bloom-1b7 --micro-batch 4 --global-batch 8 --attention flash"
@@ -67,13 +67,14 @@ plans=(
   "bloom-3b --model bloom-3b --micro-batch 2 --global-batch 4 --attention unfused"
   "bloom-1b1 --model bloom-1b1 --micro-batch 4 --global-batch 8 --attention flash"
 )
-# Plans of which ranks run alone: name, ranks (joined by commas), then options.
+# Plans whose ranks run alone: name, ranks (joined by commas), then options.
 ranks=(
   "bloom-176b 20,0,44 --cluster dgx-h200 --model bloom-176b --tp 4 --pp 12 --dp 1 --micro-batch 1 --global-batch 16 --attention unfused"
   "llama-2-70b 0,24 --cluster dgx-h200 --model llama-2-70b --tp 8 --pp 4 --dp 1 --micro-batch 1 --global-batch 8 --attention flash"
 )
 
-# plan_file NAME OPTIONS...: writes $work/NAME.plan.json, predicted with the profile where there is one.
+# plan_file NAME OPTIONS...: writes $work/NAME.plan.json, predicted with the profile if there is
+# one.
 plan_file() {
   local name=$1
   shift
@@ -91,7 +92,7 @@ plan_file() {
   return 1
 }
 
-# same_losses NAME TOLERANCE A B: of two reports in $work.
+# same_losses NAME TOLERANCE A B: compares the losses of two reports in $work.
 same_losses() {
   step "$1" 20 python3 -c 'import json, sys
 a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[2:4])
@@ -99,7 +100,7 @@ print(a, b)
 ok = len(a) == len(b) > 0 and all(abs(x - y) <= float(sys.argv[1]) * abs(x) for x, y in zip(a, b))
 sys.exit(0 if ok else "losses mismatch")' "$2" "$work/$3.out" "$work/$4.out"
 }
-# With what slows the clocks down at the moment.
+# Includes current reasons for reduced clocks.
 clocks() { nvidia-smi -q -d CLOCK,POWER,ECC,PERFORMANCE >>"$log" 2>&1 || true; }
 
 look() {
@@ -120,8 +121,8 @@ look() {
     --micro-batch 1 --global-batch 4 --cuda-graphs
 }
 
-# One process pays once for the context and cuBLASLt. A kernel that faults takes it along, so that
-# after a failure every test has one of its own, and then every kind of op.
+# One process creates the context and loads cuBLASLt once. A kernel fault ends the process. After a
+# failure every test, and then every kind of op, runs in a separate process.
 tests() {
   local name op broken=0 count=0
   step all_tests 200 "$bundle/tpsim_cuda_tests" --durations yes "~[shapes]" && return
@@ -146,7 +147,7 @@ kernels() {
   nccl
 }
 
-# Attention by warps, which Hopper does not take by itself: the same cases.
+# The same cases with attention by warps, which is not Hopper's default.
 by_warps() {
   local capability
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1)
@@ -161,7 +162,7 @@ by_warps() {
   unset TPSIM_HOPPER_ATTENTION
 }
 
-# The real NCCL, with the processes of a job on the one GPU: each is told that it has a host of its own.
+# The real NCCL, with all processes of a job on the one GPU; NCCL counts each as a separate host.
 nccl() {
   local golden=$bundle/golden/bloom-tiny
   local job=(--checkpoint "$golden" --tokens "$golden/tokens.safetensors" --dtype fp32 --device cuda
@@ -192,7 +193,7 @@ profile() {
   : >"$out/validate.jsonl"
   keep() { python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' \
     "$work/$1.out" >>"$out/validate.jsonl" 2>>"$log"; }
-  # priced NAME OPTIONS...: profiled, and what is there so far is whole whenever this ends.
+  # priced NAME OPTIONS...: profiles a plan. Partial results are complete whenever this ends.
   priced() {
     plan_file "$@" || return 1
     step "profile_$1" 240 "$bundle/tpsim" profile "$work/$1.plan.json" --device cuda \
@@ -239,7 +240,7 @@ speed() {
   step torch 200 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out" "$work/bloom_1b7.out" \
     "$work/bloom_7b1.out"
   cp "$work/torch.out" "$out/torch.txt" 2>/dev/null
-  # From burst to sustained: clocks and watts every tenth of a second.
+  # Burst to sustained: clocks and power every tenth of a second.
   nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu --format=csv -lms 100 \
     >"$out/clocks.csv" 2>>"$log" &
   local curve=$!
@@ -248,7 +249,7 @@ speed() {
   wait "$curve" 2>/dev/null
 }
 
-# racecheck knows shared memory alone: flash attention and norms first, of real sizes.
+# racecheck only checks shared memory: flash attention and norms first, at real sizes.
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "== no compute-sanitizer here" | tee -a "$log"; return; }
   for tool in memcheck racecheck synccheck initcheck; do
@@ -261,7 +262,7 @@ case "$stage" in
   look | kernels | profile | speed | sanitize) ;;
   *) echo "gpu_check.sh: unknown stage $stage" >&2; exit 2 ;;
 esac
-# nvidia-smi is not everywhere; the program has the last word.
+# nvidia-smi may be missing; the program decides.
 if ! nvidia-smi >/dev/null 2>&1; then
   code=0
   "$bundle/tpsim" run --model bloom-560m --device cuda --seq 16 --steps 1 >>"$log" 2>&1 || code=$?

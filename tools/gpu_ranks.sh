@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The ranks of a job as processes on the one GPU of this machine: NCCL takes them for hosts of their own.
+# Runs the ranks of a job as processes on the one GPU of this machine; NCCL counts them as hosts.
 #   gpu_ranks.sh [--stop] RANKS COMMAND...
-# Prints what rank 0 prints; exit code 0 where all ranks have it. --stop: the last rank is stopped after
-# five seconds; exit code 0 where the others then give it up (exit code 4) and say so.
+# Prints rank 0's output; exit code 0 if all ranks have the same output. --stop: stops the last rank
+# after five seconds; exit code 0 if the others then time out (exit code 4) and report the timeout.
 set -uo pipefail
 stop=0
 [ "${1:-}" = --stop ] && { stop=1; shift; }
@@ -20,7 +20,7 @@ done
 last=${pids[ranks - 1]}
 if [ "$stop" -eq 1 ]; then
   sleep 5
-  # What tpsim watches, too.
+  # The child processes of tpsim too.
   kill -STOP "$last" $(pgrep -P "$last") 2>/dev/null
 fi
 code=0

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Installs what tpsim builds with and does not find, on Debian 12 and its relatives.
+# Installs missing build dependencies of tpsim on Debian 12 and its relatives.
 #
 # Usage: tools/install_packages.sh [--full | --web | --ci | --dev | --release]
-# --full adds what the window needs; the first plan does not wait for it.
-# --web adds to that what pages for browsers are compiled with (0.8 GB), --ci what .ci/run checks
-# with, --dev also what developers type. --release adds what tools/release.sh makes and proves releases
-# with. Needs root (or sudo) only when something is missing.
+# --full adds packages for the window, for which the first plan does not wait. --web also adds the
+# compiler for pages in browsers (0.8 GB), --ci the tools of .ci/run, --dev also developers' tools.
+# --release adds the tools of tools/release.sh. Needs root (or sudo) only if something is missing.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What takes too long for every change: clang-tidy over the whole tree, and the tests labelled nightly,
-# with and without sanitizers, the long ones of the emulated GPU among them, an hour of attacks on
-# every reader, whether the shipped profiles are what their builders make of published tables, and a release
-# that is made twice and proved, with the whole golden sample under emulation.
+# Checks that take too long for every change: clang-tidy over the whole tree, and the tests labelled
+# nightly with and without sanitizers, including the long ones of the emulated GPU. One hour of
+# fuzzing. Shipped profiles must equal the output of their builders. A release is made twice and
+# checked, with the whole golden sample under emulation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

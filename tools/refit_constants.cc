@@ -1,6 +1,6 @@
-// Fits the constants of docs/accuracy.md again, from their recorded values and from their
-// calibration rows alone, and says how much predictions hang on those rows: each model and each
-// layout is left out of the fit in turn and then predicted.
+// Refits the constants of docs/accuracy.md to their calibration rows, starting from their recorded
+// values. Reports how much predictions depend on those rows: each model and each layout is left out
+// of the fit in turn and then predicted.
 // Usage: tpsim_refit_constants DATA_FOLDER [TABLE]
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct Constant {
   void (*scale)(Scenario&, double factor);
 };
 
-// Constants that were fitted together, and the environments whose rows they were fitted on.
+// Constants that were fitted together, and the environments of their calibration rows.
 struct Fit {
   const char* table;
   const char* only;  // rows whose regime or GPU begins with this
@@ -86,7 +86,7 @@ const std::vector<Fit> kFits = {
 using Factors = std::vector<double>;
 using Chosen = std::function<bool(const Row&)>;
 
-// The logarithm of predicted over measured; rows that do not run as they are have none.
+// Returns log(predicted / measured); nothing for rows that cannot run.
 double log_error(const Row& row, const Fit& fit, const Factors& factors) {
   Scenario scenario = row.setup.scenario;
   for (std::size_t i = 0; i < factors.size(); ++i) fit.constants[i].scale(scenario, factors[i]);
@@ -111,7 +111,7 @@ MeanError mean_error(const std::vector<Row>& rows, const Fit& fit, const Factors
   return mean;
 }
 
-// One constant at a time, by ever smaller factors, until none helps.
+// Coordinate descent: changes one constant at a time, by decreasing factors, until no change helps.
 Factors refitted(const std::vector<Row>& rows, const Fit& fit, const Chosen& chosen) {
   Factors factors(fit.constants.size(), 1.0);
   double best = mean_error(rows, fit, factors, chosen).share;
@@ -152,7 +152,7 @@ std::string layout_of_row(const Row& row) {
   return fmt::format("tp {} pp {}", d.tp, d.pp);
 }
 
-// Every family that the fit has seen is left out once: what would its error have been?
+// Leave-one-out: excludes every family of the fit once and computes its error.
 void leave_out(const std::vector<Row>& rows, const Fit& fit,
                const std::function<std::string(const Row&)>& family_of) {
   std::set<std::string> seen;

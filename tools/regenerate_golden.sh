@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what the commands in tests/cli/golden print now into their files. Review the diff.
+# Writes the current output of the commands in tests/cli/golden to their files. Review the diff.
 #
 # Usage: tools/regenerate_golden.sh [preset, default release]
 set -euo pipefail

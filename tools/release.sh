@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes a release and proves it: programs for x86-64 and aarch64 that run on any Linux, and of them tarballs,
-# Debian packages, wheels, a container image, a bill of materials and SHA256SUMS. Two runs make the same bytes.
+# Makes and checks a release: programs for x86-64 and aarch64 that run on any Linux. From them:
+# tarballs, Debian packages, wheels, a container image, a bill of materials and SHA256SUMS. Two runs
+# give the same bytes.
 #
 # Usage: tools/release.sh [--output FOLDER] [--chroots FOLDER] [--no-proofs] [--twice] [--whole-sample]
 # --output        where the files go [build/dist]
@@ -55,7 +56,7 @@ mkdir -p "$stage" "$output"
 rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
 step "programs"
 build() { # PRESET TARGET...
-  # The page for browsers is part of the programs, for tpsim report.
+  # The programs contain the page for browsers, for tpsim report.
   local options=()
   if [[ $1 == static* ]]; then options=("-DTPSIM_PAGE=$PWD/build/page/tpsim-page.html"); fi
   if ! { cmake --preset "$1" "${options[@]}" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
@@ -107,7 +108,7 @@ fi
 if [[ $proofs == no ]]; then exit 0; fi
 
 step "lintian"
-# It advises against root, which a container is.
+# lintian warns about root, which a container uses.
 lintian --fail-on error --allow-root "$output"/*.deb
 
 step "the golden sample: x86-64 bit for bit"

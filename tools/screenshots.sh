@@ -28,7 +28,7 @@ ACTIONS
 rm docs/last.png
 "$tpsim" plan --model bloom-176b --gpus 384 --plot docs/plan.svg >/dev/null
 
-# The page, where it is built and there is a browser to look at it with.
+# The page, if it is built and a browser is installed.
 page=$(mktemp --directory)
 trap 'rm -rf "$script" "$page"' EXIT
 "$tpsim" plan --model bloom-176b --gpus 384 --save "$page/plan.json" >/dev/null

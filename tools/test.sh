@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, runs every test but those of tools/nightly.sh.
+# Installs missing packages, builds everything, and runs every test except those of
+# tools/nightly.sh.
 #
 # Usage: tools/test.sh [ctest options, e.g. -L unit]
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy (.clang-tidy) over the sources of the project, over those named, or over those that differ
-# from the last commit but one: --changed, at most 40 of them (tools/nightly.sh has all).
+# Runs clang-tidy (.clang-tidy) over all sources, the named ones, or those that differ from the
+# second last commit: --changed, at most 40 (tools/nightly.sh checks all).
 #
 # Usage: tools/tidy.sh [--changed | source...]
 set -euo pipefail
@@ -25,8 +25,8 @@ if [[ ${1:-} == --changed ]]; then
   fi
   set -- "${changed[@]/#/$PWD/}"
 fi
-# A build of its own: every file by itself, whatever else is there.
+# A separate build without unity builds.
 cmake --preset dev -DTPSIM_CUDA=OFF -B build/tidy >/dev/null
 if (($# == 0)); then set -- "^$PWD/($folders)/"; fi
-# GCC's warnings have names that clang does not know.
+# clang does not support all of GCC's warning names.
 run-clang-tidy -quiet -extra-arg=-Wno-unknown-warning-option -p build/tidy "$@"

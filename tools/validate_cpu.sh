@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Holds predictions against measured steps on this machine's CPU: 2 ranks on 2 cores, two models.
-# Writes a table in Markdown to standard output, 24 rows for both models.
+# Compares predictions with measured steps on this machine's CPU: 2 ranks on 2 cores, two models.
+# Writes a Markdown table to standard output, 24 rows for both models.
 #
 # Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large [kinds|beside]]]]. On a quiet machine: other
 # programs disturb the runs.
@@ -30,7 +30,7 @@ model large 512 8 8 128 4096
 
 common=(--global-batch 8 --attention unfused --dtype fp32 --sequence-parallel off)
 
-# Predicts and runs plans $2... of model $1 at the prices of one profile.
+# Predicts and runs plans $2... of model $1 with the prices of one profile.
 validate() {
   local name=$1
   shift
@@ -73,7 +73,7 @@ for name in $sizes; do
     continue
   fi
   for recompute in none full; do
-    # A profile for each: with recompute, ops find more of their operands in the caches.
+    # A separate profile for each: with recompute, more operands of ops are in the caches.
     profile "$name" --micro-batch 2 --recompute $recompute
     plans=()
     for layout in "--tp 2" "--pp 2" "--dp 2 --zero 0" "--dp 2 --zero 1" "--dp 2 --zero 2" "--dp 2 --zero 3"; do

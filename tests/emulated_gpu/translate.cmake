@@ -1,7 +1,7 @@
 # Makes a source of kernels/cuda one that a host compiler understands:
 #   cmake -DFROM=<file> -DTO=<file> -P translate.cmake
-# Launches become calls, shared memory the block's own, and a kernel's bounds a check; all other
-# words are macros and functions of device_words.h. Lines keep their numbers.
+# Launches become calls, shared memory becomes the block's own, and launch bounds become a check.
+# All other keywords are macros and functions of device_words.h. Line numbers are kept.
 file(READ "${FROM}" text)
 string(REGEX REPLACE "([A-Za-z_][A-Za-z0-9_]*(<[^;(){}]*>)?)([ \n]*)<<<"
   "::tpsim::emulated::on_gpu([=](auto... given) { \\1(given...); },\\3::tpsim::emulated::Launch(" text "${text}")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Unpacks the libraries that the aarch64 program is linked with (cmake/Arm64.cmake) into a folder: Debian's
-# packages of this release for arm64, which apt finds by their signed lists without being told of another
-# architecture of this machine. Nothing outside of the folder changes, and no root is needed.
+# Unpacks the libraries of the aarch64 program (cmake/Arm64.cmake) into a folder: Debian's arm64
+# packages of this release. apt finds them by their signed lists, without enabling arm64 on this
+# machine. Changes nothing outside the folder and needs no root.
 #
 # Usage: tools/release/arm64_sysroot.sh [FOLDER]     build/arm64-sysroot
-# FOLDER/packages names what is there, "PACKAGE VERSION" a line.
+# FOLDER/packages lists the packages, one "PACKAGE VERSION" per line.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

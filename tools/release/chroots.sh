@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Bare systems of Debian 12, 13 and 11 to try a release in: FOLDER/bookworm, trixie and bullseye, and each again
-# with python3-venv as FOLDER/SUITE-python. What is there already stays. Needs root and Debian's archive.
+# Bare systems of Debian 12, 13 and 11 to test a release: FOLDER/bookworm, trixie and bullseye, and
+# each again with python3-venv as FOLDER/SUITE-python. Existing systems are kept. Needs root and
+# Debian's archive.
 #
 # Usage: tools/release/chroots.sh FOLDER
-# Exit code 4 if bookworm or trixie cannot be had. bullseye moves to archive.debian.org one day; where neither
-# archive answers, a line says so.
+# Exit code 4 if bookworm or trixie is not available. bullseye will move to archive.debian.org; if
+# neither archive has it, a message reports this.
 set -euo pipefail
 folder=$1
 mkdir -p "$folder"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command as nobody in a system of its own: root read-only, /tmp empty, no network, no other process.
+# Runs a command as nobody in an isolated system: root read-only, /tmp empty, no network, no other
+# process.
 #
 # Usage: tools/release/in_chroot.sh ROOT FILES SETUP COMMAND [ARGUMENT...]
-# ROOT stays as it is: everything happens in an overlay. The folder FILES is seen as /release. SETUP is a line
-# for the system's shell that root runs before the root becomes read-only; empty for none. The last line on
+# ROOT is not changed: everything runs in an overlay. The folder FILES is visible as /release. SETUP
+# is a shell line that root runs before the root becomes read-only; empty for none. The last line on
 # standard error is the time of COMMAND in seconds. The exit code is COMMAND's.
 set -euo pipefail
 if [[ ${1:-} != --inside ]]; then

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Tries a release where nothing is installed: bare Debian 12, 13 and 11, as nobody, with a read-only root and
-# no network. Every file must plan BLOOM-176B there, below 5 s on x86-64, and all must print the same plan.
+# Tests a release on systems without other packages: bare Debian 12, 13 and 11, as nobody, with a
+# read-only root and no network. Every file must plan BLOOM-176B in less than 5 s on x86-64, and all
+# must print the same plan.
 #
 # Usage: tools/release/prove.sh RELEASE_FOLDER CHROOT_FOLDER
-# Makes the systems it lacks (tools/release/chroots.sh). Needs root; an ordinary user with sudo is asked once.
+# Creates missing systems (tools/release/chroots.sh). Needs root; an ordinary user with sudo is
+# asked once.
 set -euo pipefail
 release=$(realpath "$1") chroots=$(realpath --canonicalize-missing "$2")
 cd "$(dirname "$0")/../.."
@@ -56,7 +58,8 @@ try() {
   if [[ $remark == FAILED* ]]; then failures=$((failures + 1)); fi
 }
 
-# Nothing where the answer is a plan, and the layout, times, memory and ranking of the first answer.
+# Prints nothing if the output is a plan whose layout, times, memory and ranking equal the first
+# output's.
 same_plan() {
   sed -n '/^  layout /,/^  ruled out/p' "$1" >"$place/plan"
   [[ -e $place/expected ]] || cp "$place/plan" "$place/expected"
@@ -67,7 +70,7 @@ same_plan() {
   fi
 }
 
-# unpack ARCHITECTURE OCI_ARCHITECTURE: the root of the image, as a container engine has it
+# unpack ARCHITECTURE OCI_ARCHITECTURE: unpacks the root of the image, as a container engine does
 unpack() {
   skopeo --insecure-policy --override-arch "$2" copy --quiet \
     "oci-archive:$(ls "$place"/tpsim-*-oci.tar)" "oci:$place/oci-$1:tpsim"

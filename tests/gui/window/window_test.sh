@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The real window on a virtual display: it opens, a script uses it, and it shows what the renderer
-# without a window shows. Exits with 77, which ctest calls skipped, where there is no Xvfb. Before
-# that, what needs no display: tpsim plan hands its picture to the program with the window.
+# The real window on a virtual display: it opens, a script uses it, and its picture equals the CPU
+# renderer's. Without Xvfb exits with 77, which ctest counts as skipped. Checks first, without a
+# display, that tpsim plan passes its picture to the program with the window.
 set -euo pipefail
 tpsim=$1 folder=$2
 mkdir -p "$folder"
