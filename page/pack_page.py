@@ -4,8 +4,8 @@
 pack_page.py page.html program.js program.wasm data-folder out.html
 
 The script, the program and the catalogue (models, clusters, profiles, stacks) are compressed and
-stand in the page as text: five characters for four bytes, as base64.b85encode has them, but for the
-one that could end a script. `tpsim report` puts the plan in.
+stored in the page as text: five characters for four bytes, as in base64.b85encode, except for the
+character that could end a script. `tpsim report` adds the plan.
 """
 import base64
 import gzip

@@ -92,7 +92,7 @@ def prepare(shape):
 
 
 def attention_bias(shape):
-    """ALiBi and the causal mask in one tensor, made once."""
+    """ALiBi and the causal mask as one tensor, computed once."""
     power = 2 ** math.floor(math.log2(shape.heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(shape.heads - power)]
@@ -102,7 +102,7 @@ def attention_bias(shape):
 
 
 def loss_of(w, tokens, bias, shape):
-    """Mean loss of a micro-batch, with PyTorch's fused ops throughout."""
+    """Mean loss of a micro-batch, with PyTorch's fused ops."""
     b, s, hidden, heads = shape.micro_batch, shape.seq, shape.hidden, shape.heads
     width = hidden // heads
     has_fused_attention = hasattr(F, "scaled_dot_product_attention")
@@ -136,7 +136,7 @@ def loss_of(w, tokens, bias, shape):
 
 
 def clip(gradients):
-    """clip_grad_norm_, whose releases of Debian's age take the gradients one by one."""
+    """clip_grad_norm_ over all gradients at once; Debian's version processes them one by one."""
     total = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     if (scale := 1.0 / (float(total) + 1e-6)) < 1:
         torch._foreach_mul_(gradients, scale)

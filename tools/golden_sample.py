@@ -33,7 +33,7 @@ def progress(total):
 
 
 def run(options, names):
-    """The comparison of the recording with the program, and its text."""
+    """Compares the recording with the program. Returns the comparison and its text."""
     program = Program(options.program, ROOT)
     drawn = scenarios.first_of(scenarios.read_scenarios(options.folder / "scenarios.txt", names), options.count)
     now = recording.measured(program, drawn, names, progress(len(drawn)))

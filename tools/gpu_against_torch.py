@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""PyTorch's times for the work that tpsim was timed on, on the same GPU in the same session.
+"""Times PyTorch on the work of tpsim's benchmarks, on the same GPU in the same session.
 
 Usage: gpu_against_torch.py KERNELS STEPS_1B7 [STEPS_7B1]
        gpu_against_torch.py --attention TABLE
-KERNELS is what tpsim_bench_gpu printed, TABLE what it printed with --attention, STEPS_* what `tpsim run --model bloom-1b7` (or bloom-7b1)
-printed. Prints one line per comparison: tpsim's time, PyTorch's, and how many times faster tpsim is. Random weights and
+KERNELS is the output of tpsim_bench_gpu, TABLE its output with --attention, STEPS_* the output of `tpsim run --model bloom-1b7` (or
+bloom-7b1). Prints one line per comparison: tpsim's time, PyTorch's, and the speedup of tpsim. Random weights and
 data; bf16; medians of CUDA events after warm-up.
 """
 
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 HIDDEN, TP, HEADS, HEAD_DIM, TOKENS = 14336, 4, 28, 128, 2048
 
 
-# Backends of attention that PyTorch may choose from; each is timed by itself.
+# PyTorch's attention backends; each is timed separately.
 BACKENDS = ("FLASH_ATTENTION", "CUDNN_ATTENTION")
 
 
@@ -78,7 +78,7 @@ def block_seconds(compiled):
     dy = torch.randn(1, TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16)
 
     def once():
-        # Gradients are written, not added: tpsim's products write or add at the same cost.
+        # Gradients are overwritten, not added: in tpsim's GEMMs both have the same cost.
         block.zero_grad(set_to_none=True)
         x.grad = None
         call(x, bias, mask).backward(dy)
@@ -98,7 +98,7 @@ class Bloom(torch.nn.Module):
         for block in self.blocks:
             x = block(x, bias, mask)
         logits = F.linear(self.last(x), self.table.weight)
-        # In fp32 inside the kernel: no fp32 copy of the logits, as tpsim has none.
+        # fp32 inside the kernel, without an fp32 copy of the logits, as in tpsim.
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
@@ -108,7 +108,7 @@ BLOOMS = {"1b7": (2048, 24, 16, 4), "7b1": (4096, 30, 32, 1)}
 
 def bloom_seconds(name, compiled, seq=2048):
     """A step in bf16 with clipping and flash attention (without ALiBi). As in tpsim, AdamW keeps fp32
-    weights and moments and reads fp32 gradients, and bf16 weights are made of them."""
+    weights and moments and reads fp32 gradients; bf16 weights are cast from the fp32 weights."""
     hidden, layers, heads, batch = BLOOMS[name]
     model = Bloom(hidden, layers, heads, 250880).to("cuda", torch.bfloat16)
     call = torch.compile(model) if compiled else model
@@ -171,7 +171,7 @@ def find(rows, *parts):
 
 
 def step_seconds(path):
-    """Of the last step in the table of `tpsim run`: '1.23 s' or '850 ms' after step, loss, norm."""
+    """Time of the last step in the table of `tpsim run`: '1.23 s' or '850 ms' after step, loss, norm."""
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
     found = math.nan
     for line in open(path):
@@ -187,7 +187,7 @@ def compare(name, ours, theirs):
 
 
 def attempt(name, ours, measure):
-    """One comparison that cannot be made (out of memory, no compiler) does not end the others."""
+    """Runs a comparison. A failure (out of memory, no compiler) does not end the others."""
     try:
         compare(name, ours, measure())
     except Exception as error:  # whatever PyTorch raises
@@ -198,7 +198,7 @@ def attempt(name, ours, measure):
 
 
 def compare_attention(path):
-    """Every line of tpsim's table against each of PyTorch's backends, which are timed once."""
+    """Compares every line of tpsim's table with each of PyTorch's backends, which are timed once."""
     rows = [line.rstrip("\n").split("\t") for line in open(path)][1:]
     theirs = {}
     for kind, *numbers, way, microseconds, _ in rows:

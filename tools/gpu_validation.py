@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A table in Markdown from the reports that gpu_check.sh's validate stage left, one JSON to a line.
+"""Prints a Markdown table of the reports of gpu_check.sh's validate stage, one JSON per line.
 
 Usage: gpu_validation.py validate.jsonl
 """
@@ -25,7 +25,7 @@ def row_of(report):
 
 
 def worst_ops(report, count=6):
-    """Kinds of op by how much they are off, in milliseconds of the step."""
+    """Kinds of op by their prediction error, in milliseconds of the step."""
     rows = [(row, 1e3 * (row["predicted_s"] - row["measured_s"])) for row in report.get("op_kinds", [])]
     rows.sort(key=lambda pair: -abs(pair[1]))
     return ", ".join(f"{row['what']} {off:+.2f} ms" for row, off in rows[:count])

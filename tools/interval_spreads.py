@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sets residual_spread of every stack in data/stacks, from which 90 % intervals are made.
+"""Sets residual_spread of every stack in data/stacks, from which 90 % intervals are computed.
 
-A stack's own spread is that of its calibration rows, widened as Student's t widens a small sample.
-Calibration rows were fitted on, so test rows lie further off; how far is learned from the other
-tables alone: one spread on top, such that intervals would hold nine of ten of their test rows (each
-table counts the same). A stack never sees its own test rows. Stacks without calibration rows take
-the median of the others' own spreads. Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
+A stack's own spread is that of its calibration rows, widened by Student's t for a small sample.
+Test rows have larger errors, since the constants were fitted to calibration rows. An additional
+spread is therefore fitted on the other tables only, so that intervals contain nine of ten of their
+test rows (each table counts equally). A stack's own test rows are never used. Stacks without
+calibration rows use the median of the others' own spreads. Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
 import json
 import math
 import os
@@ -21,7 +21,7 @@ NORMAL_90 = 1.645
 # Student's t for 90 % two-sided, by degrees of freedom.
 STUDENT_90 = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782,
               1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725]
-# Tables, and the stacks that predict them.
+# Tables, and the stacks with which they are predicted.
 TABLES = [
     ("bloom_jean_zay:numa-fixed", ["megatron-deepspeed-bloom"]),
     ("bloom_jean_zay:before-numa-fix", ["megatron-deepspeed-bloom-early"]),
@@ -39,7 +39,7 @@ class Row:
     def __init__(self, row):
         self.calibration = row["calibration"]
         self.error = math.log(row["measured_step_s"] / row["predicted_step_s"])
-        # What the interval holds without a stack's residual spread: prices, host, network, repeats.
+        # Interval without a stack's residual spread: prices, host, network, repeats.
         half = math.log(row["high_s"] / row["predicted_step_s"])
         self.other_variance = (half / NORMAL_90) ** 2
 
@@ -49,7 +49,7 @@ class Row:
 
 
 def without_residuals(folder):
-    """A copy of data/ whose stacks have no residual spread."""
+    """A copy of data/ in which no stack has a residual spread."""
     data = folder / "data"
     shutil.copytree(ROOT / "data", data)
     for path in (data / "stacks").glob("*.json"):
@@ -63,7 +63,7 @@ def write_spread(path, value):
 
 
 def widen(path, value):
-    """A constant that was fitted anew is no reason to be surer: spreads never shrink here."""
+    """Spreads never shrink here, since a refit of a constant does not reduce the uncertainty."""
     if value > json.loads(path.read_text())["residual_spread"]:
         write_spread(path, value)
 
@@ -79,7 +79,7 @@ def read_tables(binary, folder):
 
 
 def own_spread(rows):
-    """Of calibration rows, as a prediction of one more row would need it; None without rows."""
+    """Spread of calibration rows for the prediction of one more row; None without rows."""
     if len(rows) < 2:
         return None
     widening = STUDENT_90[min(len(rows) - 1, len(STUDENT_90)) - 1] / NORMAL_90
@@ -89,7 +89,7 @@ def own_spread(rows):
 
 
 def gap(tables, spread_of, left_out):
-    """The spread on top of their own with which the other tables hold 90 % on average."""
+    """The additional spread with which the other tables have 90 % coverage on average."""
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = (low + high) / 2

@@ -10,7 +10,7 @@ import json
 
 
 def merged_groups(profiles, member, identity):
-    """Sample tables by what is sampled; of equal keys the first sample stays."""
+    """Merges sample tables by key; of equal keys the first sample is kept."""
     groups = {}
     for profile in profiles:
         for group in profile.get(member, []):
@@ -42,7 +42,7 @@ def merged(profiles):
     choices = {}
     alike = [one for one in profiles if one.get("algorithms_chosen_by", "") == chosen_by]
     for one in (one for profile in alike for one in profile.get("algorithms", [])):
-        # A choice's text: what is multiplied, in 14 words, then what was chosen.
+        # The text of a choice: the GEMM in 14 words, then the algorithm.
         choices.setdefault(tuple(one["choice"].split()[:14]), one)
     first["algorithms"] = list(choices.values())
     rates = {name: fastest(profiles, name) for name in ("matmul_peak", "vector_peak", "memory_bandwidth")}

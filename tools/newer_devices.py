@@ -1,14 +1,14 @@
-"""What build_newer_profiles.py states of each GPU beside the measured tables: the row of
-data/microbench/gpus.csv that its facts come from, what nvidia-smi or rocm-smi calls it, and
-constants that no table holds, with where each was read."""
+"""Facts of each GPU for build_newer_profiles.py, besides the measured tables: its row in
+data/microbench/gpus.csv, its name in nvidia-smi or rocm-smi, and constants that are in no table,
+each with its source."""
 
 NVLINK5 = {"kind": "NVLink5 through NVSwitch", "bandwidth": "900 GB/s", "latency": "0.87 us",
            "efficiency": 0.69}
 CUDNN = "NVIDIA/cudnn-frontend benchmark/"
 NARROW_CLOCK = ("narrow_sustained_clock: fitted likewise on fp8 and nvfp4 of GB200 with their casts "
                 "taken off; GPUs without such pairs: as GB200")
-# Best products found over many shapes with sides up to 20480, mean of 100 after 50 warm-ups
-# (stas00/ml-engineering at 744d01e, compute/accelerator/README.md); the chip of an H200 is an H100's.
+# Fastest GEMMs over many shapes with sides up to 20480, mean of 100 after 50 warm-ups
+# (stas00/ml-engineering at 744d01e, compute/accelerator/README.md); an H200 has the chip of an H100.
 BEST_SUSTAINED = {"h100-sxm": {"bf16": 794.5e12, "fp8": 1402.6e12},
                   "h200": {"bf16": 794.5e12, "fp8": 1453.4e12}}
 BLACKWELL = {
@@ -19,7 +19,7 @@ BLACKWELL = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.25, "flash2": 0.4, "flash3": 0.6, "cudnn": 1.0},
 }
-# GPUs with FlashAttention-2 as the best kernel of its kind; what no sibling of a data centre measured.
+# GPUs whose best attention kernel is FlashAttention-2; facts that no similar data-center GPU has measured.
 ADA = {
     "sustained_clock": 0.85,
     "streaming_efficiency": 0.85,
@@ -81,7 +81,7 @@ MEASURED = [
                 "driver reports a little less"},
 ]
 
-# Of these no product was timed here: constants of a sibling or of judgement.
+# GPUs without measured GEMMs: constants of a similar GPU, or estimates.
 DATASHEET = [
     {"name": "h20", "facts": "H20-96GB", "smi": "NVIDIA H20", "like": "h100-sxm", "sources": HOPPER},
     {"name": "h800", "facts": "H800-SXM5-80GB", "smi": "NVIDIA H800", "like": "h100-sxm",

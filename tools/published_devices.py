@@ -1,4 +1,4 @@
-"""What others published about each device, with where: the inputs of build_profiles.py beside the
+"""Published facts of each device with their sources: the inputs of build_profiles.py besides the
 measured tables."""
 
 A100 = {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints what is left of the clock under products of random numbers, by software.
+"""Prints the sustained share of the clock under GEMMs of random numbers, by software.
 
-The op samples of the profiles were timed with weights that nobody had filled, which draws less
-power. A second table timed the same shapes with random weights; the share of the burst rate that is
-left at full efficiency (`sustained_clock`, see costs/op_cost.h for the form) is fitted to the shapes
-that both have. Products below 8.6 GFLOP say nothing of clocks. Usage: tools/sustained_clocks.py"""
+The op samples of the profiles were timed with uninitialized weights, which draw less power. A second
+table timed the same shapes with random weights. The share of the burst rate at full efficiency
+(`sustained_clock`, defined in costs/op_cost.h) is fitted to the shapes that both tables have. GEMMs
+below 8.6 GFLOP are too short to reduce clocks. Usage: tools/sustained_clocks.py"""
 import json
 import math
 import statistics
@@ -20,7 +20,7 @@ def shape_of(row):
 
 
 def fitted_clock(pairs):
-    """Of (use of the matrix units, time over burst time): the clock of the least mean error."""
+    """Fits the clock with the least mean error to (share of the burst rate, time / burst time)."""
     def error(clock):
         return statistics.mean(abs(math.log(slowdown(use, clock) / ratio)) for use, ratio in pairs)
     clock = best_clock(error)

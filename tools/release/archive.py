@@ -1,4 +1,4 @@
-"""Archives that are the same bytes for the same files: sorted, of root, dated SOURCE_DATE_EPOCH."""
+"""Reproducible archives: sorted, owned by root, dated SOURCE_DATE_EPOCH."""
 import gzip
 import hashlib
 import io
@@ -23,7 +23,7 @@ def member(name, size=0, mode=0o644, kind=tarfile.REGTYPE):
 
 
 def tar_of(files, folders=()):
-    """A tar. files: {name: path or bytes}; programs stay executable. folders: {name: mode} of empty folders."""
+    """A tar. files: {name: path or bytes}; programs keep their executable bit. folders: {name: mode} of empty folders."""
     wanted = {str(parent): 0o755 for name in files for parent in pathlib.PurePosixPath(name).parents
               if str(parent) != "."}
     wanted.update(folders)
@@ -57,7 +57,7 @@ def sha256(data):
 
 
 def write(path, data):
-    """Replaces the file at once."""
+    """Replaces the file atomically."""
     path = pathlib.Path(path)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(data)

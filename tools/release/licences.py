@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the notices of the linked libraries, as Debian's packages carry them, into a folder.
+"""Copies the notices of the linked libraries from Debian's packages into a folder.
 
 Usage: tools/release/licences.py FOLDER
 """

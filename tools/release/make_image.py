@@ -37,7 +37,7 @@ def as_json(document):
 
 
 def layer_of(prefix):
-    """A tar of the program and its documents. /work is where people mount their own folder."""
+    """A tar of the program and its documents. Users mount their own folder at /work."""
     files = {"usr/bin/tpsim": prefix / "bin/tpsim", **archive.files_below(prefix / "share/doc", "usr/share/doc")}
     return archive.tar_of(files, folders={"tmp": 0o1777, "work": 0o755})
 

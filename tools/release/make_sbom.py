@@ -32,7 +32,7 @@ def stated_versions(path):
 
 
 def linked_package(name, arch, stated):
-    """(package, version) that a program of the architecture is linked with."""
+    """(package, version) of the libraries linked into the architecture's program."""
     if name in stated.get(arch, {}):
         return name, stated[arch][name]
     if arch in stated and name in ("libc6-dev", "libstdc++-12-dev"):
@@ -51,7 +51,7 @@ def package(name, spdx_id, version, licence, **more):
 
 
 def program(arch, path, version):
-    """The package of one architecture's program."""
+    """The SPDX package of one architecture's program."""
     return package(f"tpsim ({arch})", identifier("tpsim", arch), version, "Apache-2.0",
                    copyrightText="Copyright 2026 The tpsim authors", primaryPackagePurpose="APPLICATION",
                    checksums=[{"algorithm": "SHA256", "checksumValue": archive.sha256(path.read_bytes())}])

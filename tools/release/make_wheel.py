@@ -24,7 +24,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GENERATED = ["_options.py", "_calls.pyi"]
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
-# A static program needs the kernel alone, so the oldest systems with wheels will do.
+# A static program only needs the kernel, so that the oldest systems with wheels are supported.
 ANY_LINUX = {
     "x86_64": ["manylinux_2_5_x86_64", "manylinux1_x86_64", "musllinux_1_1_x86_64"],
     "aarch64": ["manylinux_2_17_aarch64", "manylinux2014_aarch64", "musllinux_1_1_aarch64"],
@@ -58,7 +58,7 @@ def platform_tags(program, path, arch):
 
 
 def package_files(folder, version):
-    """The package by its names in the wheel: the files of python/tpsim and the generated ones."""
+    """Files of the package by their names in the wheel: those of python/tpsim and the generated ones."""
     names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.is_file()] + GENERATED
     for name in GENERATED:
         if not (folder / name).is_file():
@@ -71,7 +71,7 @@ def package_files(folder, version):
 
 
 def metadata_text(project, version, licences):
-    """METADATA, of what pyproject.toml says."""
+    """METADATA, from pyproject.toml."""
     lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}",
              f"Summary: {project['description']}", f"Author: {project['authors'][0]['name']}",
              f"License-Expression: {project['license']}"]

@@ -1,11 +1,11 @@
-"""What differs between two recordings, for people: how many, which way, in which term, in which family of models."""
+"""A readable summary of the differences between two recordings: number, sign, term and model family."""
 import difflib
 import statistics
 
 from sample.names import is_number
 from sample.scenarios import PREDICTION
 
-# Numbers that are shares or probabilities differ by their difference; all others relative to something.
+# Shares and probabilities are compared by their difference, all other numbers by relative difference.
 SHARES = ("mfu", "bubble_fraction", "p_oom", "sources.exact_entries", "sources.interpolated_entries", "sources.model")
 MOST_LINES = 12
 
@@ -24,14 +24,14 @@ def noun(count, word):
 
 
 class Change:
-    """A number of a scenario that differs; `share` is the change relative to what it belongs to."""
+    """A number of a scenario that differs; `share` is the change relative to its total."""
 
     def __init__(self, one, key, old, new, share):
         self.scenario, self.key, self.old, self.new, self.share = one, key, old, new, share
 
 
 class Comparison:
-    """`tolerance` 0 demands the same bits."""
+    """`tolerance` 0 requires equal bits."""
 
     def __init__(self, names, old, new, tolerance):
         self.names, self.old, self.new, self.tolerance = names, old, new, tolerance
@@ -58,7 +58,7 @@ class Comparison:
         return changes
 
     def share(self, key, a, b, old):
-        """How far b is from a; None for texts, and where a number came or went."""
+        """Difference of b from a; None for texts, and if a number is missing on one side."""
         name = key.rpartition(".")[2]
         if name in (self.keys["program"], self.keys["plan"], self.keys["exit_code"]):
             return None
@@ -98,7 +98,7 @@ def spread_text(changes):
 
 
 class Report:
-    """The text of a comparison. `families` names the family of a model, `scenarios` are those that ran."""
+    """The text of a comparison. `families`: family of each model. `scenarios`: those that ran."""
 
     def __init__(self, comparison, scenarios, families):
         self.comparison, self.families = comparison, families
@@ -134,7 +134,7 @@ class Report:
         self.add_largest(changed)
 
     def add_numbers(self, changed):
-        """By term: changes of terms in % of the step, of memory in % of the peak."""
+        """Changes by term: times in % of the step, memory in % of the peak."""
         by_key = {}
         for changes in changed.values():
             for change in changes:
@@ -181,7 +181,7 @@ class Report:
                 self.lines.append(f"  all of these have {text}, as do {len(have)} of the {len(others)} others")
 
     def add_largest(self, changed):
-        """The commands of those whose step moved most."""
+        """The commands with the largest changes of the step."""
         def size(one):
             step = self.comparison.keys["step_s"]
             return max((abs(c.share) for c in changed[one] if c.share and c.key.rpartition(".")[2] == step), default=0)
@@ -192,7 +192,7 @@ class Report:
             self.lines.append(f"    {one}  tpsim {command} {' '.join(self.scenarios[one].words())}")
 
     def add_best_plans(self):
-        """Searches with another best plan, by the settings that differ."""
+        """Searches with a different best plan, by the settings that differ."""
         names = self.comparison.names
         for change in self.comparison.changed("1." + self.comparison.keys["plan"])[:MOST_LINES]:
             old, new = (dict(part.split(":", 1) for part in text.split("+") if ":" in part)
@@ -206,7 +206,7 @@ class Report:
             self.lines.append(f"{change.scenario}: best plan with {', '.join(settings)}")
 
     def add_programs(self):
-        """The first lines that differ in programs that are kept in full."""
+        """The first lines that differ in programs that are stored in full."""
         for one, lines in self.comparison.new.programs.items():
             old = self.comparison.old.programs.get(one, [])
             if one not in self.comparison.changes or old == lines:
@@ -217,7 +217,7 @@ class Report:
             self.lines += ["    " + self.readable(line) for line in diff[:MOST_LINES]]
 
     def readable(self, line):
-        """A line of a program with names for its ids."""
+        """A line of a program, with ids replaced by names."""
         words = []
         for word in line[1:].split(" "):
             for kind in ("part", "phase", "op", "dtype", "collective", "group", "category", "label", "pass"):

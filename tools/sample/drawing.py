@@ -1,5 +1,5 @@
-"""Draws scenarios that the program accepts. Every model, cluster, stack and every value of a setting or a part of the
-software comes up equally often; the rest of a scenario is random. A seed always draws the same."""
+"""Draws random scenarios that the program accepts. Every model, cluster, stack and every value of a setting or a
+software part occurs equally often; the rest of a scenario is random. Equal seeds give equal scenarios."""
 import random
 import re
 
@@ -8,9 +8,9 @@ from sample.scenarios import PREDICTION, SEARCH, Scenario
 
 BYTES_PER_PARAMETER = 18
 ATTEMPTS = 24
-# Of a model that few GPUs hold, so that a search takes less than a second.
+# Limit for models that fit on few GPUs, so that a search takes less than a second.
 LARGEST_SEARCHED = 80e9
-# What gives an option, or one of its values, an effect.
+# Other options that an option, or one of its values, needs to have an effect.
 NEEDS = {
     "--sequence-parallel": {"--tp": 2}, "--tp-overlap": {"--tp": 2},
     "--tp-recompute-allgather": {"--tp": 2, "--sequence-parallel": "on"},
@@ -29,7 +29,7 @@ NEEDS = {
 }
 OF_EXPERTS = {"--dispatcher", "--router-kernel", "--permute", "--expert-weighting", "--expert-load", "--ep-overlap",
               "--delay-wgrad"}
-# Words that stand in the help for numbers, and sets of words.
+# Placeholders of numbers in the help, and sets of words.
 NUMBERS = {"--shard-group": ["2", "4"], "--expert-load": ["1.3", "2"]}
 SETS = {"--recompute-modules": ["layernorm,mlp", "core_attn,moe_act", "moe,layernorm"],
         "--cuda-graph-scope": ["attn,mlp", "attn,moe_router"]}
@@ -51,7 +51,7 @@ def choices_of(help_text):
 
 
 def cycled(values, count, rng):
-    """Every value equally often, each round in another order."""
+    """Yields every value equally often, each round in a different order."""
     out = []
     while len(out) < count:
         round_of = list(values)
@@ -61,7 +61,7 @@ def cycled(values, count, rng):
 
 
 class Catalogue:
-    """What a draw must read of the program."""
+    """Data that drawing reads from the program."""
 
     def __init__(self, program):
         by_name = lambda kind: {entry["name"]: entry for entry in program.listed(kind)}
@@ -123,7 +123,7 @@ class Draw:
         return options
 
     def variants(self, degrees):
-        """Settings beside the degrees; each is left out as often as it is usual."""
+        """Settings other than degrees; each is omitted as often as it has its default."""
         rng, options = self.rng, {}
         some = lambda option, share, *values: options.update(
             {option: rng.choice(values)} if rng.random() < share else {})
@@ -146,7 +146,7 @@ class Draw:
         return options
 
     def parts(self):
-        """Parts of the software beside the featured one."""
+        """Software parts other than the featured one."""
         rng, choices = self.rng, self.catalogue.choices
         names = [name for name in choices if name.startswith("--") and name not in LAYOUT_WORDS
                  and (self.model["experts"] or name not in OF_EXPERTS)]
@@ -178,7 +178,7 @@ LAYOUT_WORDS = {"--recompute", "--sequence-parallel", "--attention", "--schedule
 
 
 def accepted_prediction(draw, stack, featured, program):
-    """Options that the program predicts; the featured value is given up late, the stack last."""
+    """Options that the program accepts; drops the featured value late, and the stack last."""
     for attempt in range(ATTEMPTS):
         options = draw.options(stack if attempt < ATTEMPTS - 4 else "",
                                featured if attempt < ATTEMPTS - 8 else None, attempt >= 6)
@@ -246,7 +246,7 @@ def drawn_scenarios(program, predictions, searches, seed):
 
 
 def coverage_text(scenarios, catalogue):
-    """What comes up how often, and what never does."""
+    """Frequencies of values, and values that never occur."""
     seen = {}
     for scenario in scenarios:
         for option, value in scenario.options.items():

@@ -1,4 +1,4 @@
-"""What the sample keeps of a report: numbers by id, and the program of a rank as lines of ids."""
+"""The stored part of a report: numbers by id, and the program of a rank as lines of ids."""
 import hashlib
 import math
 
@@ -11,7 +11,7 @@ PROGRAM, CODE = "program", "exit_code"
 
 
 def number(value):
-    """A whole number without a point, else the shortest text that reads back as the same value."""
+    """Integers without a point; other numbers as the shortest text that reads back as the same value."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
@@ -20,7 +20,7 @@ def key(names, name):
 
 
 def run_numbers(plan, names):
-    """Of a plan with its prediction."""
+    """Numbers of a plan with its prediction."""
     predicted, memory = plan["predicted"], plan["predicted"]["memory_gib"]
     numbers = {key(names, name): number(predicted[name]) for name in PREDICTED}
     for name in MEMORY:
@@ -30,7 +30,7 @@ def run_numbers(plan, names):
     for term, seconds in predicted["breakdown_s"].items():
         if seconds != 0:
             numbers[names.id_of("term", term)] = number(seconds)
-    # Bytes of all stages: their sum has a small change of any stage.
+    # Sum over all stages, which shows a small change of any stage.
     for category in memory["by_stage"][0]:
         if category not in ("stage", "total"):
             total = math.fsum(stage[category] * GIB for stage in memory["by_stage"])
@@ -99,7 +99,7 @@ def program_lines(programs, names):
 
 
 def folded(lines):
-    """Equal lines that follow one another as one, with their number."""
+    """Merges equal consecutive lines into one line with their number."""
     out = []
     for line in lines:
         if out and out[-1][0] == line:

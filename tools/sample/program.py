@@ -9,11 +9,11 @@ LONGEST_S = 600
 
 
 class CannotRun(Exception):
-    """There is no such program, or this machine cannot run it."""
+    """The program is missing, or this machine cannot run it."""
 
 
 class Answer:
-    """What one call printed. `report` is None where it printed no document."""
+    """Output of one call. `report` is None if the call printed no document."""
 
     def __init__(self, code, report, message):
         self.code, self.report, self.message = code, report, message
@@ -59,6 +59,6 @@ class Program:
 
 
 def in_parallel(function, items):
-    """The results in the order of the items; as many calls at once as there are processors."""
+    """Returns the results in the order of the items. Runs as many calls at once as there are processors."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(function, items)

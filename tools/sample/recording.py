@@ -1,4 +1,4 @@
-"""The recorded sample on disk: numbers of every scenario and some programs in full, by ids alone."""
+"""The recorded sample on disk: numbers of every scenario and some programs in full, by ids only."""
 from sample.numbers import prediction_numbers, search_numbers
 from sample.program import in_parallel
 from sample.scenarios import PREDICTION
@@ -18,7 +18,7 @@ class Recording:
 
 
 def measured(program, scenarios, names, hear=lambda done: None):
-    """What the program answers now."""
+    """The program's current results."""
     recording = Recording()
 
     def answer(scenario):

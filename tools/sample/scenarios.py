@@ -1,4 +1,4 @@
-"""The scenarios of the sample as options of a command line, and their file, which holds ids alone."""
+"""The scenarios of the sample as command line options, and their file, which has ids only."""
 
 PREDICTION, SEARCH = "p", "q"
 
@@ -38,7 +38,7 @@ def read_scenarios(path, names):
 
 
 def first_of(scenarios, count):
-    """The first `count` predictions, and a twentieth as many searches; all of them where count is None."""
+    """The first `count` predictions and 1/20 as many searches; all if count is None."""
     predictions = [s for s in scenarios if s.id.startswith(PREDICTION)]
     searches = [s for s in scenarios if s.id.startswith(SEARCH)]
     if count is None:
