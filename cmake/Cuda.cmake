@@ -6,7 +6,7 @@
 
 include("${CMAKE_CURRENT_LIST_DIR}/CudaArchitectures.cmake")
 
-set(TPSIM_CUDA_OLDEST 12.0)  # the first nvcc that knows C++20
+set(TPSIM_CUDA_OLDEST 12.0)  # first nvcc with C++20
 option(TPSIM_EMULATE_GPU "run the CUDA device on the CPU, for tests (needs the toolkit's headers)" OFF)
 
 function(tpsim_find_cuda)
@@ -38,7 +38,7 @@ function(tpsim_find_cuda)
     set(ENV{CUDACXX} "${CUDAToolkit_NVCC_EXECUTABLE}")  # often not on the PATH
   endif()
   include(CheckLanguage)
-  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # Summary.cmake says it
+  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # Summary.cmake reports it
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
     set(CUDA_MISSING "nvcc does not compile with ${CMAKE_CXX_COMPILER}" PARENT_SCOPE)

@@ -1,13 +1,13 @@
 # Optional parts. Each is a cache option TPSIM_<NAME> = AUTO | ON | OFF:
-#   AUTO  build it when its packages are here, say so when they are not
+#   AUTO  build it if its packages are installed, report it if they are not
 #   ON    fail without them, naming the packages
-#   OFF   do not look
+#   OFF   do not search
 # A found part sets TPSIM_HAS_<NAME>, with which folders select source files, and an imported target
 # tpsim_<name> to link. TPSIM_STATE_<NAME> describes the result for Summary.cmake.
 
 set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB SQLITE)
 
-# tpsim_feature(<NAME> <what it gives> <packages> <find function>)
+# tpsim_feature(<NAME> <description> <packages> <find function>)
 # The find function sets <NAME>_FOUND_AS to a text with the version, or <NAME>_MISSING to a reason.
 function(tpsim_feature name gives packages find)
   set(TPSIM_${name} AUTO CACHE STRING "${gives}: AUTO, ON or OFF")

@@ -63,7 +63,7 @@ foreach(name IN LISTS names)
   pack("${name}" "${folder}/${name}")
 endforeach()
 if(page)
-  pack(tpsim-page.html "${page}")  # behind the others in alphabetical order
+  pack(tpsim-page.html "${page}")  # last in alphabetical order
 endif()
 file(WRITE "${output}.new" "// Written by cmake/PackData.cmake.
 #include \"core/base/packed_files.h\"

@@ -1,8 +1,8 @@
 // Time of flash attention, causal.
 //
 // The forward pass is
-// t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
-// rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
+//   t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
+//   rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
 // The longest block is the last 128 queries of one head, which see all keys and run on one SM.
 // Queries with additional earlier keys ramp up like a longer sequence with as many keys per query
 // (s = 2 keys - queries). Measured forward samples of similar shapes correct the time. The backward

@@ -3,8 +3,8 @@
 // The host issues work and runs ahead. The device starts an op when the host has issued it and the
 // previous op is complete. If a piece of work starts with the host at time h and the device at d,
 // the times afterwards are
-// h' = h + host
-// d' = max(d + device, h + path)
+//   h' = h + host
+//   d' = max(d + device, h + path)
 // where `path` is the longest path from the first issue to the last result. If the host waits for
 // the device inside the piece, h' = max(h + host, d + wait). The four numbers are a matrix of the
 // (max, +) algebra. Pieces therefore compose associatively, and a chain of n equal blocks is a

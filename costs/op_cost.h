@@ -4,7 +4,7 @@
 // ops of its kind, else by the device's physical constants. Prices are device time of an op that
 // runs alone; host time is a property of the software stack. Prices are for the clocks that
 // training sustains. A profile timed in short bursts (Profile::burst_clocks) is slowed as
-// t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
+//   t = t_burst (1 + u^8 (c^-8 - 1))^(1/8)
 // where u is the share of the device's burst rate that the GEMM reaches and c = sustained_clock.
 // Power limits the rate: a GEMM at full rate takes 1/c as long, and one at half the rate is not
 // slowed. If the profile has a time at sustained clocks (Profile::sustained), that time is the

@@ -2,7 +2,7 @@
 //
 // Each sample's residual, log(measured / predicted), is stored at the sample's coordinates. A query
 // returns the average residual of nearby samples with the weights
-// w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
+//   w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
 // and a small constant weight for no correction, so that the prediction is not corrected far from
 // all samples.
 #pragma once

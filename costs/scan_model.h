@@ -1,5 +1,5 @@
 // Time of the scan of a recurrence, kernel by kernel:
-// t = sum over kernels of latency + max(bytes / (b bandwidth), FLOPs / (s peak))
+//   t = sum over kernels of latency + max(bytes / (b bandwidth), FLOPs / (s peak))
 // with b = kScanBandwidth of the memory bandwidth and s = kScanShare of the tensor cores' peak for
 // kernels with tiles of a chunk by a head. Bytes and FLOPs: kernels/recurrence_records.h. The
 // profiles have no measurements of these kernels, so intervals are widened by kScanSpread of the

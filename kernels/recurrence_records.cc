@@ -100,7 +100,7 @@ std::vector<ScanKernel> delta_backward(const ScanSizes& s) {
   const std::vector<ScanKernel> slopes = {
       {s.of_values + s.of_keys / 2, (2 * s.values + 2 * s.keys) * s.width},  // gradients of values
                                                                              // in chunks
-      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},  // gradients of states
+      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},   // gradients of states
       {3 * s.of_states + 2 * s.of_values + 2 * s.of_keys,  // gradients of queries and keys
        (3 * s.values + 5 * s.keys + 2 * s.states) * s.width},
       {2 * s.of_values + 3 * s.of_keys,  // gradients through the system

@@ -2,17 +2,17 @@
 # Checks and measurements on a GPU, on a bare machine with NVIDIA's driver and Python's CUDA
 # packages. Runs a bundle of tools/gpu_bundle.sh; builds nothing and needs no network.
 #   BUNDLE/gpu_check.sh STAGE OUT
-# STAGE, each under ten minutes; the first three, in this order, tell most (docs/cuda.md has the minutes):
-#   look      the machine; attention's times, and its bits under contention; products of 8 bits; a
-#             product and another stream; all tests in one process; ops of large models' sizes; graphs
-#   kernels   each kernel against the copy rate and PyTorch's; the other attention; real NCCL among
-#             processes on the one GPU
-#   profile   two plans profiled and validated, then the others while there is time: OUT/h200.json
-#   speed     steps against PyTorch's; clocks and power over a minute of products
+# STAGE, each under ten minutes, the three most informative first (docs/cuda.md has the minutes):
+#   look      the machine; attention's times and reproducibility under contention; 8-bit GEMMs; a
+#             GEMM and another stream; all tests in one process; ops at sizes of large models; graphs
+#   kernels   each kernel compared with the copy rate and with PyTorch; the other attention; real NCCL
+#             between processes on the one GPU
+#   profile   profiles and validates two plans, then the others while there is time: OUT/h200.json
+#   speed     steps compared with PyTorch's; clocks and power over a minute of GEMMs
 #   sanitize  compute-sanitizer's four tools
-# TPSIM_CHECK_SECONDS: less than 570 for a stage, where less time is left.
-# OUT receives at most five files a stage: the log of all its steps, whatever failed, a line for each
-# step in summary.txt, and results. Exit code 1: a step failed, 4: there is no GPU.
+# TPSIM_CHECK_SECONDS: seconds of a stage, default 570.
+# Each stage writes at most five files to OUT: the log of all steps, a line per step in summary.txt,
+# and results. Exit code 1: a step failed; 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
 stage=${1:?stage: look, kernels, profile, speed or sanitize}

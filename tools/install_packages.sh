@@ -16,13 +16,13 @@ build=(
   libcli11-dev           # command line
   zlib1g-dev             # logs that are compressed
   libyaml-dev libtomlplusplus-dev  # configurations of other stacks
-  libeigen3-dev          # fits; matrix products of the CPU device, where nothing faster is
+  libeigen3-dev          # fits; GEMMs of the CPU device if no faster library is installed
 )
 tests=(
   catch2                 # test framework
 )
 optional=(               # found by CMake: tpsim builds without them too
-  libdnnl-dev            # faster matrix products; libopenblas-dev does too, slower
+  libdnnl-dev            # faster GEMMs; libopenblas-dev is a slower alternative
   libopenmpi-dev openmpi-bin  # ranks as processes
   libsqlite3-dev         # reports of Nsight Systems
   python3                # import tpsim; recipes of NeMo and Megatron-Bridge, which are Python
@@ -31,7 +31,7 @@ full=(
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
 )
 web=(
-  emscripten xz-utils    # tpsim report; Dear ImGui's sources come by tools/fetch_imgui.sh
+  emscripten xz-utils    # tpsim report; tools/fetch_imgui.sh adds Dear ImGui's sources
 )
 ci=(
   clang-format           # tools/format.sh

@@ -5,7 +5,7 @@
 # Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large [kinds|beside]]]]. On a quiet machine: other
 # programs disturb the runs.
 #   kinds   every kind of parallelism, with and without recompute
-#   beside  gradients reduced beside backward: every ZeRO stage, micro-batches of 1, 2 and 4
+#   beside  gradient reductions overlapped with backward: every ZeRO stage, micro-batches of 1, 2, 4
 set -euo pipefail
 tpsim=${1:-build/release/tpsim}
 steps=${2:-20}

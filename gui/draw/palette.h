@@ -34,7 +34,7 @@ const char* memory_part_name(int part);
 Bytes part_of(const StageMemory& stage, int part);
 
 struct Palette {
-  Rgba window;  // behind everything
+  Rgba window;  // background of the window
   Rgba panel;   // a card
   Rgba raised;  // buttons, slider tracks, hovered rows
   Rgba line;    // borders and axes

@@ -1,7 +1,7 @@
 // Context parallelism: the ranks of a context group share every sequence.
 //
 // In causal attention late positions have more work. The sequence is therefore cut into 2 cp equal
-// chunks, and rank r holds chunk r and chunk 2 cp - 1 - r, so that all ranks have equally many
+// chunks. Rank r holds chunk r and chunk 2 cp - 1 - r, so that all ranks have equally many
 // query-key pairs. Only attention needs other positions: it gathers the keys and values of the
 // sequence and, in backward, reduces their gradients over the group. Megatron calls this
 // cp_comm_type all_gather; LLaMA 3 was trained this way.

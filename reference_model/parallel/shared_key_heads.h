@@ -2,8 +2,8 @@
 // share a head.
 //
 // As in Megatron-Core's SelfAttention (megatron/core/transformer/attention.py, "num_query_groups <
-// world_size") the projection stays cut evenly over all ranks. Its output is all-gathered, and
-// every rank takes its own queries and the whole key and value head that they attend to.
+// world_size") the projection is sharded evenly over all ranks. Its output is all-gathered. Every
+// rank takes its own queries, and the whole key and value head that these queries attend to.
 #pragma once
 
 #include "kernels/ops.h"
@@ -14,13 +14,13 @@ namespace tpsim {
 
 bool shares_key_heads(const RankContext& context);
 
-// From this rank's columns of q, k and v, [positions, batch, columns], to [positions, batch,
-// qkv_width(layout)]. `gathered` gets the columns of all ranks, [ranks, positions, batch, columns]:
-// Megatron's values are a view of them, so that they live as long as the values.
+// Gathers this rank's columns of q, k and v, [positions, batch, columns]. Returns whole heads,
+// [positions, batch, qkv_width(layout)]. `gathered` gets the columns of all ranks, [ranks,
+// positions, batch, columns]. As in Megatron, where the values are a view of these columns, the
+// columns must live as long as the values.
 Tensor gather_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& columns,
                         Tensor& gathered);
-// From the gradient of the result back to that of `columns`, summed over the ranks that share a
-// head.
+// Backward: returns the gradient of `columns`, summed over the ranks that share a head.
 Tensor scatter_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& dqkv);
 
 }  // namespace tpsim

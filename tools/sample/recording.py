@@ -3,7 +3,7 @@ from sample.numbers import prediction_numbers, search_numbers
 from sample.program import in_parallel
 from sample.scenarios import PREDICTION
 
-KEPT_IN_FULL = 40  # the program of one prediction of so many is kept line by line
+KEPT_IN_FULL = 40  # one prediction in this many has its program stored line by line
 
 
 def keeps_program(one):

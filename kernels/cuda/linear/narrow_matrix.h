@@ -11,12 +11,12 @@ struct NarrowMatrix {
   std::uint8_t* data = nullptr;      // [rows, depth], zero beyond the matrix; null: not needed
   std::int64_t rows = 0, depth = 0;  // depth: a multiple of kNarrowMultiple
   // Scales of the elements:
-  // kTensor     one number
-  // kVector128  [ceil(depth / 128), rows], one for 128 elements of a row
-  // kTile128    [ceil(rows / 128), ceil(depth / 128) rounded up to a multiple of 4]
-  // kVector32   one-byte exponents of powers of two, one for 32 elements of a row, in tiles of 128
-  // rows x 4 scales, row blocks first; in a tile [rows % 32][rows / 32 % 4][4]; zero beyond the
-  // matrix
+  //   kTensor     one number
+  //   kVector128  [ceil(depth / 128), rows], one for 128 elements of a row
+  //   kTile128    [ceil(rows / 128), ceil(depth / 128) rounded up to a multiple of 4]
+  //   kVector32   one-byte exponents of powers of two, one for 32 elements of a row, in tiles of
+  //               128 rows x 4 scales, row blocks first; in a tile [rows % 32][rows / 32 % 4][4];
+  //               zero beyond the matrix
   void* scales = nullptr;
 };
 

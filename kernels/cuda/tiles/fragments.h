@@ -1,7 +1,7 @@
-// Mapping of matrix elements to lanes of a warp, for mma.sync.m16n8k16 and ldmatrix on 16-bit
-// elements (PTX ISA, "Matrix fragments for mma.m16n8k16" and "ldmatrix"), and the layout of tiles
-// in shared memory. The functions are constexpr, so that tests compare them with a GEMM computed
-// lane by lane.
+// Layout of tiles in shared memory, and mapping of matrix elements to lanes of a warp. Instructions
+// are mma.sync.m16n8k16 and ldmatrix on 16-bit elements (PTX ISA, "Matrix fragments for
+// mma.m16n8k16" and "ldmatrix"). The functions are constexpr, so that tests compare them with a
+// GEMM computed lane by lane.
 //
 // A row of a tile has `chunks` chunks of 16 bytes (8 elements).
 #pragma once
