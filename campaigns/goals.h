@@ -30,15 +30,13 @@ struct GoalSize {
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
   std::string why_none;                // reason if there is no campaign
-  std::vector<TriedParts> tried = {};  // combinations of parts that the stack leaves open, best
-                                       // first
+  std::vector<TriedParts> tried = {};  // combinations of open stack parts, best first
 };
 
 struct GoalAnswer {
   std::vector<GoalSize> sizes;         // smallest first, all that were tried
   std::optional<std::size_t> chosen;   // empty if no size meets the goal
-  std::optional<std::size_t> nearest;  // then the size with the smallest excess; empty if no plan
-                                       // fits
+  std::optional<std::size_t> nearest;  // smallest excess in that case; empty if no plan fits
 };
 
 // Returns sizes of 1, 2, 3, 4, 6, 8, 12 ... whole hosts up to the cluster. The smallest size is one

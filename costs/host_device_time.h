@@ -23,8 +23,7 @@ struct HostDeviceTime {
   Seconds device;  // busy time of the device
   Seconds path;    // at least `host` and `device` if both have work
 
-  Seconds wait{-std::numeric_limits<double>::infinity()};  // -infinity: the host never waits for
-                                                           // the device
+  Seconds wait{-std::numeric_limits<double>::infinity()};  // -infinity: the host never waits
 
   // Elapsed time if both queues start together and the host waits for the result.
   Seconds alone() const { return path > host ? path : host; }

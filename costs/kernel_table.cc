@@ -22,9 +22,7 @@ double elements_of(const OpKey& key) {
     case OpKind::kRouteBackward: return product({0, 1});     // logits
     case OpKind::kPermuteTokens: return product({1, 2, 3});  // elements of the slots
     case OpKind::kUnpermuteTokens:
-    case OpKind::kRouteWeightGradient:
-      return product({0, 1, 4});  // elements of the chosen
-                                  // experts' outputs
+    case OpKind::kRouteWeightGradient: return product({0, 1, 4});  // chosen experts' outputs
     default: break;
   }
   const bool looks_up =

@@ -11,8 +11,7 @@
 namespace tpsim {
 
 inline constexpr std::int64_t kFlashQueries = 64;  // queries of a backward tile
-inline constexpr std::int64_t kFlashTurns = 8;  // counters of a tile: one for each warp's part of
-                                                // its dq
+inline constexpr std::int64_t kFlashTurns = 8;     // counters of a tile: one per warp's part of dq
 
 // Offsets in bytes, multiples of 256.
 struct FlashMemory {

@@ -24,8 +24,7 @@ struct Matrix {
   Tensor tensor;
   std::int64_t rows = 0;  // as stored
   std::int64_t cols = 0;
-  std::int64_t row_stride = 0;  // elements between rows; a negative stride runs backwards from
-                                // offset
+  std::int64_t row_stride = 0;  // elements between rows; negative: backwards from offset
   std::int64_t offset = 0;
   std::int64_t outer_stride = 0;  // between batches
   std::int64_t inner_stride = 0;

@@ -97,13 +97,13 @@ std::vector<ScanKernel> delta_forward(const ScanSizes& s) {
 
 std::vector<ScanKernel> delta_backward(const ScanSizes& s) {
   std::vector<ScanKernel> kernels = delta_states(s);
+  // Gradients, kernel by kernel.
   const std::vector<ScanKernel> slopes = {
-      {s.of_values + s.of_keys / 2, (2 * s.values + 2 * s.keys) * s.width},  // gradients of values
-                                                                             // in chunks
-      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},   // gradients of states
-      {3 * s.of_states + 2 * s.of_values + 2 * s.of_keys,  // gradients of queries and keys
+      {s.of_values + s.of_keys / 2, (2 * s.values + 2 * s.keys) * s.width},  // of values
+      {2 * s.of_states, (3 * s.values + 3 * s.keys + s.states) * s.width},   // of states
+      {3 * s.of_states + 2 * s.of_values + 2 * s.of_keys,                    // of queries and keys
        (3 * s.values + 5 * s.keys + 2 * s.states) * s.width},
-      {2 * s.of_values + 3 * s.of_keys,  // gradients through the system
+      {2 * s.of_values + 3 * s.of_keys,  // through the triangular system
        (3 * s.values + 4 * s.keys) * s.width + 2 * s.scores * s.width},
       {0, 4 * s.rates * kWide}};
   kernels.insert(kernels.end(), slopes.begin(), slopes.end());

@@ -55,8 +55,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
 Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {
   TPSIM_TRY(const std::string command, shown_command(computer, state));
   ImGui::SetClipboardText(command.c_str());
-  const bool is_as_it_is = state.choice.intra_node == 1;  // there is no option for intra-node
-                                                          // bandwidth
+  const bool is_as_it_is = state.choice.intra_node == 1;  // the command has no option for it
   return (is_as_it_is ? "Copied: " : "Copied, with the links inside a node as they are: ") +
          command;
 }

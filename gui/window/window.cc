@@ -81,8 +81,7 @@ class Window {
  private:
   explicit Window(GLFWwindow* window) : window_(window) {
     glfwMakeContextCurrent(window_);
-    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // for clicks between two
-                                                                      // frames
+    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // clicks between frames
     glfwSwapInterval(1);
     gl_ = OpenGl::loaded();
   }

@@ -29,8 +29,7 @@ inline constexpr auto kEnumNames<OpenInput> = words<3>("software network setting
 struct Unstated {
   bool software = false;
   bool network = false;
-  std::vector<std::string> settings = {};  // unknown settings of a launch file, assumed to have no
-                                           // effect
+  std::vector<std::string> settings = {};  // unknown settings of a launch file, assumed neutral
   friend bool operator==(const Unstated&, const Unstated&) = default;
 };
 

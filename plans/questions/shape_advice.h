@@ -19,13 +19,11 @@ struct ShapeChange {
 };
 
 struct ShapeFinding {
-  std::string what;  // such as "head_dim 108 is not a multiple of 8: rows of 216 bytes miss 16-byte
-                     // loads"
+  std::string what;  // "head_dim 108 is not a multiple of 8: rows of 216 bytes miss 16-byte loads"
   // Nearest sizes with a gain of 1 % or more; empty if there is none nearby.
   struct Better {
     ShapeChange change;
-    double gain = 0;  // relative gain of model FLOP/s per GPU, since sizes change the amount of
-                      // work
+    double gain = 0;  // relative gain of model FLOP/s per GPU
   };
   std::vector<Better> better;
 };

@@ -51,8 +51,7 @@ using HearShare = std::function<void(double)>;
 struct MemoryBreakEven {
   Bytes memory;                // required memory of one GPU
   PlannedRun run;              // the plan that fits from then on
-  std::optional<double> gain;  // relative speedup over the best plan that fits today; empty if none
-                               // fits
+  std::optional<double> gain;  // relative speedup over today's best plan; empty if none fits
 };
 // Returns break-evens in order of memory, up to `most` times today's memory. Each plan is at least
 // 1 % faster than the previous one. If no plan fits today, returns only the first plan that more

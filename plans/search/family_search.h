@@ -117,8 +117,7 @@ class FamilySearch {
   // Memory floors of the current family, by layout and arrangement.
   std::unordered_map<LayerKey, MemoryFloor, LayerKeyHash> floors_;
   RankOrder first_order_;
-  int zero_over_memory_ = -1;  // ZeRO stage of the current cut that did not fit in the
-                               // first rank order
+  int zero_over_memory_ = -1;  // ZeRO stage that exceeded memory in the first rank order
   double goal_ = 0;
   const SlowGroups* slow_ = nullptr;
   std::size_t most_ = 0;

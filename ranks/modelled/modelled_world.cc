@@ -137,8 +137,7 @@ class ModelledCommunicator final : public Communicator {
 
   CollectiveSeconds seconds_;
   std::int64_t integers_below_;
-  std::vector<std::byte> contents_;  // drawn numbers of one dtype, as many as the longest received
-                                     // tensor
+  std::vector<std::byte> contents_;  // drawn numbers of one dtype, for the longest received tensor
   DType dtype_ = DType::kFloat32;    // of contents_
 };
 

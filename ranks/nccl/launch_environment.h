@@ -16,9 +16,8 @@ struct Launch {
   std::string address;  // of rank 0; empty if a folder is used
   std::string bind;     // address on which rank 0 listens: `address`, or TPSIM_BIND
   int port = 0;
-  std::string token;   // secret of the job; connections without it are refused
-  std::string folder;  // rendezvous folder shared by all ranks, empty at the start of the job; from
-                       // TPSIM_RENDEZVOUS
+  std::string token;       // secret of the job; connections without it are refused
+  std::string folder;      // rendezvous folder, empty at the job's start; from TPSIM_RENDEZVOUS
   bool under_mpi = false;  // MPI reports failures and ends the job; from TPSIM_UNDER_MPI
 };
 

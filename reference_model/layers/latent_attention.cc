@@ -11,8 +11,7 @@ constexpr Label kLatentDown{ModelPart::kAttentionLinear, "attention.latent_down"
 constexpr Label kLatentUp{ModelPart::kLatentUp, "attention.latent_up"};
 constexpr Label kLatentNorm{ModelPart::kAttentionNorm, "attention.latent_norm"};
 constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
-constexpr float kEpsilon = 1e-6F;  // epsilon of the latent norms, independent of the model's other
-                                   // norms
+constexpr float kEpsilon = 1e-6F;  // of the latent norms, in all models
 
 // Returns the first `rank` entries of every row as one head.
 Heads as_head(const Tensor& x) {

@@ -100,8 +100,7 @@ Status check_file(const fs::path& state, const StateFile& written) {
   const fs::path path = state / written.name;
   TPSIM_TRY_STATUS(check_is_regular(path));
   std::error_code ignored;
-  const std::uintmax_t bytes = fs::file_size(path, ignored);  // read errors of a missing file are
-                                                              // reported below
+  const std::uintmax_t bytes = fs::file_size(path, ignored);  // a missing file is reported below
   if (!ignored && bytes != static_cast<std::uintmax_t>(written.bytes)) {
     return bad(path, fmt::format("has {} bytes of {}", bytes, written.bytes));
   }

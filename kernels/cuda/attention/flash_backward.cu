@@ -27,8 +27,7 @@ struct Shape {
   static constexpr int D = kD, kKeys = kKeysKept, kTurns = kTurnsOfTiles;
   static constexpr int kWarps = 2 * kKeys / kHalf, kThreads = kWarps * 32;
   static constexpr int kColumns = D / 2;                           // columns of dk and dv per warp
-  static constexpr int kDqColumns = D / 4, kDqParts = 8 / kWarps;  // columns of dq per warp and
-                                                                   // part
+  static constexpr int kDqColumns = D / 4, kDqParts = 8 / kWarps;  // columns of dq per warp
   static constexpr int kChunks = D / kChunk;
   static constexpr int kTileBytes =
       (2 * kKeys + 2 * kTurns * kQueries) * D * 2 + 2 * kKeys * kQueries * 2;
@@ -324,8 +323,7 @@ void launch_for_dim(const FlashBackward& op, const FlashMemory& memory, std::byt
   } else if (state.limits.shared_memory >= Wide::kBytes + kStaticBytes) {
     launch<T, Wide>(op, memory, scratch, state);
   } else {
-    launch<T, Shape<128, 64, 1>>(op, memory, scratch, state);  // 99 KiB of shared memory: GeForce,
-                                                               // L4, L40
+    launch<T, Shape<128, 64, 1>>(op, memory, scratch, state);  // 99 KiB: GeForce, L4, L40
   }
 }
 

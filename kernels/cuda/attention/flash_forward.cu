@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
   float out[kM][D / 8][4] = {};
   Running running[kM][2];
   const int last_seen = first_row + s.earlier();
-  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // end of the keys that some
-                                                                     // query of the block sees
+  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // end of the block's visible
+                                                                     // keys
   for (int first_key = 0; first_key < end; first_key += kKeys) {
     wait_for_copies<0>();
     __syncthreads();  // the keys have arrived, and the previous values are no longer read

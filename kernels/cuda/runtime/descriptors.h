@@ -13,8 +13,7 @@ namespace tpsim {
 
 inline constexpr int kPanelColumns = 64;
 inline constexpr int kPanelRowBytes = 128;
-inline constexpr int kPanelAlignment = 1024;  // of a tile: the swizzle pattern repeats after eight
-                                              // rows
+inline constexpr int kPanelAlignment = 1024;  // of a tile: eight rows, the swizzle period
 
 // Returns the index, in chunks, of a chunk in a tile of `rows` rows (a multiple of 8).
 constexpr int panelled(int row, int chunk, int rows) {

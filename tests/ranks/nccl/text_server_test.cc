@@ -121,8 +121,7 @@ TEST_CASE("the server listens at the address it was given, not at others of the 
   const Served served(29646);
   CHECK(served.connected().good());
   CHECK_FALSE(served.connected("127.0.0.2").good());
-  CHECK_FALSE(TextServer::start("192.0.2.1", 29647, kToken).ok());  // an unassigned address (RFC
-                                                                    // 5737)
+  CHECK_FALSE(TextServer::start("192.0.2.1", 29647, kToken).ok());  // unassigned (RFC 5737)
 }
 
 TEST_CASE("a rank of another job gets nothing, and is told what ranks have in common") {
