@@ -32,10 +32,11 @@ struct FailureModel {
 // and async write times do not change the optimum.
 Seconds best_interval(Seconds write, Seconds mtbf);
 
-// sqrt(2 C M): Young 1974, first order in C/M.
+// Returns sqrt(2 C M) with C = write and M = mtbf: Young 1974, first order in C/M.
 Seconds young_interval(Seconds write, Seconds mtbf);
 
-// sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, and M if C >= 2M: Daly 2006, eq. 37.
+// Returns sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C, and M if C >= 2M: Daly 2006, eq.
+// 37.
 Seconds daly_interval(Seconds write, Seconds mtbf);
 
 std::int64_t checkpoint_count(const FailureModel& model);

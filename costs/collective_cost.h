@@ -36,7 +36,8 @@ class CollectiveCostModel {
   // all slices.
   Seconds price_owner_broadcasts(Bytes bytes, const GroupPlacement& placement) const;
   // Time of an MoE all-to-all: `network` bytes from each rank to other nodes, overlapped with
-  // `inside` bytes over the links of a node. Copy kernels use at most `most` of the link.
+  // `inside` bytes over the links of a node. Copy kernels reach at most the bandwidth `most` on the
+  // links.
   Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
                          const GroupPlacement& placement) const;
   // Time of one transfer while `senders_per_node` ranks of the node send at the same time.

@@ -34,7 +34,7 @@ struct ScanKernel {
 // Returns the kernels of kScanForward or kScanBackward.
 std::vector<ScanKernel> scan_kernels(const OpKey& key);
 
-// kind: kScanForward or kScanBackward.
+// Record of a scan; `kind` is kScanForward or kScanBackward.
 OpRecord scan_record(OpKind kind, const ScanShape& shape, DType dtype, const Label& label);
 // A depthwise causal convolution over `taps` tokens, followed by SiLU.
 OpRecord convolution_record(OpKind kind, std::int64_t tokens, std::int64_t channels,

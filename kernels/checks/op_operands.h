@@ -16,7 +16,7 @@ class Operands {
   Operands(Device& device, std::uint64_t seed) : device_(device), seed_(seed) {}
 
   Tensor empty(Shape shape, DType dtype);
-  // mean + deviation * N(0, 1).
+  // Returns a tensor of mean + deviation * N(0, 1).
   Tensor normal(Shape shape, DType dtype, double deviation = 1.0, double mean = 0.0);
   // Squares of normal numbers.
   Tensor positive(Shape shape, DType dtype);

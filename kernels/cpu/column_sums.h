@@ -23,7 +23,7 @@ class ColumnSums {
     if (++rows_ == kRowsInFloat) flush();
   }
 
-  // into += the sums.
+  // Adds the sums to `into`.
   void add_to(const Tensor& into, Scratch& scratch) {
     flush();
     const FloatWindow window(into, cols_, scratch);
@@ -52,7 +52,7 @@ class ColumnSums {
   int rows_ = 0;
 };
 
-// into += sums; nothing for an undefined tensor.
+// Adds `sums` to `into`; does nothing for an undefined tensor.
 inline void add_doubles(const std::vector<double>& sums, const Tensor& into, Scratch& scratch) {
   if (!into.defined()) return;
   const auto count = static_cast<std::int64_t>(sums.size());

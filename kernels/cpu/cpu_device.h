@@ -26,7 +26,8 @@ class HeapSegments final : public SegmentSource {
 
 class CpuDevice final : public Device {
  public:
-  // kMissing if the processor lacks AVX2 or FMA, for which the kernels are compiled.
+  // Creates the device. kMissing if the processor lacks AVX2 or FMA, for which the kernels are
+  // compiled.
   static Result<std::unique_ptr<CpuDevice>> create();
 
   void upload(std::span<const std::byte> from, const Tensor& to) override;

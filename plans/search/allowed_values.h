@@ -28,10 +28,10 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
 // Context-parallel degrees. If not requested, every rank keeps at least 4096 positions.
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks);
-// Tensor-parallel degrees of experts if attention uses tp. Default: as attention (0), and 1.
+// Tensor-parallel degrees of experts (ETP) if attention uses tp. Default: as attention (0), and 1.
 std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
                                                 std::int64_t tp);
-// Degrees that divide the experts and the ranks of a stage per expert shard.
+// Expert-parallel degrees: divisors of the experts and of (ranks of a stage / ETP).
 std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
                                          std::int64_t ranks);
 // For cost and energy fewer GPUs may be better: all numbers of whole nodes up to the requested

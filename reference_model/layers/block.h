@@ -83,7 +83,7 @@ class Block {
     const Norm* after = nullptr;  // the norm after the branch, and its saved tensors
     NormSaved* after_saved = nullptr;
   };
-  // residual + dropout(sum + bias): Megatron's bias_dropout_add.
+  // Returns residual + dropout(sum + bias): Megatron's bias_dropout_add.
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
   // Backward of a branch's dropout; returns dout without dropout.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;

@@ -58,7 +58,7 @@ struct Narrowing {
 };
 void narrow(const Narrowing& narrowing, const CudaState& state);
 
-// c = sums + beta c. sums is [c.rows, stride] fp32.
+// Computes c = sums + beta c. sums is [c.rows, stride] fp32.
 void add_sums(const float* sums, std::int64_t stride, float beta, const Matrix& c,
               const CudaState& state);
 

@@ -50,7 +50,7 @@ struct MatmulChoice {
 
 std::string to_string(const MatmulKey& key);
 std::string to_text(const MatmulChoice& choice);
-// kBadInput if the text is not in the format of to_text().
+// Parses the text of to_text(). kBadInput if the text has another format.
 Result<MatmulChoice> parse_matmul_choice(std::string_view text);
 
 }  // namespace tpsim
