@@ -63,7 +63,8 @@ class MatmulModel {
   MatmulEstimate estimate(const OpKey& key) const;
   // Products of a batch's tokens with a matrix of each expert's own, in one call or beside one
   // another: as long as one product with all tokens, and the other experts' matrices moved on top.
-  // Measured layers of experts take the sum of both and not the greater: decision 60.
+  // Measured layers of experts take the sum of both and not the greater
+  // (docs/decisions/op-prices.md).
   MatmulEstimate estimate_grouped(const OpKey& key) const;
   // What sums outside the matrix units add; zero without kSplitSums.
   Seconds split_sum_time(const OpKey& key) const;
