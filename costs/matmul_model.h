@@ -63,7 +63,7 @@ class MatmulModel {
   // Narrower operands never take longer, unless samples near the shape do.
   MatmulEstimate estimate(const OpKey& key) const;
   // Grouped GEMM: one GEMM with all tokens, plus the traffic of the other experts' matrices.
-  // Measured MoE layers take the sum of both, not the maximum: decision 60.
+  // Measured MoE layers take the sum of both, not the maximum (docs/decisions/op-prices.md).
   MatmulEstimate estimate_grouped(const OpKey& key) const;
   // Additional time of sums outside the tensor cores; 0 without kSplitSums.
   Seconds split_sum_time(const OpKey& key) const;

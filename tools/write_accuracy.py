@@ -58,12 +58,12 @@ HEADLINES = {
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
              "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100",
              "torchtitan_h100_rest"]
-# Sources of STRANGERS of which a stated value was chosen by a row of their own (decision 82).
+# Sources of STRANGERS of which a stated value was chosen by a row of their own (docs/decisions/parameter-units.md).
 CHOSEN_BY_OWN_ROWS = ["torchtitan_a100"]
 # Models of moe_rows on whose rows a constant was judged, without a method that would do so without them: the host's
 # time for routing, and the bandwidth of scans (costs/scan_model.h).
 JUDGED_MODELS = ["qwen3-30b-a3b", "nemotron-3-nano", "nemotron-h-56b"]
-# host.per_expert_forward in us, from which decision 67 takes the value of the least error.
+# host.per_expert_forward in us, from which docs/decisions/expert-prices.md takes the value of the least error.
 EXPERT_TIMES = [0, 30, 45, 60, 75, 90, 110]
 KNOWN = """## What is known about the worst rows
 
@@ -88,17 +88,17 @@ KNOWN = """## What is known about the worst rows
   micro-batch agree within 2 % whatever else differs, and lie up to 20 % from their neighbours (tp 2, hidden
   2048: 3.8 ms a layer with one sequence, 5.1 ms with two, 6.9 ms with four): no law in tp, width
   and micro-batch was found for that. Where one rank holds a layer, layers are predicted 20 % too slow and the head
-  too fast: those rows look like runs without recompute (docs/decisions/0027).
+  too fast: those rows look like runs without recompute (docs/decisions/test-rows.md).
 - fp8 rows of dgxc_h100 are priced with nothing fitted to 8 bits. v24.11.1's 175B comes out 7-16 % too fast,
   v25.04's 340B 7 % too slow. Between releases the same layout became up to 10 % faster.
 - `8b` of dgxc_h100: context parallelism with all heads on every GPU. 9-10 % too fast where FlashAttention-2 attends
   (v24.11, v25.02) and 3-5 % with cuDNN's (v25.04); 405B, with eight ranks of tensor parallelism, lies within 5 %. Passes
-  of the ring are priced as attention of their size; what more they take is unexplained (docs/decisions/0079).
+  of the ring are priced as attention of their size; what more they take is unexplained (docs/decisions/context-parallelism.md).
 - mosaic_fsdp on A100 with 16 thousand and more tokens: 12-20 % too fast. One `flash_speed` stands for a kernel of
   2023 at all lengths.
 - torchtitan on one node comes out 25 and 28 % too fast at cp 4 and 8, and within 9 % at cp 1 and 2 and with 405B over
   nodes (torchtitan_h100_rest); unexplained.
-- torchtitan_a100 states no network. Since its reduction is in fp32 (decision 82), 400 Gb/s a node, taken before, cannot carry
+- torchtitan_a100 states no network. Since its reduction is in fp32 (docs/decisions/parameter-units.md), 400 Gb/s a node, taken before, cannot carry
   70B's step: 552 GB (by hand) take 11.0 of its 11.5 s. 800 Gb/s a node is taken, the next of the usual ones.
 - torchtitan's 405B on eight stages holds 27 GiB more than is predicted: PyTorch's stages add up whole gradients over
   the micro-batches (24 GiB in fp32, by hand) where the plan shards them.
@@ -166,7 +166,7 @@ def experts(binary, folder):
     models["all"] = priced
     text = (f"## Mixtures of experts\n\n`tpsim validate --runs data/strangers/moe_rows.csv`: {len(priced)} of "
             f"{len(report['rows'])} rows are priced (the rest states no sizes). Three constants depend on rows of this "
-            "table. `host.per_expert_forward` of nemo and megatron-core is fitted on the rows in 8 and 4 bits (decision 67). "
+            "table. `host.per_expert_forward` of nemo and megatron-core is fitted on the rows in 8 and 4 bits (docs/decisions/expert-prices.md). "
             "`host.per_routing_forward` was judged on three rows of qwen3-30b-a3b, named in the sources of both stacks. "
             "The bandwidth of scans was judged on three rows of nemotron-3-nano and nemotron-h (costs/scan_model.h).\n\n"
             "\"Left out\" is the error with `host.per_expert_forward` fitted on the rows of all other models. The row "
@@ -218,7 +218,7 @@ def strangers(binary, folder):
         usual = next(csv.reader(source))
     text = ("## Strangers\n\nSources of data/strangers but moe_rows, with the columns of data/published_runs alone and "
             "with all that the source states. No constant was fitted on their rows. One stated value was chosen by a row "
-            "of its own table: the network of torchtitan_a100 (decision 82), so that \"all but those\" omits that source. "
+            "of its own table: the network of torchtitan_a100 (docs/decisions/parameter-units.md), so that \"all but those\" omits that source. "
             "The rows of NeMo 24.12 in nemo_summary were seen when the stack nemo-2024 was given its attention "
             "kernel.\n\n"
             "| source | rows priced | \"50 % of peak\": mean | usual columns: mean | bias | 90 % interval holds | tau "
@@ -300,7 +300,7 @@ def main():
     binary = sys.argv[1]
     text = ("# How wrong the predictions are\n\nWritten by `tools/write_accuracy.py`; do not edit. "
             "Errors are predicted over measured, less one. Test rows of data/published_runs are rows that no constant was "
-            "fitted on (docs/decisions/0008-what-the-test-rows-have-seen.md: physics was chosen with them in view); "
+            "fitted on (docs/decisions/test-rows.md: physics was chosen with them in view); "
             "calibration rows are named in `data/published_runs/environments.json`. "
             "Kendall's tau and the regret compare rows of one model, GPU count, batch and regime. \"50 % of peak\": the model's FLOPs and "
             "those of recompute at half of the dense datasheet peak of the row's dtype, the guess that "

@@ -27,6 +27,9 @@ constexpr double kSuspectShare = 0.005;  // of the step
 // On a GPU a mark takes 2 to 3 us on each side of an op.
 constexpr Seconds kShortestOnGpus(20e-6);
 constexpr double kUndisturbed = 0.9;  // of a rank's work with its core: less is worth a word
+// Unpredicted waiting in collectives above this share of the step is reported: ranks on a busy
+// machine wait for each other although each has its core while it computes.
+constexpr double kMuchWaiting = 0.2;
 
 // All ranks of one plan, run.
 struct Measurement {
@@ -213,6 +216,13 @@ std::string head_text(const Validation& v) {
         "makes the steps longer\n",
         100 * v.measured.share_on_core);
   }
+  const Seconds unpredicted = v.measured_wait() - v.predicted_wait();
+  if (v.cores > 0 && unpredicted > kMuchWaiting * v.measured.first.step) {
+    text += fmt::format(
+        "  busy?   {} of waiting in collectives are not predicted: ranks wait for each other, as "
+        "on a machine\n          that runs other programs; validate again on an idle machine\n",
+        to_string(unpredicted));
+  }
   for (std::size_t s = 0; s < v.measured.stage_peak.size(); ++s) {
     const Bytes predicted = v.predicted_memory[s];
     const Bytes measured = v.measured.stage_peak[s];
@@ -231,7 +241,9 @@ std::string report_text(const Terminal& terminal, const Validation& v) {
   text += compared_table(terminal, "collective (measured with waiting)", v.comparison.collectives);
   const auto again = worth_measuring_again(v.comparison, v.measured.first.step, kSuspectShare,
                                            kMostSuspects, v.shortest);
-  if (again.empty()) return text + "\nno op is off by more than 0.5 % of the step\n";
+  if (again.empty()) {
+    return text + "\nno op is off by more than 0.5 % of the step; the rest is waiting\n";
+  }
   return text + "\n" +
          compared_table(terminal, "measure again (tpsim profile)", again, kMostSuspects);
 }

@@ -160,7 +160,9 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   state.stack_taken = scenario.stack.name;
   state.cluster_taken = "of " + scenario.cluster.name;
   state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
-  if (unstated.software || !unstated.settings.empty()) {
+  // On a CPU, whose device is synchronous, only the reference model runs.
+  const bool has_other_software = scenario.profile.device.asynchronous;
+  if (has_other_software && (unstated.software || !unstated.settings.empty())) {
     // If the software is unstated, its alternatives include the unknown settings.
     const OpenInput input = unstated.software ? OpenInput::kSoftware : OpenInput::kSettings;
     TPSIM_TRY_STATUS(state.add_software(catalogue, scenario, names, input));

@@ -1,18 +1,16 @@
-// Rings of context parallelism, where the program gathers keys and values and attends at once
-// (docs/decisions/0023). A rank attends pass by pass: first to its own share of the sequence, then
-// to half of as much with every other rank's, which balances causal masks. Every pass takes as
-// long.
-//   p2p         Megatron's default, Transformer Engine's (AttnFuncWithCPAndKVP2P): keys and values
-//   go
-//               around beside the pass before; backward begins with those that came last, and
-//               gradients follow them in the plan's dtype.
+// Exchanges of context parallelism in a ring, priced in place of the gather that the reference
+// model executes (docs/decisions/context-parallelism.md). A rank attends pass by pass: first to its
+// own chunks, then to half as many keys of every other rank, which balances causal masks. All
+// passes take the same time.
+//   p2p         Megatron's default, from Transformer Engine (AttnFuncWithCPAndKVP2P). Each pass
+//               overlaps the exchange of keys and values for the next pass. Backward begins with
+//               the keys and values that arrived last. Gradients go around in the plan's dtype.
 //   torch_ring  PyTorch's (torch.distributed.tensor.experimental, context_parallel). Keys and
-//   values
-//               of as many heads as queries have are gathered, in backward again; results of a pass
-//               are merged with those before in fp32; gradients add up in fp32, and those of keys
-//               and values go around, once for every pass. An eager program computes beside what
-//               travels, but the last; one that torch.compile traced waits for every exchange where
-//               it is issued.
+//               values of as many heads as queries have are gathered, and again in backward. The
+//               results of passes are merged in fp32. Gradients are accumulated in fp32, and those
+//               of keys and values go around once per pass. An eager program overlaps every
+//               exchange but the last with compute. A program that torch.compile traced waits for
+//               every exchange where it is issued.
 #pragma once
 
 #include <vector>

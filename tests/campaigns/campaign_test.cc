@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "campaigns/checkpoints.h"
 #include "core/scenario/catalogue.h"
+#include "plans/search/search.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {
@@ -176,6 +178,56 @@ TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
       plan_campaign(test::small_scenario(model), plan, request, some_assumptions());
   REQUIRE_FALSE(campaign.ok());
   CHECK_THAT(campaign.error().message, Catch::Contains("batch of 4"));
+}
+
+TEST_CASE("a batch that uses all GPUs left has a plan on them") {
+  const ModelSpec model = test::small_bloom();
+  const Scenario scenario = test::small_scenario(model);
+  const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);  // 64 sequences
+  const auto table = replan(scenario, plan, 3, {});
+  REQUIRE(table.ok());
+  bool any = false;
+  for (const Replanned& row : *table) {
+    const std::int64_t left = 32 - 4 * row.lost_nodes;
+    const bool uses_all = !row.best.empty() && gpu_count(row.best.front().plan) == left;
+    INFO(row.lost_nodes);
+    CHECK((row.whole_batch > 0) == !uses_all);
+    if (row.whole_batch == 0) continue;
+    any = true;
+    Plan other = plan;
+    other.global_batch = row.whole_batch;
+    SearchSpace space = space_around(other);
+    space.gpus = left;
+    const auto found = search(scenario, space, 1, {});
+    REQUIRE(found.ok());
+    REQUIRE(found->plans.size() == 1);
+    CHECK(gpu_count(found->plans.front().plan) == left);
+  }
+  CHECK(any);
+}
+
+TEST_CASE("a checkpoint holds moments in the optimizer's dtype") {
+  const ModelSpec model = test::small_llama();
+  const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 1);
+  const auto weights = static_cast<double>(parameter_count(model));
+  CHECK(checkpoint_size(model, plan, DType::kFloat32).value() == Approx(14 * weights));
+  CHECK(checkpoint_size(model, plan, DType::kBFloat16).value() == Approx(10 * weights));
+}
+
+TEST_CASE("hosts that a job leaves free in its racks are its spare nodes") {
+  BloomRun run = bloom_run();
+  const Result<Catalogue> catalogue = Catalogue::open();
+  run.scenario.cluster = catalogue->load_cluster("gb200-nvl72").value();
+  run.scenario.profile = catalogue->load_profile("gb200").value();
+  run.scenario.stack = catalogue->load_stack("megatron-core").value();
+  run.plan.degrees = {.tp = 4, .pp = 4, .dp = 16};  // 256 GPUs: 4 racks of 64
+  run.plan.stage_layers = even_stage_layers(70, 4, true);
+  run.request.ramp = {};
+  run.assumptions = load_assumptions(*catalogue, "gb200-nvl72").value();
+  const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+  REQUIRE(campaign.ok());
+  CHECK(campaign->spare_nodes == 4 * 2);
+  CHECK_THAT(campaign->spare_nodes_source, Catch::Contains("2 in each of its 4 nodes"));
 }
 
 TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with more nodes lost") {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table in docs/cuda.md is what tpsim_gpu_tiles prints.
+# The table in docs/validation/gpu-work.md is what tpsim_gpu_tiles prints.
 #   gpu_tiles_test.sh TPSIM_GPU_TILES
 set -euo pipefail
-"$1" | diff - <(sed -n '/^| attention of/,/^$/p' "$(dirname "$0")/../../docs/cuda.md" | sed '/^$/d')
+"$1" | diff - <(sed -n '/^| attention of/,/^$/p' "$(dirname "$0")/../../docs/validation/gpu-work.md" | sed '/^$/d')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The table in docs/cuda.md is what tpsim_gpu_work prints.
+# The table in docs/validation/gpu-work.md is what tpsim_gpu_work prints.
 #   gpu_work_test.sh TPSIM_GPU_WORK
 set -euo pipefail
 TPSIM_EMULATED_GPU=idle "$1" |
-  diff - <(sed -n '/^| part of/,/^$/p' "$(dirname "$0")/../../docs/cuda.md" | sed '/^$/d')
+  diff - <(sed -n '/^| part of/,/^$/p' "$(dirname "$0")/../../docs/validation/gpu-work.md" | sed '/^$/d')

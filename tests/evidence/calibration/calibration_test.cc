@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "evidence/calibration/contradictions.h"
 #include "evidence/calibration/nccl_tests.h"
 #include "evidence/calibration/robust_fit.h"
 #include "sim/step/simulate.h"
@@ -59,6 +60,21 @@ struct Change {
 };
 
 }  // namespace
+
+TEST_CASE("a row that contradicts the others is named, rows that scatter are not") {
+  std::vector<FittedStep> steps;
+  for (const double ratio : {1.02, 0.97, 1.01, 0.99, 1.03, 0.98}) {
+    steps.push_back({"row", ratio, 1, 1, 1});
+  }
+  CHECK(contradicting_steps(steps).empty());
+  steps[3].measured = 1.4;
+  CHECK(contradicting_steps(steps) == std::vector<std::size_t>{3});
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].measured = i % 2 == 0 ? 1.3 : 0.7;
+  CHECK(contradicting_steps(steps).empty());
+  steps.resize(3);
+  steps[2].measured = 9;
+  CHECK(contradicting_steps(steps).empty());
+}
 
 TEST_CASE("Calibration finds the constant again that was changed, and leaves others") {
   const Change changes[] = {

@@ -86,6 +86,21 @@ TEST_CASE("an illegal wish is told with its reason") {
   CHECK_FALSE(answer->fixes.empty());
 }
 
+TEST_CASE("a degree that divides nothing is named with the nearest that do") {
+  const auto illegal = [](const ModelSpec& model, const char* asked) {
+    Scenario scenario = test::small_scenario(model);
+    scenario.profile.device.memory = Bytes(16 * kGiB);
+    return why_not(scenario, space_of(8), *parse_settings(asked)).value().illegal;
+  };
+  CHECK(illegal(test::small_bloom(), "tp=3") == "tp = 3 does not divide 8 GPUs (nearest: 2, 4)");
+  CHECK(illegal(test::small_bloom(), "tp=8,pp=4") ==
+        "tp x pp = 32 does not divide 8 GPUs (nearest: 8)");
+  CHECK(illegal(test::small_bloom(), "tp=2,pp=1,dp=2,cp=1") == "tp x pp x dp x cp = 4, not 8 GPUs");
+  const ModelSpec experts = test::small_mixture();
+  CHECK_THAT(illegal(experts, "ep=3"),
+             Catch::Contains("ep = 3 does not divide the") && Catch::Contains("nearest: 2, 4"));
+}
+
 TEST_CASE("a search is heard of from its bounds on, and never goes back") {
   std::vector<double> shares;
   const auto found =
