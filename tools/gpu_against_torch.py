@@ -3,9 +3,9 @@
 
 Usage: gpu_against_torch.py KERNELS STEPS_1B7 [STEPS_7B1]
        gpu_against_torch.py --attention TABLE
-KERNELS is the output of tpsim_bench_gpu, TABLE its output with --attention, STEPS_* the output of `tpsim run --model bloom-1b7` (or
-bloom-7b1). Prints one line per comparison: tpsim's time, PyTorch's, and the speedup of tpsim. Random weights and
-data; bf16; medians of CUDA events after warm-up.
+KERNELS is the output of tpsim_bench_gpu, TABLE its output with --attention, STEPS_* the output of
+`tpsim run --model bloom-1b7` (or bloom-7b1). Prints one line per comparison: tpsim's time,
+PyTorch's, and the speedup of tpsim. Random weights and data; bf16; medians of CUDA events after warm-up.
 """
 
 import gc
@@ -171,7 +171,7 @@ def find(rows, *parts):
 
 
 def step_seconds(path):
-    """Time of the last step in the table of `tpsim run`: '1.23 s' or '850 ms' after step, loss, norm."""
+    """Time of the last step printed by `tpsim run`: '1.23 s' or '850 ms' after step, loss, norm."""
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
     found = math.nan
     for line in open(path):
@@ -198,7 +198,7 @@ def attempt(name, ours, measure):
 
 
 def compare_attention(path):
-    """Compares every line of tpsim's table with each of PyTorch's backends, which are timed once."""
+    """Compares every line of tpsim's table with PyTorch's backends, each timed once."""
     rows = [line.rstrip("\n").split("\t") for line in open(path)][1:]
     theirs = {}
     for kind, *numbers, way, microseconds, _ in rows:

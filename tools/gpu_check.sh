@@ -4,9 +4,9 @@
 #   BUNDLE/gpu_check.sh STAGE OUT
 # STAGE, each under ten minutes, the three most informative first (docs/cuda.md has the minutes):
 #   look      the machine; attention's times and reproducibility under contention; 8-bit GEMMs; a
-#             GEMM and another stream; all tests in one process; ops at sizes of large models; graphs
-#   kernels   each kernel compared with the copy rate and with PyTorch; the other attention; real NCCL
-#             between processes on the one GPU
+#             GEMM and another stream; all tests in one process; sizes of large models; graphs
+#   kernels   each kernel compared with the copy rate and with PyTorch; the other attention; real
+#             NCCL between processes on the one GPU
 #   profile   profiles and validates two plans, then the others while there is time: OUT/h200.json
 #   speed     steps compared with PyTorch's; clocks and power over a minute of GEMMs
 #   sanitize  compute-sanitizer's four tools

@@ -5,7 +5,9 @@ A stack's own spread is that of its calibration rows, widened by Student's t for
 Test rows have larger errors, since the constants were fitted to calibration rows. An additional
 spread is therefore fitted on the other tables only, so that intervals contain nine of ten of their
 test rows (each table counts equally). A stack's own test rows are never used. Stacks without
-calibration rows use the median of the others' own spreads. Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
+calibration rows use the median of the others' own spreads.
+
+Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
 import json
 import math
 import os

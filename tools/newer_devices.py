@@ -8,7 +8,7 @@ CUDNN = "NVIDIA/cudnn-frontend benchmark/"
 NARROW_CLOCK = ("narrow_sustained_clock: fitted likewise on fp8 and nvfp4 of GB200 with their casts "
                 "taken off; GPUs without such pairs: as GB200")
 # Fastest GEMMs over many shapes with sides up to 20480, mean of 100 after 50 warm-ups
-# (stas00/ml-engineering at 744d01e, compute/accelerator/README.md); an H200 has the chip of an H100.
+# (stas00/ml-engineering at 744d01e, compute/accelerator/README.md); H200s have the chip of H100s.
 BEST_SUSTAINED = {"h100-sxm": {"bf16": 794.5e12, "fp8": 1402.6e12},
                   "h200": {"bf16": 794.5e12, "fp8": 1453.4e12}}
 BLACKWELL = {
@@ -19,7 +19,7 @@ BLACKWELL = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.25, "flash2": 0.4, "flash3": 0.6, "cudnn": 1.0},
 }
-# GPUs whose best attention kernel is FlashAttention-2; facts that no similar data-center GPU has measured.
+# GPUs whose best attention kernel is FlashAttention-2; facts without measurements of similar GPUs.
 ADA = {
     "sustained_clock": 0.85,
     "streaming_efficiency": 0.85,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the sustained share of the clock under GEMMs of random numbers, by software.
 
-The op samples of the profiles were timed with uninitialized weights, which draw less power. A second
-table timed the same shapes with random weights. The share of the burst rate at full efficiency
+The op samples of the profiles were timed with uninitialized weights, which draw less power. A
+second table timed the same shapes with random weights. The share of the burst rate at full efficiency
 (`sustained_clock`, defined in costs/op_cost.h) is fitted to the shapes that both tables have. GEMMs
 below 8.6 GFLOP are too short to reduce clocks. Usage: tools/sustained_clocks.py"""
 import json

@@ -23,7 +23,7 @@ def member(name, size=0, mode=0o644, kind=tarfile.REGTYPE):
 
 
 def tar_of(files, folders=()):
-    """A tar. files: {name: path or bytes}; programs keep their executable bit. folders: {name: mode} of empty folders."""
+    """A tar. files: {name: path or bytes}; executable bits are kept. folders: {name: mode}, empty."""
     wanted = {str(parent): 0o755 for name in files for parent in pathlib.PurePosixPath(name).parents
               if str(parent) != "."}
     wanted.update(folders)

@@ -58,7 +58,7 @@ def platform_tags(program, path, arch):
 
 
 def package_files(folder, version):
-    """Files of the package by their names in the wheel: those of python/tpsim and the generated ones."""
+    """Files of the package by name in the wheel: those of python/tpsim and generated ones."""
     names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.is_file()] + GENERATED
     for name in GENERATED:
         if not (folder / name).is_file():

@@ -1,11 +1,11 @@
-"""A readable summary of the differences between two recordings: number, sign, term and model family."""
+"""Summary of the differences between two recordings: number, sign, term and model family."""
 import difflib
 import statistics
 
 from sample.names import is_number
 from sample.scenarios import PREDICTION
 
-# Shares and probabilities are compared by their difference, all other numbers by relative difference.
+# Shares and probabilities are compared by difference, other numbers by relative difference.
 SHARES = ("mfu", "bubble_fraction", "p_oom", "sources.exact_entries", "sources.interpolated_entries", "sources.model")
 MOST_LINES = 12
 

@@ -1,5 +1,6 @@
-"""Draws random scenarios that the program accepts. Every model, cluster, stack and every value of a setting or a
-software part occurs equally often; the rest of a scenario is random. Equal seeds give equal scenarios."""
+"""Draws random scenarios that the program accepts. Every model, cluster, stack and every value of a
+setting or a software part occurs equally often; the rest of a scenario is random. Equal seeds give
+equal scenarios."""
 import random
 import re
 

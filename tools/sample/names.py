@@ -1,5 +1,5 @@
-"""Stable ids for the names in the sample. Renaming a term, setting, catalogue entry or op changes tests/sample/ids.json
-only."""
+"""Stable ids for the names in the sample. Renaming a term, setting, catalogue entry
+or op changes tests/sample/ids.json only."""
 import json
 
 PREFIX = {"model": "m", "cluster": "c", "stack": "s", "option": "o", "key": "k", "term": "t", "memory": "y",

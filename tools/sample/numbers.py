@@ -11,7 +11,7 @@ PROGRAM, CODE = "program", "exit_code"
 
 
 def number(value):
-    """Integers without a point; other numbers as the shortest text that reads back as the same value."""
+    """Integers without a point; else the shortest text that reads back as the same value."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 

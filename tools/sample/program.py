@@ -59,6 +59,6 @@ class Program:
 
 
 def in_parallel(function, items):
-    """Returns the results in the order of the items. Runs as many calls at once as there are processors."""
+    """Returns the results in the order of the items. Runs one call per processor at once."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(function, items)
