@@ -31,6 +31,9 @@ struct ShapeFinding {
 // Findings in the order hidden, heads, FFN, vocabulary, waves. Empty for a shape without any.
 std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& plan);
 
+// Sizes of planned ops that are multiples of model.hidden become those of `hidden`.
+void scale_planned(ModelSpec& model, std::int64_t hidden);
+
 // The model with another hidden size and the same number of heads; with other heads and the same
 // hidden size. FFN widths follow the hidden size where they were a multiple of it.
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden);
