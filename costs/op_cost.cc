@@ -98,6 +98,9 @@ OpPrice OpCostModel::burst_price(const OpRecord& op) const {
             estimate.near_samples ? PriceSource::kInterpolated : PriceSource::kModel};
   }
   if (is_scan(op.key.kind)) return {scan_time(op.key, device_, model_), PriceSource::kModel};
+  if (is_planned_product(op.key)) {
+    return {planned_time(op, device_, model_), PriceSource::kModel};
+  }
   return kernel_price(op);
 }
 
@@ -154,6 +157,8 @@ std::string OpCostModel::explain(const OpRecord& op) const {
     how = explain_flash(op);
   } else if (is_scan(op.key.kind)) {
     how = explain_scan(op, device_, model_);
+  } else if (is_planned_product(op.key)) {
+    how = explain_planned(op, device_, model_);
   } else {
     how = explain_kernel(op);
   }

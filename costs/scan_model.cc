@@ -18,6 +18,26 @@ Seconds scan_time(const OpKey& key, const DeviceFacts& device, const DeviceModel
   return time;
 }
 
+bool is_planned_product(const OpKey& key) {
+  const bool is_planned =
+      key.kind == OpKind::kPlannedForward || key.kind == OpKind::kPlannedBackward;
+  return is_planned && key.variant == 1;
+}
+
+Seconds planned_time(const OpRecord& op, const DeviceFacts& device, const DeviceModel& model) {
+  const Seconds compute = Flops(op.flops) / (kScanShare * device.matmul_peak);
+  const Seconds memory = Bytes(op.bytes) / (kScanBandwidth * device.memory_bandwidth);
+  return model.kernel_latency + std::max(memory, compute);
+}
+
+std::string explain_planned(const OpRecord& op, const DeviceFacts& device,
+                            const DeviceModel& model) {
+  return fmt::format("latency {} + max({} / ({:.2f} x {}), {:.3g} FLOPs / ({:.2f} x {}))",
+                     to_string(model.kernel_latency), to_string(Bytes(op.bytes)), kScanBandwidth,
+                     to_string(device.memory_bandwidth), op.flops, kScanShare,
+                     to_string(device.matmul_peak));
+}
+
 std::string explain_scan(const OpRecord& op, const DeviceFacts& device, const DeviceModel& model) {
   return fmt::format(
       "{} kernels, each latency {} + max(bytes / ({:.2f} x {}), FLOPs / ({:.2f} x {})); {} and "

@@ -21,6 +21,12 @@ inline constexpr double kScanBandwidth = 0.3;
 inline constexpr double kScanShare = 0.25;
 inline constexpr double kScanSpread = 0.4;
 
+// Scores of planned ops run at the same share of the matrix units' peak.
+bool is_planned_product(const OpKey& key);
+Seconds planned_time(const OpRecord& op, const DeviceFacts& device, const DeviceModel& model);
+std::string explain_planned(const OpRecord& op, const DeviceFacts& device,
+                            const DeviceModel& model);
+
 // `key` has kind kScanForward or kScanBackward.
 Seconds scan_time(const OpKey& key, const DeviceFacts& device, const DeviceModel& model);
 std::string explain_scan(const OpRecord& op, const DeviceFacts& device, const DeviceModel& model);

@@ -1,5 +1,7 @@
 #include "kernels/recurrence_records.h"
 
+#include <algorithm>
+
 #include "core/base/check.h"
 
 namespace tpsim {
@@ -8,8 +10,15 @@ namespace {
 constexpr double kWide = 4;  // bytes of fp32 elements: rates, states, scores of a chunk
 
 ScanShape shape_of(const OpKey& key) {
-  const auto [tokens, heads, key_heads, key_dim, value_dim, chunk, x6, x7] = key.dims;
-  return {static_cast<MixerKind>(key.variant), tokens, heads, key_heads, key_dim, value_dim, chunk};
+  const auto [tokens, heads, key_heads, key_dim, value_dim, chunk, decays, x7] = key.dims;
+  return {static_cast<MixerKind>(key.variant),
+          tokens,
+          heads,
+          key_heads,
+          key_dim,
+          value_dim,
+          chunk,
+          decays};
 }
 
 // Sizes in elements and FLOPs, from which the kernels below are composed.
@@ -27,7 +36,7 @@ struct ScanSizes {
   ScanSizes(const ScanShape& s, double bytes)
       : values(number(s.tokens * s.heads * s.value_dim)),
         keys(number(s.tokens * s.key_heads * s.key_dim)),
-        rates(number(s.tokens * s.heads)),
+        rates(number(s.tokens * s.heads * std::max<std::int64_t>(1, s.decays))),
         states(number(state_elements(s))),
         scores(number(s.tokens * s.chunk * s.key_heads)),
         width(bytes),
@@ -144,7 +153,7 @@ OpRecord scan_record(OpKind kind, const ScanShape& shape, DType dtype, const Lab
                           dtype,
                           static_cast<std::uint8_t>(shape.kind),
                           {shape.tokens, shape.heads, shape.key_heads, shape.key_dim,
-                           shape.value_dim, shape.chunk}},
+                           shape.value_dim, shape.chunk, shape.decays}},
                   .label = label};
   for (const ScanKernel& kernel : scan_kernels(record.key)) {
     record.flops += kernel.flops;

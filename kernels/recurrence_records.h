@@ -23,6 +23,7 @@ struct ScanShape {
   std::int64_t tokens = 0;  // a multiple of the chunk
   std::int64_t heads = 0, key_heads = 0, key_dim = 0, value_dim = 0;
   std::int64_t chunk = 0;
+  std::int64_t decays = 0;  // of a head, where there are several: one for each channel of a key
 };
 // Returns the number of elements of the states of all chunks.
 std::int64_t state_elements(const ScanShape& shape);

@@ -76,6 +76,10 @@ class FieldSchema {
   void object_if(bool, std::string_view key, Fields&& fields) {
     object(key, fields, kOptional);
   }
+  template <class Fields>
+  void when(bool /*written*/, Fields&& fields) {
+    fields(*this);
+  }
   template <class Item, class Fields>
   void objects(std::string_view key, const std::vector<Item>&, Fields&& fields,
                Presence presence = kRequired) {

@@ -135,6 +135,11 @@ class FieldReader {
   void object_if(bool /*written*/, std::string_view key, Fields&& fields) {
     object(key, fields, kOptional);
   }
+  // Fields that are written only where `written` holds, and read wherever they stand.
+  template <class Fields>
+  void when(bool /*written*/, Fields&& fields) {
+    fields(*this);
+  }
   // An array of objects, each read by fields(reader, item).
   template <class Item, class Fields>
   void objects(std::string_view key, std::vector<Item>& out, Fields&& fields,
@@ -270,6 +275,10 @@ class FieldWriter {
   template <class Fields>
   void object_if(bool written, std::string_view key, Fields&& fields) {
     if (written) object(key, fields);
+  }
+  template <class Fields>
+  void when(bool written, Fields&& fields) {
+    if (written) fields(*this);
   }
   template <class Item, class Fields>
   void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields,

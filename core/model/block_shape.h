@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/enum_words.h"
+#include "core/model/planned_op.h"
 
 namespace tpsim {
 
@@ -23,7 +24,8 @@ inline constexpr auto kEnumNames<NormKind> = std::to_array<std::string_view>({"l
                                                                               "rms_norm"});
 // Plain (up, activation, down) or gated (down(activation(gate) * up)): see is_gated(). kGelu and
 // kGeglu have GELU's tanh form, kGeluErf the exact one; kClampedSwiglu is GPT-OSS's:
-// (up + 1) * gate * sigmoid(1.702 gate) with gate <= limit and |up| <= limit.
+// (up + 1) * gate * sigmoid(1.702 gate) with gate <= limit and |up| <= limit. kXielu (Apertus, two
+// trained numbers a layer) is plain and kSitu (Kimi K3) is gated; both are planned, not executed.
 enum class MlpKind : std::uint8_t {
   kGelu,
   kSwiglu,
@@ -31,13 +33,17 @@ enum class MlpKind : std::uint8_t {
   kRelu,
   kReluSquared,
   kGeglu,
-  kClampedSwiglu
+  kClampedSwiglu,
+  kXielu,
+  kSitu
 };
 template <>
-inline constexpr auto kEnumNames<MlpKind> = std::to_array<std::string_view>(
-    {"gelu", "swiglu", "gelu_erf", "relu", "relu_squared", "geglu", "clamped_swiglu"});
+inline constexpr auto kEnumNames<MlpKind> =
+    std::to_array<std::string_view>({"gelu", "swiglu", "gelu_erf", "relu", "relu_squared", "geglu",
+                                     "clamped_swiglu", "xielu", "situ"});
 constexpr bool is_gated(MlpKind mlp) {
-  return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kClampedSwiglu;
+  return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kClampedSwiglu ||
+         mlp == MlpKind::kSitu;
 }
 
 enum class RotaryScaling : std::uint8_t { kNone, kLinear, kLlama3, kYarn, kLongRope };
@@ -93,6 +99,13 @@ struct LatentShape {
   friend bool operator==(const LatentShape&, const LatentShape&) = default;
 };
 
+// The source of keys and values: matrices of their own; one matrix for both (Gemma 4's layers
+// without window); an earlier layer of the same kind (Gemma 4's last layers).
+enum class KeyValueSource : std::uint8_t { kProjected, kSameMatrix, kEarlierLayer };
+template <>
+inline constexpr auto kEnumNames<KeyValueSource> =
+    std::to_array<std::string_view>({"projected", "same_matrix", "earlier_layer"});
+
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // == heads without grouped-query attention
@@ -102,12 +115,17 @@ struct AttentionShape {
   RotaryShape rotary = {};
   std::int64_t window = 0;  // positions that a query sees, itself among them; 0: all before it
   std::int64_t chunk = 0;   // it sees those of its own chunk of this length; 0: no chunks
+  // Positions that an indexer chooses for every query (DeepSeek-V3.2); 0: it sees all. The indexer
+  // is among BlockShape::planned.
+  std::int64_t chosen = 0;
   QkNorm qk_norm = QkNorm::kNone;
   ScoreShape score = {};
   LatentShape latent = {};
-  bool qkv_bias = false;     // also where ModelSpec::linear_bias is false
-  bool output_bias = false;  // likewise
-  bool output_gate = false;  // what the core gives times sigmoid of a second projection, as wide
+  bool qkv_bias = false;       // also where ModelSpec::linear_bias is false
+  bool output_bias = false;    // likewise
+  bool output_gate = false;    // what the core gives times sigmoid of a second projection, as wide
+  std::int64_t value_dim = 0;  // width of a value head; 0: head_dim. Latent attention has its own
+  KeyValueSource key_values = KeyValueSource::kProjected;
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -156,12 +174,14 @@ struct ExpertShape {
 };
 
 // What takes tokens together: attention, a recurrence, or nothing (a block that is a feed-forward
-// part alone).
-enum class MixerKind : std::uint8_t { kAttention, kMamba2, kDeltaNet, kNone };
+// part alone). kPlanned: the block's planned ops, of which the last linear one with columns shared
+// gives the result.
+enum class MixerKind : std::uint8_t { kAttention, kMamba2, kDeltaNet, kNone, kPlanned };
 template <>
 inline constexpr auto kEnumNames<MixerKind> =
-    std::to_array<std::string_view>({"attention", "mamba2", "delta_net", "none"});
-// Mamba-2 (Dao & Gu 2024) and gated delta nets (Yang et al. 2024).
+    std::to_array<std::string_view>({"attention", "mamba2", "delta_net", "none", "planned"});
+// Mamba-2 (Dao & Gu 2024), gated delta nets (Yang et al. 2024) and Kimi's delta attention, whose
+// decay is one of each channel.
 struct RecurrentShape {
   std::int64_t heads = 0;        // of the values
   std::int64_t key_heads = 0;    // of the keys; Mamba-2 calls them groups
@@ -170,6 +190,12 @@ struct RecurrentShape {
   std::int64_t convolution = 0;  // positions that the short convolution takes together
   bool convolution_bias = false;
   std::int64_t chunk = 128;  // tokens that the scan takes together
+  // Delta nets: a decay of each channel of a key in place of one of each head. The matrices that
+  // project these decays are among BlockShape::planned.
+  bool channel_decay = false;
+  // Delta nets: the gate of the output has a matrix as wide as the values. Otherwise its matrices
+  // are among BlockShape::planned.
+  bool wide_gate = true;
   friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 
@@ -182,6 +208,8 @@ struct BlockShape {
   // where a block has no feed-forward part.
   std::int64_t ffn_hidden = 0;
   ExpertShape experts = {};
+  // Ops of the mixer kPlanned, or ops that run beside another mixer on the block's input.
+  std::vector<PlannedOp> planned = {};
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 

@@ -93,19 +93,6 @@ void read_deepseek_v2(Config& config) {
   read_prediction_layers(config);
 }
 
-void read_deepseek_v3(Config& config) {
-  read_llama_keys(config, {.head_dim = 64, .positions = 4096});
-  const std::int64_t dense_width = config.model.ffn_hidden;
-  read_latent(config);
-  deepseek_experts(config);
-  RouterShape& router = config.model.experts.router;
-  config.require_text("topk_method", "noaux_tc");
-  config.require_text("scoring_func", "sigmoid");
-  sigmoid_router(router);
-  deepseek_dense_layers(config, dense_width);
-  read_prediction_layers(config);
-}
-
 void read_gpt_oss(Config& config) {
   read_llama_keys(config,
                   {.head_dim = 64, .positions = 131072, .rope_theta = 150000, .epsilon = 1e-5});
@@ -178,6 +165,19 @@ void read_llama4(Config& config) {
 
 }  // namespace
 
+void read_deepseek_v3(Config& config) {
+  read_llama_keys(config, {.head_dim = 64, .positions = 4096});
+  const std::int64_t dense_width = config.model.ffn_hidden;
+  read_latent(config);
+  deepseek_experts(config);
+  RouterShape& router = config.model.experts.router;
+  config.require_text("topk_method", "noaux_tc");
+  config.require_text("scoring_func", "sigmoid");
+  sigmoid_router(router);
+  deepseek_dense_layers(config, dense_width);
+  read_prediction_layers(config);
+}
+
 void read_experts(Config& config, std::string_view count, std::string_view per_token) {
   ExpertShape& experts = config.model.experts;
   config.in.integer(count, experts.count, kExpertRange);
@@ -226,6 +226,11 @@ void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
   spread(config);
   const Layer dense = config.integer("first_k_dense_replace", 0, {0, 1 << 20});
   const Layer step = config.integer("moe_layer_freq", 1, {1, 1 << 20});
+  const std::vector<bool> sparse = layers_that_say(config, "mlp_layer_types", "sparse", "dense");
+  for (std::size_t i = 0; i < sparse.size(); ++i) {
+    if (!sparse[i]) make_dense(config, static_cast<Layer>(i), dense_width);
+  }
+  if (!sparse.empty()) return;
   for (Layer i = 0; i < static_cast<Layer>(config.layers.size()); ++i) {
     if (i < dense || i % step != 0) make_dense(config, i, dense_width);
   }

@@ -55,8 +55,8 @@ void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t origi
   in.number("mscale", stretch.mscale, {0, 1e6}, kOptional);
   in.number("mscale_all_dim", stretch.mscale_all_dim, {0, 1e6}, kOptional);
   in.number("attention_factor", stretch.attention_factor, {0, 1e6}, kOptional);
-  if (stretch.kind == Scaling::kLlama3 && stretch.high_freq_factor <= stretch.low_freq_factor) {
-    in.reject("high_freq_factor", "it must be above low_freq_factor");
+  if (stretch.kind == Scaling::kLlama3 && stretch.high_freq_factor < stretch.low_freq_factor) {
+    in.reject("high_freq_factor", "it must not be below low_freq_factor");
   }
   if (stretch.kind == Scaling::kLongRope) {
     in.numbers("short_factor", stretch.short_factors, {1e-6, 1e9});
@@ -121,7 +121,7 @@ void read_sizes(Config& config, const SizeKeys& keys) {
   ModelSpec& model = config.model;
   config.in.integer(keys.hidden, model.hidden, {});
   if (!keys.ffn.empty()) config.in.integer(keys.ffn, model.ffn_hidden, {});
-  config.in.integer(keys.layers, model.layers, kLayerRange);
+  if (!keys.layers.empty()) config.in.integer(keys.layers, model.layers, kLayerRange);
   config.in.integer(keys.heads, model.attention.heads, {});
   if (!keys.vocab.empty()) config.in.integer(keys.vocab, model.vocab, {});
 }

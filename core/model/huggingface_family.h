@@ -127,6 +127,9 @@ void read_qwen3_moe(Config& config);
 void read_glm4(Config& config);
 void read_glm4_moe(Config& config);
 void read_olmo2(Config& config);
+void read_deepseek_v3(Config& config);
+void read_minimax_text(Config& config);
+void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& recurrent);
 
 // num_nextn_predict_layers.
 void read_prediction_layers(Config& config);
@@ -134,6 +137,38 @@ void read_prediction_layers(Config& config);
 // Qwen, after spread(): a number that counts only where use_sliding_window says so, in the layers
 // from max_window_layers on or those of layer_types.
 void qwen_windows(Config& config);
+
+inline constexpr auto kWholeOp = PlannedSharding::kWhole;
+inline constexpr auto kTokensOp = PlannedSharding::kTokens;
+inline constexpr auto kRowsOp = PlannedSharding::kRows;
+inline constexpr auto kColumnsOp = PlannedSharding::kColumns;
+// Planned ops (core/model/planned_op.h): a matrix [width, columns], and a pass over `moved`
+// elements a token of which `width` stay for backward.
+PlannedOp planned_linear(std::string name, PlannedSharding sharding, std::int64_t width,
+                         std::int64_t columns, std::int64_t parameters = 0);
+PlannedOp planned_pass(std::string name, PlannedSharding sharding, std::int64_t moved,
+                       std::int64_t width = 0, std::int64_t parameters = 0);
+// An indexer's scores between queries and keys that stand for `stride` positions each, of which
+// `chosen` are kept; every tensor-parallel rank computes all of them.
+PlannedOp planned_scores(std::int64_t heads, std::int64_t dim, std::int64_t stride,
+                         std::int64_t chosen);
+// The lightning indexer of DeepSeek-V3.2 (index_n_heads, index_head_dim, index_topk), after the
+// blocks are set: all layers choose positions, those of indexer_types "full" compute the choice.
+void add_lightning_indexers(Config& config);
+
+// The vision and audio encoders that stand beside the text part, as planned parts of the first
+// stage. What is not understood is named in ModelSpec::notes.
+void read_encoders(const JsonValue& root, const std::string& file, ModelSpec& model);
+
+// The class's rule for every layer: a list of numbers, or of words of which `word` says yes; empty
+// where the key is absent.
+std::vector<bool> flags_of_layers(Config& config, std::string_view key);
+
+// Null, false, zero, and what is empty change nothing.
+bool is_neutral(const JsonValue& value);
+// Names what the family's reader left: what would change the plan is refused, unless it says what
+// the model has anyway; what is not known is noted.
+void name_what_was_left(Config& config, const std::string& type);
 
 // Such a file holds many keys that do not shape the training step; they are passed over. Keys that
 // do must have the right kind and range, and what ModelSpec cannot express is an error, as is a key
@@ -153,5 +188,8 @@ std::span<const Family> expert_families();
 std::span<const Family> hybrid_families();
 std::span<const Family> newer_families();
 std::span<const Family> older_families();
+std::span<const Family> sparse_families();
+std::span<const Family> window_families();
+std::span<const Family> linear_families();
 
 }  // namespace tpsim

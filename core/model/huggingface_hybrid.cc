@@ -1,5 +1,5 @@
-// Families that mix attention with recurrences: Nemotron-H, Bamba and Granite 4 (Mamba-2) and
-// Qwen3-Next (gated delta nets).
+// Families that mix attention with recurrences: Nemotron-H, Bamba and Granite 4 (Mamba-2),
+// Qwen3-Next, Qwen3.5 and 3.6 (gated delta nets).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,9 @@ namespace {
 void nemotron_h_sizes(Config& config) {
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  read_sizes(config, {});
+  // Newer files say the layers by their list alone.
+  const bool has_list = config.in.is_list("layers_block_type");
+  read_sizes(config, {.layers = has_list ? "" : "num_hidden_layers"});
   attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
   attention.head_dim = config.integer("attention_head_dim", config.integer("head_dim", 0));
   share_width(config, "hidden_size");
@@ -22,7 +24,10 @@ void nemotron_h_sizes(Config& config) {
   read_attention_dropout(config);
   model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
   read_positions(config, "max_position_embeddings", 4096);
-  model.norm_epsilon = config.number("layer_norm_epsilon", 1e-5, {0, 1});
+  model.norm_epsilon =
+      config.number("layer_norm_epsilon", config.number("norm_eps", 1e-5, {0, 1}), {0, 1});
+  // No layer turns its queries and keys.
+  for (const char* key : {"partial_rotary_factor", "rope_theta"}) config.pass_over(key);
   model.norm = NormKind::kRmsNorm;
   model.tied_embedding = config.flag("tie_word_embeddings", false);
   model.linear_bias = model.fused_qkv = false;
@@ -53,6 +58,36 @@ BlockShape nemotron_experts(Config& config) {
   return block;
 }
 
+// The kinds of layers, a letter each: hybrid_override_pattern, or newer files' words.
+std::string nemotron_pattern(Config& config) {
+  std::string pattern;
+  if (!config.in.is_list("layers_block_type")) {
+    config.in.text("hybrid_override_pattern", pattern);
+    return pattern;
+  }
+  std::vector<std::string> words;
+  config.in.texts("layers_block_type", words);
+  constexpr auto kLetters = std::to_array<std::pair<std::string_view, char>>(
+      {{"mamba", 'M'}, {"moe", 'E'}, {"mlp", '-'}, {"attention", '*'}});
+  for (const std::string& word : words) {
+    const auto found = std::find_if(kLetters.begin(), kLetters.end(),
+                                    [&](const auto& one) { return one.first == word; });
+    if (found == kLetters.end()) {
+      config.in.reject("layers_block_type", fmt::format("'{}' is not a kind of layer", word),
+                       "mamba, moe, mlp and attention are");
+      return pattern;
+    }
+    pattern += found->second;
+  }
+  const auto count = static_cast<std::int64_t>(pattern.size());
+  if (config.integer("num_hidden_layers", count, kLayerRange) != count) {
+    config.in.reject("layers_block_type",
+                     fmt::format("it names {} layers, num_hidden_layers says otherwise", count));
+  }
+  config.model.layers = count;
+  return pattern;
+}
+
 void read_nemotron_h(Config& config) {
   nemotron_h_sizes(config);
   FieldReader& in = config.in;
@@ -66,8 +101,11 @@ void read_nemotron_h(Config& config) {
   recurrent.chunk = config.integer("chunk_size", 128);
   config.require_flag("use_bias", false, "biases of Mamba's projections are not modelled");
   config.require_flag("mamba_proj_bias", false, "biases of Mamba's projections are not modelled");
-  std::string pattern;
-  in.text("hybrid_override_pattern", pattern);
+  const std::string pattern = nemotron_pattern(config);
+  for (const char* key : {"mtp_hybrid_override_pattern", "mtp_layers_block_type",
+                          "moe_shared_expert_overlap", "mamba_ssm_cache_dtype"}) {
+    config.pass_over(key);
+  }
   read_prediction_layers(config);
   spread(config);
   const bool has_experts = pattern.find('E') != std::string::npos;
@@ -96,28 +134,9 @@ void read_nemotron_h(Config& config) {
   }
 }
 
-void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& recurrent) {
-  block.mixer = mixer;
-  block.attention = {};
-  block.recurrent = recurrent;
-}
-
-void read_qwen3_next(Config& config) {
-  ModelSpec& model = config.model;
+// The layers that are gated delta nets: layer_types, or all but every full_attention_interval-th.
+void qwen_delta_layers(Config& config) {
   FieldReader& in = config.in;
-  model.attention.rotary.fraction = 0.25;
-  read_llama_keys(config, {.head_dim = 256, .positions = 32768});
-  const std::int64_t dense_width = model.ffn_hidden;
-  model.norm_plus_one = true;
-  model.attention.qk_norm = QkNorm::kHead;
-  model.attention.output_gate = true;
-  attention_biases(config);
-  ExpertShape& experts = model.experts;
-  read_experts(config, "num_experts", "num_experts_per_tok");
-  in.integer("moe_intermediate_size", model.ffn_hidden, {});
-  experts.shared_gate = true;
-  experts.shared_ffn = config.integer("shared_expert_intermediate_size", 512);
-  softmax_router(config, true);
   RecurrentShape recurrent;
   in.integer("linear_num_value_heads", recurrent.heads, {});
   in.integer("linear_num_key_heads", recurrent.key_heads, {});
@@ -135,7 +154,46 @@ void read_qwen3_next(Config& config) {
         linear.empty() ? (static_cast<std::int64_t>(i) + 1) % period != 0 : linear[i];
     if (is_linear) make_recurrent(config.layers[i], MixerKind::kDeltaNet, recurrent);
   }
+}
+
+void qwen_gated_attention(Config& config, const SizeKeys& sizes) {
+  ModelSpec& model = config.model;
+  model.attention.rotary.fraction = 0.25;
+  read_llama_keys(config, {.head_dim = 256, .positions = 32768, .sizes = sizes});
+  model.norm_plus_one = true;
+  model.attention.qk_norm = QkNorm::kHead;
+  model.attention.output_gate = config.flag("attn_output_gate", true);
+  attention_biases(config);
+}
+
+void qwen_gated_experts(Config& config) {
+  ExpertShape& experts = config.model.experts;
+  read_experts(config, "num_experts", "num_experts_per_tok");
+  config.in.integer("moe_intermediate_size", config.model.ffn_hidden, {});
+  experts.shared_ffn = config.integer("shared_expert_intermediate_size", 512, {0, 1 << 24});
+  experts.shared_gate = experts.shared_ffn > 0;
+  softmax_router(config, true);
+}
+
+void read_qwen3_next(Config& config) {
+  qwen_gated_attention(config, {});
+  const std::int64_t dense_width = config.model.ffn_hidden;
+  qwen_gated_experts(config);
+  qwen_delta_layers(config);
   qwen_dense_layers(config, dense_width);
+}
+
+// Qwen3.5 and 3.6, dense or with experts in every layer.
+void read_qwen3_5(Config& config) {
+  const bool has_experts = config.in.has("num_experts");
+  qwen_gated_attention(config, {.ffn = has_experts ? "" : "intermediate_size"});
+  if (has_experts) qwen_gated_experts(config);
+  config.model.ends.prediction_layers = config.integer("mtp_num_hidden_layers", 0, {0, 1 << 10});
+  config.require_flag("mtp_use_dedicated_embeddings", false,
+                      "word embeddings of prediction layers are not modelled");
+  for (const char* key : {"mamba_ssm_dtype", "intermediate_size"}) config.pass_over(key);
+  qwen_delta_layers(config);
+  if (has_experts) qwen_dense_layers(config, config.model.ffn_hidden);
 }
 
 // Of Bamba and Granite 4, whose blocks all have a feed-forward part behind the mixer.
@@ -204,10 +262,17 @@ void read_granite_hybrid(Config& config) {
 }
 
 constexpr std::array kHybrid = {
-    Family{"bamba", read_bamba}, Family{"granitemoehybrid", read_granite_hybrid},
-    Family{"nemotron_h", read_nemotron_h}, Family{"qwen3_next", read_qwen3_next}};
+    Family{"bamba", read_bamba},           Family{"granitemoehybrid", read_granite_hybrid},
+    Family{"nemotron_h", read_nemotron_h}, Family{"qwen3_next", read_qwen3_next},
+    Family{"qwen3_5_text", read_qwen3_5},  Family{"qwen3_5_moe_text", read_qwen3_5}};
 
 }  // namespace
+
+void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& recurrent) {
+  block.mixer = mixer;
+  block.attention = {};
+  block.recurrent = recurrent;
+}
 
 void note_residual_multiplier(Config& config, std::string_view key, double value) {
   if (value == 1) return;

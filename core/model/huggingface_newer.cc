@@ -319,7 +319,7 @@ void read_minimax_m2(Config& config) {
 // Its first files call MiniMax-M2 so, and those of MiniMax-Text-01.
 void read_minimax(Config& config) {
   if (config.in.has("use_routing_bias")) return read_minimax_m2(config);
-  config.in.reject("model_type", "'minimax' is not supported: it has lightning attention");
+  read_minimax_text(config);
 }
 
 void read_flex_olmo(Config& config) {

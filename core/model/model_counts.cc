@@ -64,15 +64,19 @@ std::int64_t latent_weights(const ModelSpec& model) {
 
 std::int64_t attention_weights(const ModelSpec& model) {
   if (model.attention.latent.kv_rank > 0) return latent_weights(model);
-  const std::int64_t of_queries = model.attention.output_gate ? 3 : 2;  // with the output's
-  return model.hidden * (of_queries * query_width(model) + 2 * kv_width(model));
+  const std::int64_t gate = model.attention.output_gate ? query_width(model) : 0;
+  return model.hidden *
+         (query_width(model) + gate + attention_width(model) + projected_kv_width(model));
 }
 
 std::int64_t qk_norm_parameters(const ModelSpec& model) {
   switch (model.attention.qk_norm) {
     case QkNorm::kNone:
     case QkNorm::kPlain: return 0;
-    case QkNorm::kHead: return 2 * model.attention.head_dim;
+    case QkNorm::kHead: {
+      const bool has_keys = model.attention.key_values != KeyValueSource::kEarlierLayer;
+      return (has_keys ? 2 : 1) * model.attention.head_dim;
+    }
     case QkNorm::kWidth:
     case QkNorm::kEachHead: return query_width(model) + kv_width(model);
   }
@@ -83,7 +87,7 @@ std::int64_t attention_parameters(const ModelSpec& model) {
   const LatentShape& latent = model.attention.latent;
   const bool is_latent = latent.kv_rank > 0;
   const std::int64_t projected = is_latent ? latent.q_rank + latent.kv_rank + latent.rope_dim
-                                           : query_width(model) + 2 * kv_width(model);
+                                           : query_width(model) + projected_kv_width(model);
   std::int64_t sum = attention_weights(model) + qk_norm_parameters(model);
   if (is_latent) sum += latent.q_rank + latent.kv_rank;  // norms of the latents
   if (has_qkv_bias(model)) sum += projected;
@@ -102,7 +106,8 @@ std::int64_t recurrent_parameters(const ModelSpec& model) {
   const std::int64_t values = recurrent_values(r), channels = recurrent_channels(r);
   const bool is_mamba = model.mixer == MixerKind::kMamba2;
   const std::int64_t convolution = channels * (r.convolution + (r.convolution_bias ? 1 : 0));
-  const std::int64_t of_heads = is_mamba ? 3 * r.heads + values : 2 * r.heads + r.value_dim;
+  const std::int64_t decays = r.channel_decay ? r.heads * r.key_dim : r.heads;
+  const std::int64_t of_heads = is_mamba ? 3 * r.heads + values : r.heads + decays + r.value_dim;
   return recurrent_weights(model) + convolution + of_heads;
 }
 
@@ -111,14 +116,15 @@ std::int64_t mixer_parameters(const ModelSpec& model) {
     case MixerKind::kAttention: return attention_parameters(model);
     case MixerKind::kMamba2:
     case MixerKind::kDeltaNet: return recurrent_parameters(model);
+    case MixerKind::kPlanned:
     case MixerKind::kNone: break;
   }
   return 0;
 }
 
 std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
-  return mixer_parameters(model) + mlp_parameters(model, experts) +
-         norm_count(model) * norm_parameters(model);
+  return mixer_parameters(model) + planned_parameters(model.planned) +
+         mlp_parameters(model, experts) + norm_count(model) * norm_parameters(model);
 }
 
 // A sum over all blocks of what one block is worth.
@@ -137,8 +143,8 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
 double core_pairs(const ModelSpec& model) {
   const auto s = static_cast<double>(model.seq);
   const auto causal = [](double length) { return length * (length + 1) / 2; };
-  if (model.attention.window > 0) {
-    const double w = std::min(s, static_cast<double>(model.attention.window));
+  if (reach(model.attention) > 0) {
+    const double w = std::min(s, static_cast<double>(reach(model.attention)));
     return s * s * (s * w - w * (w - 1) / 2) / causal(s);
   }
   if (model.attention.chunk > 0) {
@@ -182,6 +188,9 @@ BlockFlops block_forward_flops(const ModelSpec& model) {
     flops.latent_up = of_weights(up);
     flops.projections = of_weights(attention_weights(model) - up);
   }
+  const PlannedFlops planned = planned_flops(model.planned, model.seq);
+  flops.projections += planned.linear;
+  (model.mixer == MixerKind::kPlanned ? flops.attention_core : flops.indexer) += planned.pairs;
   if (!has_feed_forward(model)) return flops;
   const std::int64_t shared = mlp_matrices(model) * model.hidden * model.experts.shared_ffn;
   flops.shared_experts = of_weights(shared);
@@ -209,20 +218,24 @@ std::int64_t parameter_count(const ModelSpec& model) {
     embedding += position_rows(model) * model.hidden;
   }
   if (model.embedding_norm) embedding += norm_parameters(model);
+  for (const OuterPart& part : model.ends.parts) embedding += planned_parameters(part);
   return embedding + over_blocks(model, block_parameter_count) + norm_parameters(model);
 }
 
 Flops attention_core_forward_flops(const ModelSpec& model) {
-  return Flops(over_blocks(model, attention_core_flops));
+  return Flops(over_blocks(
+      model, [](const ModelSpec& block) { return block_forward_flops(block).attention_core; }));
 }
 
 Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
   const auto heads = static_cast<double>(1 + model.ends.prediction_layers);
   const double logits = 2.0 * static_cast<double>(model.seq) * static_cast<double>(model.hidden) *
                         static_cast<double>(model.vocab);
+  double parts = 0;
+  for (const OuterPart& part : model.ends.parts) parts += planned_flops(part, model.seq);
   // Backward takes twice the products of forward: one for inputs, one for weights.
   return Flops(3.0 * static_cast<double>(global_batch) *
-               (over_blocks(model, block_flops) + heads * logits));
+               (over_blocks(model, block_flops) + heads * logits + parts));
 }
 
 Flops half_mask_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {

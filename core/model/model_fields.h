@@ -10,6 +10,49 @@ namespace tpsim {
 
 inline constexpr IntRange kCount{0, std::int64_t{1} << 24};
 
+// A whole number that is left out of files where it is 0.
+template <class Io, class Int>
+void count_field(Io& io, std::string_view key, Int& count, IntRange range = kCount) {
+  io.when(count != 0, [&](auto& inner) { inner.integer(key, count, range, kOptional); });
+}
+
+inline constexpr IntRange kPositions{0, std::int64_t{1} << 40};
+
+template <class Io, class Spec>
+void planned_fields(Io& io, Spec& op) {
+  io.text("name", op.name);
+  io.choice("kind", op.kind, every<PlannedOpKind>());
+  io.choice("sharding", op.sharding, every<PlannedSharding>(), kOptional);
+  count_field(io, "width", op.width);
+  count_field(io, "columns", op.columns);
+  count_field(io, "parameters", op.parameters, kPositions);
+  count_field(io, "moved", op.moved);
+  count_field(io, "heads", op.heads, {0, 1 << 16});
+  count_field(io, "key_dim", op.key_dim);
+  count_field(io, "value_dim", op.value_dim);
+  count_field(io, "window", op.window, kPositions);
+  count_field(io, "stride", op.stride);
+  count_field(io, "most", op.most, kPositions);
+}
+
+template <class Io, class Ops>
+void planned_list(Io& io, std::string_view key, Ops& ops) {
+  io.when(!ops.empty(), [&](auto& outer) {
+    outer.objects(
+        key, ops, [](auto& inner, auto& op) { planned_fields(inner, op); }, kOptional);
+  });
+}
+
+template <class Io, class Spec>
+void part_fields(Io& io, Spec& part) {
+  io.text("name", part.name);
+  count_field(io, "layers", part.layers, {0, 1 << 14});
+  count_field(io, "patches", part.patches);
+  count_field(io, "items", part.items);
+  planned_list(io, "layer_ops", part.layer_ops);
+  planned_list(io, "ops", part.ops);
+}
+
 template <class Io, class Spec>
 void stretch_fields(Io& io, Spec& stretch) {
   io.choice("kind", stretch.kind, every<RotaryScaling>());
@@ -59,6 +102,11 @@ template <class Io, class Spec>
 void attention_extras(Io& io, Spec& attention) {
   io.integer("window", attention.window, {0, std::int64_t{1} << 40}, kOptional);
   io.integer("chunk", attention.chunk, {0, std::int64_t{1} << 40}, kOptional);
+  count_field(io, "chosen", attention.chosen, kPositions);
+  count_field(io, "value_dim", attention.value_dim);
+  io.when(attention.key_values != KeyValueSource::kProjected, [&](auto& inner) {
+    inner.choice("key_values", attention.key_values, every<KeyValueSource>(), kOptional);
+  });
   io.choice("qk_norm", attention.qk_norm, every<QkNorm>(), kOptional);
   io.flag("qkv_bias", attention.qkv_bias, kOptional);
   io.flag("output_bias", attention.output_bias, kOptional);
@@ -140,6 +188,10 @@ void recurrent_fields(Io& io, Spec& recurrent) {
   io.integer("convolution", recurrent.convolution, kCount, kOptional);
   io.flag("convolution_bias", recurrent.convolution_bias, kOptional);
   io.integer("chunk", recurrent.chunk, {1, 1 << 16}, kOptional);
+  io.when(recurrent.channel_decay,
+          [&](auto& inner) { inner.flag("channel_decay", recurrent.channel_decay, kOptional); });
+  io.when(!recurrent.wide_gate,
+          [&](auto& inner) { inner.flag("wide_gate", recurrent.wide_gate, kOptional); });
 }
 
 template <class Io, class Spec>
@@ -153,6 +205,7 @@ void block_fields(Io& io, Spec& block) {
   io.integer("ffn_hidden", block.ffn_hidden, kCount);
   io.object_if(block.experts.count > 0, "experts",
                [&](auto& inner) { expert_fields(inner, block.experts); });
+  planned_list(io, "planned", block.planned);
 }
 
 // What few models have, of all blocks and around them.
@@ -174,6 +227,15 @@ void model_extras(Io& io, Spec& model) {
   io.flag("head_bias", model.ends.head_bias, kOptional);
   io.integer("positions", model.ends.positions, kCount, kOptional);
   io.integer("prediction_layers", model.ends.prediction_layers, kCount, kOptional);
+  io.when(model.ends.streams != 1, [&](auto& inner) {
+    inner.integer("streams", model.ends.streams, {1, 1 << 10}, kOptional);
+  });
+  planned_list(io, "planned", model.planned);
+  io.when(!model.ends.parts.empty(), [&](auto& outer) {
+    outer.objects(
+        "parts", model.ends.parts, [](auto& inner, auto& part) { part_fields(inner, part); },
+        kOptional);
+  });
 }
 
 // Whether a model file says anything that model_extras() would.
@@ -182,7 +244,7 @@ inline bool has_extras(const ModelSpec& model) {
   return !model.family.empty() || model.context != 0 || model.mixer != plain.mixer ||
          model.recurrent != plain.recurrent || model.norm_place != plain.norm_place ||
          model.norm_bias != plain.norm_bias || model.norm_plus_one || model.mlp_limit != 0 ||
-         model.mlp_bias || model.ends != plain.ends;
+         model.mlp_bias || !model.planned.empty() || model.ends != plain.ends;
 }
 
 template <class Io, class Spec>

@@ -31,6 +31,10 @@ struct EndShape {
   // prediction_kinds() and another pass through the head. Planned, not executed. Left out of times,
   // memory and counts: a layer's two norms and its projection of twice the hidden size to one.
   std::int64_t prediction_layers = 0;
+  // Residual streams (hyper-connections): stages send each other this many hidden states a token.
+  std::int64_t streams = 1;
+  // Parts on the first stage: encoders, tables of each layer.
+  std::vector<OuterPart> parts = {};
   friend bool operator==(const EndShape&, const EndShape&) = default;
 };
 
@@ -102,16 +106,25 @@ inline bool has_feed_forward(const ModelSpec& model) { return model.ffn_hidden >
 inline bool is_recurrent(const ModelSpec& model) {
   return model.mixer == MixerKind::kMamba2 || model.mixer == MixerKind::kDeltaNet;
 }
+// Whether the mixer goes through whole sequences on one rank: recurrences and planned mixers.
+inline bool takes_whole_sequences(const ModelSpec& model) {
+  return is_recurrent(model) || model.mixer == MixerKind::kPlanned;
+}
 // 1 or 2: what takes tokens together, and the feed-forward part.
 inline int branch_count(const BlockShape& block) {
   return (block.mixer == MixerKind::kNone ? 0 : 1) + (block.ffn_hidden > 0 ? 1 : 0);
 }
 // Whether any block is.
 bool has_recurrences(const ModelSpec& model);
+// Whether any block takes_whole_sequences().
+bool needs_whole_sequences(const ModelSpec& model);
+// Whether any block or part has planned ops.
+bool has_planned_ops(const ModelSpec& model);
 // A recurrence's widths: of its values, of what is convolved (values and both kinds of keys), and
 // of what the projection in gives (these, the gate, and rates of each head).
 std::int64_t recurrent_values(const RecurrentShape& recurrent);
 std::int64_t recurrent_channels(const RecurrentShape& recurrent);
+std::int64_t recurrent_rates(const ModelSpec& model);
 std::int64_t recurrent_inputs(const ModelSpec& model);
 // The width of what experts get and give: hidden, or their latent.
 inline std::int64_t expert_width(const ModelSpec& model) {
@@ -125,9 +138,16 @@ std::vector<std::int64_t> prediction_kinds(const ModelSpec& model);
 std::int64_t query_width(const ModelSpec& model);
 // Key (or value) width = kv_heads * head_dim.
 std::int64_t kv_width(const ModelSpec& model);
-// Of what attention gives to its output projection: heads * (value_dim of latent attention, or
-// head_dim).
+// Width of a value head: value_dim of latent attention, or of the attention, or head_dim.
+std::int64_t value_dim(const AttentionShape& attention);
+// The width of the output projection's input: heads * value_dim().
 std::int64_t attention_width(const ModelSpec& model);
+// Rows of the matrices of keys and values together; fewer than both widths where one matrix gives
+// both, 0 where an earlier layer does.
+std::int64_t projected_kv_width(const ModelSpec& model);
+// Positions before which a query sees nothing: the window, or as many as an indexer chooses. 0: it
+// sees all.
+std::int64_t reach(const AttentionShape& attention);
 
 // Rows of a learned position table.
 std::int64_t position_rows(const ModelSpec& model);
@@ -163,13 +183,14 @@ Flops attention_core_forward_flops(const ModelSpec& model);
 struct BlockFlops {
   double attention_core = 0;
   double recurrence = 0;   // the scan of a block without attention
+  double indexer = 0;      // scores of planned ops beside an attention core
   double latent_up = 0;    // latent attention's projections up
   double projections = 0;  // all others of attention, or of a recurrence
   double shared_experts = 0;
   double feed_forward = 0;  // or all other products of experts, the router's among them
 
   double products() const { return latent_up + projections + shared_experts + feed_forward; }
-  double total() const { return attention_core + recurrence + products(); }
+  double total() const { return attention_core + recurrence + indexer + products(); }
 };
 BlockFlops block_forward_flops(const ModelSpec& model);
 

@@ -34,11 +34,22 @@ namespace {
 
 // Names the part of a block that is traced and priced but that no device computes; empty if none.
 std::string uncomputed_in(const BlockShape& block) {
+  if (block.attention.chosen > 0) return "attention to positions that an indexer chooses";
+  if (block.attention.key_values != KeyValueSource::kProjected) return "keys that are values";
+  if (block.attention.value_dim > 0) return "values of a width of their own";
+  if (block.mixer == MixerKind::kPlanned) return "planned mixers";
+  if (!block.planned.empty()) {
+    return "planned ops ('" + block.planned.front().name + "' and others)";
+  }
   if (block.attention.output_gate) return "gated attention outputs";
   return branch_count(block) == 1 ? "blocks of one branch" : "";
 }
 
 std::string uncomputed_part(const ModelSpec& model) {
+  if (model.mlp == MlpKind::kXielu) return "xIELU activations";
+  if (model.mlp == MlpKind::kSitu) return "SiTU activations";
+  if (model.ends.streams > 1) return "several residual streams";
+  if (!model.ends.parts.empty()) return "a part '" + model.ends.parts.front().name + "'";
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const MixerKind mixer = block_of_kind(model, kind).mixer;
     if (mixer == MixerKind::kMamba2) return "Mamba-2 layers";

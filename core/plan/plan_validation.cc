@@ -42,9 +42,11 @@ Status check_degrees(const Plan& plan) {
 // Causal attention gives late positions more to do: every rank takes one early and one late chunk.
 Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
-  if (cp > 1 && has_recurrences(model)) {
+  if (cp > 1 && needs_whole_sequences(model)) {
     return illegal(
-        fmt::format("cp is {}; context parallelism of recurrent layers is not modelled", cp),
+        fmt::format("cp is {}; context parallelism of recurrent and sparse layers is not "
+                    "modelled",
+                    cp),
         "set cp to 1");
   }
   if (cp > 1 && model.seq % (2 * cp) != 0) {
@@ -152,7 +154,7 @@ std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
 bool heads_fit_ranks(const AttentionShape& attention, std::int64_t tp) {
   if (attention.kv_heads % tp == 0) return true;
   const bool is_whole = attention.qk_norm == QkNorm::kWidth ||  // of all heads at once
-                        attention.qk_norm == QkNorm::kEachHead;
+                        attention.qk_norm == QkNorm::kEachHead || attention.value_dim > 0;
   return !is_whole && tp % attention.kv_heads == 0 &&
          attention.kv_heads * attention.head_dim % tp == 0;
 }
@@ -186,6 +188,16 @@ Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
         fmt::format("{} heads of a recurrence and {} of its keys do not divide by tp = {}",
                     recurrent.heads, recurrent.key_heads, tp),
         nearest_tp(model, tp));
+  }
+  for (const PlannedOp& op : model.planned) {
+    const bool by_rows = op.sharding == PlannedSharding::kRows;
+    const bool by_columns = op.sharding == PlannedSharding::kColumns;
+    const std::int64_t shared =
+        by_rows ? std::gcd(std::gcd(op.width, op.heads), op.parameters) : op.columns;
+    if ((by_rows || by_columns) && shared % tp != 0) {
+      return illegal(fmt::format("planned op '{}' does not divide by tp = {}", op.name, tp),
+                     nearest_tp(model, tp));
+    }
   }
   if (!has_experts(model) && model.ffn_hidden % tp != 0) {
     return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),

@@ -32,7 +32,9 @@ bool is_reduction(OpKind kind) {
     case OpKind::kScanForward:
     case OpKind::kScanBackward:
     case OpKind::kGateForward:
-    case OpKind::kGateBackward: return true;
+    case OpKind::kGateBackward:
+    case OpKind::kPlannedForward:
+    case OpKind::kPlannedBackward: return true;
     default: return false;
   }
 }

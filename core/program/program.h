@@ -74,17 +74,22 @@ enum class OpKind : std::uint8_t {
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
   kInitNormal,
 
-  // No device computes these: they are traced and priced (kernels/recurrence_records.h).
+  // No device computes these: they are traced and priced (kernels/recurrence_records.h,
+  // kernels/planned_records.h).
   kConvolutionForward,   // dims: tokens, channels, taps
   kConvolutionBackward,  // the same
-  // dims: tokens, heads, heads of keys, width of keys, width of values, chunk; variant: MixerKind
+  // dims: tokens, heads, heads of keys, width of keys, width of values, chunk, decays of a head
+  // where there are several; variant: MixerKind
   kScanForward,
   kScanBackward,  // the same
   kGateForward,   // dims: tokens, width; variant 1: normed before
   kGateBackward,  // the same
+  // kernels/planned_records.h. dims: FLOPs, bytes; variant 1: on matrix units
+  kPlannedForward,
+  kPlannedBackward,
 };
 template <>
-inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kGateBackward) + 1>(
+inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kPlannedBackward) + 1>(
     "matmul norm_forward norm_backward softmax_forward softmax_backward flash_forward "
     "flash_backward bias_gelu_forward bias_gelu_backward swiglu_forward swiglu_backward "
     "bias_residual dropout_forward dropout_backward column_sum rotary head_norm_forward "
@@ -93,7 +98,7 @@ inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kGateB
     "route_forward route_backward dispatch_tokens combine_tokens route_weight_gradient vocab_max "
     "vocab_sums vocab_rescale cross_entropy_loss cross_entropy_backward add scale fill copy "
     "copy_matrices cast sum_squares adamw init_normal convolution_forward convolution_backward "
-    "scan_forward scan_backward gate_forward gate_backward");
+    "scan_forward scan_backward gate_forward gate_backward planned_forward planned_backward");
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;  // with kernels
 
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.

@@ -46,6 +46,14 @@ std::string singular(CatalogueKind kind) {
   return name;
 }
 
+// "owner/name" that is not a file.
+bool is_hub_name(std::string_view name) {
+  std::error_code ignored;
+  return std::count(name.begin(), name.end(), '/') == 1 && !name.starts_with('/') &&
+         !name.starts_with('.') && !name.ends_with('/') && !name.ends_with(".json") &&
+         !fs::exists(name, ignored);
+}
+
 }  // namespace
 
 Result<Catalogue> Catalogue::open() {
@@ -65,66 +73,40 @@ std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
   return stems_in(directory_ / name_of(kind), ".json");
 }
 
-namespace {
-
-std::string without_dashes(std::string name) {
-  std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == ' '; });
-  return name;
+Result<HubNames> Catalogue::hub_names() const {
+  const fs::path path = directory_ / "hub" / "names.json";
+  std::error_code ignored;
+  // A data folder of one's own may lack the file.
+  if (!is_shipped(directory_) && !fs::exists(path, ignored)) return HubNames{};
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  return hub_names_from_json(root, path.string());
 }
-
-// Tuned versions of a model have its shape: "qwen3-8b-base" is qwen3-8b. What only one entry goes
-// on from is that one: "qwen3-235b".
-std::optional<std::string> entry_called(const std::string& wanted,
-                                        const std::vector<std::string>& names) {
-  const auto has = [&](const std::string& name) {
-    return std::binary_search(names.begin(), names.end(), name);
-  };
-  if (has(wanted)) return wanted;
-  for (const std::string_view tuned : {"-base", "-instruct", "-chat", "-it", "-pt", "-hf"}) {
-    if (!wanted.ends_with(tuned)) continue;
-    const std::string plain = wanted.substr(0, wanted.size() - tuned.size());
-    if (has(plain)) return plain;
-  }
-  const auto alike = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-    return without_dashes(name) == without_dashes(wanted);
-  });
-  if (alike != names.end()) return *alike;
-  constexpr std::string_view kFirst = "-v0.1";  // has no number of its own in most names
-  if (wanted.ends_with(kFirst)) {
-    return entry_called(wanted.substr(0, wanted.size() - kFirst.size()), names);
-  }
-  std::optional<std::string> longer;
-  for (const std::string& name : names) {
-    if (!name.starts_with(wanted + "-")) continue;
-    if (longer) return std::nullopt;
-    longer = name;
-  }
-  return longer;
-}
-
-}  // namespace
 
 // "Qwen/Qwen3-8B" is qwen3-8b and "Llama3-8B" is llama-3-8b: no matter whose it is, in what case it
-// is written and where it has dashes.
-std::optional<fs::path> Catalogue::by_public_name(CatalogueKind kind, std::string_view name) const {
-  if (kind != CatalogueKind::kModels || name.ends_with(".json")) return std::nullopt;
+// is written and where it has dashes; "Qwen/Qwen2.5-Coder-32B-Instruct" has the shape of
+// qwen2.5-32b.
+Result<std::optional<std::string>> Catalogue::by_public_name(std::string_view name) const {
   std::error_code ignored;
-  if (fs::exists(name, ignored)) return std::nullopt;
-  const std::string wanted = in_lower_case(std::string(name.substr(name.find_last_of('/') + 1)));
-  const std::vector<std::string> names = list(kind);
-  const std::optional<std::string> entry = entry_called(wanted, names);
-  return entry ? std::optional(directory_ / name_of(kind) / (*entry + ".json")) : std::nullopt;
+  if (name.ends_with(".json") || fs::exists(name, ignored)) return std::optional<std::string>();
+  TPSIM_TRY(const HubNames rules, hub_names());
+  return entry_with_shape(rules, hub_stem(name), list(CatalogueKind::kModels));
 }
 
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
-  if (const auto known = by_public_name(kind, name_or_path)) return *known;
+  const bool is_model = kind == CatalogueKind::kModels;
   const std::vector<std::string> names = list(kind);
-  const auto index = choose(singular(kind), name_or_path, names);
+  if (is_model) {
+    TPSIM_TRY(const std::optional<std::string> known, by_public_name(name_or_path));
+    if (known) return directory_ / name_of(kind) / (*known + ".json");
+  }
+  const bool is_public = is_model && is_hub_name(name_or_path);
+  const auto index =
+      choose(singular(kind), is_public ? hub_stem(name_or_path) : std::string(name_or_path), names);
   if (index.ok()) return directory_ / name_of(kind) / (names[*index] + ".json");
   std::error_code ignored;
-  const bool is_path = name_or_path.find('/') != std::string_view::npos ||
-                       name_or_path.ends_with(".json") ||
-                       (kind == CatalogueKind::kModels && fs::is_directory(name_or_path, ignored));
+  const bool is_path = !is_public && (name_or_path.find('/') != std::string_view::npos ||
+                                      name_or_path.ends_with(".json") ||
+                                      (is_model && fs::is_directory(name_or_path, ignored)));
   if (is_path) return fs::path(name_or_path);
   constexpr std::size_t kMostListed = 24;
   Error error = index.error();
@@ -164,7 +146,14 @@ Result<ModelSpec> Catalogue::load_model(std::string_view name_or_path) const {
   if (fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored)) {
     path /= "config.json";
   }
-  return read_model(path);
+  TPSIM_TRY(ModelSpec model, read_model(path));
+  const std::string entry = path.stem().string();
+  const bool is_entry = path.parent_path() == directory_ / name_of(CatalogueKind::kModels);
+  const std::string called(name_or_path.substr(name_or_path.find_last_of('/') + 1));
+  if (is_entry && called != path.filename() && !is_same_name(hub_stem(called), entry)) {
+    model.notes.push_back(fmt::format("{} has the shape of {}", called, entry));
+  }
+  return model;
 }
 
 Result<ClusterSpec> Catalogue::load_cluster(std::string_view name_or_path) const {

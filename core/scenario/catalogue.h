@@ -12,6 +12,7 @@
 #include "core/machine/cluster_spec.h"
 #include "core/machine/profile.h"
 #include "core/model/model_spec.h"
+#include "core/scenario/hub_names.h"
 #include "core/software/stack_spec.h"
 
 namespace tpsim {
@@ -50,8 +51,9 @@ class Catalogue {
   Result<std::filesystem::path> find_runs(std::string_view name_or_path) const;
 
  private:
-  std::optional<std::filesystem::path> by_public_name(CatalogueKind kind,
-                                                      std::string_view name) const;
+  Result<HubNames> hub_names() const;
+  // The model that a name means; none where the name is a file or unknown.
+  Result<std::optional<std::string>> by_public_name(std::string_view name) const;
   Result<std::filesystem::path> find(CatalogueKind kind, std::string_view name_or_path) const;
 
   std::filesystem::path directory_;

@@ -111,6 +111,8 @@ constexpr auto kStages = RuleScope::kStages;
 // What no launch file carries yet stands first, so that nothing is exported that trains another
 // model.
 const std::array kRules = std::to_array<LaunchRule>({
+    {kEvery, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
+     "planned parts (indexers, encoders, residual streams)", "launch files do not carry them yet"},
     {kOthers | kNemo, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
      "launch files do not carry them yet"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plans/questions/shape_advice.h"
 #include "sim/layers/low_precision.h"
 #include "sim/schedule/stage_costs.h"
 
@@ -68,6 +69,7 @@ class Finder {
 
 ModelSpec with_width(ModelSpec model, std::int64_t hidden, std::int64_t tp) {
   if (hidden == model.hidden) return model;
+  scale_planned(model, hidden);
   const double factor = static_cast<double>(hidden) / static_cast<double>(model.hidden);
   const std::int64_t cut = kWidthStep * tp;
   AttentionShape& attention = model.attention;

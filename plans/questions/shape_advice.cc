@@ -169,7 +169,25 @@ class Linter {
 
 }  // namespace
 
+void scale_planned(ModelSpec& model, std::int64_t hidden) {
+  const std::int64_t old = model.hidden;
+  const auto scale = [&](std::vector<PlannedOp>& ops) {
+    for (PlannedOp& op : ops) {
+      for (std::int64_t* size : {&op.width, &op.columns, &op.parameters, &op.moved}) {
+        if (*size % old == 0) *size = *size / old * hidden;
+      }
+    }
+  };
+  scale(model.planned);
+  for (BlockShape& block : model.other_blocks) scale(block.planned);
+  for (OuterPart& part : model.ends.parts) {
+    scale(part.layer_ops);
+    scale(part.ops);
+  }
+}
+
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden) {
+  scale_planned(model, hidden);
   if (model.ffn_hidden % model.hidden == 0) {
     model.ffn_hidden = model.ffn_hidden / model.hidden * hidden;
   }

@@ -31,6 +31,9 @@ struct ShapeFinding {
 // Returns findings in the order hidden, heads, FFN, vocabulary, waves; empty if there are none.
 std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& plan);
 
+// Scales sizes of planned ops that are multiples of model.hidden to `hidden`.
+void scale_planned(ModelSpec& model, std::int64_t hidden);
+
 // Returns the model with another hidden size and the same number of heads, or the reverse. FFN
 // widths that were multiples of the hidden size scale with it.
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden);

@@ -45,7 +45,7 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks) {
   std::vector<std::int64_t> degrees = divisors(ranks);
-  const bool recurs = has_recurrences(scenario.model);  // recurrences need whole sequences
+  const bool recurs = needs_whole_sequences(scenario.model);  // recurrences need whole sequences
   std::erase_if(degrees, [&](std::int64_t cp) {
     const bool short_parts = cp > 1 && (recurs || scenario.model.seq < cp * kLeastPositions);
     const bool is_free = space.asked[Setting::kCp].empty() && !is_around(space, {Setting::kCp, cp});

@@ -132,7 +132,7 @@ const char* FamilyWalk::refusal_reason(const ParallelDegrees& degrees) const {
   if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {
     return "experts' widths do not divide by etp";
   }
-  if (degrees.cp > 1 && has_recurrences(model))
+  if (degrees.cp > 1 && needs_whole_sequences(model))
     return "recurrent layers do not support context parallelism here";
   if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
     return "the sequence does not divide by 2 x cp";

@@ -1,5 +1,6 @@
 #include "reference_model/layers/attention.h"
 
+#include "kernels/planned_records.h"
 #include "kernels/recurrence_records.h"
 #include "reference_model/layers/linear.h"
 #include "reference_model/layers/norm.h"
@@ -37,7 +38,13 @@ std::vector<Projection> projections_of(const ModelSpec& model) {
   const std::int64_t q = query_width(model), kv = kv_width(model);
   const WeightNames names = names_of(model);
   if (model.fused_qkv) return {{names.projections[0], q + 2 * kv}};
-  return {{names.projections[0], q}, {names.projections[1], kv}, {names.projections[2], kv}};
+  std::vector<Projection> all = {{names.projections[0], q}};
+  const KeyValueSource source = model.attention.key_values;
+  if (source != KeyValueSource::kEarlierLayer) all.push_back({names.projections[1], kv});
+  if (source == KeyValueSource::kProjected) {
+    all.push_back({names.projections[2], model.attention.kv_heads * value_dim(model.attention)});
+  }
+  return all;
 }
 
 // Adds the q/k norm weights: one gain for a head's entries, or one for the entries of all local
@@ -49,6 +56,8 @@ void specify_head_norms(SpecList& specs) {
   const bool shared = attention.qk_norm == QkNorm::kHead;
   for (const auto& [name, heads] :
        {std::pair{names.q_norm, attention.heads}, {names.k_norm, attention.kv_heads}}) {
+    const bool has_keys = attention.key_values != KeyValueSource::kEarlierLayer;
+    if (!has_keys && name == names.k_norm) continue;
     specs.gain(name + ".weight", (shared ? 1 : heads) * attention.head_dim,
                shared ? Sharding::kPartial : Sharding::kRows);
   }
@@ -142,13 +151,28 @@ void ParallelAttention::add_gate_gradient(const Tensor& x, const Tensor& dx,
 
 // Separate q, k, v matrices write adjacent columns of one output.
 Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) const {
-  std::int64_t width = 0;
+  std::int64_t width = copied_columns();
   for (const Parameter* projection : projections_) width += projection->weight.rows();
   Tensor qkv = allocate_activation(context_, {x.shape()[0], x.shape()[1], width}, kQkv.text);
   side_by_side_forward(context_, x, projections_, qkv, kQkv);
+  note_copied_columns(x, false);
   add_biases(qkv);
   if (!shares_key_heads(context_)) return qkv;
   return gather_key_heads(context_, core_.layout(), qkv, saved.gathered);
+}
+
+// Returns the columns of this rank that no projection computes: values that equal keys, or both of
+// an earlier layer.
+std::int64_t ParallelAttention::copied_columns() const {
+  const ModelSpec& model = context_.model;
+  if (model.attention.key_values == KeyValueSource::kProjected) return 0;
+  return (2 * kv_width(model) - projected_kv_width(model)) / context_.plan.degrees.tp;
+}
+
+void ParallelAttention::note_copied_columns(const Tensor& x, bool backward) const {
+  if (copied_columns() == 0) return;
+  const double elements = 2.0 * static_cast<double>(x.rows() * copied_columns());
+  context_.device.note(planned_pass_record(elements, backward, context_.plan.dtype, kQkv));
 }
 
 // Adds the biases of q, k, v. If one op adds all three, they are adjacent in memory.
@@ -207,6 +231,7 @@ Tensor ParallelAttention::backward(const Tensor& dy, AttentionSaved saved) const
       bias_gradients(dqkv);
     });
   }
+  note_copied_columns(x, true);
   Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
   add_gate_gradient(x, dx, saved.gate);
   bias_gradients(dqkv);

@@ -39,6 +39,8 @@ class ParallelAttention {
 
  private:
   Tensor project_qkv(const Tensor& x, AttentionSaved& saved) const;
+  std::int64_t copied_columns() const;
+  void note_copied_columns(const Tensor& x, bool backward) const;
   void add_biases(const Tensor& qkv) const;
   void bias_gradients(const Tensor& dqkv) const;
   Tensor core_backward(const Tensor& dy, AttentionSaved& saved) const;

@@ -71,20 +71,13 @@ AttentionCore::AttentionCore(const RankContext& context, const Weights& weights)
   const std::int64_t head_dim = attention.head_dim;
   scale_ = attention.score.scale > 0 ? static_cast<float>(attention.score.scale)
                                      : 1.0F / std::sqrt(static_cast<float>(head_dim));
-  layout_ = {sizes.batch,
-             sizes.heads,
-             sizes.kv_heads,
-             head_dim,
-             context.model.fused_qkv,
-             attention.latent.value_dim};
+  const std::int64_t own_value_dim = value_dim(attention) != head_dim ? value_dim(attention) : 0;
+  layout_ = {sizes.batch,  sizes.heads, sizes.kv_heads, head_dim, context.model.fused_qkv,
+             own_value_dim};
   for (const SequenceRun& run : sequence_runs(context)) {
-    const AttentionDims dims{sizes.batch,
-                             run.count,
-                             sizes.heads,
-                             sizes.kv_heads,
-                             head_dim,
-                             run.position + run.count,
-                             attention.latent.value_dim};
+    const AttentionDims dims{sizes.batch,    run.count, sizes.heads,
+                             sizes.kv_heads, head_dim,  run.position + run.count,
+                             own_value_dim};
     runs_.push_back({dims, run.row, run.position});
   }
   const auto upload = [&](std::span<const float> values, const char* label) {
@@ -109,8 +102,9 @@ Visibility AttentionCore::visibility() const {
   const AttentionShape& attention = context_.model.attention;
   const std::int64_t seq = context_.model.seq;
   // A window or chunk that spans the whole sequence does not limit anything.
-  return {attention.window >= seq ? 0 : attention.window,
-          attention.chunk >= seq ? 0 : attention.chunk};
+  // Positions that an indexer chooses stand for a window of as many.
+  const std::int64_t window = reach(attention);
+  return {window >= seq ? 0 : window, attention.chunk >= seq ? 0 : attention.chunk};
 }
 
 Heads AttentionCore::queries_of(const Run& run, Heads heads) const {

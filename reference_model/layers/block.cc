@@ -27,6 +27,9 @@ BlockNorms norms_of(const ModelSpec& model) {
   return {};
 }
 
+// Before the names of planned ops' weights.
+constexpr const char* kPlannedPrefix = "planned.";
+
 bool is_parallel(const ModelSpec& model) {
   return model.norm_place == NormPlace::kOneParallel || model.norm_place == NormPlace::kTwoParallel;
 }
@@ -44,6 +47,7 @@ BlockUnits Block::add_to(const RankContext& context, ParameterStore& store, std:
   norm(norms.before1);
   if (is_recurrent(context.model)) Recurrence::specify(specs);
   if (context.model.mixer == MixerKind::kAttention) ParallelAttention::specify(specs);
+  PlannedOps::specify(context.model.planned, kPlannedPrefix, specs);
   norm(norms.after1);
   norm(norms.before2);
   if (with_experts) {
@@ -75,6 +79,9 @@ Block::Block(const RankContext& context, ParameterStore& store, const BlockUnits
   if (context.model.mixer == MixerKind::kAttention) {
     attention_.emplace(context, *units.block, prefix);
   }
+  if (!context.model.planned.empty()) {
+    planned_.emplace(context, *units.block, context.model.planned, prefix + kPlannedPrefix);
+  }
   if (units.experts != nullptr) {
     experts_.emplace(context, store, *units.block, *units.experts, prefix);
     if (context.model.experts.shared_ffn > 0) {
@@ -104,6 +111,7 @@ Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
 }
 
 Tensor Block::run_forward(const Tensor& x, BlockSaved& saved) const {
+  if (planned_ && !plans_mixer()) planned_->run(x, saved.planned);
   if (is_parallel(context_.model)) return run_parallel(x, saved);
   const bool after_norm = context_.model.residual_from_after_norm;
   const bool by_rank = context_.plan.sequence_parallel;
@@ -136,8 +144,9 @@ Tensor Block::run_parallel(const Tensor& x, BlockSaved& saved) const {
 }
 
 Tensor Block::mixer_forward(const Tensor& x, BlockSaved& saved) const {
-  Tensor mixed = recurrence_ ? recurrence_->forward(x, saved.recurrence)
-                             : attention_->forward(x, saved.attention);
+  Tensor mixed = plans_mixer() ? planned_->mix(x, saved.planned)
+                 : recurrence_ ? recurrence_->forward(x, saved.recurrence)
+                               : attention_->forward(x, saved.attention);
   return leave_tensor_parallel(context_, std::move(mixed),
                                {ModelPart::kTensorParallel, "attention.residual"});
 }
@@ -192,6 +201,7 @@ Tensor Block::mixer_backward(Tensor dy, BlockSaved& saved) const {
   Tensor inside =
       enter_tensor_parallel(context_, dy, {ModelPart::kTensorParallel, "attention.backward"});
   dy = Tensor();
+  if (plans_mixer()) return planned_->mix_backward(std::move(saved.planned));
   return recurrence_ ? recurrence_->backward(inside, std::move(saved.recurrence))
                      : attention_->backward(inside, std::move(saved.attention));
 }
@@ -272,6 +282,7 @@ Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
     run_forward(x, saved);
   }
   Tensor dx = run_backward(dz, saved);
+  if (planned_ && !plans_mixer()) planned_->run_backward(dx, std::move(saved.planned));
   store_.finish_shares();
   store_.end_backward(*units_.block);
   if (units_.experts != nullptr) store_.end_backward(*units_.experts);

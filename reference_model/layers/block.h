@@ -5,6 +5,7 @@
 //
 // NormPlace selects other places of the norms: after the branches, around them, or before two
 // parallel branches of x. A block may lack one branch. A recurrence may replace attention.
+// Planned ops may do so too, or run beside another mixer on x.
 //
 // With residual_from_after_norm (Megatron's apply_residual_connection_post_layernorm) the residuals
 // start at n1 and n2. A recomputed block (Megatron's CheckpointFunction) saves x only and repeats
@@ -20,6 +21,7 @@
 #include "reference_model/layers/experts.h"
 #include "reference_model/layers/mlp.h"
 #include "reference_model/layers/norm.h"
+#include "reference_model/layers/planned_ops.h"
 #include "reference_model/layers/recurrence.h"
 
 namespace tpsim {
@@ -30,6 +32,7 @@ struct BlockSaved {
   NormSaved after1, after2;  // after the branches
   AttentionSaved attention;
   RecurrenceSaved recurrence;
+  PlannedSaved planned;
   MlpSaved mlp;  // dense, or the shared expert's
   ExpertsSaved experts;
   Tensor attention_mask, mlp_mask;  // dropout masks of the two branches, [elements] uint8
@@ -87,7 +90,8 @@ class Block {
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
   // Backward of a branch's dropout; returns dout without dropout.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
-  bool mixes() const { return attention_ || recurrence_; }
+  bool plans_mixer() const { return context_.model.mixer == MixerKind::kPlanned; }
+  bool mixes() const { return attention_ || recurrence_ || plans_mixer(); }
   bool has_next_branch() const { return mlp_ || experts_; }
   Parameter* mixer_bias() const { return attention_ ? attention_->output_bias() : nullptr; }
   Parameter* mlp_bias() const { return experts_ ? nullptr : mlp_->output_bias(); }
@@ -100,7 +104,8 @@ class Block {
   std::optional<Norm> after1_, after2_;  // after the branches
   std::optional<ParallelAttention> attention_;
   std::optional<Recurrence> recurrence_;
-  std::optional<ParallelMLP> mlp_;  // dense, or the shared expert
+  std::optional<PlannedOps> planned_;  // the mixer, or ops beside it
+  std::optional<ParallelMLP> mlp_;     // dense, or the shared expert
   std::optional<Experts> experts_;
   Place place_;
   std::int64_t forwards_ = 0;

@@ -42,9 +42,11 @@ VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, Param
     specs.matrix(names.positions, rows, model.hidden).is_multiplied = false;
   }
   if (model.embedding_norm) Norm::specify(names.embedding_norm, specs);
+  for (const OuterPart& part : model.ends.parts) PlannedPart::specify(part, specs);
   if (specs.empty()) return;
   rest_ = &store.add_unit(specs.take());
   if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, names.embedding_norm);
+  for (const OuterPart& part : model.ends.parts) parts_.emplace_back(context, *rest_, part);
 }
 
 Parameter* VocabParallelEmbedding::positions() const {
@@ -98,6 +100,8 @@ Tensor VocabParallelEmbedding::finish(Tensor x, EmbeddingSaved& saved) {
     }
   }
   if (norm_ != nullptr) x = norm_->forward(context_, x, saved.norm, "embedding.norm");
+  saved.parts.resize(parts_.size());
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].forward(x, saved.parts[i]);
   store_.end_forward(*rest_);
   return x;
 }
@@ -125,6 +129,7 @@ void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   }
   if (rest_ != nullptr) {
     store_.begin_backward(*rest_);
+    for (std::size_t i = parts_.size(); i-- > 0;) parts_[i].backward(std::move(saved.parts[i]));
     if (norm_ != nullptr)
       dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
     if (Parameter* p = positions(); p != nullptr) {

@@ -1,14 +1,16 @@
 // Megatron's VocabParallelEmbedding, with learned positions (if the model has them), embedding
-// scale and BLOOM's LayerNorm after the embedding.
+// scale, BLOOM's LayerNorm after the embedding, and parts that are planned on the first stage.
 //
 // A rank holds vocab / tp rows of the padded table. Forward: masked lookup, then all-reduce or
 // reduce-scatter. Backward: each rank adds the rows of its own tokens.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "reference_model/layers/norm.h"
+#include "reference_model/layers/outer_part.h"
 #include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
@@ -17,6 +19,7 @@ struct EmbeddingSaved {
   Tensor tokens;
   NormSaved norm;
   Tensor mask;  // dropout mask, [elements] uint8
+  std::vector<OuterPartSaved> parts;
 };
 
 // Adds the unit of the word embeddings, [padded vocab / tp, hidden]: for the embedding, for an
@@ -47,14 +50,15 @@ class VocabParallelEmbedding {
   std::vector<PositionRows> position_rows(const Tensor& x, const Tensor& table) const;
   // Multiplies by the model's embedding_scale, in place.
   void scale(const Tensor& x) const;
-  // Adds positions and applies the norm, if the model has them.
+  // Adds positions and applies the norm, if the model has them; runs planned parts.
   Tensor finish(Tensor x, EmbeddingSaved& saved);
 
   const RankContext& context_;
   ParameterStore& store_;
   ParameterUnit& table_;
-  ParameterUnit* rest_ = nullptr;  // positions and norm
+  ParameterUnit* rest_ = nullptr;  // positions, norm and planned parts
   std::unique_ptr<Norm> norm_;
+  std::deque<PlannedPart> parts_;
   std::int64_t forwards_ = 0;
 };
 

@@ -22,7 +22,7 @@ struct NamedRows {
 
 std::vector<NamedRows> recurrent_matrices(const ModelSpec& model) {
   if (model.mixer == MixerKind::kMamba2) return {{"in_proj.weight", recurrent_inputs(model)}};
-  const std::int64_t rates = 2 * model.recurrent.heads;
+  const std::int64_t rates = recurrent_rates(model);
   return {{"in_proj_qkvz.weight", recurrent_inputs(model) - rates}, {"in_proj_ba.weight", rates}};
 }
 
@@ -36,7 +36,7 @@ std::vector<NamedRows> recurrent_vectors(const ModelSpec& model) {
   const RecurrentShape& r = model.recurrent;
   std::vector<NamedRows> all = {{"conv1d.weight", recurrent_channels(r)}};
   if (r.convolution_bias) all.push_back({"conv1d.bias", recurrent_channels(r)});
-  all.push_back({"dt_bias", r.heads});
+  all.push_back({"dt_bias", r.channel_decay ? r.heads * r.key_dim : r.heads});
   all.push_back({"A_log", r.heads});
   const bool is_mamba = model.mixer == MixerKind::kMamba2;
   if (is_mamba) all.push_back({"D", r.heads});
@@ -89,7 +89,8 @@ ScanShape Recurrence::scan_shape(std::int64_t tokens) const {
           .key_heads = r.key_heads / tp,
           .key_dim = r.key_dim,
           .value_dim = r.value_dim,
-          .chunk = r.chunk};
+          .chunk = r.chunk,
+          .decays = r.channel_decay ? r.key_dim : 0};
 }
 
 Tensor Recurrence::allocate_like(const Tensor& rows, std::int64_t width, const char* label) const {

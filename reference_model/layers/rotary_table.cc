@@ -35,9 +35,10 @@ double stretched(const RotaryStretch& stretch, const ModelSpec& model, std::int6
     case RotaryScaling::kLinear: return f / stretch.factor;
     case RotaryScaling::kLlama3: {
       const double turns = original * f / (2 * std::numbers::pi);
-      const double t = std::clamp(
-          (turns - stretch.low_freq_factor) / (stretch.high_freq_factor - stretch.low_freq_factor),
-          0.0, 1.0);
+      const double between = stretch.high_freq_factor - stretch.low_freq_factor;
+      const double above = turns - stretch.low_freq_factor;
+      // Equal factors leave nothing between them.
+      const double t = between > 0 ? std::clamp(above / between, 0.0, 1.0) : above > 0 ? 1.0 : 0.0;
       return f * t + f / stretch.factor * (1 - t);
     }
     case RotaryScaling::kYarn: {

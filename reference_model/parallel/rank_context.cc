@@ -29,6 +29,11 @@ Shape residual_shape(const RankContext& context) {
   return {sizes.seq_share, sizes.batch, context.model.hidden};
 }
 
+Shape stage_shape(const RankContext& context) {
+  const LocalSizes sizes = local_sizes(context);
+  return {sizes.seq_share, sizes.batch, context.model.hidden * context.model.ends.streams};
+}
+
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label) {
   return context.device.allocate(like.shape(), DType::kUInt8, MemoryCategory::kActivations, label);
 }

@@ -74,6 +74,8 @@ LocalSizes local_sizes(const RankContext& context);
 
 // Shape of a rank's activation outside the tensor-parallel region.
 Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
+// Shape of what stages send each other: the residual, once for each residual stream.
+Shape stage_shape(const RankContext& context);
 // Allocates a dropout mask with the shape of `like`, uint8.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
 // Returns a dropout seed, which plays the part of Megatron's CudaRNGStatesTracker. The seed depends

@@ -20,21 +20,27 @@ Tensor part_of(const RankContext& context, const Tensor& x) {
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
                    const char* label) {
-  pipeline.send(in_parts(context, x) ? part_of(context, x) : x, stage,
+  // Residual streams are planned, not executed: they travel as one tensor.
+  const Tensor sent = context.model.ends.streams > 1
+                          ? allocate_activation(context, stage_shape(context), label)
+                          : x;
+  pipeline.send(in_parts(context, sent) ? part_of(context, sent) : sent, stage,
                 {ModelPart::kPipeline, label});
 }
 
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
                           const char* label) {
-  Tensor x = allocate_activation(context, residual_shape(context), label);
+  Tensor x = allocate_activation(context, stage_shape(context), label);
   if (!in_parts(context, x)) {
     pipeline.receive(x, stage, {ModelPart::kPipeline, label});
-    return x;
+  } else {
+    const Tensor part = part_of(context, x);
+    pipeline.receive(part, stage, {ModelPart::kPipeline, label});
+    context.groups.tensor.all_gather(part, x, {ModelPart::kPipeline, label});
   }
-  const Tensor part = part_of(context, x);
-  pipeline.receive(part, stage, {ModelPart::kPipeline, label});
-  context.groups.tensor.all_gather(part, x, {ModelPart::kPipeline, label});
-  return x;
+  if (context.model.ends.streams == 1) return x;
+  x = Tensor();
+  return allocate_activation(context, residual_shape(context), label);
 }
 
 namespace {

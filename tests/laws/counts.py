@@ -1,4 +1,5 @@
 """Parameters, FLOPs and shards of a model file by the papers' formulas, as a second opinion on the program's counts."""
+import functools
 import math
 
 
@@ -6,11 +7,13 @@ def blocks_of(model):
     """(kinds of blocks, the kind of each layer)"""
     extras = model.get("extras", {})
     kinds = [{"mixer": extras.get("mixer", "attention"), "attention": model["attention"], "ffn": model["ffn_hidden"],
-              "recurrent": extras.get("recurrent", model.get("recurrent")), "experts": model.get("experts")}]
+              "recurrent": extras.get("recurrent", model.get("recurrent")), "experts": model.get("experts"),
+              "planned": extras.get("planned", [])}]
     described = model.get("blocks", {})
     for other in described.get("others", []):
         kinds.append({"mixer": other.get("mixer", "attention"), "attention": other.get("attention", model["attention"]),
-                      "ffn": other["ffn_hidden"], "recurrent": other.get("recurrent"), "experts": other.get("experts")})
+                      "ffn": other["ffn_hidden"], "recurrent": other.get("recurrent"), "experts": other.get("experts"),
+                      "planned": other.get("planned", [])})
     return kinds, described.get("of_layers") or [0] * model["layers"]
 
 
@@ -20,7 +23,7 @@ def norm_width(model):
 
 
 def matrices(model):
-    return 3 if model["mlp"] in ("swiglu", "geglu", "clamped_swiglu") else 2
+    return 3 if model["mlp"] in ("swiglu", "geglu", "clamped_swiglu", "situ") else 2
 
 
 class Mixer:
@@ -31,6 +34,17 @@ class Mixer:
         self.model, self.block = model, block
         {"attention": self._attention, "mamba2": self._recurrence, "delta_net": self._recurrence}.get(block["mixer"],
                                                                                                       lambda: None)()
+        for op in block["planned"]:
+            self._planned(op)
+
+    def _planned(self, op):
+        """A matrix, and other parameters, which are cut by rows alone."""
+        cut = op["sharding"] in ("rows", "columns")
+        matrix = op.get("width", 0) * op["columns"] if op["kind"] == "linear" else 0
+        self.cut, self.whole = self.cut + (matrix if cut else 0), self.whole + (0 if cut else matrix)
+        by_rows, others = op["sharding"] == "rows", op.get("parameters", 0)
+        self.cut_other += others if by_rows else 0
+        self.whole_other += 0 if by_rows else others
 
     def _attention(self):
         hidden, attention = self.model["hidden"], self.block["attention"]
@@ -49,13 +63,17 @@ class Mixer:
             self.core_width = heads * (width + latent["value_dim"])
         else:
             gates = 1 if extras.get("output_gate") else 0
-            self.cut = hidden * dim * ((2 + gates) * heads + 2 * kv)
+            wide = extras.get("value_dim") or dim
+            source = extras.get("key_values", "projected")
+            keys_and_values = {"projected": kv * (dim + wide), "same_matrix": kv * dim, "earlier_layer": 0}[source]
+            self.cut = hidden * (heads * (dim * (1 + gates) + wide) + keys_and_values)
             self.cut_other = (heads + 2 * kv) * dim if bias or extras.get("qkv_bias") else 0
             self.cut_other += heads if extras.get("score", {}).get("sinks") else 0
             kind = extras.get("qk_norm", "none")
-            self.whole_other = 2 * dim if kind == "head" else 0
+            normed = 1 if source == "earlier_layer" else 2
+            self.whole_other = normed * dim if kind == "head" else 0
             self.cut_other += (heads + kv) * dim if kind in ("width", "each_head") else 0
-            self.core_width = 2 * heads * dim
+            self.core_width = heads * (dim + wide)
         self.whole_other += hidden if bias or extras.get("output_bias") else 0
 
     def _recurrence(self):
@@ -63,10 +81,13 @@ class Mixer:
         inner, keys = shape["heads"] * shape["value_dim"], shape["key_heads"] * shape["key_dim"]
         convolved = inner + 2 * keys
         is_mamba = self.block["mixer"] == "mamba2"
-        gates = shape["heads"] if is_mamba else 2 * shape["heads"]
-        self.cut = hidden * (inner + convolved + gates) + inner * hidden
+        by_channel = shape.get("channel_decay", False)
+        gates = shape["heads"] if is_mamba or by_channel else 2 * shape["heads"]
+        decays = shape["heads"] * (shape["key_dim"] if by_channel else 1)
+        gate = inner if shape.get("wide_gate", True) else 0
+        self.cut = hidden * (gate + convolved + gates) + inner * hidden
         self.cut_other = convolved * (shape["convolution"] + (1 if shape.get("convolution_bias") else 0)) + \
-            (3 * shape["heads"] + inner if is_mamba else 2 * shape["heads"] + shape["value_dim"])
+            (3 * shape["heads"] + inner if is_mamba else shape["heads"] + decays + shape["value_dim"])
 
     def core(self, seq):
         if self.block["mixer"] == "attention":
@@ -74,12 +95,59 @@ class Mixer:
         if self.block["mixer"] in ("mamba2", "delta_net"):
             shape = self.block["recurrent"]
             return 4 * shape["heads"] * shape["key_dim"] * shape["value_dim"] * seq
-        return 0
+        return self._planned_pairs(seq) if self.block["mixer"] == "planned" else 0
+
+    def indexer(self, seq):
+        """Scores that planned ops beside a mixer compute."""
+        return 0 if self.block["mixer"] == "planned" else self._planned_pairs(seq)
+
+    def _planned_pairs(self, seq):
+        return sum(2 * op["heads"] * (op["key_dim"] + op.get("value_dim", 0)) * seq * seq * seen_keys(
+            seq, op.get("window", 0), op.get("stride", 0), op.get("most", 0)) / (seq * (seq + 1) / 2)
+                   for op in self.block["planned"] if op["kind"] == "pairs")
+
+
+@functools.lru_cache(maxsize=None)
+def seen_keys(seq, window, stride, most):
+    """Keys that all queries of a sequence see: the last ones, and earlier ones in steps of `stride`."""
+    near = sum(min(n, window) for n in range(1, seq + 1)) if window else 0
+    far = 0
+    for keys in range(seq // stride + 1) if stride else ():
+        queries = min(seq + 1, (keys + 1) * stride) - keys * stride
+        far += queries * (min(keys, most) if most else keys)
+    return near + far
+
+
+def part_parameters(part):
+    def ops(listed):
+        return sum((op.get("width", 0) * op["columns"] if op["kind"] == "linear" else 0) + op.get("parameters", 0)
+                   for op in listed)
+    return part.get("layers", 0) * ops(part.get("layer_ops", [])) + ops(part.get("ops", []))
+
+
+def part_flops(part, seq):
+    """Of one sequence, forward: positions of an item see each other."""
+    tokens = part["patches"] * part["items"] if part.get("patches") else seq
+
+    def ops(listed):
+        flops = 0
+        for op in listed:
+            if op["kind"] == "linear":
+                flops += 2 * math.ceil(tokens / max(1, op.get("stride", 0))) * op["width"] * op["columns"]
+            elif op["kind"] == "pairs":
+                flops += 2 * op["heads"] * (op["key_dim"] + op.get("value_dim", 0)) * tokens * part["patches"]
+        return flops
+    return part.get("layers", 0) * ops(part.get("layer_ops", [])) + ops(part.get("ops", []))
+
+
+def parts_of(model):
+    return model.get("extras", {}).get("parts", [])
 
 
 def pairs(extras, seq):
     """Pairs of positions: the square of the sequence, times what a window or chunk leaves of a causal core."""
-    reach, is_window = extras.get("window") or extras.get("chunk"), bool(extras.get("window"))
+    windows = [limit for limit in (extras.get("window"), extras.get("chosen")) if limit]
+    reach, is_window = min(windows) if windows else extras.get("chunk"), bool(windows)
     if not reach or reach >= seq:
         return float(seq) * seq
     full, rest = divmod(seq, reach)
@@ -140,6 +208,7 @@ def parameters(model):
     total = tables * model["vocab"] * model["hidden"] + norm_width(model) + positions_of(model)
     total += model["vocab"] if model.get("extras", {}).get("head_bias") else 0
     total += norm_width(model) if model.get("embedding_norm") else 0
+    total += sum(part_parameters(part) for part in parts_of(model))
     idle = 0
     for kind in layers:
         mixer, mlp = Mixer(model, kinds[kind]), Mlp(model, kinds[kind])
@@ -152,13 +221,16 @@ def parameters(model):
 def block_flops(model, block):
     """Of one sequence, forward."""
     mixer, seq = Mixer(model, block), model["seq"]
-    return 2 * seq * (mixer.cut + mixer.whole + Mlp(model, block).passed()) + mixer.core(seq)
+    weights = mixer.cut + mixer.whole + Mlp(model, block).passed()
+    return 2 * seq * weights + mixer.core(seq) + mixer.indexer(seq)
 
 
 def step_flops(model, batch):
     kinds, layers = blocks_of(model)
     each = [block_flops(model, kind) for kind in kinds]
-    return 3 * batch * (sum(each[kind] for kind in layers) + 2 * model["seq"] * model["hidden"] * model["vocab"])
+    parts = sum(part_flops(part, model["seq"]) for part in parts_of(model))
+    head = 2 * model["seq"] * model["hidden"] * model["vocab"]
+    return 3 * batch * (sum(each[kind] for kind in layers) + head + parts)
 
 
 def recomputed_flops(model, plan):
@@ -179,7 +251,7 @@ def selected_flops(model, plan, modules):
     again = 0
     for block in (kinds[kind] for kind in layers):
         mlp, seq = Mlp(model, block), model["seq"]
-        if "core_attn" in modules and block["mixer"] == "attention":
+        if "core_attn" in modules and block["mixer"] in ("attention", "planned"):
             again += Mixer(model, block).core(seq)
         if ("moe" if mlp.count else "mlp") in modules:
             again += 2 * seq * mlp.passed()
@@ -207,6 +279,7 @@ def shard_parameters(model, plan, stage):
     if stage == 0:
         dense += table * model["hidden"] + positions_of(model) + (norm_width(model)
                                                                   if model.get("embedding_norm") else 0)
+        dense += sum(part_parameters(part) for part in parts_of(model))
     if stage == pp - 1:
         dense += norm_width(model) + (0 if model["tied_embedding"] and pp == 1 else table * model["hidden"])
         dense += table if model.get("extras", {}).get("head_bias") else 0

@@ -95,6 +95,71 @@ inline ModelSpec small_delta_net() {
   return model;
 }
 
+inline PlannedOp planned_matrix(const char* name, PlannedSharding sharding, std::int64_t width,
+                                std::int64_t columns) {
+  return {.name = name,
+          .kind = PlannedOpKind::kLinear,
+          .sharding = sharding,
+          .width = width,
+          .columns = columns,
+          .parameters = width};
+}
+
+// Blocks whose positions an indexer chooses, planned mixers, two residual streams and an encoder.
+inline ModelSpec small_planned() {
+  constexpr auto kWhole = PlannedSharding::kWhole;
+  constexpr auto kRows = PlannedSharding::kRows;
+  ModelSpec model = small_llama();
+  model.name = "small-planned";
+  model.family = "deepseek_v4";
+  BlockShape chooses{.attention = model.attention, .ffn_hidden = model.ffn_hidden};
+  chooses.attention.chosen = 48;
+  chooses.planned = {planned_matrix("wq", kWhole, 128, 512),
+                     {.name = "scores",
+                      .kind = PlannedOpKind::kPairs,
+                      .width = 96,
+                      .heads = 4,
+                      .key_dim = 32,
+                      .stride = 1},
+                     planned_matrix("gate", kRows, 512, 512),
+                     planned_matrix("mix", PlannedSharding::kTokens, 8, 1024)};
+  BlockShape compresses{
+      .mixer = MixerKind::kPlanned, .attention = model.attention, .ffn_hidden = model.ffn_hidden};
+  compresses.planned = {
+      planned_matrix("q_a", kWhole, 96, 512),
+      planned_matrix("q_b", kRows, 512, 96),
+      {.name = "core",
+       .kind = PlannedOpKind::kPairs,
+       .sharding = kRows,
+       .width = 512,
+       .parameters = 8,
+       .heads = 8,
+       .key_dim = 64,
+       .value_dim = 64,
+       .window = 16,
+       .stride = 4,
+       .most = 8},
+      {.name = "streams", .sharding = PlannedSharding::kTokens, .width = 1024, .moved = 4096},
+      planned_matrix("out", PlannedSharding::kColumns, 512, 512)};
+  set_blocks(model,
+             {chooses, compresses, chooses, compresses, compresses, compresses, chooses, chooses});
+  model.ends.streams = 2;
+  model.ends.parts = {{.name = "eyes",
+                       .layers = 3,
+                       .patches = 64,
+                       .items = 1,
+                       .layer_ops = {planned_matrix("qkv", kWhole, 192, 64),
+                                     {.name = "core",
+                                      .kind = PlannedOpKind::kPairs,
+                                      .width = 64,
+                                      .heads = 4,
+                                      .key_dim = 16,
+                                      .value_dim = 16},
+                                     planned_matrix("proj", kWhole, 64, 64)},
+                       .ops = {planned_matrix("patches", kWhole, 64, 588)}}};
+  return model;
+}
+
 inline Profile constant_profile() {
   Profile profile;
   profile.name = "constants";

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/json/json_document.h"
 #include "core/machine/cluster_json.h"
 #include "core/machine/profile_json.h"
 
@@ -144,13 +145,51 @@ TEST_CASE("models go by their public names, tuned or not, and by what only one g
         std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
         std::pair{"google/gemma-3-27b-it", "gemma-3-27b"}, std::pair{"mistral-7b", "mistral-7b"},
         std::pair{"mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"},
-        std::pair{"mistralai/Mixtral-8x22B-Instruct-v0.1", "mixtral-8x22b"}}) {
+        std::pair{"mistralai/Mixtral-8x22B-Instruct-v0.1", "mixtral-8x22b"},
+        std::pair{"deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "llama-3.1-70b"},
+        std::pair{"Qwen/Qwen2.5-Coder-32B-Instruct", "qwen2.5-32b"},
+        std::pair{"moonshotai/Kimi-K2-Instruct-0905", "kimi-k2"},
+        std::pair{"deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"},
+        std::pair{"Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "qwen3-235b-a22b"},
+        std::pair{"nvidia/Llama-3.1-70B-Instruct-FP8", "llama-3.1-70b"},
+        std::pair{"meta-llama/Meta-Llama-3-8B", "llama-3-8b"},
+        std::pair{"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"}}) {
     CAPTURE(called);
     const auto model = kShipped.load_model(called);
     REQUIRE(model.ok());
     CHECK(model->name == entry);
   }
   CHECK_FALSE(kShipped.load_model("qwen3").ok());  // of many
+}
+
+TEST_CASE("a model with the shape of another says so, one under its own name does not") {
+  const auto distilled = kShipped.load_model("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B");
+  REQUIRE(distilled.ok());
+  REQUIRE(distilled->notes.size() == 1);
+  CHECK(distilled->notes[0] == "DeepSeek-R1-Distill-Qwen-7B has the shape of qwen2.5-7b");
+  for (const char* own : {"qwen2.5-7b", "Qwen/Qwen2.5-7B", "Llama3-8B"}) {
+    CAPTURE(own);
+    CHECK(kShipped.load_model(own)->notes.empty());
+  }
+}
+
+TEST_CASE("an unknown public name is refused with the nearest ones, not as a missing file") {
+  const auto model = kShipped.load_model("Qwen/Qwen3-9B");
+  REQUIRE_FALSE(model.ok());
+  CHECK_THAT(to_string(model.error()), Catch::Contains("qwen3-"));
+  CHECK(kShipped.load_model("no/such/folder").error().where == "no/such/folder");
+}
+
+TEST_CASE("every shape that the names of the hub refer to is in the catalogue") {
+  const auto root = read_json_file(kShipped.directory() / "hub" / "names.json");
+  REQUIRE(root.ok());
+  const auto rules = hub_names_from_json(*root, "names.json");
+  REQUIRE(rules.ok());
+  const std::vector<std::string> entries = kShipped.list(CatalogueKind::kModels);
+  for (const HubShape& one : rules->shapes) {
+    CAPTURE(one.name);
+    CHECK(entry_with_shape(*rules, one.name, entries) == one.shape);
+  }
 }
 
 TEST_CASE("a program in its build tree reads the source tree's data, or what TPSIM_DATA says") {

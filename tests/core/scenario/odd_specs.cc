@@ -9,10 +9,13 @@ namespace tpsim::test {
 
 // A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
 static_assert(field_count<ModelSpec>() == 31);  // one of them its own block
-static_assert(field_count<BlockShape>() == 5);
-static_assert(field_count<AttentionShape>() == 14);
+static_assert(field_count<BlockShape>() == 6);
+static_assert(field_count<AttentionShape>() == 17);
 static_assert(field_count<ExpertShape>() == 10);
-static_assert(field_count<RecurrentShape>() == 7);
+static_assert(field_count<RecurrentShape>() == 9);
+static_assert(field_count<PlannedOp>() == 13);
+static_assert(field_count<OuterPart>() == 6);
+static_assert(field_count<EndShape>() == 8);
 static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
@@ -50,7 +53,37 @@ ModelSpec odd_model() {
   model.ffn_hidden = 78;
   model.vocab = 12345;
   model.seq = 36;
-  model.attention = {12, 4, 10, PositionKind::kRotary, 500000.0 * kThird};
+  model.attention = {.heads = 12,
+                     .kv_heads = 4,
+                     .head_dim = 10,
+                     .position = PositionKind::kRotary,
+                     .rope_theta = 500000.0 * kThird,
+                     .chosen = 17,
+                     .value_dim = 8};
+  model.planned = {{.name = "scores",
+                    .kind = PlannedOpKind::kPairs,
+                    .sharding = PlannedSharding::kRows,
+                    .width = 12,
+                    .parameters = 6,
+                    .heads = 6,
+                    .key_dim = 3,
+                    .value_dim = 5,
+                    .window = 7,
+                    .stride = 2,
+                    .most = 4},
+                   {.name = "matrix",
+                    .kind = PlannedOpKind::kLinear,
+                    .sharding = PlannedSharding::kColumns,
+                    .width = 9,
+                    .columns = 12}};
+  model.ends.streams = 3;
+  model.ends.parts = {
+      {.name = "eyes",
+       .layers = 2,
+       .patches = 49,
+       .items = 2,
+       .layer_ops = {{.name = "up", .kind = PlannedOpKind::kLinear, .width = 5, .columns = 7}},
+       .ops = {{.name = "norm", .parameters = 11, .moved = 13}}}};
   model.norm = NormKind::kRmsNorm;
   model.mlp = MlpKind::kSwiglu;
   model.experts = {9, 4, 4 * kThird};

@@ -57,8 +57,9 @@ bool is_weight_gradient(const OpRecord& op) {
 }  // namespace
 
 TEST_CASE("weights over the ranks of one replica add up to the model in every layout") {
-  for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt(),
-                                 test::small_hybrid(), test::small_delta_net()}) {
+  for (const ModelSpec& model :
+       {test::small_bloom(), test::small_llama(), test::small_gpt(), test::small_hybrid(),
+        test::small_delta_net(), test::small_planned()}) {
     for (const std::int64_t tp : {1, 2, 4}) {
       if (!divides_by_tp(model, tp)) continue;
       for (const std::int64_t pp : {1, 2, 4, 8}) {

@@ -92,6 +92,13 @@ std::vector<StepCase> step_cases() {
     });
     add_to(model, "recurrences made again", {2, 1, 2, 1}, [](StepCase& c) { c.plan.zero = 3; });
   }
+  add_to(small_planned(), "planned ops", {1, 1, 1, 1},
+         [](StepCase& c) { c.plan.recompute = Recompute::kNone; });
+  add_to(small_planned(), "planned ops, tensor and pipeline", {2, 2, 2, 1}, [](StepCase& c) {
+    c.plan.stage_layers = {5, 3};
+  });
+  add_to(small_planned(), "planned ops made again", {2, 1, 2, 1},
+         [](StepCase& c) { c.plan.zero = 3; });
   const auto add_experts = [&](const char* name, ParallelDegrees degrees, auto change) {
     add_to(small_mixture(), name, degrees, change);
   };

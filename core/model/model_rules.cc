@@ -1,0 +1,273 @@
+// The rules that a usable model satisfies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "core/model/model_spec.h"
+
+namespace tpsim {
+namespace {
+
+// All weights, some twice, in a type that no file overflows.
+double weights_at_most(const ModelSpec& model) {
+  const auto times = [](std::int64_t a, std::int64_t b) {
+    return static_cast<double>(a) * static_cast<double>(b);
+  };
+  double widest = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    const double heads = times(block.attention.heads + 2 * block.attention.kv_heads, 2);
+    const RecurrentShape& r = block.recurrent;
+    const double recurrent = 4 * (times(r.heads, r.value_dim) + times(r.key_heads, r.key_dim)) *
+                             static_cast<double>(model.hidden);
+    const double attention =
+        std::max(recurrent, heads * times(block.attention.head_dim, model.hidden));
+    const double mlp = 3 * times(model.hidden, block.ffn_hidden) *
+                       static_cast<double>(std::max<std::int64_t>(1, block.experts.count));
+    double planned = 0;
+    for (const PlannedOp& op : block.planned) {
+      planned += times(op.width, op.columns) + static_cast<double>(op.parameters);
+    }
+    widest = std::max(widest, attention + mlp + planned);
+  }
+  double parts = 0;
+  for (const OuterPart& part : model.ends.parts) {
+    for (const auto* ops : {&part.layer_ops, &part.ops}) {
+      for (const PlannedOp& op : *ops) {
+        const double weights = times(op.width, op.columns) + static_cast<double>(op.parameters);
+        parts += static_cast<double>(std::max<std::int64_t>(1, part.layers)) * weights;
+      }
+    }
+  }
+  const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
+  // A prediction layer has two blocks at most.
+  const auto blocks =
+      static_cast<double>(model.layers) + 2 * static_cast<double>(model.ends.prediction_layers);
+  return blocks * widest + words + parts;
+}
+
+Status check_counts(const ExpertShape& experts) {
+  const auto each = static_cast<std::size_t>(experts.count);
+  const std::vector<double>& counts = experts.counts;
+  if (counts.size() % each != 0) {
+    return bad_input(
+        fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count), "",
+        "experts.measured.counts needs one count per expert, for one layer or several");
+  }
+  for (std::size_t block = 0; block < counts.size() / each; ++block) {
+    const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
+    if (std::accumulate(first, first + experts.count, 0.0) > 0) continue;
+    return bad_input(fmt::format("no expert of layer {} of the counts got a token", block + 1));
+  }
+  return Ok{};
+}
+
+Status check_experts(const ModelSpec& model) {
+  const ExpertShape& experts = model.experts;
+  const auto bad = [](std::string message, std::string hint) {
+    return bad_input(std::move(message), "", std::move(hint));
+  };
+  if (experts.per_token < 1 || experts.per_token > experts.count) {
+    return bad(fmt::format("{} of {} experts for a token", experts.per_token, experts.count),
+               fmt::format("experts.per_token must be between 1 and {}", experts.count));
+  }
+  if (!(experts.capacity_factor > 0)) {
+    return bad(fmt::format("experts.capacity_factor is {}", experts.capacity_factor),
+               "it must be above 0; 1 suffices for balanced experts");
+  }
+  if (model.linear_bias) {
+    return bad("experts with biases are not modelled", "set linear_bias to false");
+  }
+  if (experts.latent > 0 && experts.router.scales_input) {
+    return bad("experts of a latent whose input is scaled are not modelled", "set latent to 0");
+  }
+  TPSIM_TRY_STATUS(check_counts(experts));
+  const RouterShape& router = experts.router;
+  if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
+      router.groups_kept > router.groups) {
+    return bad(fmt::format("{} experts in {} groups with {} groups per token", experts.count,
+                           router.groups, router.groups_kept),
+               "the number of groups must divide the experts, and at least one group must be kept");
+  }
+  if (router.groups_kept * (experts.count / router.groups) < experts.per_token) {
+    return bad(fmt::format("{} groups of {} experts have fewer than {} experts per token",
+                           router.groups_kept, experts.count / router.groups, experts.per_token),
+               "");
+  }
+  return Ok{};
+}
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 24, kMostHeads = 1 << 16;
+
+Status check_sizes(std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
+  for (const auto& [name, size] : sizes) {
+    const bool counts_heads = std::string_view(name).ends_with("heads");
+    const std::int64_t most = counts_heads ? kMostHeads : kLargest;
+    if (size < 1 || size > most) {
+      return bad_input(fmt::format("{} is {}; it must be between 1 and {}", name, size, most));
+    }
+  }
+  return Ok{};
+}
+
+Status check_attention(const ModelSpec& model) {
+  const AttentionShape& attention = model.attention;
+  TPSIM_TRY_STATUS(check_sizes({{"heads", attention.heads},
+                                {"kv_heads", attention.kv_heads},
+                                {"head_dim", attention.head_dim}}));
+  const auto bad = [](std::string message, std::string hint = "") {
+    return bad_input(std::move(message), "", std::move(hint));
+  };
+  if (attention.heads % attention.kv_heads != 0) {
+    return bad(fmt::format("{} heads cannot share {} kv_heads evenly", attention.heads,
+                           attention.kv_heads),
+               "heads must be a multiple of kv_heads");
+  }
+  if (model.fused_qkv && attention.kv_heads != attention.heads) {
+    return bad(fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
+                           "share {} kv_heads",
+                           attention.heads, attention.kv_heads),
+               "set fused_qkv to false, or kv_heads to heads");
+  }
+  if (attention.position == PositionKind::kRotary && attention.head_dim % 2 != 0) {
+    return bad(fmt::format("rotary embedding needs an even head_dim, not {}", attention.head_dim));
+  }
+  if (reach(attention) > 0 && attention.chunk > 0) {
+    return bad("attention has a window or chosen positions, or chunks, not both");
+  }
+  const bool has_matrices = attention.key_values == KeyValueSource::kProjected;
+  if (!has_matrices && (attention.latent.kv_rank > 0 || attention.value_dim > 0 ||
+                        model.fused_qkv || attention.qkv_bias)) {
+    return bad(
+        "keys and values of one matrix or of an earlier layer are as wide as each other, and "
+        "have no latents, biases or fused matrix",
+        "set key_values to projected");
+  }
+  if (attention.value_dim > 0 && (attention.latent.kv_rank > 0 || model.fused_qkv)) {
+    return bad("value_dim is for separate matrices of queries, keys and values",
+               "latent attention has a value_dim of its own");
+  }
+  const LatentShape& latent = attention.latent;
+  if (latent.kv_rank > 0 && latent.nope_dim + latent.rope_dim != attention.head_dim) {
+    return bad(fmt::format("head_dim is {}; latent attention has nope_dim + rope_dim = {} + {}",
+                           attention.head_dim, latent.nope_dim, latent.rope_dim));
+  }
+  return Ok{};
+}
+
+Status check_recurrence(const RecurrentShape& r) {
+  TPSIM_TRY_STATUS(check_sizes({{"recurrent.heads", r.heads},
+                                {"recurrent.key_heads", r.key_heads},
+                                {"recurrent.key_dim", r.key_dim},
+                                {"recurrent.value_dim", r.value_dim},
+                                {"recurrent.chunk", r.chunk}}));
+  if (r.heads % r.key_heads == 0) return Ok{};
+  return bad_input(
+      fmt::format("{} heads of a recurrence cannot share {} of keys evenly", r.heads, r.key_heads),
+      "", "recurrent.heads must be a multiple of recurrent.key_heads");
+}
+
+Status check_planned(const std::vector<PlannedOp>& ops, bool in_part) {
+  for (const PlannedOp& op : ops) {
+    const auto bad = [&](const char* why) {
+      return bad_input(fmt::format("planned op '{}': {}", op.name, why));
+    };
+    const bool is_linear = op.kind == PlannedOpKind::kLinear;
+    const bool is_pairs = op.kind == PlannedOpKind::kPairs;
+    if (is_linear != (op.columns > 0) || (is_linear && op.width < 1)) {
+      return bad("linear ops have a width and columns, others have no columns");
+    }
+    if (is_pairs != (op.heads > 0) || (is_pairs && op.key_dim < 1)) {
+      return bad("pairs have heads and a key_dim, other ops have no heads");
+    }
+    const bool sees = op.window > 0 || op.stride > 0;
+    if (is_pairs && sees == in_part) {
+      return bad(in_part ? "positions of an encoder see each other: no window, no stride"
+                         : "pairs have a window or a stride");
+    }
+    if (!is_pairs && (op.key_dim > 0 || op.value_dim > 0 || op.window > 0 || op.most > 0)) {
+      return bad("key_dim, value_dim, window and most are for pairs");
+    }
+    if (in_part && op.sharding != PlannedSharding::kWhole) return bad("parts are not sharded");
+    if (!is_linear && op.sharding == PlannedSharding::kColumns) return bad("has no columns");
+  }
+  return Ok{};
+}
+
+Status check_parts(const ModelSpec& model) {
+  for (const OuterPart& part : model.ends.parts) {
+    if ((part.patches > 0) != (part.items > 0)) {
+      return bad_input(
+          fmt::format("part '{}': {} patches of {} items", part.name, part.patches, part.items), "",
+          "both are 0 where the part runs on the sequence itself");
+    }
+    for (const auto* ops : {&part.layer_ops, &part.ops}) {
+      TPSIM_TRY_STATUS(check_planned(*ops, true));
+      const bool has_pairs = std::any_of(ops->begin(), ops->end(), [](const PlannedOp& op) {
+        return op.kind == PlannedOpKind::kPairs;
+      });
+      if (has_pairs && part.patches == 0) {
+        return bad_input(fmt::format("part '{}' has pairs without patches", part.name));
+      }
+    }
+  }
+  return Ok{};
+}
+
+Status check_planned_mixer(const ModelSpec& model) {
+  const auto gives_result = [&](const PlannedOp& op) {
+    return op.sharding == PlannedSharding::kColumns && op.width == model.hidden;
+  };
+  const auto results = std::count_if(model.planned.begin(), model.planned.end(), gives_result);
+  if (results == 1) return Ok{};
+  return bad_input(fmt::format("{} planned ops give the mixer's result", results), "",
+                   "one linear op has its columns shared and is as wide as the model");
+}
+
+Status check_block(const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_planned(model.planned, false));
+  if (model.mixer == MixerKind::kPlanned) TPSIM_TRY_STATUS(check_planned_mixer(model));
+  if (model.mixer == MixerKind::kAttention) TPSIM_TRY_STATUS(check_attention(model));
+  if (is_recurrent(model)) TPSIM_TRY_STATUS(check_recurrence(model.recurrent));
+  if (has_experts(model)) TPSIM_TRY_STATUS(check_experts(model));
+  return Ok{};
+}
+
+}  // namespace
+
+Status validate(const ModelSpec& model) {
+  TPSIM_TRY_STATUS(check_sizes({{"layers", model.layers},
+                                {"hidden", model.hidden},
+                                {"vocab", model.vocab},
+                                {"seq", model.seq}}));
+  if (model.other_blocks.empty() && model.mixer == MixerKind::kAttention) {
+    TPSIM_TRY_STATUS(check_sizes({{"ffn_hidden", model.ffn_hidden}}));
+  }
+  if (!model.block_kinds.empty() &&
+      static_cast<std::int64_t>(model.block_kinds.size()) != model.layers) {
+    return bad_input(fmt::format("block_kinds names {} layers, the model has {}",
+                                 model.block_kinds.size(), model.layers));
+  }
+  for (const std::int64_t kind : model.block_kinds) {
+    if (kind < 0 || kind >= block_kind_count(model)) {
+      return bad_input(fmt::format("block_kinds holds {}; there are {} kinds of blocks, from 0",
+                                   kind, block_kind_count(model)));
+    }
+  }
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    TPSIM_TRY_STATUS(check_block(with_block_kind(model, kind)));
+  }
+  TPSIM_TRY_STATUS(check_parts(model));
+  // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
+  constexpr double kMostWeights = 1e15;
+  if (!(weights_at_most(model) <= kMostWeights)) {
+    return bad_input(fmt::format("its sizes give about {:.0e} weights; the limit is {:.0e}",
+                                 weights_at_most(model), kMostWeights));
+  }
+  return Ok{};
+}
+
+}  // namespace tpsim

@@ -1,0 +1,127 @@
+#include "core/scenario/hub_names.h"
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/json/json_fields.h"
+
+namespace tpsim {
+namespace {
+
+std::string without_separators(std::string_view name) {
+  std::string kept(name);
+  std::erase_if(kept, [](char c) { return c == '-' || c == '_' || c == '.' || c == ' '; });
+  return kept;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "-0528", "-2507", "-250120", "-20250120": a date of four to eight digits at the end.
+std::optional<std::string> without_date(const std::string& name) {
+  std::size_t digits = 0;
+  while (digits < name.size() && is_digit(name[name.size() - 1 - digits])) ++digits;
+  const bool is_date = digits == 4 || digits == 6 || digits == 8;
+  if (!is_date || digits >= name.size() || name[name.size() - 1 - digits] != '-') {
+    return std::nullopt;
+  }
+  return name.substr(0, name.size() - digits - 1);
+}
+
+// "-v1", "-v0.1", "-v2.5".
+std::optional<std::string> without_version(const std::string& name) {
+  const std::size_t at = name.rfind("-v");
+  if (at == std::string::npos || at + 2 >= name.size() || at == 0) return std::nullopt;
+  const bool is_version = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(at) + 2,
+                                      name.end(), [](char c) { return is_digit(c) || c == '.'; });
+  return is_version ? std::optional(name.substr(0, at)) : std::nullopt;
+}
+
+// Every name that one rule makes of `name`, the most certain ones first.
+std::vector<std::string> shorter_names(const HubNames& rules, const std::string& name) {
+  std::vector<std::string> names;
+  for (const std::string& ending : rules.endings) {
+    if (name.size() > ending.size() && name.ends_with(ending)) {
+      names.push_back(name.substr(0, name.size() - ending.size()));
+    }
+  }
+  if (const auto plain = without_date(name)) names.push_back(*plain);
+  for (const std::string& beginning : rules.beginnings) {
+    if (name.size() > beginning.size() && name.starts_with(beginning)) {
+      names.push_back(name.substr(beginning.size()));
+    }
+  }
+  for (const std::string& word : rules.words) {
+    const std::size_t at = name.find("-" + word + "-");
+    if (at == std::string::npos) continue;
+    names.push_back(name.substr(0, at) + name.substr(at + 1 + word.size()));
+  }
+  if (const auto plain = without_version(name)) names.push_back(*plain);
+  return names;
+}
+
+std::optional<std::string> known_name(const HubNames& rules, const std::string& name,
+                                      const std::vector<std::string>& entries) {
+  if (std::binary_search(entries.begin(), entries.end(), name)) return name;
+  const auto alike = std::find_if(entries.begin(), entries.end(), [&](const std::string& entry) {
+    return is_same_name(name, entry);
+  });
+  if (alike != entries.end()) return *alike;
+  const auto shape =
+      std::find_if(rules.shapes.begin(), rules.shapes.end(),
+                   [&](const HubShape& one) { return is_same_name(name, one.name); });
+  const bool has_shape = shape != rules.shapes.end() &&
+                         std::binary_search(entries.begin(), entries.end(), shape->shape);
+  return has_shape ? std::optional(shape->shape) : std::nullopt;
+}
+
+}  // namespace
+
+Result<HubNames> hub_names_from_json(const JsonValue& root, const std::string& file) {
+  return spec_from_json<HubNames>(root, file, [](auto& io, auto& names) {
+    std::string source;
+    io.format("tpsim-hub-names/1");
+    io.text("source", source);
+    io.texts("endings", names.endings);
+    io.texts("words", names.words);
+    io.texts("beginnings", names.beginnings);
+    io.objects("shapes", names.shapes, [](auto& inner, auto& shape) {
+      inner.text("name", shape.name);
+      inner.text("shape", shape.shape);
+    });
+  });
+}
+
+std::string hub_stem(std::string_view name) {
+  return in_lower_case(std::string(name.substr(name.find_last_of('/') + 1)));
+}
+
+bool is_same_name(std::string_view stem, std::string_view entry) {
+  return without_separators(stem) == without_separators(entry);
+}
+
+std::optional<std::string> entry_with_shape(const HubNames& rules, const std::string& stem,
+                                            const std::vector<std::string>& entries) {
+  // Rules apply again to what they leave; a name is at most some endings long.
+  constexpr std::size_t kMostTried = 64;
+  std::vector<std::string> tried = {stem};
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (const auto known = known_name(rules, tried[i], entries)) return known;
+    for (std::string& shorter : shorter_names(rules, std::string(tried[i]))) {
+      const bool is_new = std::find(tried.begin(), tried.end(), shorter) == tried.end();
+      if (is_new && tried.size() < kMostTried) tried.push_back(std::move(shorter));
+    }
+  }
+  for (const std::string& name : tried) {
+    std::optional<std::string> longer;
+    std::int64_t count = 0;
+    for (const std::string& entry : entries) {
+      if (!entry.starts_with(name + "-")) continue;
+      longer = entry;
+      ++count;
+    }
+    if (count == 1) return longer;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tpsim
