@@ -56,7 +56,8 @@ struct MatmulEstimate {
 
 class MatmulModel {
  public:
-  explicit MatmulModel(const Profile& profile);
+  // `as_tf32`: matrix units of bf16 multiply fp32 operands, at half of their rate.
+  explicit MatmulModel(const Profile& profile, bool as_tf32 = false);
 
   MatmulBound bound(const MatmulShape& shape) const;
   // Operands of fewer bits never take longer, but where samples near the shape say so.
@@ -83,6 +84,7 @@ class MatmulModel {
   FieldPoint point_of(const MatmulShape& shape) const;
   MatmulEstimate estimate_alone(const OpKey& key) const;
   DType samples_for(DType operands, unsigned layout) const;
+  bool has_samples(DType operands) const;
   double layout_factor(unsigned layout) const;
   FlopsPerSecond peak_for(const MatmulShape& shape) const;
   Seconds fastest_possible(const MatmulShape& shape) const;
@@ -90,8 +92,11 @@ class MatmulModel {
   DeviceFacts device_;
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
-  // By layout, the transpose bits of OpKey::variant; then by the narrow types, of one layout each.
-  std::array<ResidualField, 8> fields_;
+  // By layout, the transpose bits of OpKey::variant, of 16-bit operands; by the narrow types, of
+  // one layout each; by layout of fp32 operands. Other units multiply those: no sample corrects
+  // both.
+  std::array<ResidualField, 12> fields_;
+  bool as_tf32_ = false;
   double best_flops_share_ = 0;    // of the peak, reached by any sample
   double best_traffic_share_ = 0;  // of memory bandwidth
 };

@@ -36,7 +36,7 @@ struct OpPrice {
 
 class OpCostModel {
  public:
-  explicit OpCostModel(const Profile& profile);
+  explicit OpCostModel(const Profile& profile, Fp32Matmul fp32 = Fp32Matmul::kIeee);
 
   OpPrice price(const OpRecord& op) const;
   // Speed of an attention kernel over that of the kernel that the profile timed.

@@ -277,6 +277,18 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                                    .key = "expandable_segments",
                                    .title = "expandable segments",
                                    .help = "freed memory merges: no holes that others cannot use"}),
+    held<&S::master_weights>({.part = StackPart::kMasterWeights,
+                              .key = "master_weights",
+                              .title = "master weights",
+                              .help = "fp32 weights of 16-bit training; none: pure bf16"}),
+    held<&S::expert_kernel>({.part = StackPart::kExpertKernel,
+                             .key = "expert_kernel",
+                             .title = "expert kernel",
+                             .help = "experts multiplied together, or one after the other"}),
+    held<&S::fp32_matmul>({.part = StackPart::kFp32Matmul,
+                           .key = "fp32_matmul",
+                           .title = "arithmetic of fp32 GEMMs",
+                           .help = "fp32 GEMMs on fp32 units, or on matrix units as TF32"}),
 }};
 
 }  // namespace
