@@ -19,7 +19,10 @@ constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
 
 constexpr std::size_t kFirstNarrowField = 4;
 
+constexpr std::size_t kFirstFp32Field = 8;
+
 std::size_t field_of(DType operands, unsigned layout) {
+  if (operands == DType::kFloat32) return kFirstFp32Field + layout;
   if (!is_narrow(operands)) return layout;
   return kFirstNarrowField + static_cast<std::size_t>(operands) -
          static_cast<std::size_t>(DType::kFloat8);
@@ -87,7 +90,8 @@ double flops_of(const MatmulShape& s) {
   return 2 * as_double(s.batch) * as_double(s.m) * as_double(s.n) * as_double(s.k);
 }
 
-MatmulModel::MatmulModel(const Profile& profile) : device_(profile.device), model_(profile.model) {
+MatmulModel::MatmulModel(const Profile& profile, bool as_tf32)
+    : device_(profile.device), model_(profile.model), as_tf32_(as_tf32) {
   choose_tiles();
   std::array<std::vector<FieldSample>, std::tuple_size_v<decltype(fields_)>> samples;
   for (const OpSample& sample : profile.ops) {
@@ -132,6 +136,8 @@ void MatmulModel::choose_tiles() {
 FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
   const FlopsPerSecond peak = matrix_peak(device_, s.operands);
   if (peak > FlopsPerSecond() || is_narrow(s.operands)) return peak;
+  // Volta's matrix units, which lack bf16, lack TF32 too.
+  if (as_tf32_ && device_.matmul_dtype == DType::kBFloat16) return 0.5 * device_.matmul_peak;
   return device_.vector_peak.value() <= 0 ? device_.matmul_peak : device_.vector_peak;
 }
 
@@ -240,13 +246,22 @@ Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
                   Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
 }
 
+bool MatmulModel::has_samples(DType operands) const {
+  const std::size_t first = field_of(operands, 0);
+  return std::any_of(fields_.begin() + static_cast<std::ptrdiff_t>(first),
+                     fields_.begin() + static_cast<std::ptrdiff_t>(first + kFirstNarrowField),
+                     [](const ResidualField& field) { return field.size() > 0; });
+}
+
 // Without its own samples, a narrow dtype uses those of a similar dtype, finally those of 16 bits:
 // tiles and waves are the same.
 DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
     operands = next_of_kind(operands);
   }
-  return operands;
+  // Profiles of processors hold fp32 alone, which all operands are widened to.
+  const bool is_half = operands == DType::kBFloat16 || operands == DType::kFloat16;
+  return is_half && !has_samples(operands) ? DType::kFloat32 : operands;
 }
 
 MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
@@ -255,9 +270,12 @@ MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
   MatmulEstimate estimate;
   estimate.samples_of = samples_for(key.dtype, layout);
   std::size_t field = field_of(estimate.samples_of, layout);
-  if (fields_[field].size() < kEnoughSamples && fields_[kForwardLayout].size() > 0) {
+  const DType kind = is_narrow(estimate.samples_of) ? DType::kBFloat16 : estimate.samples_of;
+  const std::size_t forward = field_of(kind, kForwardLayout);
+  const bool is_fp32_alone = kind == DType::kFloat32 && !has_samples(kind);
+  if (fields_[field].size() < kEnoughSamples && (fields_[forward].size() > 0 || is_fp32_alone)) {
     estimate.layout_factor = layout_factor(layout);
-    field = kForwardLayout;
+    field = forward;
   }
   const FieldValue around = fields_[field].at(point_of(shape));
   estimate.bound = bound(shape);

@@ -57,7 +57,8 @@ struct MatmulEstimate {
 
 class MatmulModel {
  public:
-  explicit MatmulModel(const Profile& profile);
+  // as_tf32: the tensor cores multiply fp32 operands as TF32, at half of their bf16 rate.
+  explicit MatmulModel(const Profile& profile, bool as_tf32 = false);
 
   MatmulBound bound(const MatmulShape& shape) const;
   // Narrower operands never take longer, unless samples near the shape do.
@@ -83,6 +84,7 @@ class MatmulModel {
   FieldPoint point_of(const MatmulShape& shape) const;
   MatmulEstimate estimate_alone(const OpKey& key) const;
   DType samples_for(DType operands, unsigned layout) const;
+  bool has_samples(DType operands) const;
   double layout_factor(unsigned layout) const;
   FlopsPerSecond peak_for(const MatmulShape& shape) const;
   Seconds fastest_possible(const MatmulShape& shape) const;
@@ -90,8 +92,10 @@ class MatmulModel {
   DeviceFacts device_;
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
-  // One field per layout (the transpose bits of OpKey::variant), then one per narrow dtype.
-  std::array<ResidualField, 8> fields_;
+  // One field per layout (the transpose bits of OpKey::variant) of 16-bit operands, then one per
+  // narrow dtype, then one per layout of fp32 operands, which other units multiply.
+  std::array<ResidualField, 12> fields_;
+  bool as_tf32_ = false;
   double best_flops_share_ = 0;    // highest share of the peak in any sample
   double best_traffic_share_ = 0;  // highest share of memory bandwidth in any sample
 };

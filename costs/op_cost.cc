@@ -34,12 +34,12 @@ std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
 
 }  // namespace
 
-OpCostModel::OpCostModel(const Profile& profile)
+OpCostModel::OpCostModel(const Profile& profile, Fp32Matmul fp32)
     : source_(fmt::format("profile {}, {}", profile.name, profile.source)),
       device_(profile.device),
       model_(profile.model),
       burst_clocks_(profile.burst_clocks),
-      matmul_(profile),
+      matmul_(profile, fp32 == Fp32Matmul::kTf32),
       flash_(profile),
       kernels_(memory_bound_samples(profile.ops)) {
   exact_.reserve(profile.ops.size());

@@ -36,7 +36,7 @@ struct OpPrice {
 
 class OpCostModel {
  public:
-  explicit OpCostModel(const Profile& profile);
+  explicit OpCostModel(const Profile& profile, Fp32Matmul fp32 = Fp32Matmul::kIeee);
 
   OpPrice price(const OpRecord& op) const;
   // Returns the speed of an attention kernel relative to the kernel that the profile timed.

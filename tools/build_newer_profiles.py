@@ -271,7 +271,7 @@ def datasheet_profile(gpu, profiles, tables):
     ops, machine = [], {"collectives": []}
     if "like" in gpu:
         sibling = profiles[gpu["like"]]
-        model = dict(sibling["model"], source=gpu["sources"], provenance="datasheet")
+        model = sibling["model"] | {"source": gpu["sources"], "provenance": "datasheet"} | gpu.get("model", {})
         if gpu.get("same_chip"):
             ops, machine = sibling["ops"], {key: sibling[key] for key in ("link", "collectives")}
             profile["source"] = f"the samples of {gpu['like']}, the same chip with other links"

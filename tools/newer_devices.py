@@ -29,6 +29,14 @@ ADA = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0},
 }
+# GeForce boards and their kin reach their stated rate: it is half of what the units could do with
+# fp16 sums, and the power limit is set for games.
+GEFORCE = {"matmul_efficiency": 0.9, "sustained_clock": 0.97}
+GEFORCE_SOURCES = ("matmul_efficiency, sustained_clock: judgement, since fp32 sums run at half of the rate of the "
+                   "units and so far from their power limit; the rest as l40s")
+# Workstation boards of Ampere run at the full rate of the units within 230 to 300 W.
+BOARD = {"matmul_efficiency": 0.8, "sustained_clock": 0.9}
+BOARD_SOURCES = "matmul_efficiency, sustained_clock: judgement, between a10g and l40s; the rest as l40s"
 CDNA = {
     "sustained_clock": 1.0,
     "streaming_efficiency": 0.75,
@@ -36,6 +44,7 @@ CDNA = {
     "flash_forward_efficiency": 0.4,
     "flash_backward_efficiency": 0.3,
     "kernel_latency": "4 us",
+    "attention_speeds": {"flash1": 0.5, "flash2": 0.5, "flash3": 0.5, "cudnn": 1.0},
 }
 BLACKWELL_SOURCES = (
     "sustained_clock: least |log error| of products of GB200 and B200 timed for a second against the "
@@ -74,11 +83,11 @@ MEASURED = [
                      "flash_backward_efficiency": 0.48},
      "sources": "sustained_clock, flash efficiencies, attention_speeds: judgement; the rest as h200"},
     {"name": "mi355x", "facts": "MI355X", "smi": "AMD Instinct MI355X", "table": "MI355X",
-     "memory": "288 GB", "mxfp8": True, "burst_clocks": False, "collectives": False,
+     "memory": "288 GiB", "mxfp8": True, "burst_clocks": False, "collectives": False,
      "model": CDNA | {"flash_forward_efficiency": 0.45, "flash_backward_efficiency": 0.35},
      "sources": "sustained_clock: the best product sustained, 1565 TFLOP/s (stas00/ml-engineering), "
-                "is as fast as the best of the samples; the rest judgement; memory: datasheet, the "
-                "driver reports a little less"},
+                "is as fast as the best of the samples; the rest judgement; memory: datasheet, whose GB are the driver's "
+                "GiB as those of MI300X are"},
 ]
 
 # GPUs without measured GEMMs: constants of a similar GPU, or estimates.
@@ -90,23 +99,52 @@ DATASHEET = [
      "like": "a100-sxm4-80gb", "memory": "81251 MiB", "same_chip": True,
      "sources": "all constants: as a100-sxm4-80gb, the same chip; memory: likewise"},
     {"name": "rtx-4090", "facts": "RTX 4090", "smi": "NVIDIA GeForce RTX 4090", "like": "l40s",
-     "sources": "constants as l40s, the same architecture"},
+     "model": GEFORCE, "sources": f"{GEFORCE_SOURCES}, the same architecture"},
     {"name": "rtx-5090", "facts": "RTX 5090", "smi": "NVIDIA GeForce RTX 5090", "like": "rtx-pro-6000",
-     "memory": "32 GB", "block_scales": True,
-     "sources": "constants as rtx-pro-6000, the same architecture; memory: datasheet"},
+     "memory": "32 GB", "block_scales": True, "model": GEFORCE,
+     "sources": f"{GEFORCE_SOURCES.replace('l40s', 'rtx-pro-6000')}, the same architecture; memory: datasheet"},
+    {"name": "rtx-3090", "facts": "RTX 3090", "smi": "NVIDIA GeForce RTX 3090", "like": "l40s",
+     "memory": "24576 MiB", "model": GEFORCE, "sources": f"{GEFORCE_SOURCES}; memory: nvidia-smi"},
+    {"name": "a10g", "facts": "A10G", "smi": "NVIDIA A10G", "like": "l40s", "memory": "23028 MiB",
+     "model": GEFORCE, "sources": f"{GEFORCE_SOURCES}; memory: nvidia-smi"},
+    {"name": "rtx-a5000", "facts": "RTX A5000", "smi": "NVIDIA RTX A5000", "like": "l40s",
+     "memory": "24564 MiB", "model": BOARD, "sources": f"{BOARD_SOURCES}; memory: nvidia-smi"},
+    {"name": "rtx-a6000", "facts": "RTX A6000", "smi": "NVIDIA RTX A6000", "like": "l40s",
+     "memory": "49140 MiB", "model": BOARD, "sources": f"{BOARD_SOURCES}; memory: nvidia-smi"},
+    {"name": "rtx-6000-ada", "facts": "RTX 6000 Ada", "smi": "NVIDIA RTX 6000 Ada Generation",
+     "like": "l40s", "memory": "49140 MiB",
+     "sources": "constants as l40s, the same chip at 300 W in place of 350; memory: nvidia-smi"},
+    {"name": "h100-pcie", "facts": "H100-PCIe-80GB", "smi": "NVIDIA H100 PCIe", "like": "h100-sxm",
+     "memory": "81559 MiB", "model": {"sustained_clock": 0.7},
+     "sources": f"{HOPPER} at half of its power; sustained_clock: judgement, 350 W in place of 700; memory: nvidia-smi"},
+    {"name": "h100-nvl", "facts": "H100-NVL-94GB", "smi": "NVIDIA H100 NVL", "like": "h100-sxm",
+     "memory": "95830 MiB", "bandwidth": "3.9 TB/s", "model": {"sustained_clock": 0.75},
+     "sources": f"{HOPPER} at 400 W; sustained_clock: judgement; memory: nvidia-smi; bandwidth: datasheet"},
+    {"name": "gh200", "facts": "GH200-96GB", "smi": "NVIDIA GH200 480GB", "like": "h100-sxm",
+     "memory": "97871 MiB", "sources": f"{HOPPER}; memory: nvidia-smi"},
+    {"name": "vr200", "facts": "VR200", "smi": "NVIDIA VR200", "like": "gb300", "memory": "288 GB",
+     "block_scales": True, "sources": "constants as gb300, the generation before; memory: datasheet"},
     {"name": "mi300x", "facts": "MI300X", "smi": "AMD Instinct MI300X", "table": "MI300X",
      "model": {"matmul_efficiency": 0.52} | CDNA,
      "sources": "matmul_efficiency: 668 TFLOP/s of the best bf16 product sustained "
                 "(stas00/ml-engineering at 744d01e), which sustained_clock then holds; the rest "
                 "judgement; blocks of 8 bits: samples"},
-    {"name": "mi325x", "facts": "MI325X", "smi": "AMD Instinct MI325X", "memory": "256 GB",
+    {"name": "mi325x", "facts": "MI325X", "smi": "AMD Instinct MI325X", "memory": "256 GiB",
      "model": {"matmul_efficiency": 0.6} | CDNA,
      "sources": "matmul_efficiency: 785 TFLOP/s of the best bf16 product sustained "
                 "(stas00/ml-engineering at 744d01e); the rest judgement, as mi300x; memory: datasheet"},
+    {"name": "mi350x", "facts": "MI350X", "smi": "AMD Instinct MI350X", "like": "mi355x",
+     "memory": "288 GiB", "mxfp8": True,
+     "sources": "constants as mi355x, the same chip at lower clocks; memory: datasheet"},
+    {"name": "mi250x", "facts": "MI250X (one of two dies)", "smi": "AMD Instinct MI250X",
+     "memory": "64 GiB", "model": {"matmul_efficiency": 0.75} | CDNA,
+     "sources": "matmul_efficiency: judgement, as v100; "
+                "the rest judgement, as mi300x; memory: datasheet"},
     {"name": "v100", "facts": "V100-SXM2-32GB", "smi": "Tesla V100-SXM2-32GB", "memory": "32 GB",
-     "model": {"matmul_efficiency": 0.75, "streaming_efficiency": 0.82, "reduction_efficiency": 0.62,
+     "model": {"matmul_efficiency": 0.55, "streaming_efficiency": 0.82, "reduction_efficiency": 0.62,
                "flash_forward_efficiency": 0.35, "flash_backward_efficiency": 0.28,
                "kernel_latency": "3 us"},
-     "sources": "matmul_efficiency, flash efficiencies: judgement; streaming_efficiency, "
+     "sources": "matmul_efficiency: 39 TFLOP/s that a GPT of 1.2 billion parameters sustains (Shoeybi et al. 2019, "
+                "arXiv 1909.08053, section 5.1), recompute not counted; flash efficiencies: judgement; streaming_efficiency, "
                 "reduction_efficiency, kernel_latency: as a100-sxm4-80gb; memory: datasheet"},
 ]

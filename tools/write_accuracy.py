@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md, every table of data/published_runs and data/strangers through `tpsim validate --markdown` and
-the constants that were fitted, and README.md's table of it. Usage: tools/write_accuracy.py BUILD/tpsim"""
+"""Writes docs/accuracy.md and README.md's table of it: every public row from the board (tools/board.py), tables of
+data/published_runs through `tpsim validate --markdown`, and the constants that were fitted.
+Usage: tools/write_accuracy.py BUILD/tpsim"""
 import csv
 import json
 import os
@@ -10,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from board import board_rows, by, figures as board_figures, public_tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = ROOT / "data" / "published_runs"
@@ -157,15 +160,15 @@ def experts(binary, folder):
     table = ROOT / "data" / "strangers" / "moe_rows.csv"
     with open(table, newline="") as source:
         row_of = {row["id"]: row for row in csv.DictReader(source)}
-    report = json.loads(validated(binary, table, "--json"))
-    priced = [row for row in report["rows"] if row["error_pct"] is not None]
+    all_rows = BOARD["moe_rows"]
+    priced = [row for row in all_rows if row["error_pct"] is not None]
     models = {}
     for row in priced:
         models.setdefault(row_of[row["id"]]["model"], []).append(row)
     left_out = errors_left_out(binary, folder, table, row_of)
     models["all"] = priced
     text = (f"## Mixtures of experts\n\n`tpsim validate --runs data/strangers/moe_rows.csv`: {len(priced)} of "
-            f"{len(report['rows'])} rows are priced (the rest states no sizes). Three constants depend on rows of this "
+            f"{len(all_rows)} rows are priced (the rest states no sizes). Three constants depend on rows of this "
             "table. `host.per_expert_forward` of nemo and megatron-core is fitted on the rows in 8 and 4 bits (docs/decisions/expert-prices.md). "
             "`host.per_routing_forward` was judged on three rows of qwen3-30b-a3b, named in the sources of both stacks. "
             "The bandwidth of scans was judged on three rows of nemotron-3-nano and nemotron-h (costs/scan_model.h).\n\n"
@@ -251,6 +254,28 @@ def strangers(binary, folder):
     return text + "\n"
 
 
+def sources():
+    """Every public source on the board: how many rows are priced, their errors, and whether intervals hold by source."""
+    rows = [row for table in BOARD.values() for row in table]
+    named = re.compile(r"[\w.-]+/[\w.-]+|[^@:,(;]+")
+    repository = lambda row: (named.match(row["source"]) or [row["table"]])[0].strip()
+    for row in rows:
+        row["publisher"] = repository(row)
+    text = ("## By source\n\nAll rows of data/published_runs and data/strangers, calibration rows included, by who published them "
+            "(`tools/board.py BUILD/tpsim -o board.json` has every row with source, framework, GPU, model and date). Winkler score: "
+            "width of the 90 % interval, and twenty times how far outside of it the measured time is, over that time.\n\n"
+            "| source | rows priced | mean | bias | 90 % interval holds | Winkler score | memory |\n|---|---|---|---|---|---|---|\n")
+    for name, f in sorted(by(rows, "publisher").items()):
+        if not f["timed"]:
+            continue
+        memory = f"{f['memory_error_pct']:.1f} % of {f['memory_rows']}" if f["memory_rows"] else "-"
+        text += (f"| {name} | {f['priced']} of {f['rows']} | {f['mean_error_pct']:.1f} % | {f['bias_pct']:+.1f} % | "
+                 f"{f['held_pct']:.0f} % | {f['winkler']:.2f} | {memory} |\n")
+    f = board_figures(rows)
+    return text + (f"| all | {f['priced']} of {f['rows']} | {f['mean_error_pct']:.1f} % | {f['bias_pct']:+.1f} % | {f['held_pct']:.0f} % | "
+                   f"{f['winkler']:.2f} | {f['memory_error_pct']:.1f} % of {f['memory_rows']} |\n\n")
+
+
 def rows_of(name, folder):
     """The table, or its rows of one regime ("table:regime")."""
     table, _, regime = name.partition(":")
@@ -296,8 +321,12 @@ def write_readme(accuracy):
     path.write_text(before + header + "\n".join(table.split("\n")[:2] + rows) + "\n\n" + after)
 
 
+BOARD = {}  # rows by table
+
+
 def main():
     binary = sys.argv[1]
+    BOARD.update((table.stem, board_rows(binary, table)) for table in public_tables())
     text = ("# How wrong the predictions are\n\nWritten by `tools/write_accuracy.py`; do not edit. "
             "Errors are predicted over measured, less one. Test rows of data/published_runs are rows that no constant was "
             "fitted on (docs/decisions/test-rows.md: physics was chosen with them in view); "
@@ -309,6 +338,7 @@ def main():
         for name in ORDER:
             text += validated(binary, rows_of(name, pathlib.Path(folder)), "--markdown") + "\n"
         text += foreign(binary, pathlib.Path(folder))
+        text += sources()
         text += strangers(binary, pathlib.Path(folder))
         text += experts(binary, pathlib.Path(folder))
     text += KNOWN + "\n" + constants()

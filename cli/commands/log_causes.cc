@@ -31,6 +31,9 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kRecomputeModules:
     case StackPart::kExpandableSegments:
     case StackPart::kOptimizerDtype:
+    case StackPart::kMasterWeights:
+    case StackPart::kFp32Matmul:
+    case StackPart::kExpertKernel:
     case StackPart::kRouterKernel:
     case StackPart::kPermute:
     case StackPart::kExpertWeighting:

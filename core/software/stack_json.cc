@@ -54,6 +54,7 @@ constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_routing_backward", host.per_routing_backward, kOptional);
   io.quantity("per_expert_forward", host.per_expert_forward, kOptional);
   io.quantity("per_expert_backward", host.per_expert_backward, kOptional);
+  io.quantity("per_gather", host.per_gather, kOptional);
   io.quantity("per_transfer", host.per_transfer, kOptional);
   io.quantity("per_micro_batch", host.per_micro_batch);
   io.quantity("per_step", host.per_step);
@@ -68,7 +69,6 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
   io.quantity("allocation_granularity", memory.allocation_granularity);
   io.integer("reduction_bucket", memory.reduction_bucket, {0, 1'000'000'000'000}, kOptional);
   io.flag("gradient_stand_ins", memory.gradient_stand_ins, kOptional);
-  io.flag("fp32_shards_only", memory.fp32_shards_only, kOptional);
   io.flag("layer_in_reduction", memory.layer_in_reduction, kOptional);
   io.flag("caching_allocator", memory.caching_allocator, kOptional);
   io.number("fragmentation", memory.fragmentation, {0, 1});
@@ -109,6 +109,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.text("source", stack.source);
   io.text("known_as", stack.aliases, kOptional);
   io.choice("launcher", stack.launcher, every<Launcher>(), kOptional);
+  io.integer("zero", stack.default_zero, {-1, 3}, kOptional);
   io.choice("gradient_dtype", stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
   io.flag("fp8_param_gather", stack.fp8_param_gather, kOptional);
   io.object("training", [&](auto& inner) { kTrainingFields(inner, stack); });

@@ -202,6 +202,35 @@ inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxil
 inline constexpr std::int64_t kCountedLoad = 1;      // as the model's counts say
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
 
+// In which dtype weights of 16-bit training are kept between steps.
+enum class MasterWeights : std::uint8_t {
+  kCopy,  // in 16 bits, with an fp32 copy that the optimizer updates: Megatron, DeepSpeed
+  kCast,  // in fp32; FSDP casts what it gathers (MixedPrecisionPolicy.param_dtype)
+  // In fp32; autocast casts operands of products, norms and residuals stay in fp32.
+  kAutocast,
+  kNone,  // in 16 bits, which the optimizer updates: "pure bf16"
+};
+template <>
+inline constexpr auto kEnumNames<MasterWeights> =
+    std::to_array<std::string_view>({"copy", "cast", "autocast", "none"});
+
+// How a rank multiplies the tokens of its experts.
+enum class ExpertKernel : std::uint8_t {
+  kGrouped,  // all experts in one kernel, or in a few streams
+  kLooped,   // one expert after the other, each a module with its own launches (transformers 4)
+};
+template <>
+inline constexpr auto kEnumNames<ExpertKernel> = std::to_array<std::string_view>({"grouped",
+                                                                                  "looped"});
+
+// Arithmetic of fp32 GEMMs.
+enum class Fp32Matmul : std::uint8_t {
+  kIeee,  // PyTorch's default
+  kTf32,  // NVIDIA's containers (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1), set_float32_matmul_precision
+};
+template <>
+inline constexpr auto kEnumNames<Fp32Matmul> = std::to_array<std::string_view>({"ieee", "tf32"});
+
 // GPUs over which ZeRO shards: all, those of a node, or so many, with tensor-parallel ranks counted
 // as a node counts them: 8 GPUs hold four shards at tp 2.
 inline constexpr std::int64_t kShardOverAll = 0;
@@ -240,6 +269,9 @@ struct SoftwareParts {
   // The framework's allocator lets segments grow, so that what is freed merges with its neighbours
   // and fits what other tensors ask for (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
   bool expandable_segments = false;
+  MasterWeights master_weights = MasterWeights::kCopy;
+  ExpertKernel expert_kernel = ExpertKernel::kGrouped;
+  Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
 };
 
 // Whether selective recompute runs the attention core again.
@@ -283,8 +315,11 @@ enum class StackPart : std::uint8_t {
   kEpOverlap,
   kDelayWgrad,
   kExpandableSegments,
+  kMasterWeights,
+  kExpertKernel,
+  kFp32Matmul,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kExpandableSegments) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kFp32Matmul) + 1;
 
 struct StackSpec;
 

@@ -281,6 +281,18 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                                    .key = "expandable_segments",
                                    .title = "expandable segments",
                                    .help = "PyTorch's expandable_segments: less fragmentation"}),
+    held<&S::master_weights>({.part = StackPart::kMasterWeights,
+                              .key = "master_weights",
+                              .title = "master weights",
+                              .help = "fp32 weights of 16-bit training (none: pure bf16)"}),
+    held<&S::expert_kernel>({.part = StackPart::kExpertKernel,
+                             .key = "expert_kernel",
+                             .title = "expert kernel",
+                             .help = "MoE experts: grouped GEMM, or a loop over experts"}),
+    held<&S::fp32_matmul>({.part = StackPart::kFp32Matmul,
+                           .key = "fp32_matmul",
+                           .title = "arithmetic of fp32 GEMMs",
+                           .help = "fp32 GEMMs on fp32 units, or on matrix units as TF32"}),
 }};
 
 }  // namespace

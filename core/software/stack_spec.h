@@ -83,6 +83,8 @@ struct HostCost {
   // quantizers, tensors and scales are made expert by expert.
   Seconds per_expert_forward;
   Seconds per_expert_backward;
+  // ZeRO 3: hooks of a block's modules that gather its weights and free them, for each pass.
+  Seconds per_gather;
   Seconds per_transfer;     // a send between pipeline stages, beside its traffic
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
@@ -92,7 +94,7 @@ struct HostCost {
 };
 
 // Every time of a host, to scale or round all of them.
-inline std::array<Seconds*, 13> times_of(HostCost& host) {
+inline std::array<Seconds*, 14> times_of(HostCost& host) {
   return {&host.per_op,
           &host.per_collective,
           &host.per_block_forward,
@@ -101,6 +103,7 @@ inline std::array<Seconds*, 13> times_of(HostCost& host) {
           &host.per_routing_backward,
           &host.per_expert_forward,
           &host.per_expert_backward,
+          &host.per_gather,
           &host.per_transfer,
           &host.per_micro_batch,
           &host.per_step,
@@ -122,10 +125,6 @@ struct StackMemory {
   // ZeRO 2 and 3 with reductions beside backward: a layer's whole gradients stay until those of the
   // next one are there.
   bool layer_in_reduction = false;
-  // ZeRO 3 keeps its shards of the weights in fp32 alone, which the optimizer updates: 16-bit
-  // weights exist only while a layer is gathered (MixedPrecisionPolicy.param_dtype of FSDP 1 and
-  // 2).
-  bool fp32_shards_only = false;
   // Gradients are copied into a flat buffer of this many elements before they are reduced; 0: not.
   std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
@@ -156,6 +155,8 @@ struct StackSpec {
   std::string aliases;                  // with commas between them
   Launcher launcher = Launcher::kNone;  // whose rules its plans obey (core/software/launch_rules.h)
   SoftwareParts parts;
+  // ZeRO stage of its runs where none is stated; below 0: the environment of the run decides.
+  int default_zero = -1;
   // In which gradients add up in bf16 training unless a plan says otherwise.
   DType gradient_dtype = DType::kFloat32;
   // Recipes with a scale for a tensor keep and gather weights in 8 bits where no run says

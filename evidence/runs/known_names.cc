@@ -5,6 +5,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/base/text.h"
+#include "evidence/runs/framework_name.h"
+
 namespace tpsim {
 namespace {
 
@@ -30,23 +33,43 @@ void KnownNames::add(const std::string& aliases, const std::string& entry) {
   constexpr std::string_view kUntil = " until ";
   std::istringstream stream(aliases);
   for (std::string word; std::getline(stream >> std::ws, word, ',');) {
-    const std::size_t place = word.find(kUntil);
-    if (place == std::string::npos) {
-      names_.push_back({word, "", entry});
-    } else {
-      names_.push_back({word.substr(0, place), word.substr(place + kUntil.size()), entry});
+    Name name;
+    name.entry = entry;
+    if (const std::size_t place = word.find(kUntil); place != std::string::npos) {
+      name.until = word.substr(place + kUntil.size());
+      word.erase(place);
     }
+    std::istringstream parts(in_lower_case(word));
+    for (std::string part; std::getline(parts, part, '+');) {
+      const FrameworkName split = split_framework(part);
+      if (split.zero) name.zero = split.zero;
+      if (!split.name.empty()) name.words.push_back(split.name);
+    }
+    std::stable_sort(name.words.begin(), name.words.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    if (!name.words.empty() || name.zero) names_.push_back(std::move(name));
   }
 }
 
-const std::string& KnownNames::called(const std::string& text, const std::string& month) const {
+const std::string& KnownNames::called(const std::string& text, const std::string& month,
+                                      std::optional<int> zero) const {
   static const std::string kNone;
+  const std::string lower = in_lower_case(text);
+  const auto longest = [](const Name& name) {
+    return name.words.empty() ? std::size_t{0} : name.words.front().size();
+  };
   const Name* found = nullptr;
   for (const Name& name : names_) {
-    if (name.word.empty() || text.find(name.word) == std::string::npos) continue;
+    if (name.zero && name.zero != zero) continue;
+    const bool occurs =
+        std::all_of(name.words.begin(), name.words.end(),
+                    [&](const std::string& word) { return lower.find(word) != std::string::npos; });
+    if (!occurs) continue;
     if (!name.until.empty() && (month.empty() || month > name.until)) continue;
     const auto is_nearer = [&] {  // an earlier end is nearer, none the farthest
-      if (name.word.size() != found->word.size()) return name.word.size() > found->word.size();
+      if (longest(name) != longest(*found)) return longest(name) > longest(*found);
+      if (name.words.size() != found->words.size()) return name.words.size() > found->words.size();
+      if (name.zero.has_value() != found->zero.has_value()) return name.zero.has_value();
       return !name.until.empty() && (found->until.empty() || name.until < found->until);
     };
     if (found == nullptr || is_nearer()) found = &name;

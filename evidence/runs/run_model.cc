@@ -123,6 +123,16 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
   return model;
 }
 
+PublishedRun with_usual_batch(PublishedRun run) {
+  if (run.global_batch > 0 || run.dp == 0 || run.pp == 0 || run.step_s) return run;
+  // Megatron's own default is a micro-batch for each replica. Pipelines are run with several for
+  // each stage, so that their bubble is an eighth of a step or less.
+  constexpr std::int64_t kForEachStage = 8;
+  run.global_batch = run.dp * stated_or(run.micro_batch, 1);
+  if (run.pp > 1) run.global_batch *= kForEachStage * run.pp;
+  return run;
+}
+
 PublishedRun with_degrees(PublishedRun run) {
   constexpr std::int64_t kMostRanks = 1 << 20;
   std::vector<std::int64_t*> open;
@@ -184,6 +194,8 @@ PublishedRun CatalogueModels::completed(PublishedRun run) {
   fill(run.hidden, model->hidden);
   fill(run.heads, attention.heads);
   fill(run.vocab, model->vocab);
+  constexpr std::int64_t kUsualSequence = 4096;  // of pretraining, where the model takes as many
+  if (!run.step_s) fill(run.seq, std::min(model->seq, kUsualSequence));
   if (says_more_than_columns(*model)) return run;  // the rest is taken from the model itself
   fill(run.kv_heads, attention.kv_heads);
   fill(run.head_dim, attention.head_dim);

@@ -34,6 +34,10 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 // others take all.
 PublishedRun with_degrees(PublishedRun run);
 
+// The row with the batch that it leaves out, where its degrees are known: a micro-batch for each
+// replica, with pipelines several for each stage. A row that states its time must state its batch.
+PublishedRun with_usual_batch(PublishedRun run);
+
 // The catalogue's models for rows that name them, each read once.
 class CatalogueModels {
  public:
@@ -45,7 +49,8 @@ class CatalogueModels {
   // of deepseek-v3.
   std::optional<ModelSpec> of(const PublishedRun& run);
   // The row with the sizes that it leaves out, where the catalogue has a model of its name and of
-  // the sizes that it states.
+  // the sizes that it states. Sequences have 4096 tokens, or as many as the model takes, where the
+  // row states no time that depends on them.
   PublishedRun completed(PublishedRun run);
 
  private:

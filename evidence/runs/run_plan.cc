@@ -25,11 +25,13 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
 }
 
 // Half-precision training adds gradients up in its own dtype where nothing else is said, bf16
-// training in what its software does.
+// training in what its software does. Autograd's gradients have the dtype of the weights.
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
                                 const StackSpec& stack, DType dtype) {
-  return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype),
-                  dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype);
+  DType usual = dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype;
+  if (stack.parts.master_weights == MasterWeights::kNone) usual = dtype;
+  if (stack.parts.master_weights == MasterWeights::kAutocast) usual = DType::kFloat32;
+  return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype), usual);
 }
 
 // A table of runs says whether Transformer Engine's userbuffers were on.
@@ -103,6 +105,11 @@ bool writes_scores(AttentionKernel kernel) {
   return kernel == AttentionKernel::kTorch || kernel == AttentionKernel::kFusedSoftmax;
 }
 
+bool is_flash_kernel(AttentionKernel kernel) {
+  return kernel == AttentionKernel::kFlash1 || kernel == AttentionKernel::kFlash2 ||
+         kernel == AttentionKernel::kFlash3 || kernel == AttentionKernel::kCudnn;
+}
+
 Result<AttentionKind> attention_of(const std::string& text, const StackSpec& stack) {
   if (writes_scores(stack.parts.attention)) return AttentionKind::kUnfused;
   if (text.empty() || text == name_of(AttentionKind::kFlash)) return AttentionKind::kFlash;
@@ -149,6 +156,11 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
     if (!value.ok())
       return bad_input(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
     parts[part] = *value;
+  }
+  // Software that has FlashAttention as its kernel has PyTorch's ops where it writes the scores.
+  if (run.attention == name_of(AttentionKind::kUnfused) && is_flash_kernel(stack.parts.attention)) {
+    parts.try_emplace(StackPart::kAttentionKernel,
+                      static_cast<std::int64_t>(AttentionKernel::kTorch));
   }
   // Capacities pad or cut every expert's share to the same.
   if (run.load_balance == "forced" || run.load_balance == "capacity") {
@@ -209,7 +221,9 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   // Without a tensor group there is nothing to shard norms over.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  TPSIM_TRY(plan.zero, zero_of(run, stack, environment.zero));
+  // A source's own environment states its ZeRO stage; elsewhere it is the framework's default.
+  const bool by_stack = !environment.default_stack.empty() && stack.default_zero >= 0;
+  TPSIM_TRY(plan.zero, zero_of(run, stack, by_stack ? stack.default_zero : environment.zero));
   TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));
   TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention), stack));
   TPSIM_TRY(plan.dtype, dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));

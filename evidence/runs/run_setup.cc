@@ -7,6 +7,7 @@
 
 #include "core/machine/node_rate.h"
 #include "core/model/model_support.h"
+#include "evidence/runs/framework_name.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
@@ -24,13 +25,40 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (!run.optimizer.empty() && run.optimizer != "adam" && run.optimizer != "adamw") {
     assumed.push_back("adam in place of " + run.optimizer);
   }
-  if (run.micro_batch == 0) assumed.emplace_back("micro-batches of one sequence");
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
   }
   if (run.recompute.empty()) assumed.emplace_back("no recompute");
   if (has_recurrences(scenario.model)) assumed.emplace_back("scans by their bytes and FLOPs");
   return assumed;
+}
+
+// Settings that were taken for those of the framework, with their values.
+void add_sizes_assumed(std::vector<std::string>& assumed, const PublishedRun& stated,
+                       const PublishedRun& run, const Plan& plan) {
+  if (stated.seq == 0) assumed.push_back(fmt::format("sequences of {} tokens", run.seq));
+  if (stated.micro_batch == 0) assumed.emplace_back("micro-batches of one sequence");
+  if (stated.global_batch == 0) {
+    assumed.push_back(fmt::format("batch of {} sequences", run.global_batch));
+  }
+  if (run.zero.empty() && has_replicas(plan)) assumed.push_back(fmt::format("ZeRO {}", plan.zero));
+}
+
+// The cluster with nodes and network of the row. A rate that a row states leaves a node of the row.
+// Racks of one NVLink domain keep their size: tables count their trays as nodes.
+ClusterSpec cluster_of_row(ClusterSpec cluster, const PublishedRun& run, double node_gbps) {
+  constexpr std::int64_t kLargestNode = 16;
+  const std::int64_t own = cluster.gpus_per_node;
+  const bool differs = run.gpus_per_node > 0 && run.gpus_per_node != own &&
+                       run.gpus > run.gpus_per_node && own <= kLargestNode &&
+                       run.gpus_per_node <= kLargestNode;
+  if (differs) {
+    cluster.nodes = cluster.nodes * own / run.gpus_per_node + 1;
+    cluster.nics_per_node =
+        std::max<std::int64_t>(1, cluster.nics_per_node * run.gpus_per_node / own);
+    cluster.gpus_per_node = run.gpus_per_node;
+  }
+  return node_gbps > 0 ? with_node_rate(std::move(cluster), node_gbps) : cluster;
 }
 
 double gpus_of(const PublishedRun& run) {
@@ -84,17 +112,22 @@ const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
   return fits ? place : environment.runs_on;
 }
 
+const std::string& RunLoader::stack_called(const PublishedRun& run) const {
+  const FrameworkName framework = split_framework(run.framework);
+  std::optional<int> zero = framework.zero;
+  if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') zero = run.zero[0] - '0';
+  return stacks_called_.called(framework.name, month_of(run.date, run.framework), zero);
+}
+
 Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& environment,
                                                      const PublishedRun& run) {
   const auto chosen = [](const std::string& first, const std::string& second) {
     return first.empty() ? second : first;
   };
   const std::string cluster = chosen(overrides_.cluster, cluster_of(environment, run));
-  const std::string usual =
-      environment.default_stack.empty()
-          ? environment.stack
-          : chosen(stacks_called_.called(run.framework, month_of(run.date, run.framework)),
-                   environment.default_stack);
+  const std::string usual = environment.default_stack.empty()
+                                ? environment.stack
+                                : chosen(stack_called(run), environment.default_stack);
   const std::string stack = chosen(overrides_.stack, chosen(environment.stack, usual));
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
@@ -112,7 +145,10 @@ PublishedRun RunLoader::completed(const PublishedRun& run) {
   PublishedRun all = with_degrees(models_.completed(run));
   const RunEnvironment* where = environment(all);
   if (all.vocab == 0 && where != nullptr) all.vocab = where->vocab;
-  return all;
+  if (const auto zero = split_framework(run.framework).zero; all.zero.empty() && zero) {
+    all.zero = std::to_string(*zero);
+  }
+  return with_usual_batch(std::move(all));
 }
 
 Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
@@ -136,8 +172,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
   std::optional<ModelSpec> named = models_.of(run);
   setup.scenario = {named ? *std::move(named) : model_of(run, *where),
-                    leaves > 0 ? with_node_rate(machine->cluster, leaves) : machine->cluster,
-                    machine->profile, with_parts(machine->stack, parts)};
+                    cluster_of_row(machine->cluster, run, leaves), machine->profile,
+                    with_parts(machine->stack, parts)};
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   // Tables state it of dense models too.
@@ -154,7 +190,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   if (where != &fallback_ && where->default_stack.empty() && !is_calibrated) {
     setup.scenario.stack.uncalibrated_overhead = 0;
   }
-  setup.assumed = assumptions(run, *where, setup.scenario, leaves > 0);
+  setup.assumed = assumptions(stated, *where, setup.scenario, leaves > 0);
+  add_sizes_assumed(setup.assumed, stated, run, setup.plan);
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
   lift_limits(setup);
   setup.applied_parts = parts;

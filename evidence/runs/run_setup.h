@@ -55,6 +55,7 @@ class RunLoader {
   };
   Result<const Machine*> machine(const RunEnvironment& environment, const PublishedRun& run);
   Status learn_names();
+  const std::string& stack_called(const PublishedRun& run) const;
   const std::string& cluster_of(const RunEnvironment& environment, const PublishedRun& run);
 
   Catalogue catalogue_;

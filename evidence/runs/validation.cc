@@ -33,12 +33,18 @@ double allocated_gib(const StageMemory& stage, const RunSetup& setup) {
 // Of the stages that the row measured: the first where it says so, else the fullest.
 double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
                     const RunSetup& setup, const Prediction& predicted) {
-  const bool first_only = run.memory_kind.find("first node") != std::string::npos;
+  const auto says = [&](const char* word) {
+    return run.memory_kind.find(word) != std::string::npos;
+  };
+  const bool first_only = says("first node");
+  const bool is_allocated = environment.memory == MeasuredMemory::kAllocated || says("allocated");
   double most = 0;
   for (const StageMemory& stage : predicted.memory) {
-    const double gib = environment.memory == MeasuredMemory::kAllocated
-                           ? allocated_gib(stage, setup)
-                           : stage.total().value() / kGiB;
+    double gib = is_allocated ? allocated_gib(stage, setup) : stage.total().value() / kGiB;
+    // The allocator's segments, beside which are context and the buffers of NCCL.
+    if (!is_allocated && says("reserved")) {
+      gib = allocated_gib(stage, setup) + stage.fragmentation.value() / kGiB;
+    }
     most = std::max(most, gib);
     if (first_only) break;
   }
@@ -169,7 +175,7 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
     }
   }
   result.measured_memory_gib = run.memory_gb;
-  const Result<RunSetup> setup = loader.setup(run);
+  const Result<RunSetup> setup = loader.setup(stated);
   if (!setup.ok()) {
     const Error& error = setup.error();
     result.skipped_because = error.message + (error.hint.empty() ? "" : "; " + error.hint);

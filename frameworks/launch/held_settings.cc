@@ -110,6 +110,9 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kEpOverlap, kHeld, kIdle, kHeld, kIdle, kIdle, kNot},
     {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kIdle, kIdle, kNot},
     {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kExpertKernel, kNot, kIdle, kNot, kIdle, kIdle, kNot},
+    {StackPart::kFp32Matmul, kNot, kNot, kNot, kNot, kNot, kNot},
 });
 
 // Whether a table has a row for each key, in order.

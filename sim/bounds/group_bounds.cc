@@ -228,6 +228,8 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
 
 // Some stage has every kind of block, and some stage an even share of all of them.
 Bytes GroupBounds::least_of_block(const Plan& plan) {
+  if (step_habits(pricer_.scenario().stack, plan).frees_gradients)
+    return {};  // not held beside activations
   const Fixed& fixed = fixed_of(plan);
   const Left& left = left_of(plan);
   const std::int64_t layers = pricer_.scenario().model.layers;
@@ -244,6 +246,7 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
 // The first stage has begun as many micro-batches as there are stages, where there are as many,
 // with all of its chunks, when it comes to its first backward.
 Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
+  if (step_habits(pricer_.scenario().stack, plan).frees_gradients) return least_held(plan, cuts);
   const Fixed& fixed = fixed_of(plan);
   const Left& left = left_of(plan);
   const auto in_flight = static_cast<double>(std::min(micro_batches(plan), plan.degrees.pp));

@@ -176,7 +176,8 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
   }
   const FixedCost& fixed = *stage_fixed_[kind];
   return stage_memory(pricer_.scenario().stack, overheads_, fixed.held,
-                      tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind)))
+                      tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind),
+                                  step_habits(pricer_.scenario().stack, plan)))
       .total();
 }
 
@@ -215,7 +216,10 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
     for (std::size_t k = 0; k < moments.size(); ++k) {
       const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
       if (held.chunks == 0) continue;
-      const double over = total(stage_fixed_[i]->held) + held.blocks * kept - room.value();
+      const BytesByCategory& fixed = stage_fixed_[i]->held;
+      const bool without = step_habits(pricer_.scenario().stack, plan).frees_gradients;
+      const double gradients = without ? fixed[memory_index::kGradients] : 0;
+      const double over = total(fixed) - gradients + held.blocks * kept - room.value();
       least = std::max(least, over / (held.chunks * saved));
     }
   }

@@ -108,7 +108,7 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
 
 PriceLists::PriceLists(const Scenario& s)
     : scenario(at_site_clock(with_rotary_kernel(with_blocking_launches(s)))),
-      ops(scenario.profile),
+      ops(scenario.profile, scenario.stack.parts.fp32_matmul),
       collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)
@@ -166,7 +166,7 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
   StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
-  narrow_moments(trace.program, scenario().stack);
+  narrow_optimizer(trace.program, scenario().stack);
   return trace;
 }
 
@@ -255,7 +255,9 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   }
   const bool has_master =
       plan.zero == 3 && plan.dtype != DType::kFloat32 && plan.offload == Offload::kNone;
-  if (has_master && scenario().stack.memory.fp32_shards_only) fixed.held[kWeights] -= shards;
+  const MasterWeights kept = scenario().stack.parts.master_weights;
+  const bool in_fp32_alone = kept == MasterWeights::kCast || kept == MasterWeights::kAutocast;
+  if (has_master && in_fp32_alone) fixed.held[kWeights] -= shards;
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();

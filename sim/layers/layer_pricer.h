@@ -94,6 +94,9 @@ class LayerPricer {
     Seconds forward, backward;
   };
   HostOfBlock host_of_block(const Plan& plan, std::int64_t block) const;
+  double modules_of(const Plan& plan, std::int64_t block) const;
+  Seconds gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const;
+  void add_weight_casts(LayerCost& cost, const LayerTrace& trace) const;
   // Without memory. `host`: its own work, spread evenly over what it issues.
   PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
                         Seconds host);

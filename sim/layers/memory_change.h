@@ -15,6 +15,7 @@ using BytesByCategory = std::array<double, kMemoryCategoryCount>;
 namespace memory_index {
 inline constexpr auto kGradients = static_cast<std::size_t>(MemoryCategory::kGradients);
 inline constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
+inline constexpr auto kOptimizer = static_cast<std::size_t>(MemoryCategory::kOptimizer);
 inline constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
 inline constexpr auto kCommunication = static_cast<std::size_t>(MemoryCategory::kCommunication);
 }  // namespace memory_index

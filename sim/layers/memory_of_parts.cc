@@ -59,14 +59,28 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     case LossHead::kVocabParallelFused:
     case LossHead::kOnline: return {};
     // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
-    // Over a tensor group PyTorch adds the log-softmax's gradient as plain ops (loss_parallel):
-    // its exponential, their sum and its product with the gradient above lie beside the first.
-    case LossHead::kEager: return {narrow + 4 - traced, others > 0 ? 12.0 : 8.0};
+    // Where no copy is made all are in the plan's dtype. Over a tensor group PyTorch adds the
+    // log-softmax's gradient as plain ops (loss_parallel): its exponential, their sum and its
+    // product with the gradient above lie beside the first.
+    case LossHead::kEager: {
+      const double each = stack.training.wide_logits ? 4 : narrow;
+      return {narrow + each - traced, (others > 0 ? 3 : 2) * each};
+    }
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};
     case LossHead::kFused: return {-traced, 0};
   }
   return {};
+}
+
+// Of a block's input, which autocast leaves in fp32.
+double wider_checkpoint(const LayerTrace& trace, const StackSpec& stack) {
+  if (stack.parts.master_weights != MasterWeights::kAutocast) return 0;
+  for (const OpRecord& op : trace.program.ops) {
+    if (op.key.kind != OpKind::kNormForward || op.key.dtype == DType::kFloat32) continue;
+    return 2.0 * static_cast<double>(op.key.dims[0] * op.key.dims[1]);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -78,12 +92,14 @@ std::int64_t logits_of(const LayerTrace& trace) {
   return 0;
 }
 
-void narrow_moments(Program& program, const StackSpec& stack) {
+void narrow_optimizer(Program& program, const StackSpec& stack) {
+  const bool has_copy = stack.parts.master_weights != MasterWeights::kNone;
   for (AllocationRecord& allocation : program.allocations) {
+    if (allocation.category != MemoryCategory::kOptimizer) continue;
     const std::string_view label = allocation.label;
-    const bool is_moment = allocation.category == MemoryCategory::kOptimizer &&
-                           (label == "momentum" || label == "variance");
+    const bool is_moment = label == "momentum" || label == "variance";
     if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.optimizer_dtype);
+    if (label == "master_weights" && !has_copy) allocation.bytes = 0;
   }
 }
 
@@ -108,6 +124,7 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
   }
   if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
     raise(memory.backward, kept);  // made again there, and gone with it
+    keep_for_backward(memory, wider_checkpoint(trace, stack));
   } else {
     keep_for_backward(memory, kept);
   }

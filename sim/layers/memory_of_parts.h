@@ -16,8 +16,9 @@ namespace tpsim {
 std::int64_t logits_of(const LayerTrace& trace);
 
 // Narrows both moments of Adam to the stack's dtype, whatever the weights' (Transformer Engine's
-// FusedAdam, exp_avg_dtype). An offloaded optimizer keeps its moments in fp32.
-void narrow_moments(Program& program, const StackSpec& stack);
+// FusedAdam, exp_avg_dtype), and drops the fp32 copy of the weights where the stack has none. An
+// offloaded optimizer keeps all three in fp32.
+void narrow_optimizer(Program& program, const StackSpec& stack);
 
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
                          const Plan& plan, const Scenario& scenario);

@@ -1,6 +1,7 @@
 // What a micro-batch costs in a layer: the trace's ops and collectives, one after the other, as the
 // software of the scenario runs them.
 #include <algorithm>
+#include <utility>
 
 #include "sim/layers/expert_prices.h"
 #include "sim/layers/layer_pricer.h"
@@ -74,6 +75,15 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
   const PricedOp priced{op.key, op.flops, op.bytes, is_grouped_product(op)};
   const auto found = op_prices_.find(priced);
   if (found != op_prices_.end()) return found->second;
+  if (priced.is_grouped && scenario().stack.parts.expert_kernel == ExpertKernel::kLooped) {
+    OpRecord each = op;
+    const auto experts = static_cast<double>(std::exchange(each.key.dims[0], 1));
+    each.flops /= experts;
+    each.bytes /= experts;
+    OpPrice price = ops().price(each);
+    price.time = experts * price.time;
+    return op_prices_.emplace(priced, price).first->second;
+  }
   return op_prices_.emplace(priced, ops().price(op)).first->second;
 }
 
@@ -119,8 +129,9 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
-  // Experts whose tokens the host has rounded one after the other.
-  const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone;
+  // Experts whose tokens the host has rounded, or collects and multiplies, one after the other.
+  const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone ||
+                      scenario().stack.parts.expert_kernel == ExpertKernel::kLooped;
   const double held = rounds ? static_cast<double>(phase.experts) : 0;
   Seconds product;     // the last one of a linear layer
   Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
@@ -157,7 +168,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
       }
       // Embeddings and head gather in the plan's dtype.
       const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
-      const Seconds whole = collective(record, plan);
+      const Seconds whole = gathered_by_modules(record, plan);
       add_hidden_slices(record, plan, phase);
       if (is_overlapped(record)) {
         beside += whole;
@@ -252,13 +263,78 @@ HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) 
 }
 
 LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64_t block) const {
-  if ((scenario().stack.parts.cuda_graphs & kGraphsOfLayers) == kGraphsOfLayers) return {};
   const HostCost& host = scenario().stack.host;
-  // A block of one branch has half of the modules.
-  const double share = branch_count(block_of_kind(scenario().model, block)) / 2.0;
-  const bool again = plan.recompute == Recompute::kFull;
-  return {share * host.per_block_forward,
-          share * (host.per_block_backward + (again ? host.per_block_forward : Seconds()))};
+  const ModelSpec model = with_block_kind(scenario().model, block);
+  const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
+  // A block of one branch has half of the modules, and graphs replay those of a branch.
+  const bool attends = model.mixer == MixerKind::kAttention;
+  const bool replays_mixer =
+      model.mixer != MixerKind::kNone &&
+      holds(graphs, bit(attends ? GraphScope::kAttention : GraphScope::kMamba));
+  const bool replays_mlp =
+      has_feed_forward(model) &&
+      holds(graphs, bit(has_experts(model) ? GraphScope::kMoe : GraphScope::kMlp));
+  const int branches = branch_count(model);
+  const int replayed = (replays_mixer ? 1 : 0) + (replays_mlp ? 1 : 0);
+  const double share = std::max(0, branches - replayed) / 2.0;
+  const double again = plan.recompute == Recompute::kFull ? 1 : 0;
+  Seconds gathers;
+  if (plan.zero == 3 && has_replicas(plan)) gathers = modules_of(plan, block) * host.per_gather;
+  // Of blocks with experts the host's time around their choices was judged as a whole.
+  const bool routes = has_experts(model);
+  const auto beside = [&](Seconds whole, Seconds routing) {
+    return share * (routes ? std::max(Seconds(), whole - routing) : whole);
+  };
+  const Seconds forward = beside(host.per_block_forward, host.per_routing_forward);
+  const Seconds backward = beside(host.per_block_backward, host.per_routing_backward);
+  return {forward + gathers, backward + again * forward + (1 + again) * gathers};
+}
+
+// Modules of a block that hold weights.
+double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
+  const ModelSpec model = with_block_kind(scenario().model, block);
+  const std::int64_t mlp = is_gated(model.mlp) ? 3 : 2;
+  std::int64_t modules = branch_count(model);  // norms
+  if (model.mixer == MixerKind::kAttention) modules += model.fused_qkv ? 2 : 4;
+  if (has_feed_forward(model)) modules += mlp;
+  if (has_experts(model) && scenario().stack.parts.expert_kernel == ExpertKernel::kLooped) {
+    modules += mlp * (model.experts.count / plan.degrees.ep);
+  }
+  return static_cast<double>(modules);
+}
+
+// DeepSpeed gathers what the modules of experts hold matrix by matrix, as the loop reaches them.
+Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const {
+  const bool in_loop = scenario().stack.parts.expert_kernel == ExpertKernel::kLooped &&
+                       scenario().stack.host.per_gather > Seconds() && gathers_weights(record) &&
+                       has_experts(scenario().model);
+  if (!in_loop) return collective(record, plan);
+  const std::int64_t matrices = is_gated(scenario().model.mlp) ? 3 : 2;
+  const std::int64_t experts = scenario().model.experts.count / plan.degrees.ep;
+  return in_calls(record, static_cast<double>(matrices * experts), plan);
+}
+
+// Autocast casts the weights of linear layers for every micro-batch, and their gradients back.
+void LayerPricer::add_weight_casts(LayerCost& cost, const LayerTrace& trace) const {
+  const bool is_autocast = scenario().stack.parts.master_weights == MasterWeights::kAutocast;
+  if (!is_autocast) return;
+  double weights = 0, casts = 0;
+  const auto [begin, end] = trace.span(Phase::kForward);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind != ProgramEvent::Kind::kOp) continue;
+    const OpRecord& op = trace.program.ops[event.index];
+    const bool has_weight = is_linear_layer(op) || op.label.part == ModelPart::kHead;
+    if (op.key.kind != OpKind::kMatmul || !has_weight || op.key.dtype == DType::kFloat32) continue;
+    const OpDims& dims = op.key.dims;
+    weights += static_cast<double>(dims[0] * dims[2] * dims[3]);
+    casts += 1;
+  }
+  constexpr double kCastBytes = 6;  // fp32 and 16 bits
+  const Seconds time = streaming_time(Bytes(kCastBytes * weights));
+  for (PhaseCost* phase : {&cost.forward, &cost.backward}) {
+    add_copies(*phase, StepTerm::kElementwise, time, casts);
+  }
 }
 
 LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
@@ -271,6 +347,7 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
   cost.forward.memory = memory.forward;
   cost.backward.memory = memory.backward;
   cost.accumulate.memory = memory.accumulate;
+  add_weight_casts(cost, trace);
   if (kind == LayerKind::kHead) add_gathered_logits(cost, trace, plan);
   if (kind != LayerKind::kBlock) return cost;
   const RecomputedWork again = recomputed_work(trace, plan, scenario().stack.parts);

@@ -1,6 +1,7 @@
 #include "sim/layers/plain_kernels.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/recurrence_records.h"
 
@@ -61,6 +62,24 @@ constexpr Passes kLogSoftmax{0, 3, 1};  // sums, then the result beside the logi
 // log-softmax, its gradient filled, scattered and multiplied.
 constexpr Passes kCrossEntropyBackward{0, 4, 3};
 
+// Under autocast norms read and write the residual stream in fp32, and every linear layer casts its
+// input by itself (autocast keeps casts of weights alone): queries, keys and values have three.
+// torch.compile fuses the casts with the norm and makes each once.
+constexpr Passes kAutocastNormForward{1, 3, 2, 0, 0.5};
+constexpr Passes kAutocastNormBackward{1, 4, 2};
+constexpr Passes kCompiledAutocastNormForward{1, 1, 1, 0, 0.5};
+constexpr Passes kCompiledAutocastNormBackward{1, 2, 2};
+constexpr Passes kAutocastRmsNormForward{2.5, 9.5, 9, 1.5, 1.5};
+constexpr Passes kAutocastRmsNormBackward{2.5, 18, 16};
+constexpr Passes kAutocastResidual{1, 2, 1};  // narrow results, added to fp32
+// Written-out attention: softmax is among the ops that autocast runs in fp32, so that its input is
+// widened too. Kept: input and probabilities in fp32, where compiled the scores in 16 bits too.
+constexpr Passes kAutocastSoftmaxForward{6, 4, 5, 0, 2};
+// Scale, mask, softmax and casts as one generated kernel.
+constexpr Passes kCompiledSoftmaxForward{2, 2, 1, 0, 1};
+constexpr Passes kCompiledAutocastSoftmaxForward{2, 2, 1, 1, 2};
+constexpr Passes kCompiledSoftmaxBackward{2, 2, 1};
+
 template <class Kernel>
 bool is_plain(Kernel kernel, const StackSpec& stack) {
   return kernel == Kernel::kTorch && !stack.parts.compile;
@@ -104,7 +123,40 @@ Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
   return passes;
 }
 
+// Nothing where autocast changes nothing of the op.
+std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack) {
+  const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
+  if (!is_autocast || op.key.dtype == DType::kFloat32) return std::nullopt;
+  const bool plain = is_plain(stack.parts.norm, stack) && is_rms_norm(op);
+  const bool compile = stack.parts.compile;
+  switch (op.key.kind) {
+    case OpKind::kNormForward:
+      if (plain) return kAutocastRmsNormForward;
+      return compile ? kCompiledAutocastNormForward : kAutocastNormForward;
+    case OpKind::kNormBackward: {
+      Passes passes = plain     ? kAutocastRmsNormBackward
+                      : compile ? kCompiledAutocastNormBackward
+                                : kAutocastNormBackward;
+      const bool has_residual = (op.key.variant & 2) != 0;
+      if (has_residual) passes.wide += compile ? 1 : 3;
+      return passes;
+    }
+    case OpKind::kBiasResidual: return kAutocastResidual;
+    default: return std::nullopt;
+  }
+}
+
+// Of PyTorch's written-out attention, forward.
+const Passes& softmax_passes(const StackSpec& stack) {
+  const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
+  if (stack.parts.compile) {
+    return is_autocast ? kCompiledAutocastSoftmaxForward : kCompiledSoftmaxForward;
+  }
+  return is_autocast ? kAutocastSoftmaxForward : kSoftmaxForward;
+}
+
 Passes passes_of(const OpRecord& op, const StackSpec& stack) {
+  if (const std::optional<Passes> autocast = autocast_passes(op, stack)) return *autocast;
   const SoftwareParts& parts = stack.parts;
   const bool fuses_swiglu = parts.activation == ActivationKernel::kFused ||
                             parts.activation == ActivationKernel::kFusedSwiglu;
@@ -139,9 +191,10 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
       return weighs_apart(op, stack) ? kWeightedReluBackward : Passes{};
     case OpKind::kSoftmaxForward:
       if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxForward;
-      return plain_softmax ? kSoftmaxForward : Passes{};
+      return plain_softmax ? softmax_passes(stack) : Passes{};
     case OpKind::kSoftmaxBackward:
       if (outside_megatrons_softmax(op, parts)) return kMegatronSoftmaxBackward;
+      if (plain_softmax && parts.compile) return kCompiledSoftmaxBackward;
       return plain_softmax ? kSoftmaxBackward : Passes{};
     case OpKind::kBiasResidual:
       return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};

@@ -15,10 +15,15 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
-// Two moments in 16 bits, read and written, are eight bytes fewer a weight.
-double moments_traffic(const OpRecord& op, const StackSpec& stack) {
-  if (op.key.kind != OpKind::kAdamW || stack.parts.optimizer_dtype == DType::kFloat32) return 1;
-  return 1 - 8 * static_cast<double>(op.key.dims[0]) / op.bytes;
+// Two moments in 16 bits, read and written, are eight bytes fewer a weight. Without an fp32 copy of
+// the weights eight bytes are not moved, and the weights are read.
+double state_traffic(const OpRecord& op, const StackSpec& stack) {
+  if (op.key.kind != OpKind::kAdamW) return 1;
+  const bool has_copy =
+      stack.parts.master_weights != MasterWeights::kNone || op.key.dtype == DType::kFloat32;
+  const double moments = stack.parts.optimizer_dtype == DType::kFloat32 ? 0 : 8;
+  const double copy = has_copy ? 0 : 8 - static_cast<double>(size_of(op.key.dtype));
+  return 1 - (moments + copy) * static_cast<double>(op.key.dims[0]) / op.bytes;
 }
 
 }  // namespace
@@ -30,7 +35,7 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
   const bool offloaded = copies || part == ModelPart::kHostOptimizer;
   if (!scenario().profile.device.asynchronous || !offloaded) {
-    return plain_kernel(op, scenario().stack).traffic * moments_traffic(op, scenario().stack) *
+    return plain_kernel(op, scenario().stack).traffic * state_traffic(op, scenario().stack) *
            op_price(op).time;
   }
   const HostSpec& host = scenario().cluster.host;

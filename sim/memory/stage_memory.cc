@@ -10,6 +10,7 @@ namespace {
 using memory_index::kActivations;
 using memory_index::kCommunication;
 using memory_index::kGradients;
+using memory_index::kOptimizer;
 using memory_index::kWorkspace;
 
 MemoryChange of_activations(double bytes) {
@@ -54,11 +55,26 @@ ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, doub
   return {task(front, chunk.forward, back), task(back, chunk.backward, front)};
 }
 
+StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
+  StepHabits habits;
+  const MasterWeights masters = stack.parts.master_weights;
+  habits.frees_gradients =
+      masters != MasterWeights::kCopy && plan.degrees.pp == 1 && micro_batches(plan) == 1;
+  if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone) {
+    const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
+    const bool has_copy = masters != MasterWeights::kNone && plan.dtype != DType::kFloat32;
+    habits.optimizer_copy = moment / (2 * moment + (has_copy ? 4 : 0));
+  }
+  return habits;
+}
+
 TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
-                       const PeakMoments& moments) {
+                       const PeakMoments& moments, const StepHabits& habits) {
   TensorPeak peak{stage.held, stage.held};
+  BytesByCategory before_backward = stage.held;
+  if (habits.frees_gradients) before_backward[kGradients] = 0;
   for (std::size_t k = 0; k < moments.size(); ++k) {
-    BytesByCategory level = stage.held;
+    BytesByCategory level = before_backward;
     const auto in_flight = moments.in_flight(k);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       const auto n = static_cast<double>(in_flight[kind]);
@@ -68,7 +84,9 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
     const MemoryChange& change = kinds[static_cast<std::size_t>(task.chunk_kind)]->of(task.kind);
     consider(level, change.highest, change.each, peak);
   }
-  consider(stage.held, stage.update, stage.update, peak);
+  BytesByCategory update = stage.update;
+  update[kWorkspace] += habits.optimizer_copy * stage.held[kOptimizer];
+  consider(stage.held, update, update, peak);
   return peak;
 }
 
@@ -127,7 +145,8 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
       const auto s = static_cast<std::int64_t>(result.size());
       const StageCost& stage = costs.stages[result.size()];
       const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
-      const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind));
+      const TensorPeak peak =
+          tensor_peak(fixed, kinds, PeakMoments(shape, s, kind), step_habits(stack, plan));
       result.push_back(stage_memory(stack, overheads, fixed.held, peak));
       result.back().stage = s;
     }

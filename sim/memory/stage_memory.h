@@ -24,9 +24,23 @@ struct TensorPeak {
   BytesByCategory highest{};
   BytesByCategory each{};
 };
+// How the training loop handles tensors that are not activations.
+struct StepHabits {
+  // Gradients exist from backward to the end of a step alone: autograd allocates them, and
+  // zero_grad() frees them (set_to_none). While activations are at their peak there are none yet,
+  // and where backward ends nothing else is left. Software with a copy of the weights has buffers
+  // for its gradients, and they last through the micro-batches of a step.
+  bool frees_gradients = false;
+  // Share of the optimizer's state that its update holds a second time: plain ops over lists of
+  // tensors (torch._foreach_sqrt in torch/optim/adamw.py) make a second moment's root of all
+  // weights.
+  double optimizer_copy = 0;
+};
+StepHabits step_habits(const StackSpec& stack, const Plan& plan);
+
 // `kinds`: one for each of StageKind::kinds.
 TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
-                       const PeakMoments& moments);
+                       const PeakMoments& moments, const StepHabits& habits);
 
 // What a rank of the plan adds to its tensors, whatever its stage.
 struct MemoryOverheads {

@@ -133,5 +133,45 @@ TEST_CASE("a layout without samples takes the forward's time by its factor") {
         Approx(forward).epsilon(0.02));
 }
 
+// A sample of a small product that waits for memory.
+Profile profile_with_samples() {
+  Profile profile = test::constant_profile();
+  for (std::int64_t n = 128; n <= 2560; n += 128) {
+    const OpKey key = key_of(256, n, 256);
+    profile.ops.push_back({key, 3 * MatmulModel(profile).bound(matmul_shape(key)).time});
+  }
+  return profile;
+}
+
+TEST_CASE("faster memory makes no fp32 product slower, whatever samples of bf16 say") {
+  Profile profile = profile_with_samples();
+  OpKey wide = key_of(256, 1024, 256);
+  wide.dtype = DType::kFloat32;
+  double before = MatmulModel(profile).estimate(wide).time.value();
+  CHECK(MatmulModel(profile).estimate(wide).correction == 1);
+  CHECK(MatmulModel(profile).estimate(key_of(256, 1024, 256)).correction > 1.5);
+  for (int i = 0; i < 5; ++i) {
+    profile.device.memory_bandwidth = 1.5 * profile.device.memory_bandwidth;
+    const double now = MatmulModel(profile).estimate(wide).time.value();
+    CHECK(now <= before * (1 + 1e-12));
+    before = now;
+  }
+}
+
+TEST_CASE("TF32 multiplies at half of the rate of bf16, where the units take bf16") {
+  Profile profile = bare_profile();
+  profile.device.vector_peak = 0.1 * profile.device.matmul_peak;
+  OpKey wide = key_of(1280, 2560, 256);
+  wide.dtype = DType::kFloat32;
+  const auto time = [&](bool as_tf32) {
+    return MatmulModel(profile, as_tf32).bound(matmul_shape(wide)).compute.value();
+  };
+  CHECK(time(false) == Approx(5 * time(true)));
+  CHECK(time(true) ==
+        Approx(2 * MatmulModel(profile).bound(matmul_shape(key_of(1280, 2560, 256))).time.value()));
+  profile.device.matmul_dtype = DType::kFloat16;
+  CHECK(time(true) == time(false));
+}
+
 }  // namespace
 }  // namespace tpsim

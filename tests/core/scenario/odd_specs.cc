@@ -20,13 +20,13 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 26);
+static_assert(field_count<StackSpec>() == 27);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 14);
-static_assert(field_count<HostCost>() == 13);
+static_assert(field_count<HostCost>() == 14);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
-static_assert(field_count<StackMemory>() == 11);
+static_assert(field_count<StackMemory>() == 10);
 static_assert(field_count<StackChoices>() == 3);
 static_assert(field_count<Profile>() == 14);
 static_assert(field_count<RuntimeFacts>() == 10);
@@ -35,7 +35,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 27);
+static_assert(field_count<SoftwareParts>() == 30);
 static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -148,6 +148,7 @@ StackSpec odd_stack() {
                 .per_routing_backward = Seconds(2.5e-3),
                 .per_expert_forward = Seconds(80e-6),
                 .per_expert_backward = Seconds(120e-6),
+                .per_gather = Seconds(0.00021),
                 .per_transfer = Seconds(7e-3),
                 .per_micro_batch = Seconds(0),
                 .per_step = Seconds(12),
@@ -162,6 +163,7 @@ StackSpec odd_stack() {
       .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));
   stack.aliases = "Odd, Odder";
   stack.fp8_param_gather = true;
+  stack.default_zero = 2;
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),
@@ -171,7 +173,6 @@ StackSpec odd_stack() {
                   .caching_allocator = true,
                   .gradient_stand_ins = true,
                   .layer_in_reduction = true,
-                  .fp32_shards_only = true,
                   .reduction_bucket = 500000001,
                   .fragmentation = kThird,
                   .spread = 0.04};

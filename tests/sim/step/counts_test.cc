@@ -190,7 +190,7 @@ TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
 TEST_CASE("shards that lie in fp32 alone spare the 16-bit copy, and nothing else does") {
   const ModelSpec model = test::small_llama();
   Scenario twice = test::small_scenario(model), once = twice;
-  once.stack.memory.fp32_shards_only = true;
+  once.stack.parts.master_weights = MasterWeights::kCast;
   const auto spared = [&](int zero, DType dtype) {
     Plan plan = test::plan_of(model, {.dp = 4}, 4);
     plan.zero = zero;

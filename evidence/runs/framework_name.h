@@ -1,0 +1,18 @@
+// The framework of a row, split into its name, its version and the ZeRO stage: "DeepSpeed 0.14.2,
+// ZeRO-3" and "DeepSpeed ZeRO-3" are one software.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace tpsim {
+
+struct FrameworkName {
+  std::string name;         // in lower case, without version, commit and ZeRO stage
+  std::string version;      // "0.14.2"; "" where none is stated. Of several the first
+  std::optional<int> zero;  // 0 to 3
+};
+
+FrameworkName split_framework(const std::string& text);
+
+}  // namespace tpsim

@@ -1,0 +1,129 @@
+// In which dtype weights are kept, how experts are multiplied and what modules gather, as laws.
+#include <catch2/catch.hpp>
+
+#include "core/model/model_spec.h"
+#include "sim/memory/stage_memory.h"
+#include "sim/step/predict.h"
+#include "tests/sim/layers/part_laws.h"
+
+namespace tpsim {
+namespace {
+
+using test::changed_terms;
+using test::parts_scenario;
+using test::value_of;
+using test::with;
+
+double held(const Prediction& predicted, MemoryCategory category) {
+  return predicted.memory[0].by_category[static_cast<std::size_t>(category)].value();
+}
+
+Plan plan_of_ranks(const ModelSpec& model, std::int64_t dp, int zero, std::int64_t batch) {
+  Plan plan = test::plan_of(model, {.dp = dp}, batch);
+  plan.zero = zero;
+  plan.recompute = Recompute::kNone;
+  plan.attention = AttentionKind::kFlash;
+  return plan;
+}
+
+const PartValues kNone = value_of(StackPart::kMasterWeights, MasterWeights::kNone);
+const PartValues kAutocast = value_of(StackPart::kMasterWeights, MasterWeights::kAutocast);
+
+}  // namespace
+
+TEST_CASE("without master weights the optimizer keeps four bytes a weight fewer, at any stage") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const auto weights = static_cast<double>(parameter_count(scenario.model));
+  for (const int zero : {0, 1, 3}) {
+    Plan plan = plan_of_ranks(scenario.model, 4, zero, 8);
+    const Prediction copied = with(scenario, plan, {}), pure = with(scenario, plan, kNone);
+    const double spared =
+        held(copied, MemoryCategory::kOptimizer) - held(pure, MemoryCategory::kOptimizer);
+    CAPTURE(zero);
+    CHECK(spared == Approx(4 * weights / (zero == 0 ? 1 : 4)).epsilon(0.02));
+    CHECK(pure.step < copied.step);  // the update moves less
+    CHECK(changed_terms(copied, pure) == std::set<std::string>{"optimizer"});
+    plan.dtype = DType::kFloat32;
+    CHECK(with(scenario, plan, kNone).peak == with(scenario, plan, {}).peak);
+    CHECK(with(scenario, plan, kNone).step == with(scenario, plan, {}).step);
+  }
+}
+
+TEST_CASE("autocast keeps wider activations and casts weights for every micro-batch") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    Plan plan = plan_of_ranks(scenario.model, 2, 0, 4);
+    plan.recompute = recompute;
+    const Prediction copied = with(scenario, plan, {}), cast = with(scenario, plan, kAutocast);
+    CHECK(held(cast, MemoryCategory::kActivations) > held(copied, MemoryCategory::kActivations));
+    CHECK(time_of(cast, StepTerm::kElementwise) > time_of(copied, StepTerm::kElementwise));
+    CHECK(time_of(cast, StepTerm::kMatmul) == time_of(copied, StepTerm::kMatmul));
+  }
+  Plan wide = plan_of_ranks(scenario.model, 2, 0, 4);
+  wide.dtype = DType::kFloat32;
+  CHECK(with(scenario, wide, kAutocast).step == with(scenario, wide, {}).step);
+}
+
+TEST_CASE("autograd's gradients are not there while activations are at their peak") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const Plan once = plan_of_ranks(scenario.model, 2, 0, 1);
+  const Plan twice = plan_of_ranks(scenario.model, 2, 0, 2);  // the first micro-batch's stay
+  const StackSpec copied = scenario.stack, pure = with_parts(scenario.stack, kNone);
+  CHECK(step_habits(pure, once).frees_gradients);
+  CHECK_FALSE(step_habits(pure, twice).frees_gradients);
+  CHECK_FALSE(step_habits(copied, once).frees_gradients);
+  CHECK(with(scenario, once, kNone).peak < with(scenario, twice, kNone).peak);
+  CHECK(with(scenario, once, {}).peak == with(scenario, twice, {}).peak);
+}
+
+TEST_CASE("an update by plain ops holds the root of a second moment beside the state") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const Plan plan = plan_of_ranks(scenario.model, 2, 0, 4);
+  const auto copy = [&](const PartValues& parts) {
+    return step_habits(with_parts(scenario.stack, parts), plan).optimizer_copy;
+  };
+  PartValues plain = value_of(StackPart::kOptimizerKernel, KernelFusion::kTorch);
+  CHECK(copy(value_of(StackPart::kOptimizerKernel, KernelFusion::kFused)) == 0);
+  CHECK(copy(plain) == Approx(4.0 / 12));
+  plain.merge(PartValues(kNone));
+  CHECK(copy(plain) == Approx(4.0 / 8));
+  plain[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
+  CHECK(copy(plain) == Approx(2.0 / 4));
+}
+
+TEST_CASE("experts one after the other take the host's time for each of them") {
+  Scenario scenario = parts_scenario(test::small_mixture());
+  scenario.stack.host.per_expert_forward = Seconds(1e-3);
+  scenario.stack.host.per_expert_backward = Seconds(2e-3);
+  const Plan plan = plan_of_ranks(scenario.model, 2, 0, 4);
+  const PartValues looped = value_of(StackPart::kExpertKernel, ExpertKernel::kLooped);
+  const Prediction together = with(scenario, plan, {}), apart = with(scenario, plan, looped);
+  const double blocks = static_cast<double>(scenario.model.layers);
+  const double experts = static_cast<double>(scenario.model.experts.count);
+  const double host = 2 * blocks * experts * 3e-3;  // of two micro-batches
+  CHECK(apart.step.value() > host);
+  CHECK(apart.step.value() - together.step.value() > 0.9 * host);
+  // A model without experts has no loop.
+  const Scenario dense = parts_scenario(test::small_llama());
+  const Plan of_dense = plan_of_ranks(dense.model, 2, 0, 4);
+  CHECK(with(dense, of_dense, looped).step == with(dense, of_dense, {}).step);
+}
+
+TEST_CASE("hooks of modules take the host's time where ZeRO 3 gathers weights, and nowhere else") {
+  Scenario scenario = parts_scenario(test::small_llama());
+  Scenario hooked = scenario;
+  hooked.stack.host.per_gather = Seconds(5e-3);
+  for (const int zero : {0, 2}) {
+    const Plan plan = plan_of_ranks(scenario.model, 4, zero, 4);
+    CHECK(with(hooked, plan, {}).step == with(scenario, plan, {}).step);
+  }
+  Plan plan = plan_of_ranks(scenario.model, 4, 3, 4);
+  const double more = with(hooked, plan, {}).step.value() - with(scenario, plan, {}).step.value();
+  plan.recompute = Recompute::kFull;
+  const double with_recompute =
+      with(hooked, plan, {}).step.value() - with(scenario, plan, {}).step.value();
+  CHECK(more > 0);
+  CHECK(with_recompute == Approx(1.5 * more).epsilon(0.1));  // three passes in place of two
+}
+
+}  // namespace tpsim

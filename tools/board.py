@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Writes predicted against measured for every public row, as JSON.
+
+  tools/board.py BUILD/tpsim [-o board.json]                       tables of data/
+  tools/board.py BUILD/tpsim --runs FILE.csv... [-o board.json]    other tables
+
+A row has what `tpsim validate --json` prints of it, its table, source, framework (name, version, ZeRO stage as
+stated), GPU, model and date. Figures by table and by source: mean error, bias, share of measured times inside
+their 90 % interval, Winkler score of these intervals over the measured time, mean memory error, runs out of
+memory that were predicted so (p above a half), and false alarms among all others. The last line printed is the
+mean of the tables' mean errors. docs/accuracy.md is made from the same rows (tools/write_accuracy.py)."""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("published_runs", "strangers")
+FACTS = ("source", "framework", "gpu", "model", "date")
+MISSED = 20  # of a Winkler score: 2 / (1 - 0.9)
+
+
+def public_tables():
+    return [path for folder in FOLDERS for path in sorted((ROOT / "data" / folder).glob("*.csv"))]
+
+
+def report_of(binary, table, options=(), **environment):
+    """The JSON that `tpsim validate` prints of a table; exit code 1 says that no row was priced."""
+    done = subprocess.run([binary, "validate", "--runs", str(table), "--json", "--quiet", *options],
+                          capture_output=True, text=True, **environment)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def facts_of(table):
+    with open(table, newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.DictReader(file)]
+    return {row.get("id") or f"line-{line}": {key: row.get(key) or "" for key in FACTS}
+            for line, row in enumerate(rows, 2)}
+
+
+def board_rows(binary, table):
+    facts = facts_of(table)
+    return [{"table": table.stem, **facts.get(row["id"], {}), **row} for row in report_of(binary, table)["rows"]]
+
+
+def is_priced(row):
+    return row["predicted_step_s"] is not None and not row["skipped_because"]
+
+
+def winkler(row):
+    """Width of the interval, and how far outside of it the measured time is twenty times, over that time."""
+    low, high, measured = row["low_s"], row["high_s"], row["measured_step_s"]
+    return (high - low + MISSED * max(0, low - measured, measured - high)) / measured
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else None
+
+
+def figures(rows):
+    priced = [row for row in rows if is_priced(row)]
+    timed = [row for row in priced if row["error_pct"] is not None]
+    memory = [row for row in priced if row["measured_mem_gb"] and row["predicted_mem_gb"]]
+    failed = [row for row in priced if row["outcome"] == "oom"]
+    ran = [row for row in priced if row["outcome"] != "oom"]
+    held = [row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in timed]
+    return {"rows": len(rows), "priced": len(priced), "timed": len(timed),
+            "mean_error_pct": mean(abs(row["error_pct"]) for row in timed),
+            "bias_pct": mean(row["error_pct"] for row in timed),
+            "held_pct": mean(100 * hold for hold in held),
+            "winkler": mean(map(winkler, timed)),
+            "memory_rows": len(memory),
+            "memory_error_pct": mean(100 * abs(row["predicted_mem_gb"] / row["measured_mem_gb"] - 1) for row in memory),
+            "oom_caught": sum(row["p_oom"] > 0.5 for row in failed), "oom": len(failed),
+            "false_oom": sum(row["p_oom"] > 0.5 for row in ran), "ran": len(ran)}
+
+
+def by(rows, key):
+    groups = {}
+    for row in rows:
+        groups.setdefault(row[key], []).append(row)
+    return {name: figures(group) for name, group in groups.items()}
+
+
+def line_of(name, f):
+    cell = lambda value, digits=1: "-" if value is None else f"{value:.{digits}f}"
+    return (f"{name[:32]:32s} {f['priced']:4d} of {f['rows']:4d}  error {cell(f['mean_error_pct']):>5s} %  bias "
+            f"{cell(f['bias_pct']):>6s} %  held {cell(f['held_pct'], 0):>3s} % of {f['timed']:<4d} winkler "
+            f"{cell(f['winkler'], 2):>5s}  memory {cell(f['memory_error_pct']):>5s} % of {f['memory_rows']:<3d} OOM "
+            f"{f['oom_caught']}/{f['oom']}, {f['false_oom']} false of {f['ran']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--runs", nargs="+", type=pathlib.Path, help="tables in place of those of data/")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="the JSON file to write")
+    arguments = parser.parse_args()
+    rows = [row for table in arguments.runs or public_tables() for row in board_rows(arguments.binary, table)]
+    tables, sources = by(rows, "table"), by(rows, "source")
+    for name, all_of_it in tables.items():
+        print(line_of(name, all_of_it))
+    print(line_of("all", figures(rows)))
+    errors = [f["mean_error_pct"] for f in tables.values() if f["mean_error_pct"] is not None]
+    memory = [f["memory_error_pct"] for f in tables.values() if f["memory_error_pct"] is not None]
+    if errors:
+        print(f"mean of the {len(errors)} tables' mean errors: {mean(errors):.1f} %"
+              + (f"; of {len(memory)} tables' memory errors: {mean(memory):.1f} %" if memory else ""))
+    if arguments.output:
+        board = {"version": "tpsim-board/1", "tables": tables, "sources": sources, "all": figures(rows), "rows": rows}
+        written = arguments.output.with_suffix(".new")
+        written.write_text(json.dumps(board, indent=1) + "\n")
+        os.replace(written, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
