@@ -2,7 +2,10 @@
 // calls of functions, eval and bash -c.
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
 #include "formats/shell_interpreter.h"
 
 namespace tpsim {
@@ -50,13 +53,18 @@ bool sets_up_software(std::string_view name) {
 
 Status ShellInterpreter::call(const ShellCommand& command, int depth) {
   const auto [tokens, start] = functions_.at(command.words.front());
+  std::map<std::string, std::vector<std::string>> outer;  // arguments of the caller
   for (std::size_t i = 1; i < command.words.size(); ++i) {
-    script_.variables.set(std::to_string(i), {command.words[i]});
+    const std::string name = std::to_string(i);
+    const std::vector<std::string>* before = script_.variables.find(name);
+    if (before != nullptr) outer[name] = *before;
+    script_.variables.set(name, {command.words[i]});
   }
   Status status = elsewhere(*tokens, start, [&] { return run_body("}", true, depth); });
   for (std::size_t i = 1; i < command.words.size(); ++i) {
     script_.variables.erase(std::to_string(i));
   }
+  for (auto& [name, values] : outer) script_.variables.set(name, std::move(values));
   return status;
 }
 
@@ -95,6 +103,7 @@ Result<std::optional<bool>> ShellInterpreter::run_command(bool active, int depth
   }
   if (!active) return std::optional<bool>();
   if (!raw.empty() && (raw.front() == "[" || raw.front() == "[[" || raw.front() == "test")) {
+    script_.variables.forget_missing();
     return shell_condition(raw, script_.variables);
   }
   for (const std::string& word : raw) {
@@ -108,13 +117,19 @@ Result<std::optional<bool>> ShellInterpreter::run_command(bool active, int depth
                    document_expands ? script_.variables.expanded_document(*document) : *document,
                    target);
   }
+  const bool pipes_on =
+      !done() && token().kind == ShellTokenKind::kSeparator && token().text == "|";
   TPSIM_TRY_STATUS(issue(std::move(command), depth));
+  if (!piped_.empty() && !pipes_on) {
+    if (!target.empty()) script_.files[plain_path(without_marks(target))] = piped_;
+    piped_.clear();
+  }
   return std::optional(true);
 }
 
 void ShellInterpreter::assign(const ShellToken& word) {
   const auto assignment = assignment_of(word.text);
-  if (!assignment) return;
+  if (!assignment || script_.variables.is_pinned(assignment->name)) return;
   std::vector<std::string> values;
   if (word.is_array) {
     for (const std::string& element : word.elements) {
@@ -151,6 +166,60 @@ void ShellInterpreter::write_document(const ShellCommand& command, std::string t
   }
 }
 
+void ShellInterpreter::shift_arguments(const ShellCommand& command) {
+  const std::vector<std::string>* const all = script_.variables.find("@");
+  if (all == nullptr) return;
+  std::vector<std::string> left = *all;
+  const auto by = command.words.size() > 1 ? parse_number<std::size_t>(command.words[1]) : 1;
+  left.erase(left.begin(),
+             left.begin() + static_cast<std::ptrdiff_t>(std::min(by.value_or(1), left.size())));
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    const std::string name = std::to_string(i + 1);
+    if (i < left.size()) {
+      script_.variables.set(name, {left[i]});
+    } else {
+      script_.variables.erase(name);
+    }
+  }
+  script_.variables.set("#", {std::to_string(left.size())});
+  for (const char* name : {"@", "*"}) script_.variables.set(name, left);
+}
+
+// "s/NAME/value/" of plain texts, as scripts fill a template in; the first one of each line.
+void ShellInterpreter::rewrite(const ShellCommand& command) {
+  std::string text = std::exchange(piped_, "");
+  std::vector<std::pair<std::string, std::string>> changes;
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    const std::string& word = command.words[i];
+    const char mark = word.size() > 3 && word[0] == 's' ? word[1] : '\0';
+    const bool changes_text = mark == '/' || mark == '|' || mark == '#' || mark == ',';
+    const std::size_t middle = changes_text ? word.find(mark, 2) : std::string::npos;
+    const std::size_t end = middle == std::string::npos ? middle : word.find(mark, middle + 1);
+    if (end != std::string::npos) {
+      changes.emplace_back(word.substr(2, middle - 2), word.substr(middle + 1, end - middle - 1));
+    } else if (!word.starts_with('-')) {
+      const auto written = script_.files.find(plain_path(word));
+      if (written != script_.files.end()) {
+        text = written->second;
+      } else if (open_ && !unset_name(word)) {
+        if (auto opened = open_(word); opened.ok()) text = *std::move(opened);
+      }
+    }
+  }
+  std::string changed;
+  std::string_view rest = text;
+  while (!rest.empty() && afford(rest.size() / 64)) {
+    std::string line(cut_off(rest, "\n"));
+    for (const auto& [from, to] : changes) {
+      const std::size_t at = from.empty() ? std::string::npos : line.find(from);
+      if (at != std::string::npos) line.replace(at, from.size(), to);
+    }
+    changed += line + "\n";
+    if (changed.size() > kMostShellBytes) break;
+  }
+  piped_ = std::move(changed);
+}
+
 Status ShellInterpreter::read_sourced(const ShellCommand& command, int depth) {
   const std::string name = without_marks(command.words[1]);
   if (sets_up_software(name)) return Ok{};
@@ -179,8 +248,13 @@ Status ShellInterpreter::read_sourced(const ShellCommand& command, int depth) {
 Status ShellInterpreter::issue(ShellCommand command, int depth) {
   if (command.words.empty() || script_.commands.size() >= kMostCommands) return Ok{};
   const std::string& name = command.words.front();
-  if (name == "exit") return exited_ = script_.exits = true, Ok{};
+  if (name == "exit") {
+    if (!script_.exits) script_.exit_asks = script_.variables.missing();
+    return exited_ = script_.exits = true, Ok{};
+  }
   if (name == "return") return Ok{};
+  if (name == "shift") return shift_arguments(command), Ok{};
+  if (name == "sed") return rewrite(command), Ok{};
   if ((name == "source" || name == ".") && command.words.size() > 1) {
     return read_sourced(command, depth + 1);
   }

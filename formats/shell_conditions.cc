@@ -10,7 +10,9 @@ namespace {
 // A variable that nothing sets is empty, as it is to a shell.
 std::string value_of(const std::string& word, ShellVariables& variables) {
   const std::string value = variables.expanded_text(word);
-  if (!unset_name(value)) return value;
+  const auto unset = unset_name(value);
+  if (!unset) return value;
+  if (unset->size() > 1) variables.note_missing(unset->substr(unset->find('$') + 1));
   variables.take_from_outside();
   return "";
 }

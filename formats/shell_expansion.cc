@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/shell_words.h"
 
@@ -12,87 +11,14 @@ constexpr int kDeepestExpansion = 32;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-std::string unset(std::string_view name) { return std::string(1, kUnset) + std::string(name); }
-
-// An expression of whole numbers, names, + - * / % and parentheses.
-class Arithmetic {
- public:
-  Arithmetic(std::string_view text, const ShellVariables& variables)
-      : text_(text), variables_(variables) {}
-
-  std::optional<long long> value() {
-    const auto sum = read_sum(0);
-    skip();
-    return at_ == text_.size() ? sum : std::nullopt;
-  }
-
- private:
-  void skip() {
-    while (at_ < text_.size() && (std::isspace(static_cast<unsigned char>(text_[at_])) != 0 ||
-                                  text_[at_] == '$' || text_[at_] == '{' || text_[at_] == '}')) {
-      ++at_;
-    }
-  }
-  bool take(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-
-  std::optional<long long> read_sum(int depth) {
-    auto left = read_product(depth);
-    while (left) {
-      const bool plus = take('+');
-      if (!plus && !take('-')) return left;
-      const auto right = read_product(depth);
-      if (!right) return std::nullopt;
-      left = bounded(plus ? *left + *right : *left - *right);
-    }
-    return left;
-  }
-  std::optional<long long> read_product(int depth) {
-    auto left = read_atom(depth);
-    while (left) {
-      const char sign = take('*') ? '*' : take('/') ? '/' : take('%') ? '%' : '\0';
-      if (sign == '\0') return left;
-      const auto right = read_atom(depth);
-      if (!right || (sign != '*' && *right == 0)) return std::nullopt;
-      left = bounded(sign == '*' ? *left * *right : sign == '/' ? *left / *right : *left % *right);
-    }
-    return left;
-  }
-  std::optional<long long> read_atom(int depth) {
-    if (depth > kDeepestExpansion) return std::nullopt;
-    if (take('(')) {
-      const auto inside = read_sum(depth + 1);
-      return take(')') ? inside : std::nullopt;
-    }
-    if (take('-')) {
-      const auto value = read_atom(depth + 1);
-      return value ? std::optional(-*value) : std::nullopt;
-    }
-    skip();
-    std::string name;
-    while (at_ < text_.size() && is_name(text_[at_])) name += text_[at_++];
-    if (name.empty()) return std::nullopt;
-    if (const auto number = parse_number<long long>(name)) return bounded(*number);
-    const std::vector<std::string>* values = variables_.find(name);
-    if (values == nullptr || values->empty()) return std::nullopt;
-    const auto number = parse_number<long long>(trimmed(values->front()));
-    return number ? bounded(*number) : std::nullopt;
-  }
-  // No product of two leaves 64 bits.
-  static std::optional<long long> bounded(long long value) {
-    constexpr long long kMost = 1LL << 31;
-    if (value > kMost || value < -kMost) return std::nullopt;
-    return value;
-  }
-
-  std::string_view text_;
-  const ShellVariables& variables_;
-  std::size_t at_ = 0;
-};
+// A command's output goes by the first word of the command: blanks would divide it.
+std::string unset(std::string_view name) {
+  const std::size_t blank = name.find_first_of(" \t\n");
+  const std::string rest = blank == std::string_view::npos ? ""
+                           : name.starts_with("$((")       ? "...))"
+                                                           : "...)";
+  return std::string(1, kUnset) + std::string(name.substr(0, blank)) + rest;
+}
 
 std::string in_case(std::string text, bool upper) {
   for (char& c : text) {
@@ -112,7 +38,8 @@ std::optional<std::string> unset_name(std::string_view word) {
   std::size_t end = begin;
   if (end < word.size() && word[end] == '$') ++end;
   while (end < word.size() && is_name(word[end])) ++end;
-  return std::string(word.substr(begin, end - begin));
+  const std::string_view name = word.substr(begin, end - begin);
+  return name == "$" ? std::string() : std::string(name);  // of what a program prints
 }
 
 std::string without_marks(std::string_view word) {
@@ -124,6 +51,11 @@ std::string without_marks(std::string_view word) {
 void ShellVariables::set(const std::string& name, std::vector<std::string> values) {
   if (!entries_.contains(name)) order_.push_back(name);
   entries_[name].values = std::move(values);
+}
+
+void ShellVariables::pin(const std::string& name, std::string value) {
+  set(name, {std::move(value)});
+  pinned_.insert(name);
 }
 
 void ShellVariables::append(const std::string& name, const std::vector<std::string>& values,
@@ -200,7 +132,11 @@ void ShellVariables::put_variable(const std::string& name, bool quoted, Expansio
   }
   found->second.used = true;
   const auto& values = found->second.values;
-  if (!values.empty()) out.put(values.front(), quoted);
+  const std::size_t most = name == "@" || name == "*" ? values.size() : 1;
+  for (std::size_t i = 0; i < std::min(most, values.size()); ++i) {
+    if (i > 0) out.open = false;
+    out.put(values[i], quoted);
+  }
 }
 
 // What stands between the braces of ${...}.
@@ -229,6 +165,7 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
       !known || (colon && (found->second.values.empty() || found->second.values.front().empty()));
   if (kind == '-' || kind == '=') {
     if (!empty) return put_variable(name, quoted, out);
+    if (!known) note_missing(name);
     const std::string_view otherwise = rest.substr(colon ? 2 : 1);
     if (kind == '=') set(name, {expanded_text(otherwise)});
     return expand_into(otherwise, quoted, out);
@@ -253,7 +190,8 @@ void ShellVariables::put_backquoted(std::string_view word, std::size_t& at, bool
                                     Expansion& out) {
   const std::size_t end = std::min(word.find('`', at + 1), word.size());
   const auto path = printed_path(word.substr(at + 1, end - at - 1));
-  out.put(path ? *path : unset(word.substr(at, end - at + 1)), quoted || !path);
+  const std::string inside(word.substr(at + 1, end - at - 1));
+  out.put(path ? *path : unset("$(" + inside + ")"), quoted || !path);
   at = std::min(end + 1, word.size());
 }
 
@@ -295,7 +233,9 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
     at += 1 + length;
   } else if (!rest.empty() &&
              std::string_view("#?$!").find(rest.front()) != std::string_view::npos) {
-    out.put("0", true);
+    const auto known = entries_.find("#");  // of a call whose arguments are given
+    const bool counts = rest.front() == '#' && known != entries_.end();
+    out.put(counts ? known->second.values.front() : "0", true);
     at += 2;
   } else {
     out.put("$", true);
@@ -373,20 +313,14 @@ std::string ShellVariables::expanded_document(std::string_view text) {
       expand_dollar(text, at, true, out);
       continue;
     }
+    if (text.substr(at).starts_with("\\\n")) {  // a line that goes on
+      at += 2;
+      continue;
+    }
     if (escapes) ++at;
     out.put(text.substr(at++, 1), true);
   }
   return out.fields.front();
-}
-
-std::optional<long long> ShellVariables::arithmetic(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {  // names in it are used
-    std::string name;
-    while (i < text.size() && is_name(text[i])) name += text[i++];
-    if (const auto found = entries_.find(name); found != entries_.end()) found->second.used = true;
-    if (name.empty()) ++i;
-  }
-  return Arithmetic(text, *this).value();
 }
 
 }  // namespace tpsim

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
 #include "formats/shell_words.h"
 
 namespace tpsim {
@@ -29,6 +31,26 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
     if (pattern.empty()) return true;
   }
   return false;
+}
+
+// "$1", "$@" and "$#" of a call, where some of it is known.
+void set_arguments(const std::map<std::string, std::string>& given, ShellVariables& variables) {
+  std::vector<std::string> arguments;
+  const auto all = given.find(std::string(kArguments));
+  if (all != given.end()) arguments = words_in(all->second);
+  for (const auto& [name, value] : given) {
+    const auto number = parse_number<std::size_t>(name);
+    constexpr std::size_t kMost = 1000;
+    if (!number || *number < 1 || *number > kMost) continue;
+    if (arguments.size() < *number) arguments.resize(*number);
+    arguments[*number - 1] = value;
+  }
+  if (arguments.empty()) return;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    variables.set(std::to_string(i + 1), {arguments[i]});
+  }
+  variables.set("#", {std::to_string(arguments.size())});
+  for (const char* name : {"@", "*"}) variables.set(name, arguments);
 }
 
 }  // namespace
@@ -125,6 +147,7 @@ std::optional<bool> ShellInterpreter::take_condition(std::string_view end) {
   std::string joint;
   bool first = true;
   bool open = false;  // "[[ a" before the "&& b ]]"
+  script_.variables.forget_missing();
   while (!done() && !is_word(token(), end)) {
     std::vector<std::string> words;
     if (open) words.emplace_back("[[");
@@ -174,7 +197,9 @@ Status ShellInterpreter::run_for(bool active, int depth) {
     }
   }
   const bool turns = active && !values.empty();
-  if (turns) script_.variables.set(name, {values.front()});
+  if (turns && !script_.variables.is_pinned(name)) {
+    script_.variables.set(name, {values.front()});
+  }
   return run_body("done", turns, depth);
 }
 
@@ -265,7 +290,10 @@ Result<ShellScript> read_shell_script(std::string_view text, const std::string& 
   const std::string own = file.substr(file.find_last_of('/') + 1);
   for (const char* name : {"0", "BASH_SOURCE"}) script.variables.set(name, {own});
   for (const char* name : {"PWD", "SLURM_SUBMIT_DIR"}) script.variables.set(name, {"."});
-  for (const auto& [name, value] : given) script.variables.set(name, {value});
+  for (const auto& [name, value] : given) {
+    if (name != kArguments) script.variables.pin(name, value);
+  }
+  set_arguments(given, script.variables);
   TPSIM_TRY_STATUS(ShellInterpreter(file, script, open).run_text(text, 0));
   return script;
 }

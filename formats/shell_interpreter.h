@@ -71,6 +71,9 @@ class ShellInterpreter {
   Status issue(ShellCommand command, int depth);
   // source FILE and . FILE
   Status read_sourced(const ShellCommand& command, int depth);
+  void shift_arguments(const ShellCommand& command);
+  // sed 's/NAME/value/' FILE: its output is the next command's input, or a file's text.
+  void rewrite(const ShellCommand& command);
   // A variable that only an untaken branch sets expands to nothing.
   void leave_empty(const ShellToken& word);
   // Runs a block of which nobody can say whether it runs.
@@ -91,6 +94,7 @@ class ShellInterpreter {
   std::size_t spent_ = 0;
   bool exited_ = false;
   const ShellFileReader& open_;
+  std::string piped_;         // output of the command before
   bool is_in_doubt_ = false;  // what does not run here may run all the same
 };
 

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,18 @@ struct ShellScript {
   std::map<std::string, std::string> files;  // what it writes with here-documents, by name
   std::map<std::string, std::string> batch;  // "#SBATCH --nodes=4": "nodes" and "4"
   bool exits = false;                        // before its end, as it says itself
+  std::set<std::string> exit_asks;           // variables without a value that it looked at before
   std::vector<std::string> missing;          // files that it sources and that are not there
 };
 
 // The text of a file that a script sources, by a path from the script's folder; may be empty.
 using ShellFileReader = std::function<Result<std::string>(const std::string&)>;
 
-// `given` are variables that the environment would hold; "1" is the first argument. `file` names
-// the script in errors.
+// All arguments of the script's call, between blanks.
+inline constexpr std::string_view kArguments = "@";
+
+// `given` are variables that the environment would hold, and win over what the script assigns; "1"
+// is the first argument, kArguments are all. `file` names the script in errors.
 Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
                                       const std::map<std::string, std::string>& given = {},
                                       const ShellFileReader& open = {});

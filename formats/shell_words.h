@@ -17,7 +17,8 @@
 namespace tpsim {
 
 inline constexpr char kUnset = '\x01';  // stands in no text that people write
-// "$MBS" where a value is unknown; nothing in a word that is known in full.
+// "$MBS" where a value is unknown, empty where a program prints it; nothing in a word that is known
+// in full.
 std::optional<std::string> unset_name(std::string_view word);
 // Without the marks: "$MBS" and "runs/$NAME" as people wrote them.
 std::string without_marks(std::string_view word);
@@ -41,6 +42,9 @@ Result<std::vector<ShellToken>> shell_tokens(std::string_view text, const std::s
 class ShellVariables {
  public:
   void set(const std::string& name, std::vector<std::string> values);
+  // Sets it for good: no assignment of the script changes it.
+  void pin(const std::string& name, std::string value);
+  bool is_pinned(const std::string& name) const { return pinned_.contains(name); }
   void append(const std::string& name, const std::vector<std::string>& values, bool as_array);
   void erase(const std::string& name);
   // A branch that is not taken alone sets it: it expands to nothing, as in a shell, until set.
@@ -49,6 +53,7 @@ class ShellVariables {
   const std::vector<std::string>* find(const std::string& name) const;
   // Of all that were set, in the order of their first setting; those that no word has used.
   std::vector<std::string> unused() const;
+  const std::vector<std::string>& names() const { return order_; }  // of all that were set
 
   // The fields that a word becomes; bytes beyond `kMostShellBytes` are cut.
   std::vector<std::string> expanded(std::string_view word);
@@ -59,6 +64,10 @@ class ShellVariables {
   // Notes that a test took a value from outside; how many did.
   void take_from_outside() { ++taken_from_outside_; }
   int taken_from_outside() const { return taken_from_outside_; }
+  // Names without a value that were looked at since the last forget_missing().
+  void note_missing(std::string name) { missing_.insert(std::move(name)); }
+  void forget_missing() { missing_.clear(); }
+  const std::set<std::string>& missing() const { return missing_; }
   // "TP * PP + 1"; nothing where a name in it is unknown.
   std::optional<long long> arithmetic(std::string_view text);
 
@@ -81,6 +90,8 @@ class ShellVariables {
   std::map<std::string, Entry> entries_;
   std::vector<std::string> order_;
   std::set<std::string> empty_;
+  std::set<std::string> pinned_;
+  std::set<std::string> missing_;
   int taken_from_outside_ = 0;
   int depth_ = 0;
 };

@@ -62,6 +62,14 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
   if (members == nullptr) return bad_input("is no JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
+    if (member.key == "curriculum_learning") {
+      const JsonValue* enabled = member.value.find("enabled");
+      const bool* is_on = enabled == nullptr ? nullptr : enabled->as<bool>();
+      if (is_on != nullptr && !*is_on) continue;
+      left.refuse("curriculum_learning", "curriculum_learning", "its sequences grow during the run",
+                  path_of(file));
+      continue;
+    }
     left.ask(fmt::format("{}{}", section, member.key),
              nearest(member.key, words_in(std::string(known))), path_of(file));
   }

@@ -75,6 +75,8 @@ constexpr PartSwitch kPartSwitches[] = {
      static_cast<std::int64_t>(KernelFusion::kTorch)},
     {"--no-masked-softmax-fusion", StackPart::kAttentionKernel,
      static_cast<std::int64_t>(AttentionKernel::kTorch)},
+    {"--no-async-tensor-model-parallel-allreduce", StackPart::kTpOverlap,
+     static_cast<std::int64_t>(TpOverlap::kNone)},
 };
 
 // What its arguments.py takes for an option that is left out; empty for one that it wants.

@@ -1,6 +1,10 @@
 // Trainer as scripts start it: by accelerate, torchrun or deepspeed, with arguments of its own and
 // the configurations that the command names.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "formats/shell_words.h"
 #include "frameworks/huggingface/trainer_keys.h"
@@ -16,6 +20,57 @@ std::string key_of(std::string_view option) {
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
+
+// Options of "accelerate launch" that are settings of its file too.
+struct LauncherOption {
+  std::string_view option;
+  std::string_view key;
+  std::string_view value = {};  // what it becomes; empty: the same
+};
+constexpr LauncherOption kAccelerateOptions[] = {
+    {"mixed_precision", "mixed_precision"},
+    {"use_fsdp", "distributed_type", "FSDP"},
+    {"deepspeed_config_file", "deepspeed"},
+    {"zero_stage", "deepspeed_config.zero_stage"},
+    {"offload_optimizer_device", "deepspeed_config.offload_optimizer_device"},
+    {"offload_param_device", "deepspeed_config.offload_param_device"},
+    {"fsdp_offload_params", "fsdp_config.fsdp_offload_params"},
+    {"fsdp_sharding_strategy", "fsdp_config.fsdp_sharding_strategy"},
+    {"fsdp_reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"},
+    {"fsdp_activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing"},
+    {"fsdp_version", "fsdp_config.fsdp_version"},
+    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+};
+
+std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& words) {
+  std::vector<FlatSetting> settings;
+  const bool is_accelerate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.ends_with("accelerate") || word.starts_with("accelerate.");
+  });
+  for (std::size_t i = 0; is_accelerate && i < words.size(); ++i) {
+    if (!words[i].starts_with("--")) continue;
+    const std::size_t equals = words[i].find('=');
+    const std::string name = key_of(words[i].substr(0, equals));
+    for (const LauncherOption& row : kAccelerateOptions) {
+      if (row.option != name) continue;
+      const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+      const std::string said = equals != std::string::npos ? words[i].substr(equals + 1)
+                               : has_next                  ? words[i + 1]
+                                                           : "true";
+      settings.push_back({std::string(row.key),
+                          row.value.empty() ? without_marks(said) : std::string(row.value), 0});
+    }
+  }
+  return settings;
+}
+
+// Configurations that come with TRL, "--accelerate_config zero3" (trl/accelerate_configs).
+constexpr LauncherOption kTrlPresets[] = {
+    {"zero1", "deepspeed_config.zero_stage", "1"}, {"zero2", "deepspeed_config.zero_stage", "2"},
+    {"zero3", "deepspeed_config.zero_stage", "3"}, {"fsdp1", "distributed_type", "FSDP"},
+    {"fsdp2", "distributed_type", "FSDP"},         {"multi_gpu", "distributed_type", "MULTI_GPU"},
+    {"single_gpu", "distributed_type", "NO"},
+};
 
 Result<std::string> opened(const std::string& name, const LaunchFile& by,
                            const ImportInputs& inputs) {
@@ -45,12 +100,42 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
     for (FlatSetting& one : own) put(std::move(one));
   }
+  // "trl dpo" and "scripts/run_dpo.py" say what they train on by their name alone.
+  for (const auto& [program, kind] : {std::pair{"dpo", "dpo"}, std::pair{"reward", "rm"}}) {
+    const std::string_view name = command.program;
+    const bool is_it = name == fmt::format("trl {}", program) ||
+                       name.ends_with(fmt::format("{}.py", program)) ||
+                       name.ends_with(fmt::format(".{}", program));
+    if (is_it) put({"rl", kind, 0});
+  }
+  for (FlatSetting& one : settings_of_launcher(command.launcher)) put(std::move(one));
   for (const LaunchOption& option : command.options) {
     const std::string key = key_of(option.name);
     if (key == "config") continue;
+    if (key == "accelerate_config") {
+      const auto preset =
+          std::find_if(std::begin(kTrlPresets), std::end(kTrlPresets),
+                       [&](const LauncherOption& one) { return one.option == option.value; });
+      if (preset != std::end(kTrlPresets)) {
+        put({std::string(preset->key), std::string(preset->value), 0});
+        put({"mixed_precision", "bf16", 0});
+        continue;
+      }
+      const std::string name = without_marks(option.value);
+      TPSIM_TRY(std::string text, opened(name, file, inputs));
+      TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
+      for (FlatSetting& one : own) put(std::move(one));
+      continue;
+    }
     put({key, option.value.empty() ? "true" : option.value, 0});
   }
-  settings = with_values(std::move(settings), inputs.given);
+  std::map<std::string, std::string> given;  // others are variables of the script
+  for (const auto& [name, value] : inputs.given) {
+    const bool is_variable = file.text.find("$" + name) != std::string::npos ||
+                             file.text.find("${" + name) != std::string::npos;
+    if (name != "@" && (!is_variable || has_key(settings, name))) given.emplace(name, value);
+  }
+  settings = with_values(std::move(settings), given);
   ImportInputs all = inputs;
   if (all.gpus == 0 && command.size.nodes > 0) {  // the command line goes first
     all.gpus = command.size.nodes * command.size.gpus_per_node;

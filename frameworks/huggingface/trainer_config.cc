@@ -20,16 +20,14 @@ constexpr const char* kNoOffload =
     "cpu) is read";
 constexpr const char* kWholeBits =
     "tpsim plans weights of 16 or 32 bits: without it the plan bounds memory from above";
-constexpr const char* kFewBits =
-    "under data parallelism alone weights and AdamW's state would have these bits too: add the "
-    "file of accelerate or DeepSpeed that launches it, which keep a copy in fp32";
 
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
     {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kAllWeights},
     {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
     {"finetuning_type", kAllWeights, "full"},
-    {"rl stage", "tpsim plans the training on a loss of words", "sft pt"},
+    {"rl stage", "tpsim plans the training on a loss of words",
+     "sft pt dpo ipo orpo simpo cpo kto rm"},
     {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
@@ -40,11 +38,10 @@ constexpr LeftOver kTrainerRows[] = {
     {"flex_attention",
      "its kernel is timed nowhere here; --set flex_attention=false reads it as "
      "FlashAttention"},
-    {"torch_dtype dtype pure_bf16", kFewBits},
     {"optim_target_modules*", kAdamState},
     {"torch_empty_cache_steps", "it frees memory between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
-     "eos_token pad_token flex_attn_compile_kwargs* liger_* loss_type packing_* "
+     "eos_token pad_token simpo* cpo* orpo* flex_attn_compile_kwargs* liger_* loss_type packing_* "
      "per_device_eval_batch_size lazy_preprocess max_prompt_length model_init_kwargs* "
      "warmup config auto_resume* base_model_* chat_template* ckpt* compute_environment cosine_* "
      "data_* dataloader_* dataset* datasets* ddp_* debug default_system_message disable_tqdm "
@@ -60,6 +57,12 @@ constexpr LeftOver kTrainerRows[] = {
      "save_* saves_per_epoch seed shuffle* special_tokens* strict system_prompt test_* tf32 token* "
      "tokens* tokenizer* total_num_steps tpu_* train_on_* trust_remote_code type use_cpu "
      "use_tensorboard val_* wandb* warmup_* weight_decay xformers_attention deepspeed_config.* "
+     "use_slow_tokenizer with_tracking checkpointing_steps keep_last_n_checkpoints eot_tokens "
+     "pretraining_dataset* streaming* pretrain_multipack_* multipack_* use_vllm vllm_* "
+     "num_generations reward_* temperature top_k top_p repetition_penalty scale_rewards "
+     "num_iterations epsilon* steps_per_generation generation_* wandb_* max_tool_calling_* "
+     "benchmarks callbacks code_* parallel_code_* e2b_* ioi_* morph_* piston_* ref_model* "
+     "truncation_mode sync_ref_model mask_truncated_completions "
      "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping template "
      "max_samples plot_loss mask_history mix_strategy interleave_probs media_dir "
      "image_* video_* freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size "
@@ -98,17 +101,22 @@ void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside)
 // What no question should precede.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
-// Weights are loaded in fewer bits; what shards them keeps its copy in fp32.
-void read_loaded_bits(FlatReader& in, const ImportedPlan& result) {
-  for (const char* key : {"torch_dtype", "dtype"}) {
-    const bool is_kept = result.plan.zero > 0 || result.stack == "deepspeed-zero3" ||
-                         result.plan.dtype == DType::kFloat32;
-    const auto found = std::find_if(in.left().begin(), in.left().end(),
-                                    [&](const FlatSetting& one) { return one.key == key; });
-    if (found == in.left().end()) continue;
-    const std::string& word = found->value;
-    if (is_kept || word == "auto" || word == "float32") in.left().erase(found);
+// Weights are loaded in fewer bits; what shards them keeps its copy in fp32. Under data parallelism
+// alone gradients and moments have these bits too.
+void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
+  const std::string word = any_text(in, {"torch_dtype", "dtype"}).value_or("auto");
+  const bool is_narrow = in.flag("pure_bf16", false) || matches_any(word, "bfloat16 float16");
+  const bool is_kept = result.plan.zero > 0 || result.stack == "deepspeed-zero3" ||
+                       result.plan.dtype == DType::kFloat32;
+  if (!is_narrow || is_kept) return;
+  result.plan.gradient_dtype = result.plan.dtype;
+  if (result.plan.dtype == DType::kBFloat16) {
+    result.parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
   }
+  result.notes.emplace_back(
+      "data parallelism alone is predicted, as no file of accelerate or DeepSpeed is beside this "
+      "one. Weights, gradients and Adam's moments are then of 16 bits alone: tpsim keeps a copy of "
+      "the weights in fp32 too, so memory is an upper bound, by 4 bytes a weight");
 }
 
 void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
@@ -175,6 +183,18 @@ struct TrainerSize {
 };
 
 // Each is said by one of the files, or by the options of the import; else it is asked for.
+// Losses over a chosen and a rejected answer, said by name or, as TRL does, by their weight.
+bool trains_on_pairs(const FlatReader& in) {
+  std::string kind;
+  for (const char* key : {"rl", "stage"}) {
+    const FlatSetting* const said = find_setting(in.all(), key);
+    if (said != nullptr) kind = said->value;
+  }
+  if (matches_any(kind, "dpo ipo orpo simpo cpo rm")) return true;
+  const bool generates = in.has("max_completion_length") || in.has("num_generations");
+  return kind.empty() && in.has("beta") && !generates && !in.has("desirable_weight");
+}
+
 TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
                          const ShardMesh& mesh, OpenQuestions& open) {
   TrainerSize size;
@@ -228,6 +248,16 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
     bound = key;
     seq = length;
   }
+  // GRPO trains on prompt and answer.
+  constexpr std::int64_t kUsualPrompt = 512;  // trl/trainer/grpo_config.py
+  const std::int64_t answer = in.integer("max_completion_length", -1);
+  if (answer > 0 && bound == nullptr) {
+    bound = "max_prompt_length and max_completion_length";
+    seq = in.integer("max_prompt_length", kUsualPrompt) + answer;
+    result.notes.emplace_back(
+        "the update of the trained model is planned; generation, rewards and other models' passes "
+        "are not");
+  }
   const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs it
   const bool packs = any_flag(in, {"packing", "sample_packing", "neat_packing"});
   const bool flattens = in.flag("padding_free", false);
@@ -261,6 +291,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   leave_out_unused_adapter(in, result.outside);
   refuse_first(in, file, kTrainerModelRows, *inputs.left);
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
+  const bool has_pairs = trains_on_pairs(in);
   const std::string kind = in.text("distributed_type").value_or("");
   if (kind == "MEGATRON_LM") in.fail("distributed_type MEGATRON_LM: import Megatron's own script");
   read_fsdp(in, kind == "FSDP", result);
@@ -279,8 +310,12 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   if (size.gpus > 0) read_mesh(in, mesh, size.gpus, result);
   read_loaded_bits(in, result);
   plan.degrees.dp = size.gpus;
-  plan.micro_batch = size.micro;
-  plan.global_batch = size.micro * size.accumulation * size.gpus;
+  plan.micro_batch = has_pairs ? 2 * size.micro : size.micro;
+  plan.global_batch = plan.micro_batch * size.accumulation * size.gpus;
+  if (has_pairs) {
+    result.notes.emplace_back(
+        "a sample is a pair of sequences; the pass of a reference model is not planned");
+  }
   plan.stage_layers = {result.model.layers};
   if (in.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", false)) {
     result.parts[StackPart::kGradientSync] =

@@ -71,11 +71,12 @@ void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, Importe
     return;
   }
   constexpr std::int64_t kUsualNode = 8;
-  if (shards != kUsualNode && copies * shards == gpus) {
-    in.fail(fmt::format("{} copies of weights sharded over {} GPUs", copies, shards),
-            "shards over all GPUs, or over a node of 8, are read");
+  if (copies * shards != gpus) {
+    return in.fail(fmt::format("{} copies of weights sharded over {} GPUs are not {} GPUs", copies,
+                               shards, gpus),
+                   fmt::format("say on how many it runs: --gpus {}", copies * shards));
   }
-  result.parts[StackPart::kShardGroup] = kShardOverNode;
+  result.parts[StackPart::kShardGroup] = shards == kUsualNode ? kShardOverNode : shards;
 }
 
 Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,

@@ -25,6 +25,17 @@ constexpr ConsoleCommand kConsoleCommands[] = {
     {"llamafactory-cli", "train"},
     {"lmf", "train"},
     {"axolotl", "train"},
+    {"swift", "sft"},
+    {"swift", "pt"},
+    {"swift", "rlhf"},
+    {"megatron", "sft"},
+    {"megatron", "pt"},
+    {"megatron", "rlhf"},
+    {"trl", "sft"},
+    {"trl", "dpo"},
+    {"trl", "kto"},
+    {"trl", "grpo"},
+    {"trl", "reward"},
 };
 
 bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
@@ -34,6 +45,23 @@ bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
   return std::any_of(
       std::begin(kConsoleCommands), std::end(kConsoleCommands),
       [&](const ConsoleCommand& one) { return one.name == name && one.task == words[at + 1]; });
+}
+
+// "tune run --nproc_per_node 8 full_finetune_distributed --config x": torchrun's options stand
+// before the recipe, which is the program.
+bool take_tune_words(const std::vector<std::string>& words, std::size_t at, CommandWords& parts) {
+  const std::string_view name = std::string_view(words[at]).substr(words[at].find_last_of('/') + 1);
+  if (name != "tune" || at + 1 >= words.size() || words[at + 1] != "run") return false;
+  std::size_t i = at + 2;
+  for (; i < words.size() && words[i].starts_with("--"); ++i) {
+    parts.launcher.push_back(words[i]);
+    const bool has_value = words[i].find('=') == std::string::npos && words[i] != "--standalone";
+    if (has_value && i + 1 < words.size()) parts.launcher.push_back(words[++i]);
+  }
+  if (i >= words.size()) return false;
+  parts.program = words[i];
+  parts.training.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+  return true;
 }
 
 // Words of a console command: "--launcher torchrun", and what stands behind "--", are for the
@@ -77,11 +105,13 @@ CommandWords command_words(const std::vector<std::string>& words) {
       parts.training.push_back(word);
       continue;
     }
+    if (take_tune_words(words, i, parts)) return parts;
     if (is_console_command(words, i)) {
       take_console_words(words, i, parts);
       return parts;
     }
-    const bool module = word == "-m" && i + 1 < words.size() &&
+    const bool is_flag = word == "-m" || (word == "--module" && words.front() == "deepspeed");
+    const bool module = is_flag && i + 1 < words.size() &&
                         !words[i + 1].starts_with("torch.distributed") &&
                         !words[i + 1].starts_with("accelerate.") && words[i + 1] != "torchrun";
     if (module || is_program(word)) {
@@ -94,6 +124,25 @@ CommandWords command_words(const std::vector<std::string>& words) {
   return parts;
 }
 
+namespace {
+
+// "deepy.py train.py -d configs 125M.yml local_setup.yml"
+std::vector<std::string> configs_of_neox(const std::vector<std::string>& words) {
+  std::vector<std::string> configs;
+  std::string folder;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool is_folder = words[i] == "-d" || words[i] == "--conf_dir";
+    if (is_folder && i + 1 < words.size()) {
+      folder = words[++i] + "/";
+    } else if (is_config(words[i])) {
+      configs.push_back(folder + words[i]);
+    }
+  }
+  return configs;
+}
+
+}  // namespace
+
 std::vector<std::string> configs_of(const CommandWords& parts) {
   std::vector<std::string> configs;
   for (std::size_t i = 0; i + 1 < parts.launcher.size(); ++i) {
@@ -104,6 +153,7 @@ std::vector<std::string> configs_of(const CommandWords& parts) {
   for (const std::string& word : parts.launcher) {
     if (word.starts_with("--config_file=")) configs.push_back(word.substr(word.find('=') + 1));
   }
+  if (parts.program.ends_with("deepy.py")) return configs_of_neox(parts.training);
   for (std::size_t i = 0; i < parts.training.size(); ++i) {
     const std::string& word = parts.training[i];
     const bool leads = i == 0 && is_config(word);

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -108,7 +109,7 @@ namespace {
 
 const LeftOver* row_for(const FlatSetting& setting, std::span<const LeftOver> rows) {
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-    return matches_any(setting.key, one.patterns);
+    return has_pattern(setting.key, one.patterns);
   });
   return row == rows.end() ? nullptr : &*row;
 }
@@ -167,20 +168,20 @@ Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& i
 
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                                      const LaunchFile& file, const ImportInputs& inputs) {
+  if (const TrainingProgram* program = program_of(settings)) {
+    return import_program(*program, settings, nullptr, file, inputs);
+  }
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
     return bad_input(
         "holds the configuration of no training program that is known", path_of(file),
-        "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed");
+        "torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, axolotl, DeepSpeed, verl, "
+        "Primus, GPT-NeoX, torchtune");
   }
   if (has_prefix(settings, "perf_matrix.")) {
     return bad_input("is a matrix of many plans (perf_matrix)", path_of(file),
                      "write one of them as overrides: model.tensor_model_parallel_size, ..., "
                      "train.global_batch_size");
-  }
-  if (has_key(settings, "pipe_parallel_size") || has_key(settings, "pipe-parallel-size")) {
-    return bad_input("is GPT-NeoX's configuration, which is not read", path_of(file),
-                     "give its layout to simulate: --model, --tp, --pp, --dp, --micro-batch");
   }
   switch (*format) {
     case ConfigFormat::kTorchTitan: return located(file, import_torchtitan(settings, inputs));

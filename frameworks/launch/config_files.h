@@ -79,6 +79,10 @@ struct LeftOver {
 // Adds the name of a setting that does not belong to a plan, once. A list element adds the list's
 // name.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
+// "datasets" of "datasets.0.path": the list that an element belongs to; else the name itself.
+std::string_view list_of(std::string_view name);
+// Whether the patterns have the setting, or the list that it belongs to.
+bool has_pattern(std::string_view name, std::string_view patterns);
 bool is_harmless(const LeftOver& row, std::string_view value);
 // Takes out of `in` what `rows` refuse, before anything else is asked for.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,

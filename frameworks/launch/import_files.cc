@@ -10,6 +10,7 @@
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -49,6 +50,17 @@ void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outsid
     drop_option(command.options, name);
     outside.emplace_back(name);
   }
+}
+
+// Takes out settings of experts, where the model has none.
+void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
+                         std::vector<std::string>& outside) {
+  if (has_experts(model)) return;
+  std::erase_if(command.options, [&](const LaunchOption& one) {
+    if (!one.name.starts_with("--moe-")) return false;
+    outside.push_back(one.name);
+    return true;
+  });
 }
 
 // In plans of a model without a vocabulary the least one stands for it.
@@ -166,6 +178,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
     result.outside = take_outside(LaunchStack::kMegatronLm, command.options, *inputs.left);
   }
   take_unused_rotary(command, result.outside);
+  take_unused_experts(result.model, command, result.outside);
   result.parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log,
@@ -184,9 +197,6 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   return result;
 }
 
-namespace {
-
-// "vocab-size" of --set: no variable of a shell has such a name. "null" leaves an option out.
 void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
   for (const auto& [name, value] : inputs.given) {
     const bool leaves_out = value == "null";
@@ -197,6 +207,8 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
     command.options.push_back({option, value});
   }
 }
+
+namespace {
 
 // DeepSpeed's JSON lies beside the script, is named by it, or is written by it.
 Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
@@ -235,6 +247,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   }
   result.parts = take_deepspeed_parts(command.options);
   result.outside = take_outside(LaunchStack::kMegatronDeepSpeed, command.options, *inputs.left);
+  take_unused_experts(result.model, command, result.outside);
   const ShellOptions shell{size, command.options, false, differences_of(command, inputs, result)};
   const ModelSpec model = with_vocab(result);
   if (is_forked_anew) {
@@ -252,6 +265,15 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
 Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
                                      const LaunchFile& file, const Files& files,
                                      const ImportInputs& inputs) {
+  if (!command.variables.empty()) {
+    command.program = path_of(file);  // its folder names the benchmark
+    if (const TrainingProgram* program = program_of(command.variables)) {
+      return import_program(*program, command.variables, &command, file, inputs);
+    }
+  }
+  if (const TrainingProgram* program = program_of(command)) {
+    return import_program(*program, settings_of_words(command.words), &command, file, inputs);
+  }
   add_given_options(inputs, command);
   if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
   if (!inputs.more.empty()) {
@@ -261,7 +283,10 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     return import_deepspeed(std::move(command), files, inputs);
   }
-  if (stack == LaunchStack::kMegatronLm) return import_megatron(std::move(command), inputs);
+  if (stack == LaunchStack::kMegatronLm) {
+    TPSIM_TRY_STATUS(check_program(command, path_of(file)));
+    return import_megatron(std::move(command), inputs);
+  }
   return import_torchtitan_command(std::move(command), file, inputs);
 }
 
@@ -271,6 +296,7 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs));
   const std::vector<std::string> missing = command.missing;
   Result<ImportedPlan> read = plan_of_command(stack, std::move(command), file, files, inputs);
+  if (!read.ok()) read = with_arguments(read.error(), file.text, inputs);
   if (missing.empty()) return read;
   if (!read.ok()) return with_missing(read.error(), missing);
   read->notes.push_back(
@@ -321,24 +347,6 @@ ImportedPlan with_environment(LaunchStack stack, const Files& files, const Impor
   if (command.ok()) add_environment(*command, plan);
   return plan;
 }
-
-}  // namespace
-
-LaunchStack stack_of_text(std::string_view text) {
-  const auto holds = [&](std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-  };
-  if (has_arguments_block(text)) return LaunchStack::kMegatronLm;
-  if (holds("--deepspeed")) return LaunchStack::kMegatronDeepSpeed;
-  if (holds("--parallelism.") || holds("--training.")) return LaunchStack::kTorchTitan;
-  for (const char* part :
-       {"--job.config_file", "--job.config-file", "torchtitan.train", "torchtitan/train.py"}) {
-    if (holds(part)) return LaunchStack::kTorchTitan;
-  }
-  return LaunchStack::kMegatronLm;
-}
-
-namespace {
 
 Result<ImportedPlan> read_files(LaunchStack stack, const Files& files, const ImportInputs& inputs) {
   if (stack == LaunchStack::kNemo) return import_nemo(files, inputs);

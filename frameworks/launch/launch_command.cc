@@ -10,6 +10,7 @@
 #include "formats/shell_script.h"
 #include "frameworks/launch/command_words.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -39,9 +40,15 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   return options;
 }
 
+// "--name", and "name=value" as Hydra takes it.
 std::size_t option_count(const ShellCommand& command) {
+  const CommandWords parts = command_words(command.words);
+  const auto sets = [](std::string_view word) {
+    const std::size_t equals = word.find('=');
+    return is_option(word) || (equals != std::string_view::npos && equals > 0);
+  };
   return static_cast<std::size_t>(
-      std::count_if(command.words.begin(), command.words.end(), is_option));
+      std::count_if(parts.training.begin(), parts.training.end(), sets));
 }
 
 bool starts_training(const ShellCommand& command) {
@@ -163,6 +170,12 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
                         {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE",
                          "NPUS_PER_NODE", "NGPU", "NGPUS"},
                         {"gpus-per-node", "gres", "ntasks-per-node"});
+  // All devices that it may see, where nothing says how many of them it takes.
+  const auto* visible = script.variables.find("CUDA_VISIBLE_DEVICES");
+  if (gpus.value == 0 && visible != nullptr && visible->size() == 1 && !visible->front().empty() &&
+      !unset_name(visible->front())) {
+    gpus = {1 + std::count(visible->front().begin(), visible->front().end(), ','), ""};
+  }
   const Count all = count_of(launcher, script, {"--num_processes"}, {"WORLD_SIZE"}, {});
   if (gpus.value > 0 && nodes.value == 0 && nodes.unknown.empty()) {
     nodes.value = std::max<std::int64_t>(1, all.value / gpus.value);
@@ -219,6 +232,77 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
 
 constexpr std::size_t kMostOptions = 4096;
 
+}  // namespace
+
+std::string arguments_advice(std::string_view text) {
+  std::map<int, std::string> names;
+  constexpr int kMost = 40;
+  for (int number = 1; number <= kMost; ++number) {
+    for (const std::string& use :
+         {fmt::format("=${}", number), fmt::format("=${{{}}}", number),
+          fmt::format("=\"${}\"", number), fmt::format("=\"${{{}}}\"", number)}) {
+      const std::size_t at = text.find(use);
+      const std::size_t behind = at + use.size();
+      const bool ends =
+          at != std::string_view::npos &&
+          (behind >= text.size() || std::isalnum(static_cast<unsigned char>(text[behind])) == 0);
+      if (!ends || names.contains(number)) continue;
+      const std::size_t start = text.find_last_of(" \t\n;", at);
+      names[number] = std::string(text.substr(start + 1, at - start - 1));
+    }
+  }
+  if (names.size() < 2) return "--set 1=VALUE for the first";
+  std::string words;
+  for (int number = 1; number <= names.rbegin()->first; ++number) {
+    const auto name = names.find(number);
+    words += (words.empty() ? "" : " ") +
+             (name == names.end() ? fmt::format("ARGUMENT{}", number) : name->second);
+  }
+  return fmt::format("--set '@={}'", words);
+}
+
+Error with_arguments(Error error, std::string_view text, const ImportInputs& inputs) {
+  const bool is_given =
+      inputs.given.contains(std::string(kArguments)) || inputs.given.contains("1");
+  const bool is_unset = error.message.find('$') != std::string::npos ||
+                        error.message.find("is not set in the script") != std::string::npos;
+  const bool takes = text.find("=$1") != std::string_view::npos ||
+                     text.find("=\"$1") != std::string_view::npos ||
+                     text.find("=${1") != std::string_view::npos;
+  const std::string advice = arguments_advice(text);
+  const bool names_all = advice.find('@') != std::string::npos;
+  if (!is_unset || !takes || is_given || !names_all) return error;
+  error.hint += fmt::format("{}its arguments: {}", error.hint.empty() ? "" : "; ", advice);
+  return error;
+}
+
+namespace {
+
+// Names what a script looked at before it gave up.
+std::string exit_advice(const ShellScript& script, std::string_view text) {
+  std::string names;
+  for (const std::string& name : script.exit_asks) {
+    const bool is_argument = name.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
+  }
+  const std::string arguments = fmt::format("its arguments: {}", arguments_advice(text));
+  if (names.empty()) return "say what it asks for: --set NAME=VALUE, or " + arguments;
+  const bool takes =
+      text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
+  return fmt::format("it asks for --set {}{}", names, takes ? "; or say " + arguments : "");
+}
+
+// Variables that are a program's settings; none where they are nobody's.
+std::vector<FlatSetting> exported_settings(const ShellScript& script) {
+  std::vector<FlatSetting> settings;
+  for (const std::string& name : script.variables.names()) {
+    const std::vector<std::string>* values = script.variables.find(name);
+    if (values != nullptr && values->size() == 1) settings.push_back({name, values->front(), 0});
+  }
+  if (program_of(settings) == nullptr) settings.clear();
+  return settings;
+}
+
 Error too_many(const LaunchFile& file) {
   return bad_input("holds more options than any program has", path_of(file));
 }
@@ -259,20 +343,25 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
     command.program = parts.program;
     command.configs = configs_of(parts);
     command.options = options_of(parts.training);
+    command.words = parts.training;
   } else {
     const std::vector<std::string> words = sourced_words(script);
     if (words.size() > 4 * kMostOptions) return too_many(file);
     command.options = options_of(words);
   }
-  if (command.options.empty() && command.configs.empty()) {
+  if (command.options.empty() && command.configs.empty() && command.words.empty()) {
+    command.variables = exported_settings(script);
+  }
+  const bool says_nothing = command.options.empty() && command.configs.empty() &&
+                            command.words.empty() && command.variables.empty();
+  if (says_nothing) {
     const std::string other = called_script(file.text);
     const auto refused = [&](Error error) {
       return with_missing(std::move(error), script.missing);
     };
     if (script.exits) {
       return refused(bad_input("exits before it starts a training", path_of(file),
-                               "say what it asks for: --set NAME=VALUE, or --set 1=VALUE for its "
-                               "first argument"));
+                               exit_advice(script, file.text)));
     }
     return refused(bad_input(
         "holds no training command and no options", path_of(file),
@@ -284,6 +373,7 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
                           other)));
   }
   read_size(launcher, script, command);
+  command.launcher = std::move(launcher);
   const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");
   for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
     const auto* words = script.variables.find(name);

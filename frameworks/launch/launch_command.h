@@ -8,6 +8,7 @@
 
 #include "core/base/result.h"
 #include "core/software/stack_parts.h"
+#include "formats/settings_text.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -20,7 +21,11 @@ struct LaunchCommand {
   std::vector<std::string> missing;          // that it sources and that are not there
   // Configurations that the command names: accelerate's --config_file, the program's own.
   std::vector<std::string> configs;
-  std::string program;    // "pretrain_gpt.py"; empty where there is none
+  std::string program;                // "pretrain_gpt.py"; empty where there is none
+  std::vector<std::string> words;     // of the training: behind the program
+  std::vector<std::string> launcher;  // before it
+  // Exported variables, where the script starts nothing and these are the settings.
+  std::vector<FlatSetting> variables;
   bool is_log = false;    // a log's block, which prints what nobody asked for too
   bool is_whole = false;  // likewise, but of settings that people wrote: those left are named
   bool blocks_launches = false;                  // CUDA_LAUNCH_BLOCKING=1
@@ -32,8 +37,16 @@ struct LaunchCommand {
 // the files that the script sources through its `open`.
 Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs = {});
 
+// "--set '@=SIZE BATCH'": how to give a script its arguments, by the names that it has for them.
+std::string arguments_advice(std::string_view text);
+// With that advice, where the error may come from arguments that nobody gave.
+Error with_arguments(Error error, std::string_view text, const ImportInputs& inputs);
+
 // With the names of files that the script sources and that are not there.
 Error with_missing(Error error, const std::vector<std::string>& missing);
+
+// An error for a program that has none of Megatron's arguments.
+Status check_program(const LaunchCommand& command, const std::string& path);
 
 // On how many GPUs: as asked, else as the file says.
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
@@ -64,6 +77,9 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
 void leave_out_predictions(bool is_trained, ImportedPlan& plan);
 // What options say that are read as the plan and as parts of its software.
 PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);
+
+// --set of options, "vocab-size": no variable of a shell has such a name. "null" leaves one out.
+void add_given_options(const ImportInputs& inputs, LaunchCommand& command);
 
 // Whether the options are those of Hugging Face's Trainer; and its plan, with the configurations
 // that they name.

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -166,6 +167,20 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
   const StackSpec stated = with_parts(software, whole.parts);
   return is_job(stack) ? export_job(stack, whole, size, stated)
                        : export_own(stack, whole, size, stated);
+}
+
+LaunchStack stack_of_text(std::string_view text) {
+  const auto holds = [&](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  };
+  if (has_arguments_block(text)) return LaunchStack::kMegatronLm;
+  if (holds("--deepspeed")) return LaunchStack::kMegatronDeepSpeed;
+  if (holds("--parallelism.") || holds("--training.")) return LaunchStack::kTorchTitan;
+  for (const char* part :
+       {"--job.config_file", "--job.config-file", "torchtitan.train", "torchtitan/train.py"}) {
+    if (holds(part)) return LaunchStack::kTorchTitan;
+  }
+  return LaunchStack::kMegatronLm;
 }
 
 }  // namespace tpsim

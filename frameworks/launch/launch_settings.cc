@@ -90,7 +90,11 @@ std::optional<std::string> LaunchOptionReader::taken(std::string_view name) {
 std::optional<std::string> LaunchOptionReader::text(std::string_view name) {
   auto value = taken(name);
   if (!value) return value;
-  if (const auto unset = unset_name(*value)) {
+  const auto unset = unset_name(*value);
+  if (unset && unset->empty()) {
+    fail(fmt::format("{} is what a program prints", name),
+         fmt::format("say it with --set {}=VALUE", name.substr(name.find_first_not_of('-'))));
+  } else if (unset) {
     fail(fmt::format("{} is {}, which the script does not set", name, *unset),
          fmt::format("say it with --set {}=VALUE", unset->substr(unset->find('$') + 1)));
   }

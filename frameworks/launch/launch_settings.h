@@ -198,6 +198,9 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, cons
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
 Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out);
 void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
+// Fails where the data-parallel ranks cannot share the experts.
+void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
+                        const ParallelDegrees& degrees, std::int64_t gpus);
 // Which layers have experts, as --moe-layer-freq or --first-k-dense-replace says: a number, or a
 // list in Python's words. An error for any other text, and for a list of another length.
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers);

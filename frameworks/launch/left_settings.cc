@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
 
 namespace tpsim {
 namespace {
@@ -47,12 +48,25 @@ void LeftSettings::ask(std::string setting, std::string likely, std::string wher
   unknown_.push_back({std::move(setting), std::move(what), std::move(likely), std::move(where)});
 }
 
+// "adapter: lora, lora_r: 8": what of a file says that it leaves weights as they are.
+std::string LeftSettings::adapters_in(const Settings& refused) {
+  std::string text;
+  for (const Setting& one : refused) {
+    if (one.detail == kAllWeights) text += (text.empty() ? "" : ", ") + one.what;
+  }
+  return text;
+}
+
 // "2 settings change the plan and are not modelled: --x (why), --y 4 (why); unknown: '--z'".
 std::string LeftSettings::text_of(const Settings& refused, const Settings& unknown) {
   std::string text;
   if (!refused.empty()) {
     std::vector<std::string> each;
-    for (const Setting& one : refused) each.push_back(fmt::format("{} ({})", one.what, one.detail));
+    for (auto one = refused.begin(); one != refused.end(); ++one) {  // of one reason together
+      const auto follows = std::next(one);
+      const bool goes_on = follows != refused.end() && follows->detail == one->detail;
+      each.push_back(goes_on ? one->what : fmt::format("{} ({})", one->what, one->detail));
+    }
     text = fmt::format("{} and {} not modelled: {}",
                        refused.size() == 1
                            ? "1 setting changes the plan"
@@ -101,6 +115,10 @@ Result<ImportedPlan> LeftSettings::settled(Result<ImportedPlan> read,
       for (const Setting& one : unknown) read->assumed_harmless.push_back(one.name);
     }
     return read;
+  }
+  if (const std::string adapters = adapters_in(refused); !adapters.empty()) {
+    return bad_input(fmt::format("trains adapters or a part of the weights: {}", adapters),
+                     refused.front().where, kAllWeights);
   }
   // A misspelt name is likelier the cause of another error than its effect.
   const bool is_misspelt = refused.empty() && !unknown.front().detail.empty();

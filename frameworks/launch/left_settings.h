@@ -30,6 +30,7 @@ class LeftSettings {
     std::string where;
   };
   using Settings = std::vector<Setting>;
+  static std::string adapters_in(const Settings& refused);
   static std::string text_of(const Settings& refused, const Settings& unknown);
   static std::string remedy(const Settings& unknown);
 

@@ -26,8 +26,10 @@ constexpr std::string_view kMegatron =
     "--defer-embedding-wgrad-compute --delay-grad-reduce --deterministic-mode --disable-mmap "
     "--disable-moe-token-dropping --disable-straggler-on-startup --dist-ckpt-* "
     "--dist-signal-handler --distributed-backend --distributed-timeout-* "
-    "--empty-unused-memory-level --enable-experimental --enable-one-logger --end-of-* "
-    "--end-weight-decay --eod-mask-loss --error-injection-* --extra-vocab-size --eval-* --exit-* "
+    "--disable-bf16-reduced-precision-matmul --empty-unused-memory-level --enable-experimental "
+    "--enable-one-logger --end-of-* "
+    "--end-weight-decay --eod-mask-loss --error-injection-* --export-force-local-attention "
+    "--extra-vocab-size --eval-* --exit-* "
     "--fim-* --finetune "
     "--fp16-lm-cross-entropy --full-validation --gradient-accumulation-fusion --hf-* "
     "--high-priority-stream-groups --hysteresis --inference-* --init-method-* --initial-loss-scale "
@@ -53,10 +55,11 @@ constexpr std::string_view kMegatron =
     "--per-split-data-args-path --profile "
     "--profile-* --qk-clip* --rampup-batch-size --rank --record-memory-history --replication-* "
     "--rerun-* --reset-attention-mask --reset-iteration --reset-position-ids --rope-* "
-    "--rotary-interleaved --rotary-percent --rotary-scaling-factor "
+    "--rotary-interleaved --rotary-percent --rotary-scaling-factor --rotary-scale-factor "
     "--rotary-seq-len-interpolation-factor --run-workload-* --s3-* --sample-rate --save "
     "--save-* --seed --seq-aux --sft* --sharp-* --skip-* --spec --split "
-    "--start-weight-decay --straggler-* --strict-* --suggested-communication-unit-size "
+    "--start-weight-decay --straggler-* --strict-* --structured-logs* "
+    "--suggested-communication-unit-size "
     "--te-rng-tracker --tensorboard-* --test-data-path --test-mode --test-weighted-split-paths* "
     "--tiktoken-* --timer-* --timing-log-* --tokenizer-* --tp-comm-bootstrap-backend "
     "--tp-comm-overlap-* --train-data-path --train-iters --train-mode --train-samples "
@@ -120,7 +123,6 @@ constexpr LeftOver kRefused[] = {
      "say what gradients add up in by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
      "fp32 float32 torch.float32"},
     {"--optimizer.early_step_in_backward", "tpsim's gradients live until the step"},
-    {"--parallelism.expert_*", "tpsim gives torchtitan dense models only", "1"},
     {"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
     {"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},
     {"--fp8-dot-product-attention --fp8-multi-head-attention --first-last-layers-bf16 "
@@ -165,17 +167,23 @@ std::string to_string(const LaunchOption& option) {
 
 }  // namespace
 
-void add_outside(std::string_view name, std::vector<std::string>& outside) {
-  // "datasets.0.path" and "datasets.1.path" are one list, and one setting.
+std::string_view list_of(std::string_view name) {
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
        dot = name.find('.', dot + 1)) {
     const std::string_view part = name.substr(dot + 1, name.find('.', dot + 1) - dot - 1);
     const bool is_number =
         !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-    if (!is_number) continue;
-    name = name.substr(0, dot);
-    break;
+    if (is_number) return name.substr(0, dot);
   }
+  return name;
+}
+
+bool has_pattern(std::string_view name, std::string_view patterns) {
+  return matches_any(name, patterns) || matches_any(list_of(name), patterns);
+}
+
+void add_outside(std::string_view name, std::vector<std::string>& outside) {
+  name = list_of(name);
   if (std::find(outside.begin(), outside.end(), name) == outside.end()) outside.emplace_back(name);
 }
 

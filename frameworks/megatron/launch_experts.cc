@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
@@ -121,7 +122,7 @@ class LayerList {
 
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers) {
   const auto size = static_cast<std::size_t>(layers);
-  if (const auto unset = unset_name(option.value)) {
+  if (const auto unset = unset_name(option.value); unset && !unset->empty()) {
     return bad_input(fmt::format("{} is {}, which the script does not set", option.name, *unset),
                      "", fmt::format("say it with --set {}=VALUE", unset->substr(1)));
   }
@@ -205,6 +206,17 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
     in.fail(fmt::format("{} is {}: deepep or hybridep", kFlexBackend, backend));
   }
   if (deep && type != kFlex) in.fail(fmt::format("{} needs {} flex", kDeepEp, kDispatcherType));
+}
+
+void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
+                        const ParallelDegrees& degrees, std::int64_t gpus) {
+  const std::int64_t group = degrees.ep * (degrees.etp > 0 ? degrees.etp : degrees.tp);
+  const std::int64_t ranks = group / std::gcd(group, degrees.tp * degrees.cp);
+  if (!has_experts(model) || degrees.dp % ranks == 0) return;
+  in.fail(fmt::format("{} GPUs hold {} data-parallel ranks, and experts want a multiple of {}",
+                      gpus, degrees.dp, ranks),
+          fmt::format("say on how many it runs: --gpus N, a multiple of {}",
+                      degrees.tp * degrees.pp * degrees.cp * ranks));
 }
 
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {

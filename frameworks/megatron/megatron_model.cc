@@ -80,6 +80,15 @@ std::int64_t vocab_in(const Options& options) {
   if (to > 0) return to;
   const auto vocab = number_of<std::int64_t>(options, "--vocab-size", 0);
   if (vocab > 0) return vocab;
+  // Pai-Megatron-Patch: words of its tokenizers, beside those that it adds (tokenizer/__init__.py).
+  const std::string* patch = value_of(options, "--patch-tokenizer-type");
+  const auto more = number_of<std::int64_t>(options, "--extra-vocab-size", 0);
+  constexpr std::int64_t kQwen2Words = 151643;
+  constexpr std::int64_t kLlamaWords = 32000;
+  if (patch != nullptr && more > 0) {
+    if (*patch == "Qwen2Tokenizer" || *patch == "Qwen3Tokenizer") return kQwen2Words + more;
+    if (*patch == "LLamaTokenizer" || *patch == "MistralTokenizer") return kLlamaWords + more;
+  }
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
   // pretrain_gpt.py has GPT-2's unless told otherwise, and it alone takes merges.
@@ -97,7 +106,7 @@ Error not_stated(const Options& options) {
        {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"}) {
     const std::string* text = value_of(options, name);
     const auto variable = text == nullptr ? std::nullopt : unset_name(*text);
-    if (!variable) continue;
+    if (!variable || variable->empty()) continue;
     unset += fmt::format("{}{} is {}", unset.empty() ? "" : ", ", name, *variable);
     said += fmt::format("{}{}=N", said.empty() ? "" : ",", variable->substr(1));
   }
@@ -106,9 +115,7 @@ Error not_stated(const Options& options) {
                      "", "add --model NAME or its config.json");
   }
   return bad_input(fmt::format("which model? {}, which the script does not set", unset), "",
-                   fmt::format("say it with --set {}, or what the script chooses it by: --set "
-                               "1=VALUE for its first argument",
-                               said));
+                   fmt::format("say it with --set {}, or what the script chooses it by", said));
 }
 
 // An option that only some models have, and what it is in a model.
@@ -139,6 +146,11 @@ constexpr RareSwitch kRareSwitches[] = {
     {"--add-qkv-bias", [](const ModelSpec& m) { return m.attention.qkv_bias; }},
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
+
+// What else describes a model, and only a named one has.
+constexpr std::string_view kOfNamedModels =
+    "--quick-geglu --glu-linear-offset --softmax-type --window-attn-skip-freq "
+    "--activation-func-clamp-value --enable-gpt-oss";
 
 Error other_model(std::string message) {
   return bad_input(std::move(message), "",
@@ -343,6 +355,14 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
     drop_option(options, row.option);
   }
   TPSIM_TRY_STATUS(take_window(model, options));
+  for (const LaunchOption& option : options) {
+    if (!matches_any(option.name, kOfNamedModels)) continue;
+    if (unsaid == Unsaid::kIsNone) {
+      return other_model(
+          fmt::format("{} is of a model that arguments do not describe whole", option.name));
+    }
+  }
+  std::erase_if(options, [](const auto& one) { return matches_any(one.name, kOfNamedModels); });
   return take_layer_kinds(model, options);
 }
 
@@ -360,7 +380,8 @@ void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std:
                                        one.name) != std::end(kLayerOptions);
     return is_rare_shape(one.name) || says_layers ||
            std::any_of(std::begin(kRareSwitches), std::end(kRareSwitches), is_it) ||
-           std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it);
+           std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it) ||
+           matches_any(one.name, kOfNamedModels);
   });
 }
 

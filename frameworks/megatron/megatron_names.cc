@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -28,6 +30,7 @@ constexpr Renamed kRenamed[] = {
     {"--num-key-value-heads", "--num-query-groups"},
     {"--use-custom-fsdp", "--use-megatron-fsdp"},
     {"--virtual-pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank"},
+    {"--use-llama2-rotary-position-embeddings", "--position-embedding-type", "rope"},
     {"--use-flash-attn-v1", "--use-flash-attn"},
     {"--use-flash-attn-v2", "--use-flash-attn"},
     {"--use-flash-attn-triton", "--use-flash-attn"},
@@ -198,6 +201,12 @@ void use_todays_names(LaunchCommand& command) {
   if (command.is_log) as_given(command.options);
   std::vector<LaunchOption> named;
   for (LaunchOption& option : command.options) {
+    // BigCode's fork: one head of keys and values, or as many as of queries.
+    if (option.name == "--attention-head-type") {
+      if (option.value != "multiquery") continue;
+      named.push_back({"--group-query-attention", ""});
+      option = {"--num-query-groups", "1"};
+    }
     std::replace(option.name.begin(), option.name.end(), '_', '-');
     for (const Renamed& row : kRenamed) {
       if (option.name != row.old) continue;
@@ -213,6 +222,9 @@ void use_todays_names(LaunchCommand& command) {
       named.push_back(std::move(option));
     }
   }
+  // One expert is none: Megatron-DeepSpeed's default.
+  const LaunchOption* const experts = find_option(named, "--num-experts");
+  if (experts != nullptr && experts->value == "1") drop_option(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
   // As many groups as heads are none.
@@ -232,6 +244,26 @@ void use_todays_names(LaunchCommand& command) {
       options.push_back({"--recompute-num-layers", "1"});
     }
   }
+}
+
+Status check_program(const LaunchCommand& command, const std::string& path) {
+  constexpr std::string_view kUsual =
+      "num-layers hidden-size seq-length tensor-model-parallel-size micro-batch-size "
+      "global-batch-size num-attention-heads model-parallel-size batch-size use-mcore-models "
+      "use-distributed-optimizer pipeline-model-parallel-size train-iters train-samples bf16 fp16";
+  const auto usual =
+      std::count_if(command.options.begin(), command.options.end(), [&](const LaunchOption& one) {
+        std::string name = one.name.substr(std::min<std::size_t>(2, one.name.size()));
+        std::replace(name.begin(), name.end(), '_', '-');
+        return matches_any(name, kUsual);
+      });
+  const bool is_megatrons = command.program.empty() || command.is_log || usual > 1 ||
+                            command.program.find("pretrain") != std::string::npos;
+  if (is_megatrons) return Ok{};
+  return bad_input(
+      fmt::format("starts {}, a program that is not read", command.program), path,
+      "Megatron, DeepSpeed, torchtitan, a Trainer by accelerate or torchrun, ms-swift, verl, "
+      "OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL are read");
 }
 
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {

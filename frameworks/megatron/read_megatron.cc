@@ -16,7 +16,6 @@ constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
 constexpr const char* kOverlapGather = "--overlap-param-gather";
 constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // its default
 
-// They say nothing of the plan: the stack does.
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
   const bool reduces = in.flag(kOverlapReduction);
   const bool gathers = in.flag(kOverlapGather);
@@ -339,6 +338,7 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
             fmt::format("say on how many it runs: --gpus N, a multiple of {}", replica));
   }
   degrees.dp = std::max<std::int64_t>(1, world / replica);
+  check_expert_ranks(in, model, degrees, world);
 }
 
 }  // namespace

@@ -254,6 +254,12 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   plan.degrees.pp =
       std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
   read_data_parallel(in, shell.size, plan, parts);
+  const std::int64_t experts = in.integer("--parallelism.expert_parallel_degree", 1);
+  const std::int64_t cut = in.integer("--parallelism.expert_tensor_parallel_degree", 1);
+  if (has_experts(model)) {
+    plan.degrees.ep = std::max<std::int64_t>(1, experts);
+    plan.degrees.etp = cut == plan.degrees.tp ? 0 : cut;
+  }
   const bool on = in.flag(kSequenceParallel);
   const bool off = in.flag(kNoSequenceParallel);
   if (on && off) in.fail("sequence parallelism is switched on and off");

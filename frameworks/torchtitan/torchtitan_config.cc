@@ -109,6 +109,7 @@ constexpr Flavours kFlavours[] = {
     {"qwen3", "", "qwen3-"},
     {"gpt_oss", "", "gpt-oss-"},
     {"deepseek_v3", "671b", "deepseek-v3"},
+    {"deepseek_v3", "236b", "deepseek-v2"},
     {"deepseek_v3", "16b", "deepseek-v2-lite"},
     {"llama4", "17bx16e", "llama-4-scout"},
     {"llama4", "17bx128e", "llama-4-maverick"},

@@ -9,6 +9,7 @@
 #include "evidence/logs/nsys_report.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/programs.h"
 #include "ranks/nccl/launch_environment.h"
 #include "sim/step/simulate.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -125,6 +126,26 @@ void read_configuration(std::string_view bytes) {
   inputs.micro_batch = 1;
   inputs.model = test::small_gpt();
   const auto imported = import_config({kNames[format], std::string(bytes)}, inputs);
+  if (imported.ok()) {
+    demand(validate(imported->plan, imported->model).ok(), "an imported plan is legal");
+  }
+}
+
+// The first byte says which program's settings the text holds, as YAML.
+void read_program(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const std::vector<const TrainingProgram*>& all = all_programs();
+  const TrainingProgram& program = *all[static_cast<unsigned char>(bytes[0]) % all.size()];
+  const auto settings = flat_yaml(bytes.substr(1), "it.yaml");
+  if (!settings.ok()) return;
+  LeftSettings left;
+  ImportInputs inputs;
+  inputs.gpus = 16;
+  inputs.micro_batch = 1;
+  inputs.model = test::small_gpt();
+  inputs.model_wins = true;
+  inputs.left = &left;
+  const auto imported = import_program(program, *settings, nullptr, {"it.yaml", ""}, inputs);
   if (imported.ok()) {
     demand(validate(imported->plan, imported->model).ok(), "an imported plan is legal");
   }

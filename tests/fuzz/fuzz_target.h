@@ -41,6 +41,7 @@ void read_log(std::string_view bytes);
 void read_report(std::string_view bytes);
 void read_launch_files(std::string_view bytes);
 void read_script(std::string_view bytes);
+void read_program(std::string_view bytes);
 void read_configuration(std::string_view bytes);
 void read_command_line(std::string_view bytes);
 void read_launcher_variables(std::string_view bytes);

@@ -153,7 +153,7 @@ TEST_CASE("what trains other weights, keeps them elsewhere or in fewer bits is r
     const auto read = import_config(with("tune.yml", "tf32: false", line), inputs(8));
     return read.ok() ? std::string() : read.error().message;
   };
-  CHECK(refused("adapter: qlora") == "adapter: qlora makes another plan of it");
+  CHECK(refused("adapter: qlora") == "trains adapters or a part of the weights: adapter: qlora");
   CHECK(refused("load_in_4bit: true") == "load_in_4bit: true makes another plan of it");
   CHECK(refused("load_in_4bit: false").empty());
   CHECK(refused("sequence_parallel_degree: 4") ==

@@ -229,8 +229,11 @@ TEST_CASE("LLaMA-Factory's words are read: it recomputes unless told otherwise")
     return refused(import_config({"sft.yaml", other}, on(8))).message;
   };
   CHECK(with("finetuning_type: full", "finetuning_type: lora") ==
-        "finetuning_type: lora makes another plan of it");
-  CHECK(with("stage: sft", "stage: dpo") == "stage: dpo makes another plan of it");
+        "trains adapters or a part of the weights: finetuning_type: lora");
+  CHECK(with("stage: sft", "stage: ppo") == "stage: ppo makes another plan of it");
+  std::string pairs = text;
+  pairs.replace(pairs.find("stage: sft"), 10, "stage: dpo");
+  CHECK(read(import_config({"dpo.yaml", pairs}, on(8))).plan.micro_batch == 4);
 }
 
 TEST_CASE("settings of an adapter that is not trained are left out") {
@@ -347,11 +350,11 @@ TEST_CASE("axolotl's mesh of shards says on how many GPUs it runs") {
         "tensor_parallel_size: 2 makes another plan of it");
 }
 
-TEST_CASE("configurations of programs that are not read say whose they are") {
+TEST_CASE("a configuration of GPT-NeoX without a width asks for its model") {
   const LaunchFile neox{"20B.yml",
                         "# many GPUs\n{\n  \"pipe-parallel-size\": 4,\n  \"num-layers\": 8,\n"
                         "  \"zero_optimization\": {\"stage\": 1},\n}\n"};
-  CHECK_THAT(refused(import_config(neox, on(8))).message, Catch::Contains("GPT-NeoX"));
+  CHECK_THAT(refused(import_config(neox, on(8))).message, Catch::Contains("which model?"));
 }
 
 TEST_CASE("NeMo's tokenizer by its type has its words, and Bridge's dtype is a precision") {

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Draws public launch files without adapters, by seed, from clones of their repositories.
+
+    draw.py /path/of/clones > files.csv
+
+Clones are bare repositories at CLONES/OWNER+NAME/repo. A launch file starts the training of all
+weights of a language model that reads text. The filters below are the whole definition.
+"""
+import csv
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+SEED = 42
+
+# framework, number of files, and for each repository: which paths, and what the text must hold.
+FRAMEWORKS = [
+    ("ms-swift", 6, {"modelscope/ms-swift": (r"^examples/(megatron|train)/.*\.sh$",
+                                             r"\b(swift|megatron) (sft|pt|rlhf)\b")}),
+    ("verl", 5, {"volcengine/verl": (r"^examples/.*\.sh$", r"verl\.trainer\.\w+"),
+                 "agentica-project/rllm": (r"^scripts/.*\.sh$", r"verl\.trainer\.\w+")}),
+    ("OpenRLHF", 3, {"OpenRLHF/OpenRLHF": (r"^examples/scripts/train_.*\.sh$",
+                                           r"openrlhf\.cli\.train")}),
+    ("slime", 4, {"THUDM/slime": (r"^(scripts|examples)/.*run[-_].*\.sh$",
+                                  r"\btrain(_async)?\.py")}),
+    ("Primus", 4, {"AMD-AGI/Primus": (r"^examples/(megatron|torchtitan)/configs/.*\.yaml$",
+                                      r"modules:")}),
+    ("Pai-Megatron-Patch", 3, {"alibaba/Pai-Megatron-Patch": (
+        r"^examples/.*/run_(mcore|pretrain|finetune)_.*\.sh$", r"--tensor-model-parallel-size")}),
+    ("GPT-NeoX", 4, {"EleutherAI/gpt-neox": (r"^configs/.*\.yml$", r"num[-_]layers"),
+                     "EleutherAI/pythia": (r"^models/.*\.yml$", r"num[-_]layers")}),
+    ("LLaMA-Factory", 3, {"hiyouga/LLaMA-Factory": (r"^examples/.*\.(yaml|sh)$",
+                                                    r"(?m)^\s*(finetuning_type: full|.*llamafactory-cli train)"),
+                          "open-thoughts/open-thoughts": (r"^train/.*\.yaml$",
+                                                          r"finetuning_type: full")}),
+    ("axolotl", 3, {"axolotl-ai-cloud/axolotl": (r"^examples/.*\.ya?ml$", r"(?m)^base_model:")}),
+    ("torchtune", 4, {"pytorch/torchtune": (r"^recipes/configs/.*full.*\.yaml$",
+                                            r"(?m)^tokenizer:")}),
+    ("TRL", 4, {"huggingface/alignment-handbook": (r"^recipes/.*\.yaml$",
+                                                   r"per_device_train_batch_size"),
+                "huggingface/open-r1": (r"^recipes/.*\.yaml$", r"per_device_train_batch_size"),
+                "huggingface/trl": (r"^examples/.*\.(sh|ya?ml)$",
+                                    r"per_device_train_batch_size")}),
+    ("accelerate and torchrun", 2, {
+        "simplescaling/s1": (r"^train/.*\.sh$", r"torchrun|accelerate launch"),
+        "lm-sys/FastChat": (r"^scripts/.*\.sh$", r"torchrun|accelerate launch"),
+        "allenai/open-instruct": (r"^scripts/.*\.sh$", r"torchrun|accelerate launch")}),
+    ("MLPerf", 3, {
+        "mlcommons/training_results_v5.0": (
+            r"^NVIDIA/benchmarks/llama.*/config_.*\dx\d.*\.sh$", r"TENSOR_MODEL_PARALLEL|TP="),
+        "mlcommons/training_results_v4.1": (
+            r"^NVIDIA/benchmarks/(gpt3|llama)[^/]*/.*config_.*\dx\d.*\.sh$",
+            r"TENSOR_MODEL_PARALLEL|TP=")}),
+    ("Megatron-LM", 4, {
+        "NVIDIA/Megatron-LM": (r"^examples/.*\.sh$", r"pretrain_gpt\.py"),
+        "bigcode-project/Megatron-LM": (r"^examples/.*\.(sh|slurm)$", r"pretrain_gpt\.py"),
+        "swiss-ai/Megatron-LM": (r"^(examples|scripts)/.*\.(sh|sbatch)$", r"pretrain_gpt\.py"),
+        "aws-samples/awsome-distributed-training": (
+            r"^3\.test_cases/megatron/megatron-lm/.*\.(sh|sbatch)$", r"pretrain_gpt\.py")}),
+    ("torchtitan", 2, {
+        "pytorch/torchtitan": (r".*\.(toml|sh)$", r"seq_len|torchtitan\.train"),
+        "aws-samples/awsome-distributed-training": (r"torchtitan/.*\.(toml|sh|sbatch)$",
+                                                    r"seq_len|torchtitan.*train|train\.py")}),
+    ("nanotron", 3, {"huggingface/nanotron": (r"^examples/.*\.ya?ml$", r"(?m)^parallelism:"),
+                     "huggingface/smollm": (r"^text/pretraining/.*\.ya?ml$",
+                                            r"(?m)^parallelism:")}),
+    ("DeepSpeed", 3, {
+        "deepspeedai/DeepSpeedExamples": (
+            r"^applications/DeepSpeed-Chat/training/step1.*\.sh$", r"per_device_train_batch_size"),
+        "deepspeedai/Megatron-DeepSpeed": (r"^examples_deepspeed/.*\.sh$", r"pretrain_gpt\.py"),
+        "bigscience-workshop/Megatron-DeepSpeed": (r"^(examples/.*|run.*)\.sh$",
+                                                   r"pretrain_gpt\.py")}),
+]
+
+# Files of other models than language models of text, of other machines than GPUs, and of other work
+# than training.
+NOT_THE_PATH = re.compile(
+    r"(?i)lora|vlm?\b|[-_/]vl|vision|omni|multimodal|audio|infer|eval|deploy|serve|export|npu|"
+    r"ascend|bert|t5|retro|mamba|rwkv|gmlp|emb|rerank|seq_cls|flux|(^|/)tests?/|debug|generat|quant|convert|"
+    r"preprocess|ktransformers|cpu|geo3k|moss|whisper|llava|pixtral|idefics|gemma-?3n|voxtral")
+NOT_THE_TEXT = re.compile(
+    r"(?i)lora|--adapters?\b|\badapter: *\w|finetuning_type: *(freeze|oft)|--use_peft|"
+    r"pixel|image|\bvit\b|processor_type|train_type +(?!full)\w|tuner_type +(?!full)\w")
+
+
+def git(repository, *words):
+    return subprocess.run(["git", "-C", str(repository), *words], capture_output=True, check=True,
+                          text=True, errors="replace").stdout
+
+
+def without_comments(text):
+    return "\n".join(re.sub(r"(^|\s)#.*", "", line) for line in text.splitlines())
+
+
+def main():
+    clones = pathlib.Path(sys.argv[1])
+    generator = random.Random(SEED)
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["framework", "repository", "path", "commit"])
+    for framework, number, sources in FRAMEWORKS:
+        found = []
+        for name, (paths, words) in sources.items():
+            repository = clones / name.replace("/", "+") / "repo"
+            commit = git(repository, "rev-parse", "HEAD").strip()
+            for path in git(repository, "ls-tree", "-r", "--name-only", "HEAD").splitlines():
+                if not re.search(paths, path) or NOT_THE_PATH.search(path):
+                    continue
+                text = without_comments(git(repository, "show", f"HEAD:{path}"))
+                if re.search(words, text) and not NOT_THE_TEXT.search(text):
+                    found.append((framework, name, path, commit))
+        print(f"{framework}: {number} of {len(found)}", file=sys.stderr)
+        for row in sorted(generator.sample(sorted(found), min(number, len(found)))):
+            out.writerow(row)
+
+
+if __name__ == "__main__":
+    main()

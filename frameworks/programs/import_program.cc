@@ -1,0 +1,392 @@
+// A program's settings as a plan: translated by its row, and read by the reader whose settings they
+// become.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/programs.h"
+
+namespace tpsim {
+namespace {
+
+std::string plain_key(std::string_view key) {
+  std::string plain(key);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  return plain;
+}
+
+// "True" and "true", "None" and "" are one each; quotes are those of a text within a text.
+std::string plain_value(std::string value) {
+  const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
+                      value.back() == value.front();
+  if (quoted) value = value.substr(1, value.size() - 2);
+  const std::string word = in_lower_case(value);
+  if (word == "true" || word == "false") return word;
+  return value == "None" || word == "null" || word == "~" ? "" : value;
+}
+
+std::string_view pattern_of(std::string_view key, std::string_view patterns) {
+  while (!patterns.empty()) {
+    const std::string_view pattern = cut_off(patterns, " ");
+    if (matches_pattern(key, pattern)) return pattern;
+  }
+  return {};
+}
+
+// "*" as what the key's pattern leaves open.
+std::string name_of_row(const ProgramSetting& row, std::string_view key) {
+  if (row.becomes != "*") return std::string(row.becomes);
+  const std::string_view pattern = pattern_of(key, row.key);
+  return std::string(key.substr(pattern.size() - (pattern.ends_with('*') ? 1 : 0)));
+}
+
+// Megatron's arguments have '-' in their names.
+std::string reader_name(const TrainingProgram& program, std::string name) {
+  const bool has_dashes = program.settings == SettingsOf::kMegatron && !name.starts_with('@');
+  if (has_dashes) std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+void put_row(const TrainingProgram& program, const ProgramSetting& row, std::string_view key,
+             const std::string& value, ProgramSettings& out) {
+  const std::string name = reader_name(program, name_of_row(row, key));
+  if (name.empty()) return;
+  std::string text = row.as.empty() ? value : std::string(row.as);
+  const std::string* before = name == "@length" ? out.find(name) : nullptr;
+  if (before != nullptr) {
+    const std::int64_t sum = out.number(name, 0);
+    out.put("@more", text);
+    text = std::to_string(sum + out.number("@more", 0));
+    out.erase("@more");
+  }
+  out.put(name, std::move(text));
+}
+
+// Whether a row has the setting.
+bool take_by_rows(const TrainingProgram& program, std::string_view key, const std::string& value,
+                  ProgramSettings& out) {
+  bool is_known = false;
+  bool has_matched = false;
+  for (const auto rows : {program.rows, program.shared_rows}) {
+    for (const ProgramSetting& row : rows) {
+      if (pattern_of(key, row.key).empty()) continue;
+      is_known = true;
+      const bool matches =
+          row.value.empty() ? !has_matched : matches_any(in_lower_case(value), row.value);
+      if (!matches) continue;
+      has_matched = true;
+      if (!value.empty()) put_row(program, row, key, value, out);
+    }
+  }
+  return is_known;
+}
+
+std::vector<std::string> known_keys(const TrainingProgram& program) {
+  std::vector<std::string> names;
+  for (const auto rows : {program.rows, program.shared_rows}) {
+    for (const ProgramSetting& row : rows) {
+      for (std::string& word : words_in(std::string(row.key))) names.push_back(std::move(word));
+    }
+  }
+  return names;
+}
+
+bool is_off(const std::string& value) {
+  return value.empty() || matches_any(in_lower_case(value), "false 0 none no");
+}
+
+void translate(const TrainingProgram& program, const std::vector<FlatSetting>& settings,
+               const LaunchFile& file, ProgramSettings& out, LeftSettings& left) {
+  for (const FlatSetting& one : settings) {
+    const std::string key = plain_key(one.key);
+    const std::string value = plain_value(one.value);
+    const auto refusing =
+        std::find_if(program.refused.begin(), program.refused.end(),
+                     [&](const LeftOver& row) { return has_pattern(key, row.patterns); });
+    const bool is_refused =
+        refusing != program.refused.end() && !is_off(value) && !is_harmless(*refusing, value);
+    if (is_refused) {
+      left.refuse(one.key, fmt::format("{}: {}", one.key, without_marks(value)), refusing->why,
+                  place_of(path_of(file), one.line));
+      out.put("@refused", one.key);
+    } else if (take_by_rows(program, key, value, out)) {
+      continue;
+    } else if (refusing != program.refused.end() || has_pattern(key, program.outside)) {
+      add_outside(one.key, out.outside);
+    } else if (program.keeps_rest) {
+      if (!value.empty()) out.put(reader_name(program, one.key), value);
+    } else if (!is_off(value)) {
+      left.ask(one.key, nearest(one.key, known_keys(program)), place_of(path_of(file), one.line));
+    }
+  }
+}
+
+void add_defaults(const TrainingProgram& program, ProgramSettings& out) {
+  for (const ProgramSetting& row : program.defaults) {
+    if (!out.has(row.becomes)) out.put(row.becomes, std::string(row.as));
+  }
+}
+
+// "/root/Qwen3-4B/" and "~/models/Qwen3-4B" end in the model's name.
+std::string model_name(std::string name) {
+  name = without_marks(name);
+  while (!name.empty() && name.back() == '/') name.pop_back();
+  return name;
+}
+
+// The model by its name, unless one was named. A question where neither is known.
+void name_model(const ProgramSettings& settings, bool states_itself, ImportInputs& inputs,
+                OpenQuestions& open) {
+  if (inputs.model) return;
+  const std::string* said = settings.find("@model");
+  if (said != nullptr && inputs.load) {
+    Result<ModelSpec> model = inputs.load(model_name(*said));
+    if (model.ok()) {
+      inputs.model = *std::move(model);
+      inputs.model_wins = true;
+      return;
+    }
+  }
+  if (states_itself) return;
+  open.ask({said == nullptr ? "which model? The file names none"
+                            : fmt::format("the catalogue has no model '{}'", model_name(*said)),
+            kModelAnswer});
+}
+
+// --set of a reader's own name, "cp-comm-type" or "gradient_checkpointing", goes before all.
+void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
+  for (const auto& [name, value] : inputs.given) {
+    const std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    const bool is_known = settings.has(plain) || plain.find('-') != std::string::npos;
+    if (!is_known) continue;
+    if (value == "null") {
+      settings.erase(plain);
+    } else {
+      settings.put(plain, value);
+    }
+  }
+}
+
+Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand* by,
+                                 ImportInputs inputs) {
+  LaunchCommand command;
+  command.is_log = true;  // its switches have a value
+  for (const FlatSetting& one : settings.all()) {
+    if (one.key.starts_with('@') || one.value.empty()) continue;
+    std::string name = "--" + one.key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string value = one.value == "true"    ? "True"
+                              : one.value == "false" ? "False"
+                                                     : one.value;
+    drop_option(command.options, name);
+    command.options.push_back({std::move(name), value});
+  }
+  use_todays_names(command);
+  command.is_log = false;
+  const bool states_itself =
+      has_option(command.options, "--num-layers") && has_option(command.options, "--hidden-size");
+  name_model(settings, states_itself, inputs, settings.open);
+  const std::int64_t gpus = settings.gpus();
+  const std::int64_t per_node = settings.number("@gpus-per-node", gpus);
+  if (gpus > 0 && per_node > 0 && gpus % per_node == 0) {
+    command.size = {gpus / per_node, per_node};
+  } else if (gpus > 0) {
+    command.size = {1, gpus};
+  } else {
+    settings.open.ask(kHowManyGpus);
+  }
+  if (by != nullptr) {
+    command.blocks_launches = by->blocks_launches;
+    command.expandable_segments = by->expandable_segments;
+  }
+  if (const std::string* length = settings.find("@length")) {
+    drop_option(command.options, "--seq-length");
+    command.options.push_back({"--seq-length", *length});
+  }
+  if (const std::string* batch = settings.find("@global-batch")) {
+    drop_option(command.options, "--global-batch-size");
+    command.options.push_back({"--global-batch-size", *batch});
+  }
+  if (const std::string* micro = settings.find("@micro-batch")) {
+    drop_option(command.options, "--micro-batch-size");
+    command.options.push_back({"--micro-batch-size", *micro});
+  }
+  if (inputs.micro_batch > 0 && !has_option(command.options, "--micro-batch-size")) {
+    command.options.push_back({"--micro-batch-size", std::to_string(inputs.micro_batch)});
+  }
+  if (inputs.global_batch > 0 && !has_option(command.options, "--global-batch-size")) {
+    command.options.push_back({"--global-batch-size", std::to_string(inputs.global_batch)});
+  }
+  TPSIM_TRY_STATUS(settings.open.status());
+  return import_megatron(std::move(command), inputs);
+}
+
+// Ranks that share a sequence or its tensors, beside FSDP: torchtitan's mechanisms.
+Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan& imported) {
+  Plan& plan = imported.plan;
+  const std::int64_t tp = settings.number("@tp", 1);
+  const std::int64_t cp = settings.number("@cp", 1);
+  const std::int64_t gpus = plan.degrees.dp;
+  if (tp * cp == 1) return Ok{};
+  if (gpus % (tp * cp) != 0) {
+    return bad_input(fmt::format("{} GPUs do not divide by tensor {} x context {}", gpus, tp, cp),
+                     "",
+                     fmt::format("say on how many it runs: --gpus N, a multiple of {}", tp * cp));
+  }
+  const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
+  plan.degrees.tp = tp;
+  plan.degrees.cp = cp;
+  plan.degrees.dp = gpus / (tp * cp);
+  const std::int64_t pass = plan.micro_batch * plan.degrees.dp;
+  plan.global_batch = pass * std::max<std::int64_t>(1, batch > 0 ? batch / pass : steps);
+  imported.stack = "torchtitan";
+  if (cp > 1) {
+    imported.notes.emplace_back(
+        "ranks that share a sequence are predicted to exchange keys and values as torchtitan's do");
+  }
+  return validate(plan, imported.model);
+}
+
+Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* by,
+                                const LaunchFile& file, ImportInputs inputs) {
+  std::vector<FlatSetting> own;
+  for (const FlatSetting& one : settings.all()) {
+    if (!one.key.starts_with('@')) own.push_back(one);
+  }
+  if (const std::string* name = settings.find("@model")) {
+    own.push_back({"model_name_or_path", model_name(*name), 0});
+  }
+  if (const std::string* length = settings.find("@length")) {
+    own.push_back({"max_length", *length, 0});
+  }
+  if (const std::string* micro = settings.find("@micro-batch")) {
+    own.push_back({"per_device_train_batch_size", *micro, 0});
+  }
+  if (inputs.gpus == 0) inputs.gpus = settings.gpus();
+  if (inputs.global_batch == 0) inputs.global_batch = settings.number("@global-batch", 0);
+  TPSIM_TRY_STATUS(settings.open.status());
+  const std::int64_t batch = inputs.global_batch;
+  TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(own)), file, inputs));
+  if (by != nullptr) add_environment(*by, plan);
+  TPSIM_TRY_STATUS(divide_model(settings, batch, plan));
+  if (settings.is("@gradients", "bf16")) plan.plan.gradient_dtype = DType::kBFloat16;
+  return plan;
+}
+
+Status add_parts_of(const ProgramSettings& settings, ImportedPlan& plan) {
+  constexpr std::string_view kPart = "@part.";
+  for (const FlatSetting& one : settings.all()) {
+    if (!one.key.starts_with(kPart)) continue;
+    for (const PartRow& row : part_rows()) {
+      if (row.key != std::string_view(one.key).substr(kPart.size())) continue;
+      TPSIM_TRY(plan.parts[row.part], parse_value(row, one.value));
+    }
+  }
+  return Ok{};
+}
+
+Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettings& settings,
+                                   const LaunchCommand* command, const LaunchFile& file,
+                                   const ImportInputs& inputs) {
+  switch (program.settings) {
+    case SettingsOf::kMegatron: return as_megatron(settings, command, inputs);
+    case SettingsOf::kTrainer: return as_trainer(settings, command, file, inputs);
+    case SettingsOf::kTorchTitan: break;
+  }
+  ImportInputs all = inputs;
+  if (all.gpus == 0) all.gpus = settings.gpus();
+  std::vector<FlatSetting> own;
+  for (const FlatSetting& one : settings.all()) {
+    if (!one.key.starts_with('@')) own.push_back(one);
+  }
+  TPSIM_TRY_STATUS(settings.open.status());
+  TPSIM_TRY(ImportedPlan plan, import_torchtitan(own, all));
+  if (command != nullptr) add_environment(*command, plan);
+  return plan;
+}
+
+// A configuration that the command names; what the command says itself goes before.
+Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& command,
+                  const LaunchFile& file, const ImportInputs& inputs) {
+  std::vector<FlatSetting> all;
+  for (const std::string& marked : command.configs) {
+    const std::string name = without_marks(marked);
+    const auto written = command.files.find(plain_path(name));
+    std::optional<std::string> text;
+    if (written != command.files.end()) text = written->second;
+    if (!text) text = text_of_named(name, inputs);
+    if (!text) return not_there(name, path_of(file));
+    TPSIM_TRY(const std::vector<FlatSetting> more, flat_settings({name, *std::move(text)}));
+    for (const FlatSetting& one : more) {
+      std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
+      all.push_back(one);
+    }
+  }
+  for (FlatSetting& one : settings) {
+    std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
+    all.push_back(std::move(one));
+  }
+  settings = std::move(all);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<ImportedPlan> import_program(const TrainingProgram& program,
+                                    std::vector<FlatSetting> settings, const LaunchCommand* command,
+                                    const LaunchFile& file, const ImportInputs& inputs) {
+  ProgramSettings out;
+  out.gpus_asked = inputs.gpus;
+  if (command != nullptr) {
+    out.program = command->program;
+    if (command->size.nodes > 0) {
+      out.put("@nodes", command->size.nodes);
+      out.put("@gpus-per-node", command->size.gpus_per_node);
+    }
+    TPSIM_TRY_STATUS(read_named(settings, *command, file, inputs));
+  }
+  // Names of --set that the program has; the others are a script's variables.
+  std::map<std::string, std::string> given;
+  for (const auto& [name, value] : inputs.given) {
+    const std::string key = plain_key(name);
+    const bool is_own = has_key(settings, name) || names_setting(name) ||
+                        std::any_of(program.rows.begin(), program.rows.end(),
+                                    [&](const auto& row) { return matches_any(key, row.key); }) ||
+                        std::any_of(program.shared_rows.begin(), program.shared_rows.end(),
+                                    [&](const auto& row) { return matches_any(key, row.key); });
+    if (command == nullptr || is_own) given.emplace(name, value);
+  }
+  settings = with_values(std::move(settings), given);
+  if (program.expand != nullptr) {
+    TPSIM_TRY(settings, program.expand(std::move(settings), file, inputs, out));
+    settings = with_values(std::move(settings), given);
+  }
+  std::erase_if(settings, [&](const FlatSetting& one) {  // a reader's own name: put_given()
+    return one.line == 0 && given.contains(one.key) && one.key.find('.') == std::string::npos &&
+           one.key.find('-') != std::string::npos;
+  });
+  translate(program, settings, file, out, *inputs.left);
+  add_defaults(program, out);
+  if (program.derive != nullptr) program.derive(out, *inputs.left);
+  if (out.error) return *out.error;
+  put_given(inputs, out);
+  Result<ImportedPlan> read = read_settings(program, out, command, file, inputs);
+  if (!read.ok()) return located(file, std::move(read));
+  TPSIM_TRY_STATUS(add_parts_of(out, *read));
+  const bool divides_model = read->plan.degrees.tp * read->plan.degrees.cp > 1;
+  const bool is_own_stack = program.settings != SettingsOf::kTrainer || !divides_model;
+  if (!program.stack.empty() && is_own_stack) read->stack = program.stack;
+  if (program.finish != nullptr) program.finish(out, *read);
+  for (const std::string& name : out.outside) add_outside(name, read->outside);
+  if (!program.note.empty()) {
+    read->notes.insert(read->notes.begin(), fmt::format("{}: {}", program.name, program.note));
+  }
+  for (std::string& note : out.notes) read->notes.push_back(std::move(note));
+  return read;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,224 @@
+// Primus: a YAML that names a framework, presets of it and of a model, and what it overrides.
+// Presets and defaults: primus/configs of AMD-AGI/Primus at fd1eeab.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/programs.h"
+
+namespace tpsim {
+namespace {
+
+constexpr int kDeepest = 8;
+constexpr int kFromPreset = -1;  // the line of a setting that a preset states
+
+void put_over(const std::vector<FlatSetting>& more, std::vector<FlatSetting>& settings) {
+  for (const FlatSetting& one : more) {
+    std::erase_if(settings, [&](const FlatSetting& own) { return own.key == one.key; });
+    settings.push_back(one);
+  }
+}
+
+// The settings of a preset with those of the files that it extends. False where it is not there.
+Result<bool> read_preset(const std::string& path, const ImportInputs& inputs, int depth,
+                         std::vector<FlatSetting>& settings) {
+  const auto text = text_of_named(path, inputs);
+  if (!text || depth > kDeepest) return false;
+  TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({path, *text, path}));
+  std::vector<FlatSetting> plain;
+  for (FlatSetting& one : own) {
+    const bool extends = one.key.starts_with("extends.") || one.key.starts_with("includes.") ||
+                         one.key == "extends" || one.key == "includes" || one.key == "bases";
+    if (!extends) {
+      one.line = kFromPreset;
+      plain.push_back(std::move(one));
+      continue;
+    }
+    const std::string folder = path.substr(0, path.find_last_of('/') + 1);
+    TPSIM_TRY(const bool is_there,
+              read_preset(plain_path(folder + one.value), inputs, depth + 1, settings));
+    static_cast<void>(is_there);
+  }
+  put_over(plain, settings);
+  return true;
+}
+
+std::string module_prefix(const std::vector<FlatSetting>& settings) {
+  constexpr std::string_view kEnd = ".framework";
+  for (const FlatSetting& one : settings) {
+    if (one.key.starts_with("modules.") && one.key.ends_with(kEnd)) {
+      return one.key.substr(0, one.key.size() - kEnd.size() + 1);
+    }
+  }
+  return "modules.pre_trainer.";
+}
+
+std::string stated_at(const std::vector<FlatSetting>& settings, const std::string& key) {
+  const FlatSetting* found = find_setting(settings, key);
+  return found == nullptr ? "" : found->value;
+}
+
+// "llama3.1_8B.yaml" as the catalogue may call it.
+std::string stem_of(std::string name) {
+  name = name.substr(name.find_last_of('/') + 1);
+  for (const char* end : {".yaml", ".yml"}) {
+    if (name.ends_with(end)) name.resize(name.size() - std::string_view(end).size());
+  }
+  return name;
+}
+
+// Settings of a preset that a plan is made of; its others are the framework's own defaults.
+constexpr std::string_view kPresetKeys =
+    "num_layers hidden_size ffn_hidden_size num_attention_heads group_query_attention "
+    "num_query_groups kv_channels seq_length max_position_embeddings position_embedding_type "
+    "rotary_base rotary_percent normalization norm_epsilon swiglu squared_relu "
+    "untie_embeddings_and_output_weights add_bias_linear disable_bias_linear add_qkv_bias "
+    "qk_layernorm attention_dropout hidden_dropout micro_batch_size global_batch_size bf16 fp16 "
+    "use_distributed_optimizer use_flash_attn overlap_grad_reduce overlap_param_gather "
+    "recompute_granularity recompute_method recompute_num_layers tensor_model_parallel_size "
+    "pipeline_model_parallel_size context_parallel_size expert_model_parallel_size "
+    "sequence_parallel num_experts moe_router_topk moe_ffn_hidden_size moe_layer_freq "
+    "moe_shared_expert_intermediate_size moe_grouped_gemm moe_token_dispatcher_type "
+    "moe_router_score_function moe_router_enable_expert_bias moe_router_topk_scaling_factor "
+    "multi_latent_attention mtp_num_layers grad_reduce_in_bf16 window_size vocab_size "
+    "padded_vocab_size apply_rope_fusion";
+constexpr std::string_view kLatentKeys =
+    "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim";
+constexpr std::string_view kTitanPresetKeys =
+    "model.name model.flavor model.hf_assets_path training.local_batch_size training.seq_len "
+    "training.mixed_precision_param training.mixed_precision_reduce activation_checkpoint.mode "
+    "activation_checkpoint.selective_ac_option compile.enable compile.components*";
+
+Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings, const LaunchFile&,
+                                               const ImportInputs& inputs, ProgramSettings& out) {
+  const std::string module = module_prefix(settings);
+  const std::string framework = stated_at(settings, module + "framework");
+  std::vector<FlatSetting> all;
+  for (const auto& [kind, key] : {std::pair{"modules", "config"}, std::pair{"models", "model"}}) {
+    const std::string name = stated_at(settings, module + key);
+    if (name.empty()) continue;
+    const std::string path = fmt::format("primus/configs/{}/{}/{}", kind, framework, name);
+    TPSIM_TRY(const bool is_there, read_preset(path, inputs, 0, all));
+    if (is_there) continue;
+    out.note(fmt::format("names the preset {}, which is not there: {}", path,
+                         key == std::string_view("model")
+                             ? "the catalogue's model of that name is predicted"
+                             : "the defaults that Primus had in 2026 are taken"));
+  }
+  const std::string model = stem_of(stated_at(settings, module + "model"));
+  if (!model.empty()) out.put("@model", model);
+  const std::string overrides = module + "overrides.";
+  std::vector<FlatSetting> own;
+  for (const FlatSetting& one : settings) {
+    if (!one.key.starts_with(overrides)) continue;
+    own.push_back(one);
+    own.back().key = one.key.substr(overrides.size());
+  }
+  const std::string_view used = framework == "torchtitan" ? kTitanPresetKeys : kPresetKeys;
+  const FlatSetting* const latent = find_setting(all, "multi_latent_attention");
+  const bool has_latents = latent != nullptr && in_lower_case(latent->value) == "true";
+  std::erase_if(all, [&](const FlatSetting& one) {
+    const bool is_latent = matches_any(one.key, kLatentKeys);
+    if (is_latent ? has_latents : matches_any(one.key, used)) return false;
+    out.outside.push_back(one.key);
+    return true;
+  });
+  put_over(own, all);
+  return all;
+}
+
+constexpr std::string_view kPrimusOutside =
+    "work_group user_name exp_name workspace platform.* stderr_sink_level file_sink_level "
+    "sink_level trainable framework config model disable_* auto_continue_train enable_primus_turbo "
+    "use_turbo_* use_rocm_* patch_* pp_warmup dump_pp_data iterations_to_skip* mock_dataset.* "
+    "tokenizer_* profile* torch_profiler_* num_workers dataloader_* primus_turbo.* "
+    "enable_turbo_attention_* log_avg_* moe_use_fused_router_with_aux_score fused_padded_mla_* "
+    "turbo_* wall_clock_* auto_resume metrics.* lr_* checkpoint_* use_sink_attention";
+
+constexpr ProgramSetting kPrimusRows[] = {
+    {"fp8", "fp8-format"},
+    {"batch_size", "@old-batch"},
+    {"encoder_seq_length", "@encoder"},
+    {"no_fp8_weight_transpose_cache", "@no-transposes"},
+    {"recompute_activations", "@old-recompute"},
+    {"checkpoint_activations", "@old-checkpoint"},
+};
+
+// modules/megatron/pre_trainer.yaml and trainer_base.yaml, for a file that comes without them.
+constexpr ProgramSetting kPrimusDefaults[] = {
+    {"", "bf16", "", "true"},
+    {"", "micro-batch-size", "", "2"},
+    {"", "global-batch-size", "", "16"},
+    {"", "seq-length", "", "1024"},
+    {"", "use-flash-attn", "", "true"},
+    {"", "use-distributed-optimizer", "", "true"},
+    {"", "attention-dropout", "", "0"},
+    {"", "hidden-dropout", "", "0"},
+    {"", "moe-token-dispatcher-type", "", "alltoall"},
+    {"", "moe-grouped-gemm", "", "true"},
+};
+
+// A batch of -1 is as large as the ranks make it.
+constexpr ProgramSetting kPrimusTitanRows[] = {
+    {"training.global_batch_size", "@none", "-1"},
+    {"training.global_batch_size", "training.global_batch_size"},
+};
+
+// A preset with a shape describes its model itself.
+void derive_primus(ProgramSettings& settings, LeftSettings&) {
+  if (settings.is("@no-transposes", "true")) {
+    settings.note("no_fp8_weight_transpose_cache: memory is an upper bound");
+  }
+  if (settings.has("num-layers") && settings.has("hidden-size")) settings.erase("@model");
+  const std::int64_t groups = settings.number("num-query-groups", 0);
+  if (groups > 0 && !settings.has("group-query-attention")) {
+    settings.put("group-query-attention", "true");
+  }
+}
+
+constexpr TrainingProgram kPrimus[] = {
+    {.name = "Primus",
+     .commands = {},
+     .marks = "modules.pre_trainer.framework=megatron modules.post_trainer.framework=megatron "
+              "modules.sft_trainer.framework=megatron modules.trainer.framework=megatron",
+     .file_keys = "modules.*",
+     .settings = SettingsOf::kMegatron,
+     .stack = "megatron-core-rocm",
+     .rows = kPrimusRows,
+     .shared_rows = {},
+     .defaults = kPrimusDefaults,
+     .refused = {},
+     .outside = kPrimusOutside,
+     .keeps_rest = true,
+     .note = {},
+     .expand = expand_primus,
+     .derive = derive_primus,
+     .finish = nullptr},
+    {.name = "Primus",
+     .commands = {},
+     .marks = "modules.pre_trainer.framework=torchtitan modules.trainer.framework=torchtitan",
+     .file_keys = "modules.*",
+     .settings = SettingsOf::kTorchTitan,
+     .stack = "torchtitan",
+     .rows = kPrimusTitanRows,
+     .shared_rows = {},
+     .defaults = {},
+     .refused = {},
+     .outside = "primus_turbo.* trainable stderr_sink_level file_sink_level sink_level "
+                "model.converters training.mock_data "
+                "parallelism.pipeline_parallel_first_stage_less_layers "
+                "parallelism.pipeline_parallel_last_stage_less_layers",
+     .keeps_rest = true,
+     .note = {},
+     .expand = expand_primus,
+     .derive = nullptr,
+     .finish = nullptr},
+};
+
+}  // namespace
+
+std::span<const TrainingProgram> primus_programs() { return kPrimus; }
+
+}  // namespace tpsim

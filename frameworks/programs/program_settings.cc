@@ -1,0 +1,197 @@
+// Settings of a program in the names of the reader that plans them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/command_words.h"
+#include "frameworks/launch/programs.h"
+
+namespace tpsim {
+namespace {
+
+// No degree, batch or length is larger.
+constexpr std::int64_t kLargest = 1 << 24;
+
+std::string setting_word(std::string_view text) {
+  std::string word(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
+  std::replace(word.begin(), word.end(), '-', '_');
+  return word;
+}
+
+// "verl/trainer/main_ppo.py" as the module that it is.
+std::string module_of(std::string_view program) {
+  std::string name(program);
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  while (name.starts_with("./")) name.erase(0, 2);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+// "pkg.swift.cli.sft" and "swift.cli.sft" are "swift.cli.sft", and so is "swift.cli.*".
+bool is_command(std::string_view module, std::string_view patterns) {
+  while (!patterns.empty()) {
+    // A console command has a blank, so a comma divides them.
+    const std::string_view pattern = trimmed(cut_off(patterns, ","));
+    if (pattern.empty()) continue;
+    if (matches_pattern(module, pattern)) return true;
+    const bool is_prefix = pattern.back() == '*';
+    const std::string inner = fmt::format(".{}", pattern.substr(0, pattern.size() - is_prefix));
+    const std::size_t at = module.find(inner);
+    if (at == std::string_view::npos) continue;
+    if (is_prefix || at + inner.size() == module.size()) return true;
+  }
+  return false;
+}
+
+bool has_mark(const std::vector<FlatSetting>& settings, std::string_view marks) {
+  if (marks.empty()) return true;
+  return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
+    return matches_any(fmt::format("{}={}", setting_word(one.key), one.value), marks);
+  });
+}
+
+bool has_all_keys(const std::vector<FlatSetting>& settings, std::string_view patterns) {
+  bool has_some = false;
+  while (!patterns.empty()) {
+    const std::string_view pattern = cut_off(patterns, " ");
+    if (pattern.empty()) continue;
+    has_some = true;
+    const bool has = std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
+      return matches_any(setting_word(one.key), pattern);
+    });
+    if (!has) return false;
+  }
+  return has_some;
+}
+
+}  // namespace
+
+const std::string* ProgramSettings::find(std::string_view name) const {
+  const FlatSetting* found = find_setting(all_, name);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+bool ProgramSettings::is(std::string_view name, std::string_view value) const {
+  const std::string* found = find(name);
+  return found != nullptr && matches_any(in_lower_case(*found), value);
+}
+
+void ProgramSettings::put(std::string_view name, std::string value) {
+  erase(name);
+  all_.push_back({std::string(name), std::move(value), 0});
+}
+
+void ProgramSettings::erase(std::string_view name) {
+  std::erase_if(all_, [&](const FlatSetting& one) { return one.key == name; });
+}
+
+std::int64_t ProgramSettings::number(std::string_view name, std::int64_t fallback) {
+  const std::string* text = find(name);
+  if (text == nullptr) return fallback;
+  if (const auto unset = unset_name(*text)) {
+    if (unset->empty()) {
+      open.ask({fmt::format("{} is what a program prints", name), fmt::format("--set {}=N", name)});
+      return fallback;
+    }
+    open.ask({fmt::format("{} is not set in the script", *unset),
+              fmt::format("--set {}=N", unset->substr(1))});
+    return fallback;
+  }
+  const auto value = parse_number<double>(*text);  // "1e3" too
+  return value && *value >= 1 && *value <= kLargest ? static_cast<std::int64_t>(*value) : fallback;
+}
+
+std::int64_t ProgramSettings::gpus() {
+  if (gpus_asked > 0) return gpus_asked;
+  const std::int64_t all = number("@gpus", 0);
+  if (all > 0) return all;
+  const std::int64_t per_node = number("@gpus-per-node", 0);
+  return per_node > 0 ? number("@nodes", 1) * per_node : 0;
+}
+
+std::int64_t ProgramSettings::replicas() {
+  const std::int64_t ranks = number("tensor-model-parallel-size", 1) *
+                             number("pipeline-model-parallel-size", 1) *
+                             number("context-parallel-size", 1);
+  return std::max<std::int64_t>(gpus() / std::max<std::int64_t>(1, ranks), gpus() > 0 ? 1 : 0);
+}
+
+void ProgramSettings::put_micro_batch_of(std::int64_t tokens) {
+  const std::int64_t length = number("@length", 0);
+  const std::int64_t of_rank = number("@global-batch", 0) / std::max<std::int64_t>(1, replicas());
+  if (length < 1) return;
+  std::int64_t micro = std::max<std::int64_t>(1, tokens / length);
+  micro = std::min(micro, std::max<std::int64_t>(1, of_rank));
+  while (micro > 1 && of_rank % micro != 0) --micro;
+  put("@micro-batch", micro);
+}
+
+const std::vector<const TrainingProgram*>& all_programs() {
+  static const std::vector<const TrainingProgram*> kAll = [] {
+    std::vector<const TrainingProgram*> all;
+    for (const auto rows :
+         {swift_programs(), verl_programs(), openrlhf_programs(), slime_programs(),
+          primus_programs(), neox_programs(), torchtune_programs(), mlperf_programs(),
+          llama_factory_programs(), torchtitan_programs()}) {
+      for (const TrainingProgram& one : rows) all.push_back(&one);
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+const TrainingProgram* program_of(const LaunchCommand& command) {
+  const std::string module = module_of(command.program);
+  const std::vector<FlatSetting> settings = settings_of_words(command.words);
+  for (const TrainingProgram* one : all_programs()) {
+    if (is_command(module, one->commands) && has_mark(settings, one->marks)) return one;
+  }
+  return nullptr;
+}
+
+const TrainingProgram* program_of(const std::vector<FlatSetting>& settings) {
+  for (const TrainingProgram* one : all_programs()) {
+    if (has_all_keys(settings, one->file_keys) && has_mark(settings, one->marks)) return one;
+  }
+  return nullptr;
+}
+
+std::vector<FlatSetting> settings_of_words(const std::vector<std::string>& words) {
+  std::vector<FlatSetting> settings;
+  bool takes_more = false;
+  std::set<std::string> is_switch;  // names without a value
+  const auto add = [&](std::string_view key, std::string value) {
+    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
+    settings.push_back({std::string(key), std::move(value), 0});
+  };
+  for (const std::string& word : words) {
+    const std::string_view text = word;
+    const std::size_t equals = text.find('=');
+    const bool is_name =
+        equals != std::string_view::npos && equals > 0 && text.find_first_of(" /[{\"'") > equals;
+    if (is_option(text)) {
+      takes_more = equals == std::string_view::npos;
+      add(text.substr(2, takes_more ? equals : equals - 2),
+          takes_more ? "" : std::string(text.substr(equals + 1)));
+      if (takes_more) is_switch.insert(settings.back().key);
+    } else if (is_name && !text.starts_with('-')) {
+      const std::string_view key = text.substr(std::min(text.find_first_not_of('+'), equals));
+      add(key.substr(0, key.find('=')), std::string(text.substr(equals + 1)));
+      takes_more = false;
+    } else if (takes_more && !text.empty()) {
+      std::string& value = settings.back().value;
+      if (value.empty()) is_switch.erase(settings.back().key);
+      value += (value.empty() ? "" : " ") + word;
+    }
+  }
+  for (FlatSetting& one : settings) {
+    if (is_switch.contains(one.key) && one.value.empty()) one.value = "true";
+  }
+  return settings;
+}
+
+}  // namespace tpsim

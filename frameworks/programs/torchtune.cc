@@ -1,0 +1,165 @@
+// torchtune: a recipe's YAML, by itself or named by "tune run"; FSDP 2, with tensor parallelism by
+// DTensor. Rules and defaults: recipes/full_finetune_distributed.py and recipes/configs of
+// pytorch/torchtune at bd2a0fc.
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/launch/programs.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LeftOver kTuneRefused[] = {
+    {"model.lora_* model.quantize_base model.apply_lora_* model.use_dora", kAllWeights},
+    {"fsdp_cpu_offload", "tpsim's plans keep the weights on the GPU"},
+    {"quantizer._component_", "tpsim plans weights of 16 or 32 bits"},
+    {"enable_fp8_training", "tpsim's plans of this recipe compute in bf16 or fp32"},
+};
+
+constexpr ProgramSetting kTuneRows[] = {
+    {"model._component_", "@component"},
+    {"batch_size", "per_device_train_batch_size"},
+    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"enable_activation_checkpointing", "gradient_checkpointing"},
+    {"enable_activation_offloading", "@moves-activations"},
+    {"dtype", "@dtype"},
+    {"compile", "torch_compile"},
+    {"tokenizer.max_seq_len", "@length"},
+    {"dataset.packed", "packing"},
+    {"optimizer._component_", "optim", "torch.optim.adamw torch.optim.adam", "adamw_torch"},
+    {"optimizer._component_", "optim", "bitsandbytes.optim.pagedadamw bitsandbytes.optim.adamw",
+     "adamw_torch"},
+    {"optimizer._component_", "optim"},
+    {"optimizer.fused", "@fused"},
+    {"optimizer_in_bwd", "@steps-in-backward"},
+    {"loss._component_", "@part.loss_head", "torchtune.modules.loss.* torchtune.training.loss.*",
+     "chunked"},
+    {"loss._component_", "@loss"},
+    {"tensor_parallel_dim", "@tp"},
+    {"context_parallel_dim", "@cp"},
+    {"data_parallel_shard_dim", "@shards"},
+    {"data_parallel_replicate_dim", "dp_replicate_size"},
+    {"recipe", "@recipe"},
+};
+
+constexpr ProgramSetting kTuneDefaults[] = {
+    {"", "fsdp_version", "", "2"},
+    {"", "@dtype", "", "bf16"},
+};
+
+constexpr std::string_view kTuneOutside =
+    "output_dir tokenizer.* dataset* seed shuffle checkpointer.* resume_from_checkpoint epochs "
+    "optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
+    "log_* profiler.* run_val_every_n_steps batch_size_val val_* custom_sharded_layers* "
+    "tensor_parallel_plan.* model.* ac_mode ac_option safetensors keep_last_n_* "
+    "enable_async_checkpointing save_* cudnn_deterministic_mode fsdp_reshard_after_forward "
+    "quantizer.* steps_to_* memory_efficient_fsdp_wrap data_parallel_* nnodes nproc_per_node "
+    "rdzv_* standalone master_* config checkpoint_dir parallel_dims.* float8_recipe_name "
+    "num_output_chunks collate_fn packed use_clean_* enable_fp8_training";
+
+// "torchtune.models.llama3_1.llama3_1_8b" as the catalogue has it.
+void put_model(ProgramSettings& settings, LeftSettings& left) {
+  const std::string* const component = settings.find("@component");
+  if (component == nullptr) return;
+  const std::string name = component->substr(component->find_last_of('.') + 1);
+  if (name.starts_with("lora_") || name.starts_with("qlora_") || name.starts_with("dora_")) {
+    left.refuse("model._component_", fmt::format("model._component_: {}", *component), kAllWeights);
+  }
+  settings.put("@model", name);
+}
+
+void derive_tune(ProgramSettings& settings, LeftSettings& left) {
+  put_model(settings, left);
+  const bool is_wide = settings.is("@dtype", "fp32 float32");
+  settings.put("bf16", is_wide ? "false" : "true");
+  if (!is_wide) {
+    settings.put("@part.optimizer_dtype", std::string("bf16"));
+    // Beside tensor parallelism torchtitan's stack is predicted, which reduces in fp32.
+    const bool divides_model = settings.number("@tp", 1) * settings.number("@cp", 1) > 1;
+    if (!divides_model) settings.put("@gradients", std::string("bf16"));
+    if (divides_model) settings.note("gradients are predicted as added up in fp32");
+    settings.note(
+        "weights, gradients and Adam's moments are bf16 alone: tpsim keeps a copy of the weights "
+        "in fp32 too, so memory is an upper bound, by 4 bytes a weight over the ranks that share "
+        "it");
+  }
+  if (settings.is("@fused", "true") && settings.is("optim", "adamw_torch")) {
+    settings.put("optim", "adamw_torch_fused");
+  }
+  if (settings.is("@moves-activations", "true")) {
+    settings.note(
+        "enable_activation_offloading: activations are predicted as kept on the GPU, so memory is "
+        "an upper bound and the step a lower one");
+  }
+  if (settings.is("@steps-in-backward", "true")) {
+    settings.note(
+        "optimizer_in_bwd: gradients are predicted as kept until the step, so memory is an upper "
+        "bound");
+  }
+  const std::int64_t shards = settings.number("@shards", 0);
+  if (shards > 1) settings.put("dp_shard_size", shards);
+  const bool is_single = settings.program.find("single_device") != std::string::npos;
+  if (settings.gpus() == 0 && is_single) settings.put("@gpus", 1);
+  if (settings.gpus() == 1) settings.erase("fsdp_version");
+  if (settings.program.find("dpo") == std::string::npos) return;
+  settings.put("per_device_train_batch_size",
+               2 * settings.number("per_device_train_batch_size", 1));
+  settings.note("a sample is a pair of sequences; the pass of a reference model is not planned");
+}
+
+// "tune run --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full".
+Result<std::vector<FlatSetting>> expand_tune(std::vector<FlatSetting> settings,
+                                             const LaunchFile& file, const ImportInputs& inputs,
+                                             ProgramSettings&) {
+  const FlatSetting* const named = find_setting(settings, "config");
+  if (named == nullptr) return settings;
+  const std::string name = without_marks(named->value);
+  std::vector<FlatSetting> all;
+  bool is_there = false;
+  for (const std::string& place :
+       {name, name + ".yaml", "recipes/configs/" + name + ".yaml", "recipes/configs/" + name}) {
+    const auto text = text_of_named(place, inputs);
+    if (!text) continue;
+    TPSIM_TRY(all, flat_settings({place, *text, place}));
+    is_there = true;
+    break;
+  }
+  if (!is_there) {
+    return not_there(name, path_of(file),
+                     fmt::format("; tune cp {} {} writes a configuration of torchtune's own", name,
+                                 name + ".yaml"));
+  }
+  for (const FlatSetting& one : settings) {
+    if (one.key == "config") continue;
+    std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
+    all.push_back(one);
+  }
+  return all;
+}
+
+constexpr TrainingProgram kTune[] = {
+    {.name = "torchtune",
+     .commands = "full_finetune_distributed, full_finetune_single_device, lora_finetune_*, "
+                 "full_dpo_distributed",
+     .marks = {},
+     .file_keys = "model._component_ tokenizer._component_ batch_size",
+     .settings = SettingsOf::kTrainer,
+     .stack = {},
+     .rows = kTuneRows,
+     .shared_rows = {},
+     .defaults = kTuneDefaults,
+     .refused = kTuneRefused,
+     .outside = kTuneOutside,
+     .keeps_rest = false,
+     .note = {},
+     .expand = expand_tune,
+     .derive = derive_tune,
+     .finish = nullptr},
+};
+
+}  // namespace
+
+std::span<const TrainingProgram> torchtune_programs() { return kTune; }
+
+}  // namespace tpsim

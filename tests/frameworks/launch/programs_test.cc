@@ -1,0 +1,385 @@
+// Programs whose settings become another reader's: their files, written anew, give the plans that
+// they state, and every remedy that a message advises works when followed.
+#include "frameworks/launch/programs.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cctype>
+#include <filesystem>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/scenario/catalogue.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_files.h"
+
+namespace tpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFiles = fs::path(TPSIM_SOURCE_DIR) / "tests/frameworks/launch/programs";
+
+std::string letters_in(std::string_view name) {
+  std::string letters = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
+  if (letters.starts_with("meta-")) letters.erase(0, 5);
+  std::erase_if(letters, [](unsigned char c) { return std::isalnum(c) == 0; });
+  return letters;
+}
+
+Result<ModelSpec> loaded(const std::string& name) {
+  const Catalogue catalogue = Catalogue::open().value();
+  for (const std::string& known : catalogue.list(CatalogueKind::kModels)) {
+    if (letters_in(known) == letters_in(name)) return catalogue.load_model(known);
+  }
+  return bad_input("is not there", name);
+}
+
+ImportInputs beside(std::int64_t gpus = 0, std::map<std::string, std::string> given = {}) {
+  ImportInputs inputs;
+  inputs.gpus = gpus;
+  inputs.given = std::move(given);
+  inputs.load = loaded;
+  inputs.open = [](const std::string& name) { return read_file(kFiles / name, 1 << 20); };
+  return inputs;
+}
+
+Result<ImportedPlan> import_text(const std::string& name, std::string text,
+                                 const ImportInputs& inputs) {
+  const LaunchFile file{name, std::move(text), (kFiles / name).string()};
+  if (!name.ends_with(".sh")) return import_config(file, inputs);
+  const LaunchStack stack = stack_of_text(file.text);
+  return import_plan(stack, {{launch_file_names(stack).front(), file.text, file.path}}, inputs);
+}
+
+Result<ImportedPlan> import_named(const std::string& name, const ImportInputs& inputs) {
+  return import_text(name, read_file(kFiles / name, 1 << 20).value(), inputs);
+}
+
+ImportedPlan plan_of(const std::string& name, const ImportInputs& inputs = beside()) {
+  Result<ImportedPlan> plan = import_named(name, inputs);
+  INFO(name);
+  if (!plan.ok()) FAIL(to_string(plan.error()));
+  return *std::move(plan);
+}
+
+bool says(const ImportedPlan& plan, std::string_view text) {
+  return std::any_of(plan.notes.begin(), plan.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("ms-swift's commands are a Trainer's or Megatron's plan") {
+  const ImportedPlan sft = plan_of("swift_sft.sh");
+  CHECK(sft.stack == "deepspeed-zero3");
+  CHECK(sft.model.name == "qwen2.5-7b");
+  CHECK(sft.model.seq == 4096);
+  CHECK(sft.plan.degrees.dp == 4);
+  CHECK(sft.plan.zero == 3);
+  CHECK(sft.plan.global_batch == 64);
+  CHECK(sft.plan.recompute == Recompute::kFull);  // its default
+  const ImportedPlan megatron = plan_of("swift_megatron.sh");
+  CHECK(megatron.stack == "megatron-core");
+  CHECK(megatron.plan.degrees.tp == 4);
+  CHECK(megatron.plan.degrees.dp == 4);
+  CHECK(megatron.plan.zero == 1);  // its default
+  CHECK(megatron.plan.recompute == Recompute::kSelective);
+  CHECK(megatron.model.attention_dropout == 0);
+  const ImportedPlan pairs = plan_of("swift_dpo.sh");
+  CHECK(pairs.plan.micro_batch == 2);
+  CHECK(pairs.plan.global_batch == 32);
+  CHECK(pairs.plan.offload == Offload::kOptimizer);
+}
+
+TEST_CASE("adapters are refused in one sentence, by default too") {
+  const auto plan = import_named("swift_lora.sh", beside(8));
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().message ==
+        "trains adapters or a part of the weights: tuner_type: lora, its default");
+  CHECK(plan.error().hint == kAllWeights);
+  const auto trainer = import_text("lora.yaml",
+                                   "model_name_or_path: of-nobody\nfinetuning_type: lora\n"
+                                   "lora_rank: 8\nlora_target: all\nof_next_year: 3\n",
+                                   beside());
+  REQUIRE_FALSE(trainer.ok());
+  CHECK_THAT(trainer.error().message,
+             Catch::StartsWith("trains adapters or a part of the weights: ") &&
+                 Catch::Contains("lora_rank: 8") && !Catch::Contains("of_next_year"));
+}
+
+TEST_CASE("verl's actor is planned and the rest is named") {
+  const ImportedPlan fsdp = plan_of("verl_fsdp.sh");
+  CHECK(fsdp.stack == "pytorch-fsdp");
+  CHECK(fsdp.plan.degrees.dp == 16);
+  CHECK(fsdp.plan.zero == 3);
+  CHECK(fsdp.model.seq == 4096);
+  CHECK(fsdp.plan.micro_batch == 2);
+  CHECK(fsdp.plan.global_batch == 64 * 4);
+  CHECK(says(fsdp, "generation, rewards"));
+  CHECK_FALSE(says(fsdp, "critic"));
+  const ImportedPlan megatron = plan_of("verl_megatron.sh");
+  CHECK(megatron.plan.degrees.tp == 2);
+  CHECK(megatron.plan.degrees.pp == 2);
+  CHECK(megatron.plan.degrees.dp == 2);
+  CHECK(megatron.plan.micro_batch == 4);  // 8192 tokens of sequences of 2048
+  CHECK(megatron.plan.recompute == Recompute::kFull);
+  CHECK(megatron.plan.sequence_parallel);
+  CHECK(says(megatron, "a critic is trained too"));
+  const ImportedPlan sft = plan_of("verl_sft.sh", beside(0, {{"1", "4"}}));
+  CHECK(sft.plan.degrees.dp == 4);
+  CHECK(sft.plan.global_batch == 64);
+}
+
+TEST_CASE("OpenRLHF's command stands in a text that the script reads") {
+  const ImportedPlan plan = plan_of("openrlhf.sh", beside(8));
+  CHECK(plan.stack == "deepspeed-zero3");
+  CHECK(plan.plan.zero == 2);
+  CHECK(plan.plan.micro_batch == 2);
+  CHECK(plan.plan.global_batch == 64);
+  CHECK(plan.model.name == "llama-3-8b");
+}
+
+TEST_CASE("slime's model lies in a file that it sources") {
+  const ImportedPlan plan = plan_of("slime.sh");
+  CHECK(plan.model.layers == 36);
+  CHECK(plan.model.seq == 4096);
+  CHECK(plan.plan.degrees.tp == 2);
+  CHECK(plan.plan.sequence_parallel);
+  CHECK(plan.plan.zero == 1);
+  CHECK(plan.plan.micro_batch == 2);
+  CHECK(plan.plan.global_batch == 256);
+  ImportInputs alone = beside();
+  alone.open = {};
+  const auto missing = import_named("slime.sh", alone);
+  REQUIRE_FALSE(missing.ok());
+  CHECK_THAT(missing.error().message, Catch::Contains("words-8b.sh"));
+}
+
+TEST_CASE("Primus names presets; without them the catalogue and its defaults stand") {
+  const ImportedPlan plan = plan_of("primus.yaml", beside(8));
+  CHECK(plan.model.name == "llama-3.1-8b");
+  CHECK(plan.model.seq == 8192);
+  CHECK(plan.plan.degrees.tp == 2);
+  CHECK(plan.plan.zero == 1);
+  CHECK(plan.plan.global_batch == 64);
+  CHECK(says(plan, "primus/configs/models/megatron/llama3.1_8B.yaml"));
+}
+
+TEST_CASE("GPT-NeoX's YAML states its model, with parallel branches") {
+  const ImportedPlan plan = plan_of("neox.yml", beside(16));
+  CHECK(plan.stack == "gpt-neox");
+  CHECK(plan.plan.degrees.tp == 2);
+  CHECK(plan.plan.degrees.pp == 2);
+  CHECK(plan.plan.degrees.dp == 4);
+  CHECK(plan.plan.global_batch == 4 * 8 * 4);
+  CHECK(plan.plan.dtype == DType::kFloat16);
+  CHECK(plan.plan.recompute == Recompute::kFull);
+  CHECK(plan.model.norm_place == NormPlace::kTwoParallel);
+  CHECK(plan.model.attention.rotary.fraction == 0.25);
+  CHECK(plan.model.vocab == 50277);
+  const auto open = import_named("neox.yml", beside());
+  REQUIRE_FALSE(open.ok());
+  CHECK(open.error().hint == "add --gpus N");
+}
+
+TEST_CASE("torchtune's weights are of 16 bits, which is said") {
+  const ImportedPlan plan = plan_of("torchtune.yaml", beside(8));
+  CHECK(plan.model.name == "llama-3.1-8b");
+  CHECK(plan.plan.zero == 3);
+  CHECK(plan.plan.global_batch == 2 * 4 * 8);
+  CHECK(plan.plan.gradient_dtype == DType::kBFloat16);
+  CHECK(plan.parts.at(StackPart::kOptimizerDtype) == static_cast<std::int64_t>(DType::kBFloat16));
+  CHECK(says(plan, "4 bytes a weight"));
+  std::string lora = read_file(kFiles / "torchtune.yaml", 1 << 20).value();
+  lora.replace(lora.find("llama3_1_8b"), 0, "lora_");
+  CHECK_FALSE(import_text("torchtune.yaml", lora, beside(8)).ok());
+}
+
+TEST_CASE("MLPerf's submissions are variables of the environment") {
+  const ImportedPlan plan = plan_of("mlperf.sh");
+  CHECK(plan.model.name == "llama-3.1-405b");
+  CHECK(plan.model.seq == 8192);
+  CHECK(plan.plan.degrees.tp == 8);
+  CHECK(plan.plan.degrees.cp == 2);
+  CHECK(plan.plan.degrees.dp == 4);
+  CHECK(plan.plan.virtual_stages == 8);
+  CHECK(plan.plan.global_batch == 64 * 4);
+  CHECK(plan.plan.gradient_dtype == DType::kBFloat16);
+}
+
+TEST_CASE("LLaMA-Factory over Megatron and torchtitan's registry are read") {
+  const ImportedPlan factory = plan_of("factory_megatron.yaml", beside(8));
+  CHECK(factory.plan.degrees.tp == 2);
+  CHECK(factory.plan.degrees.dp == 2);
+  CHECK(factory.plan.global_batch == 16);
+  const ImportedPlan titan = plan_of("torchtitan.sh");
+  CHECK(titan.model.name == "llama-3-8b");
+  CHECK(titan.plan.degrees.dp == 8);
+  CHECK(titan.model.seq == 8192);
+  const auto other = import_named("torchtitan.sh", beside(0, {{"CONFIG", "llama3_of_mine"}}));
+  REQUIRE_FALSE(other.ok());
+  CHECK_THAT(other.error().message, Catch::Contains("llama3_of_mine"));
+}
+
+TEST_CASE("a template that a script fills in by sed is DeepSpeed's configuration") {
+  const ImportedPlan plan = plan_of("deepspeed_template.sh");
+  CHECK(plan.plan.zero == 1);
+  CHECK(plan.plan.micro_batch == 2);
+  CHECK(plan.plan.global_batch == 64);
+}
+
+TEST_CASE("arguments of a script are named, and given at once") {
+  const auto open = import_named("arguments.sh", beside());
+  REQUIRE_FALSE(open.ok());
+  CHECK_THAT(open.error().hint, Catch::Contains("--set '@=MODEL BATCH TP'"));
+  const ImportedPlan plan = plan_of("arguments.sh", beside(8, {{"@", "small 2 4"}}));
+  CHECK(plan.model.layers == 8);
+  CHECK(plan.plan.degrees.tp == 4);
+  CHECK(plan.plan.micro_batch == 2);
+}
+
+TEST_CASE("a value that is set wins over what a script assigns, whatever it assigns") {
+  // GPUS_PER_NODE is what a program prints, MODEL an argument, LAYERS of a branch, micro a number.
+  const ImportedPlan printed =
+      plan_of("arguments.sh", beside(0, {{"@", "small 2 4"}, {"GPUS_PER_NODE", "8"}}));
+  CHECK(printed.plan.degrees.dp == 2);
+  const ImportedPlan branch =
+      plan_of("arguments.sh", beside(8, {{"@", "small 2 4"}, {"LAYERS", "4"}}));
+  CHECK(branch.model.layers == 4);
+  CHECK(plan_of("deepspeed_template.sh", beside(0, {{"micro", "4"}})).plan.micro_batch == 4);
+  CHECK(plan_of("verl_fsdp.sh", beside(0, {{"n", "2"}})).plan.global_batch == 128);
+  CHECK(plan_of("verl_fsdp.sh", beside(0, {{"trainer.nnodes", "4"}})).plan.degrees.dp == 32);
+  CHECK(plan_of("swift_megatron.sh", beside(0, {{"tensor_model_parallel_size", "2"}}))
+            .plan.degrees.tp == 2);
+  CHECK(plan_of("swift_megatron.sh", beside(0, {{"tensor-model-parallel-size", "2"}}))
+            .plan.degrees.tp == 2);
+}
+
+TEST_CASE("every remedy that the message of a program's file advises works") {
+  struct Remedy {
+    std::string file;
+    std::string change, by;  // of the file's text
+    std::int64_t gpus;
+    std::string advice;  // in the message
+    std::map<std::string, std::string> given;
+    std::int64_t gpus_given;
+    bool assumes = false;
+  };
+  const std::vector<Remedy> all = {
+      {"swift_megatron.sh",
+       "--lr 1e-5",
+       "--of_next_year 3",
+       0,
+       "of-next-year=null",
+       {{"of-next-year", "null"}},
+       0},
+      {"swift_sft.sh",
+       "--save_steps 50",
+       "--of_next_year 3",
+       0,
+       "of_next_year=null",
+       {{"of_next_year", "null"}},
+       0},
+      {"swift_sft.sh", "--save_steps 50", "--of_next_year 3", 0, "--assume-harmless", {}, 0, true},
+      {"verl_fsdp.sh",
+       "trainer.nnodes=2",
+       "brand.new=3",
+       0,
+       "brand.new=null",
+       {{"brand.new", "null"}},
+       0},
+      {"verl_fsdp.sh",
+       "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+       "",
+       0,
+       "--set actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=N",
+       {{"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "2"}},
+       0},
+      {"verl_sft.sh", "$1", "$GPUS", 0, "--gpus N", {}, 8},
+      {"swift_megatron.sh",
+       "--max_length 8192",
+       "",
+       0,
+       "--set max_length=N",
+       {{"max_length", "4096"}},
+       0},
+      {"primus.yaml", "", "", 0, "--gpus N", {}, 8},
+      {"neox.yml",
+       "\"checkpoint-num-layers\": 1",
+       "\"checkpoint-num-layers\": 2",
+       16,
+       "--set checkpoint_num_layers=1",
+       {{"checkpoint_num_layers", "1"}},
+       16},
+      {"neox.yml",
+       "\"train-iters\": 1000",
+       "\"of-next-year\": 3",
+       16,
+       "of-next-year=null",
+       {{"of-next-year", "null"}},
+       16},
+      {"slime.sh",
+       "--lr 1e-6",
+       "--of-next-year 3",
+       0,
+       "of-next-year=null",
+       {{"of-next-year", "null"}},
+       0},
+      {"torchtune.yaml",
+       "device: cuda",
+       "of_next_year: 3",
+       8,
+       "of_next_year=null",
+       {{"of_next_year", "null"}},
+       8},
+      {"openrlhf.sh",
+       "--ds.packing_samples",
+       "--ds_of_next_year 3",
+       8,
+       "ds_of_next_year=null",
+       {{"ds_of_next_year", "null"}},
+       8},
+  };
+  for (const Remedy& one : all) {
+    std::string text = read_file(kFiles / one.file, 1 << 20).value();
+    if (!one.change.empty()) {
+      const std::size_t at = text.find(one.change);
+      REQUIRE(at != std::string::npos);
+      text.replace(at, one.change.size(), one.by);
+    }
+    INFO(one.file << " " << one.advice);
+    const auto open = import_text(one.file, text, beside(one.gpus));
+    REQUIRE_FALSE(open.ok());
+    CHECK_THAT(open.error().message + " " + open.error().hint, Catch::Contains(one.advice));
+    ImportInputs followed = beside(one.gpus_given, one.given);
+    followed.assumes_harmless = one.assumes;
+    const auto plan = import_text(one.file, text, followed);
+    if (!plan.ok()) FAIL_CHECK(to_string(plan.error()));
+  }
+}
+
+TEST_CASE("a program that is not read is named") {
+  const auto plan = import_text("mine.sh",
+                                "torchrun --nproc_per_node 8 scripts/mine.py --run_name words "
+                                "--global_batch_size 64 --of_mine 3\n",
+                                beside());
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().message == "starts scripts/mine.py, a program that is not read");
+}
+
+TEST_CASE("a program's table has no row in vain") {
+  for (const TrainingProgram* one : all_programs()) {
+    INFO(one->name);
+    CHECK_FALSE((one->commands.empty() && one->file_keys.empty()));
+    for (const ProgramSetting& row : one->defaults) {
+      CHECK_FALSE(row.becomes.empty());
+      CHECK_FALSE(row.as.empty());
+    }
+    for (const auto rows : {one->rows, one->shared_rows}) {
+      for (const ProgramSetting& row : rows) CHECK_FALSE((row.key.empty() || row.becomes.empty()));
+    }
+  }
+}
+
+}  // namespace tpsim
