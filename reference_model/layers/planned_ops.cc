@@ -12,7 +12,7 @@ constexpr Label kTokenLinear{ModelPart::kResidual, "planned.linear"};
 constexpr Label kPairs{ModelPart::kAttentionCore, "planned.pairs"};
 constexpr Label kIndexer{ModelPart::kRecurrence, "planned.indexer"};
 constexpr Label kPass{ModelPart::kResidual, "planned.pass"};
-constexpr Label kGather{ModelPart::kTensorParallel, "planned.gather"};
+constexpr Label kPlannedGather{ModelPart::kTensorParallel, "planned.gather"};
 constexpr Label kRegather{ModelPart::kColumnParallelBackward, "planned.regather"};
 constexpr Label kReduced{ModelPart::kColumnParallelBackward, "planned.backward"};
 
@@ -173,7 +173,7 @@ void PlannedOps::ops_backward(const Inputs& inputs, PlannedSaved& saved) const {
 }
 
 Tensor PlannedOps::mix(const Tensor& x, PlannedSaved& saved) const {
-  const Tensor inside = enter_tensor_parallel(context_, x, kGather);
+  const Tensor inside = enter_tensor_parallel(context_, x, kPlannedGather);
   ops_forward({.inside = inside, .share = x}, saved);
   saved.x = kept_input(context_, x, inside);
   Tensor sum;
@@ -195,7 +195,7 @@ Tensor PlannedOps::mix_backward(PlannedSaved saved) const {
 }
 
 void PlannedOps::run(const Tensor& x, PlannedSaved& saved) const {
-  const Tensor inside = needs_all_tokens() ? enter_tensor_parallel(context_, x, kGather) : x;
+  const Tensor inside = needs_all_tokens() ? enter_tensor_parallel(context_, x, kPlannedGather) : x;
   ops_forward({.inside = inside, .share = x}, saved);
   saved.x = x;
 }
