@@ -334,8 +334,8 @@ TEST_CASE("words are padded to divide, and one rank's words not at all where the
 
 TEST_CASE("a run that cannot be priced says what is wrong with it") {
   PublishedRun run = gpt_run(2048, 16, 1);
-  run.gpu = "V100-32GB";
-  CHECK_THAT(refusal_of(run), Catch::Contains("V100-32GB") && Catch::Contains("--cluster"));
+  run.gpu = "P100-16GB";
+  CHECK_THAT(refusal_of(run), Catch::Contains("P100-16GB") && Catch::Contains("--cluster"));
   run = gpt_run(2048, 16, 3);
   CHECK_THAT(refusal_of(run), Catch::Contains("heads"));
   run = gpt_run(2048, 16, 2);
