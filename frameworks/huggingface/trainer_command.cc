@@ -64,6 +64,15 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
   return settings;
 }
 
+// trl/trainer/base_config.py and sft_config.py of huggingface/trl at f2cd577; transformers'
+// training_args.py.
+constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
+    {"gradient_checkpointing", "true"},
+    {"bf16", "true"},
+    {"max_length", "1024"},
+    {"per_device_train_batch_size", "8"},
+};
+
 // Configurations that come with TRL, "--accelerate_config zero3" (trl/accelerate_configs).
 constexpr LauncherOption kTrlPresets[] = {
     {"zero1", "deepspeed_config.zero_stage", "1"}, {"zero2", "deepspeed_config.zero_stage", "2"},
@@ -94,6 +103,9 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
     settings.push_back(std::move(setting));
   };
+  if (command.program.starts_with("trl ")) {
+    for (const auto& [key, value] : kTrlDefaults) put({key, value, 0});
+  }
   for (const std::string& marked : command.configs) {
     const std::string name = without_marks(marked);
     TPSIM_TRY(std::string text, opened(name, file, inputs));

@@ -359,6 +359,48 @@ TEST_CASE("every remedy that the message of a program's file advises works") {
   }
 }
 
+TEST_CASE("trl's and accelerate's command lines have the settings of files") {
+  const auto trl = import_text("trl.sh",
+                               "trl dpo --model_name_or_path meta-llama/Llama-3.1-8B "
+                               "--per_device_train_batch_size 2 --accelerate_config zero3\n",
+                               beside(8));
+  REQUIRE(trl.ok());
+  CHECK(trl->stack == "deepspeed-zero3");
+  CHECK(trl->plan.zero == 3);
+  CHECK(trl->plan.micro_batch == 4);               // pairs
+  CHECK(trl->plan.recompute == Recompute::kFull);  // its default
+  CHECK(trl->plan.dtype == DType::kBFloat16);
+  CHECK(trl->model.seq == 1024);
+  const auto accelerate = import_text(
+      "accelerate.sh",
+      "accelerate launch --num_processes 4 --mixed_precision bf16 --use_fsdp "
+      "--fsdp_sharding_strategy SHARD_GRAD_OP train.py --model_name_or_path llama-3.1-8b "
+      "--per_device_train_batch_size 1 --max_seq_length 2048\n",
+      beside());
+  REQUIRE(accelerate.ok());
+  CHECK(accelerate->stack == "pytorch-fsdp");
+  CHECK(accelerate->plan.zero == 2);
+  CHECK(accelerate->plan.degrees.dp == 4);
+  CHECK(accelerate->plan.dtype == DType::kBFloat16);
+}
+
+TEST_CASE("tune run and deepy.py name their configurations") {
+  const auto tune = import_text("tune.sh",
+                                "tune run --nproc_per_node 4 full_finetune_distributed "
+                                "--config torchtune.yaml batch_size=1\n",
+                                beside());
+  REQUIRE(tune.ok());
+  CHECK(tune->plan.degrees.dp == 4);
+  CHECK(tune->plan.micro_batch == 1);
+  const auto missing = import_text(
+      "tune.sh", "tune run full_finetune_single_device --config llama3/8B_full\n", beside());
+  REQUIRE_FALSE(missing.ok());
+  CHECK_THAT(missing.error().message, Catch::Contains("llama3/8B_full"));
+  const auto neox = import_text("neox.sh", "python ./deepy.py train.py -d . neox.yml\n", beside(4));
+  REQUIRE(neox.ok());
+  CHECK(neox->plan.degrees.tp == 2);
+}
+
 TEST_CASE("a program that is not read is named") {
   const auto plan = import_text("mine.sh",
                                 "torchrun --nproc_per_node 8 scripts/mine.py --run_name words "
