@@ -167,6 +167,9 @@ Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& i
 
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                                      const LaunchFile& file, const ImportInputs& inputs) {
+  if (is_resolved_recipe(settings)) {
+    return import_resolved(resolved_recipe(settings), file, inputs);
+  }
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
     return bad_input(
