@@ -30,23 +30,10 @@ Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
-// What a training recipe in Python sets, as its functions put it together: their calls, attributes
-// and constants are followed, and none of it is run. The key of what a call made ends in kMadeBy;
-// what only running the file tells is kComputed.
-struct PythonSettings {
-  std::string function;  // of the file, that made it; empty where the file runs it itself
-  std::vector<FlatSetting> settings;
-  std::vector<std::string> passed_elsewhere;  // functions of other files that may have changed them
-};
+// The key under which a configuration names the class or function that makes it.
 inline constexpr std::string_view kMadeBy = "_target_";
-inline constexpr std::string_view kComputed = "<computed>";
-// `given` has the function by this name, its arguments by theirs, and settings, which are not
-// looked at.
-inline constexpr std::string_view kRecipeName = "recipe";
-// "model.bf16", "vocab-size": no variable of Python has such a name.
+// "model.bf16", "vocab-size": an argument of a Python function never has such a name.
 bool names_setting(std::string_view name);
-Result<PythonSettings> flat_python(const std::string& path,
-                                   const std::map<std::string, std::string>& given);
 
 // The setting of that key; null where there is none.
 const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);

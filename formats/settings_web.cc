@@ -1,4 +1,5 @@
 // A page in a browser is given no configurations of other software to read.
+#include "formats/python_runner.h"
 #include "formats/settings_text.h"
 
 namespace tpsim {
@@ -11,9 +12,8 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view, const std::string& 
   return Error{ErrorKind::kMissing, "pages read no TOML", file, ""};
 }
 
-Result<PythonSettings> flat_python(const std::string& path,
-                                   const std::map<std::string, std::string>&) {
-  return Error{ErrorKind::kMissing, "pages read no Python", path, ""};
+Result<std::string> output_of_recipes(std::vector<std::string>) {
+  return Error{ErrorKind::kMissing, "pages run no Python", "", ""};
 }
 
 }  // namespace tpsim

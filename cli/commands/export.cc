@@ -18,6 +18,7 @@
 #include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"
 #include "frameworks/launch/export_check.h"
+#include "frameworks/launch/judged_export.h"
 
 namespace tpsim::cli {
 namespace {
@@ -71,6 +72,47 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
     text += launch.text;
   }
   return text;
+}
+
+// Lets the framework in the checkout judge the files. A refusal is an error with its own message.
+Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer) {
+  const std::string folder = *arguments[Opt::kJudge];
+  std::vector<std::string> checkouts = {folder};
+  if (arguments.has(Opt::kCheckout)) {
+    for (const std::string_view more : listed(*arguments[Opt::kCheckout])) {
+      checkouts.emplace_back(more);
+    }
+  }
+  TPSIM_TRY(const Judgement judgement, judged_export(answer.stack, answer.files, checkouts));
+  if (!judgement.is_accepted) {
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("{} refuses these files: {}", name_of(answer.stack), judgement.message),
+        judgement.where, "--ignore-stack-limits plans what the launcher refuses"};
+  }
+  if (!judgement.changed.empty()) {
+    std::vector<std::string> each;
+    for (const LostSetting& one : judgement.changed) {
+      each.push_back(fmt::format("{} {} becomes {}", one.key, one.from, one.to));
+    }
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("{} accepts these files and changes them: {}", name_of(answer.stack),
+                             fmt::join(each, ", ")),
+                 folder, ""};
+  }
+  if (arguments.has(Opt::kQuiet)) return Ok{};
+  say(fmt::format(
+      "tpsim: accepted by the argument checks of {}; {} settings are what the files say\n",
+      printable(folder), judgement.held));
+  if (!judgement.stubs.empty()) {
+    say(fmt::format("tpsim: stubs stood in for {}\n",
+                    printable(fmt::format("{}", fmt::join(judgement.stubs, ", ")))));
+  }
+  if (!judgement.not_isolated.empty()) {
+    say(fmt::format("tpsim: the framework's code ran without isolation ({})\n",
+                    printable(judgement.not_isolated)));
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -167,6 +209,7 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   if (!json && (answer.refused || !arguments.has(Opt::kQuiet))) say_losses(answer);
   if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));
   if (answer.refused) return *answer.refused;
+  if (arguments.has(Opt::kJudge)) TPSIM_TRY_STATUS(check_by_framework(arguments, answer));
   if (arguments.has(Opt::kOutputFolder)) {
     TPSIM_TRY(const std::string said, write_all(*arguments[Opt::kOutputFolder], answer.files));
     return print(json ? "" : said);

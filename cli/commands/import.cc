@@ -145,6 +145,13 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
   TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
   inputs.assumes_harmless = arguments.has(Opt::kAssumeHarmless);
+  inputs.runs_code = arguments.has(Opt::kRunCode);
+  if (arguments.has(Opt::kCheckout)) {
+    for (const std::string_view folder : listed(*arguments[Opt::kCheckout])) {
+      inputs.checkouts.emplace_back(folder);
+    }
+  }
+  if (arguments.has(Opt::kCluster)) inputs.gpu = *arguments[Opt::kCluster];
   inputs.load = load_alike;
   inputs.open = [folder = source.folder](const std::string& name) {
     return read_file(folder / name, kMostFileBytes);

@@ -57,7 +57,7 @@ constexpr std::array kCommands = {
                "tpsim import launch/ --save plan.json\n"
                "tpsim import train_mixtral.sh --set NNODES=4 --cluster dgx-h100\n"
                "tpsim import sft.yaml accelerate.yaml --gpus 8 --cluster dgx-h100\n"
-               "tpsim import llama3.py --set recipe=llama3_8b_pretrain_config --gpus 64\n"
+               "tpsim import llama3.py --run --checkout Megatron-Bridge,Megatron-LM --gpus 64\n"
                "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json",
                "beside", "further configurations: accelerate's, DeepSpeed's"},
     CommandRow{Command::kCheckLog, "check-log",

@@ -171,6 +171,9 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   if (const TrainingProgram* program = program_of(settings)) {
     return import_program(*program, settings, nullptr, file, inputs);
   }
+  if (is_resolved_recipe(settings)) {
+    return import_resolved(resolved_recipe(settings), file, inputs);
+  }
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
     return bad_input(

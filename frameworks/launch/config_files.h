@@ -31,12 +31,35 @@ std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings)
 // Whether settings of Megatron's say which model it is, layer by layer.
 bool states_model(const std::vector<FlatSetting>& settings);
 
-// A recipe of NeMo 2 or Megatron-Bridge, in Python.
+// A recipe or training script in Python, run by python/tpsim_recipes.
 Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
 
-// The pieces of it.
-Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
+// The configuration that a recipe makes, as tpsim_recipes prints it.
+struct ResolvedRecipe {
+  std::string framework;  // "megatron-bridge", "nemo", "torchtitan", "olmo-core"
+  std::string function;   // of the file, that made it; empty: the file ran as a script
+  std::vector<FlatSetting> settings;
+  std::vector<std::string> defaults;  // keys of settings with the default of the framework's class
+
+  bool is_default(std::string_view key) const;
+};
+// Whether the file is such a configuration.
+bool is_resolved_recipe(const std::vector<FlatSetting>& settings);
+ResolvedRecipe resolved_recipe(const std::vector<FlatSetting>& settings);
+Result<ImportedPlan> import_resolved(ResolvedRecipe recipe, const LaunchFile& file,
+                                     const ImportInputs& inputs);
+Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFile& file,
                                           const ImportInputs& inputs);
+// In the names of Megatron-Bridge.
+ResolvedRecipe with_bridge_names(ResolvedRecipe nemo);
+Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
+                                              const ImportInputs& inputs);
+
+// The pieces of it.
+// Keys of unknown settings that have their class's default are left out by name.
+Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
+                                          const ImportInputs& inputs,
+                                          const ResolvedRecipe* recipe = nullptr);
 Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
                                      const ImportInputs& inputs);
 Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,

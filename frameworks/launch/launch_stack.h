@@ -54,7 +54,11 @@ struct ImportInputs {
   std::function<Result<ModelSpec>(const std::string&)> load;
   // Reads a file that another names, relative to it; may be empty.
   std::function<Result<std::string>(const std::string&)> open;
-  bool assumes_harmless = false;  // unknown settings are taken to change no plan
+  // Recipes and scripts in Python are code: run where this is set, else refused with what to type.
+  bool runs_code = false;
+  std::vector<std::string> checkouts = {};  // folders with the frameworks that they import
+  std::string gpu = "h100";                 // the GPU that recipes find
+  bool assumes_harmless = false;            // unknown settings are taken to change no plan
   // Collects what keeps a file from being planned; null: the import that is asked first collects
   // it.
   LeftSettings* left = nullptr;

@@ -100,6 +100,18 @@ constexpr std::string_view kNemo =
     "comm_overlap.tp_comm_overlap_* "
     "comm_overlap.tp_comm_bootstrap_backend comm_overlap.defer_embedding_wgrad_compute "
     "comm_overlap.wgrad_deferral_limit comm_overlap.overlap_param_gather_with_optimizer_step "
+    "dist.enable_megatron_core_experimental dist.lazy_init dist.external_gpu_device_mapping "
+    "model.high_priority_a2a_comm_stream model.moe_pad_experts_for_cuda_graph_inference "
+    "model.moe_mlp_glu_interleave_size model.moe_hybridep_num_sms* model.moe_deepep_num_sms "
+    "model.moe_flex_dispatcher_num_sms "
+    "model.is_hybrid_model model.hybrid_* model.mamba_* model.window_size "
+    "model.query_pre_attn_scalar model.mscale* model.tokenizer.* model.num_tokentypes "
+    "model.scale_factor model.use_transformer_engine_full_layer_spec "
+    "model.yarn_* model.perform_initialization model.softmax_type model.barrier_with_L1_time "
+    "model.batch_p2p_sync model.position_embedding_type model.transformer_layer_spec* "
+    "model.init_model_with_meta_device ddp.suggested_communication_unit_size "
+    "model.activation_func model.gated_linear_unit model.normalization model.layernorm_* "
+    "model.forward_step_fn model.data_step_fn model.generation_config "
     "comm_overlap.align_param_gather comm_overlap.batch_p2p_comm comm_overlap.bucket_size";
 
 constexpr std::string_view kTorchTitan =
@@ -122,6 +134,10 @@ constexpr LeftOver kRefused[] = {
     {"optimizer.main_grads_dtype",
      "say what gradients add up in by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
      "fp32 float32 torch.float32"},
+    {"model.cpu_offloading* model.fine_grained_activation_offloading model.offload_modules*",
+     "offloaded activations leave the GPU's memory and share its link to the host"},
+    {"model.moe_paged_stash* model.moe_expert_rank_capacity_factor",
+     "its experts keep what does not fit in the host's memory"},
     {"--optimizer.early_step_in_backward", "tpsim's gradients live until the step"},
     {"--training.dtype", "tpsim's weights have an fp32 copy", "float32"},
     {"--training.enable_cpu_offload", "tpsim's plans keep the weights on the GPU"},

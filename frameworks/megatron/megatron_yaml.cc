@@ -104,8 +104,8 @@ bool changes_no_plan(const std::string& option) {
 }
 
 // What is left goes by the file's own names; of the model's section nothing may be unknown.
-void name_left(const std::map<std::string, std::string>& keys, ImportedPlan& plan,
-               LeftSettings& left) {
+void name_left(const std::map<std::string, std::string>& keys, const ResolvedRecipe* recipe,
+               ImportedPlan& plan, LeftSettings& left) {
   std::vector<std::string> outside;
   for (std::string& option : plan.outside) {
     const auto key = keys.find(option);
@@ -113,9 +113,10 @@ void name_left(const std::map<std::string, std::string>& keys, ImportedPlan& pla
       outside.push_back(std::move(option));
       continue;
     }
+    if (recipe != nullptr && recipe->is_default(key->second)) continue;
     const bool is_of_model =
         key->second.starts_with("model.") && key->second.find('.', 6) == std::string::npos;
-    if (is_of_model && !changes_no_plan(option)) {
+    if (is_of_model && !changes_no_plan(option) && !is_outside(LaunchStack::kNemo, key->second)) {
       left.ask(key->second, "");
     } else {
       outside.push_back(key->second);
@@ -186,7 +187,8 @@ Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
 }  // namespace
 
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
-                                          const ImportInputs& inputs) {
+                                          const ImportInputs& inputs,
+                                          const ResolvedRecipe* recipe) {
   const bool are_arguments =
       std::any_of(settings.begin(), settings.end(),
                   [](const FlatSetting& one) { return one.key.starts_with(kModelArgs); });
@@ -241,7 +243,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   }
   TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), whole));
   if (is_nemo) plan.stack = "nemo";
-  if (!is_dump) name_left(keys, plan, *inputs.left);
+  if (!is_dump) name_left(keys, recipe, plan, *inputs.left);
   plan.outside.insert(plan.outside.end(), others.begin(), others.end());
   return plan;
 }

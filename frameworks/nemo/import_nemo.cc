@@ -1,5 +1,4 @@
-// Megatron-Bridge's YAML, beside a launcher or by itself, and recipes of NeMo 2 and Megatron-Bridge
-// in Python.
+// Megatron-Bridge's YAML, beside a launcher or by itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +8,12 @@
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_settings.h"
-#include "frameworks/nemo/python_recipes.h"
+#include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {
 namespace {
 
-// What a plan needs and only the recipe knows.
+// Asks for the layout, which only the recipe has.
 void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
   constexpr std::string_view kNeeded[] = {
       "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
@@ -30,7 +29,7 @@ void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& ope
             "--set " + example});
 }
 
-// What all of its recipes for training from the start choose, where the file says nothing else.
+// Adds the settings that all recipes for pre-training share, unless the file states another value.
 void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result) {
   const auto said = [&](std::initializer_list<std::string_view> keys) {
     return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
@@ -59,13 +58,6 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
                   "--set KEY=VALUE",
                   taken));
 }
-
-struct NemoRun {
-  LaunchFile file;
-  std::vector<FlatSetting> settings;
-  LaunchCommand command = {};  // of what launches it; options are the settings'
-  bool is_whole = false;       // nothing is left to a recipe that is not here
-};
 
 // A recipe may leave out the blocks that predict later tokens.
 void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
@@ -112,6 +104,8 @@ void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan&
       "others");
 }
 
+}  // namespace
+
 Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, ImportedPlan result) {
   LaunchCommand& command = run.command;
   note_first_and_last(run.settings, result);
@@ -148,8 +142,6 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   return result;
 }
 
-}  // namespace
-
 // The YAML overrides a recipe, which knows what they leave out.
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs) {
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
@@ -164,7 +156,7 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   result.stack = "nemo";
   OpenQuestions open;
   if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
-  // What export writes is whole; of other files the recipe knows what they leave out.
+  // Exported files are whole; other files leave settings to the recipe.
   run.is_whole = launcher.ok();
   if (!run.is_whole) {
     ask_for_layout(run.settings, open);
@@ -173,46 +165,6 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   }
   TPSIM_TRY_STATUS(located(yaml, open.status()));
   result.model = *inputs.model;
-  return plan_of_run(std::move(run), inputs, std::move(result));
-}
-
-Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs) {
-  TPSIM_TRY(const PythonRecipe recipe, read_recipe(file, inputs.given));
-  ImportedPlan result;
-  result.stack = "nemo";
-  for (const std::string& name : recipe.passed_elsewhere) {
-    result.notes.push_back(fmt::format("what {}() does to the recipe is not followed", name));
-  }
-  NemoRun run{file, recipe.settings};
-  run.is_whole = recipe.builds_on.empty();
-  run.command.size = {1, recipe.gpus};
-  OpenQuestions open;
-  std::optional<ModelSpec> model = inputs.model;
-  for (const std::string& name : recipe.models) {
-    if (model || !inputs.load) break;
-    auto named = inputs.load(name);
-    if (named.ok()) model = *std::move(named);
-  }
-  if (!model && states_model(run.settings)) {
-    return located(file, import_megatron_yaml(run.settings, inputs));
-  }
-  if (!model) open.ask({"which model? The catalogue has none that it names", kModelAnswer});
-  if (!run.is_whole) {
-    ask_for_layout(run.settings, open);
-    take_from_recipes(run.settings, result);
-  }
-  if (inputs.gpus == 0 && recipe.gpus == 0) open.ask(kHowManyGpus);
-  TPSIM_TRY_STATUS(located(file, open.status()));
-  result.model = *std::move(model);
-  if (recipe.gpus == 0) run.command.size = {};
-  std::erase_if(run.settings, [](const FlatSetting& one) {
-    return one.key == "trainer.num_nodes" || one.key == "trainer.devices";
-  });
-  // Whichever class describes a model with experts says so.
-  constexpr const char* kDispatcher = "model.moe_token_dispatcher_type";
-  if (run.is_whole && has_experts(result.model) && !has_key(run.settings, kDispatcher)) {
-    run.settings.push_back({kDispatcher, "alltoall", 0});
-  }
   return plan_of_run(std::move(run), inputs, std::move(result));
 }
 

@@ -1,0 +1,86 @@
+// NeMo 2's recipes in the names of Megatron-Bridge. Rules: NeMo's collections/llm/recipes and
+// lightning/pytorch/callbacks/megatron_comm_overlap.py.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
+
+namespace tpsim {
+namespace {
+
+// Where NeMo 2 keeps what Megatron-Bridge has in sections; the first match counts.
+struct Place {
+  std::string_view nemo, bridge;
+};
+constexpr Place kPlaces[] = {
+    {"trainer.strategy.ddp.", "ddp."},
+    {"trainer.strategy.use_tp_pp_dp_mapping", "dist.use_tp_pp_dp_mapping"},
+    {"trainer.strategy.", "model."},
+    {"trainer.plugins.0.", "mixed_precision."},
+    {"trainer.plugins.", "mixed_precision."},
+    {"trainer.plugins", "mixed_precision"},
+    {"model.config.", "model."},
+    {"data.seq_length", "model.seq_length"},
+    {"data.global_batch_size", "train.global_batch_size"},
+    {"data.micro_batch_size", "train.micro_batch_size"},
+    {"data.", "dataset."},
+    {"optim.config.use_distributed_optimizer", "ddp.use_distributed_optimizer"},
+    {"optim.config.", "optimizer."},
+};
+constexpr std::string_view kCallbacks = "trainer.callbacks.";
+
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// "trainer.callbacks.1." of the callback that overlaps communication; empty without one.
+std::string overlap_callback(const std::vector<FlatSetting>& settings) {
+  for (const FlatSetting& one : settings) {
+    const bool is_it = one.key.starts_with(kCallbacks) && one.key.ends_with(kMadeBy) &&
+                       last_part(one.value) == "MegatronCommOverlapCallback";
+    if (is_it) return one.key.substr(0, one.key.size() - kMadeBy.size());
+  }
+  return "";
+}
+
+std::string bridge_key(const std::string& key, const std::string& callback) {
+  if (!callback.empty() && key.starts_with(callback)) {
+    return "comm_overlap." + key.substr(callback.size());
+  }
+  for (const Place& place : kPlaces) {
+    if (key.starts_with(place.nemo)) {
+      return std::string(place.bridge) + key.substr(place.nemo.size());
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
+// A setting of the strategy or of the data wins over the model's default of the same name.
+ResolvedRecipe with_bridge_names(ResolvedRecipe nemo) {
+  const std::string callback = overlap_callback(nemo.settings);
+  ResolvedRecipe bridge{nemo.framework, nemo.function, {}, {}};
+  std::vector<std::string> stated;
+  for (const FlatSetting& one : nemo.settings) {
+    const bool is_default = nemo.is_default(one.key);
+    if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // its configuration's is wanted
+    FlatSetting renamed{bridge_key(one.key, callback), one.value, one.line};
+    if (renamed.key.starts_with(kCallbacks)) continue;
+    const FlatSetting* const other = find_setting(bridge.settings, renamed.key);
+    const bool is_stated = std::find(stated.begin(), stated.end(), renamed.key) != stated.end();
+    if (other != nullptr && (is_stated || is_default) && !other->value.empty()) continue;
+    std::erase_if(bridge.settings, [&](const FlatSetting& old) { return old.key == renamed.key; });
+    if (!is_default) stated.push_back(renamed.key);
+    bridge.settings.push_back(std::move(renamed));
+  }
+  for (const FlatSetting& one : bridge.settings) {
+    const bool is_stated = std::find(stated.begin(), stated.end(), one.key) != stated.end();
+    if (!is_stated) bridge.defaults.push_back(one.key);
+  }
+  std::sort(bridge.defaults.begin(), bridge.defaults.end());
+  return bridge;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,216 @@
+// torchtitan's registry of 2026 (config_registry.py): the configuration that a function of it
+// makes, in the names of its command line. Rules: torchtitan/config/configs.py, trainer.py and
+// models/common of b5bcd76.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Values = std::map<std::string, std::string, std::less<>>;
+
+class TitanRecipe {
+ public:
+  TitanRecipe(const ResolvedRecipe& recipe, const ImportInputs& inputs)
+      : recipe_(recipe), inputs_(inputs) {
+    for (const FlatSetting& one : recipe.settings) values_[one.key] = one.value;
+  }
+
+  Result<ImportedPlan> plan() {
+    if (text("training.num_tokens_per_microbatch_per_dp_rank").empty()) {
+      return bad_input(
+          "has no training section of pre-training or fine-tuning: tpsim cannot read "
+          "torchtitan's configurations of reinforcement learning yet");
+    }
+    ImportInputs inputs = inputs_;
+    if (!inputs.model) inputs.model = model();
+    for (const char* name : {"name", "flavor"}) {  // by which the catalogue may have other modules
+      set(fmt::format("model.{}", name), text(fmt::format("model_spec.{}", name)));
+    }
+    take_training();
+    take_sections();
+    TPSIM_TRY_STATUS(take_checkpointing());
+    TPSIM_TRY_STATUS(take_precision());
+    return import_torchtitan(settings_, inputs);
+  }
+
+ private:
+  std::string text(const std::string& key) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? "" : found->second;
+  }
+  std::int64_t number(const std::string& key) const {
+    return parse_number<std::int64_t>(text(key)).value_or(0);
+  }
+  double real(const std::string& key) const { return parse_number<double>(text(key)).value_or(0); }
+  bool has_section(const std::string& key) const {
+    return !text(fmt::format("{}.{}", key, kMadeBy)).empty();
+  }
+  void set(std::string key, std::string value) {
+    settings_.push_back({std::move(key), std::move(value), 0});
+  }
+
+  // Tokens of a micro-batch and of a step as sequences.
+  void take_training() {
+    const std::int64_t tokens = number("training.num_tokens_per_microbatch_per_dp_rank");
+    const std::int64_t context = number("training.max_context_length");
+    const std::int64_t seq = std::min(tokens, context);
+    if (seq < 1) return;
+    const std::int64_t micro_batch = tokens / seq;
+    const std::int64_t pipeline = number("parallelism.pipeline_parallel_degree");
+    const std::int64_t parts = pipeline > 1 ? number("parallelism.num_pp_microbatches") : 1;
+    set("training.seq_len", std::to_string(seq));
+    set("training.local_batch_size", std::to_string(micro_batch * parts));
+    if (pipeline > 1) {
+      set("parallelism.pipeline_parallel_microbatch_size", std::to_string(micro_batch));
+    }
+    const std::int64_t step = number("training.num_tokens_per_train_step");
+    if (step > 0) set("training.global_batch_size", std::to_string(step / seq));
+  }
+
+  // The settings that the command line has; those of data, logs and files have no effect on a plan.
+  void take_sections() {
+    constexpr std::string_view kTokens =
+        "training.num_tokens_per_* training.max_context_length parallelism.num_pp_microbatches "
+        "training.disable_cuda_graphs";
+    constexpr std::string_view kRead = "training.* parallelism.* compile.*";
+    for (const FlatSetting& one : recipe_.settings) {
+      if (!matches_any(one.key, kRead) || matches_any(one.key, kTokens)) continue;
+      if (one.key.ends_with(kMadeBy) || one.value.empty()) continue;
+      const bool is_known = matches_any(
+          one.key,
+          "training.mixed_precision_* parallelism.data_parallel_* parallelism.tensor_parallel_* "
+          "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
+          "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
+          "compile.enable compile.components*");
+      if (recipe_.is_default(one.key) && !is_known) continue;
+      if (one.key == "compile.enable_async_tensor_parallel") {
+        set("parallelism.enable_async_tensor_parallel", one.value);
+      } else if (!matches_any(one.key, "compile.backend parallelism.spmd_backend")) {
+        set(one.key, one.value);
+      }
+    }
+    std::erase_if(settings_, [&](const FlatSetting& one) {
+      const bool is_cut = one.key.starts_with("parallelism.pipeline_parallel_");
+      return is_cut && number("parallelism.pipeline_parallel_degree") <= 1;
+    });
+  }
+
+  Status take_checkpointing() {
+    const std::string made = text(fmt::format("activation_checkpoint.{}", kMadeBy));
+    if (made.empty()) {
+      set("activation_checkpoint.mode", "none");
+    } else if (made.find("FullAC") != std::string::npos) {
+      set("activation_checkpoint.mode", "full");
+    } else if (made.find("SelectiveAC") != std::string::npos) {
+      set("activation_checkpoint.mode", "selective");
+      set("activation_checkpoint.selective_ac_option", "op");
+    } else {
+      return bad_input(fmt::format("activation checkpointing by {} is not modelled", made), "",
+                       "none, FullAC and SelectiveAC are read");
+    }
+    return Ok{};
+  }
+
+  // Linear layers whose class a converter has replaced.
+  Status take_precision() {
+    for (const FlatSetting& one : recipe_.settings) {
+      if (!one.key.ends_with(kMadeBy) || !one.key.starts_with("model_spec.model.layers.")) continue;
+      if (one.value.find("LoRA") != std::string::npos) {
+        return bad_input("trains adapters (LoRA), which are not modelled", "", kAllWeights);
+      }
+      if (one.value.find("NVFP4") != std::string::npos) {
+        return bad_input("NVFP4 of torchtitan is not modelled", "",
+                         "its Float8 and MXFP8 are read");
+      }
+      const bool is_mx = one.value.find("MXFP8") != std::string::npos;
+      if (!is_mx && one.value.find("Float8") == std::string::npos) continue;
+      const char* const name = is_mx ? "quantize.linear.mx" : "quantize.linear.float8";
+      set("model.converters", name);
+      return Ok{};
+    }
+    return Ok{};
+  }
+
+  // The blocks as their modules describe them; nothing for modules of another kind, whose flavour
+  // import_torchtitan() looks up.
+  std::optional<ModelSpec> model() const {
+    ModelSpec model;
+    const std::string root = "model_spec.model.";
+    model.hidden = number(root + "dim");
+    model.vocab = number(root + "vocab_size");
+    model.norm = NormKind::kRmsNorm;
+    model.mlp = MlpKind::kSwiglu;
+    model.linear_bias = model.fused_qkv = false;
+    model.tied_embedding = text(root + "enable_weight_tying") == "true";
+    model.seq = std::max<std::int64_t>(1, number("training.max_context_length"));
+    model.norm_epsilon = real(root + "norm.eps");
+    std::vector<BlockShape> blocks;
+    for (std::int64_t layer = 0; has_section(fmt::format("{}layers.{}", root, layer)); ++layer) {
+      const auto block = block_at(fmt::format("{}layers.{}.", root, layer));
+      if (!block) return std::nullopt;
+      blocks.push_back(*block);
+    }
+    if (blocks.empty() || model.hidden < 1) return std::nullopt;
+    model.layers = static_cast<std::int64_t>(blocks.size());
+    set_blocks(model, blocks);
+    if (!validate(model).ok()) return std::nullopt;
+    model.name = fmt::format("{}-{}", text("model_spec.name"), text("model_spec.flavor"));
+    model.source = "stated by torchtitan's registry";
+    return model;
+  }
+
+  std::optional<BlockShape> block_at(const std::string& at) const {
+    BlockShape block;
+    if (!text(at + "attention._target_").ends_with(".GQAttention.Config")) return std::nullopt;
+    AttentionShape& attention = block.attention;
+    attention.heads = number(at + "attention.n_heads");
+    attention.kv_heads = number(at + "attention.n_kv_heads");
+    if (attention.kv_heads == 0) attention.kv_heads = attention.heads;
+    attention.head_dim = number(at + "attention.qkv_linear.head_dim");
+    attention.position = PositionKind::kRotary;
+    attention.rope_theta = real(at + "attention.rope.theta");
+    if (has_section(at + "attention.qk_norm")) attention.qk_norm = QkNorm::kHead;
+    if (has_section(at + "moe")) return with_experts(std::move(block), at + "moe.");
+    block.ffn_hidden = number(at + "feed_forward.w1.out_features");
+    return block.ffn_hidden > 0 ? std::optional(block) : std::nullopt;
+  }
+
+  std::optional<BlockShape> with_experts(BlockShape block, const std::string& at) const {
+    block.ffn_hidden = number(at + "routed_experts.inner_experts.hidden_dim");
+    block.experts.count = number(at + "num_experts");
+    block.experts.per_token = number(at + "router.top_k");
+    block.experts.dropless = true;
+    block.experts.shared_ffn = number(at + "shared_experts.w1.out_features");
+    RouterShape& router = block.experts.router;
+    const bool is_sigmoid = text(at + "router.score_func") == "sigmoid";
+    router.score = is_sigmoid ? RouterScore::kSigmoid : RouterScore::kAll;
+    router.renormalises = text(at + "router.route_norm") == "true";
+    router.scaling = real(at + "router.route_scale");
+    router.groups = std::max<std::int64_t>(1, number(at + "router.num_expert_groups"));
+    router.groups_kept = std::max<std::int64_t>(1, number(at + "router.num_limited_groups"));
+    return block.ffn_hidden > 0 ? std::optional(block) : std::nullopt;
+  }
+
+  const ResolvedRecipe& recipe_;
+  const ImportInputs& inputs_;
+  Values values_;
+  std::vector<FlatSetting> settings_;
+};
+
+}  // namespace
+
+Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
+                                              const ImportInputs& inputs) {
+  return TitanRecipe(recipe, inputs).plan();
+}
+
+}  // namespace tpsim

@@ -1,0 +1,7 @@
+"""Runs the Python of a training framework without its dependencies, and prints the configuration that it makes.
+
+    python3 -m tpsim_recipes recipe FILE.py [--checkout DIR]... [--function NAME] [--set NAME=VALUE]...
+    python3 -m tpsim_recipes check megatron-lm --checkout DIR ARGUMENTS.json
+
+`tpsim import --run` and `tpsim export --check` start it. It needs Python 3.8 and no other package.
+"""

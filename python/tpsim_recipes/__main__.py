@@ -1,0 +1,93 @@
+"""The command line: `recipe` prints a configuration, `check` lets a framework judge arguments. Both print JSON."""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import warnings
+
+from . import check, checkout, isolation, recipe, replaced
+
+def options():
+    parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python of a training framework under stubs.")
+    parser.add_argument("--checkout", action="append", default=[], help="folder of the framework's sources; may be repeated")
+    parser.add_argument("--gpu", default="h100", help="the GPU that configurations ask for")
+    parser.add_argument("--seconds", type=int, default=isolation.CPU_SECONDS, help="limit of CPU time")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("recipe", help="print the configuration that a recipe or script makes")
+    one.add_argument("file", type=pathlib.Path)
+    one.add_argument("--function", default="", help="of the file, that makes it")
+    one.add_argument("--facts", default="{}", help="JSON: what models on the hub are, by their names")
+    one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="given",
+                     help="an argument of the function or script; may be repeated")
+    judge = commands.add_parser("check", help="let a framework's own code judge arguments")
+    judge.add_argument("framework", choices=sorted(check.JUDGES))
+    judge.add_argument("file", type=pathlib.Path, help="JSON: arguments and environment")
+    return parser
+
+
+def quiet(work):
+    """`work` with its output dropped: frameworks print while they are imported."""
+    def run():
+        warnings.simplefilter("ignore")
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+                return work()
+    return run
+
+
+def run_recipe(arguments, sources):
+    given = {}
+    for text in arguments.given:
+        name, _, value = text.partition("=")
+        given[name] = replaced.value_of(value)
+    finder = recipe.prepare(sources, arguments.gpu, json.loads(arguments.facts))
+    answer = refused(lambda: recipe.resolved(arguments.file, sources, arguments.function, given))
+    answer.setdefault("tpsim_recipe", {})["stubs"] = finder.failed
+    answer["tpsim_recipe"]["models"] = {name: sorted(fields) for name, fields in replaced.asked.items()}
+    return answer
+
+
+def refused(work):
+    """The result of `work`, or an error as data: what the code raised is the framework's own word."""
+    try:
+        return work()
+    except recipe.Refusal as refusal:
+        return {"error": str(refusal), "hint": refusal.hint, "choices": refusal.choices}
+    except RecursionError:
+        return {"error": "calls itself without end", "hint": ""}
+    except Exception as error:  # pylint: disable=broad-except
+        return {"error": f"{type(error).__name__}: {error}", "hint": place_of(error)}
+
+
+def place_of(error):
+    """The last line of the code that raised it."""
+    trace, place = error.__traceback__, ""
+    while trace:
+        name = trace.tb_frame.f_code.co_filename
+        if os.path.dirname(__file__) != os.path.dirname(name) and not name.startswith("<"):
+            place = f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def main():
+    arguments = options().parse_args()
+    file = arguments.file = arguments.file.resolve()
+    named = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
+    sources = list(dict.fromkeys([*named, *checkout.above(file)]))
+    if arguments.command == "recipe":
+        work = quiet(lambda: run_recipe(arguments, sources))
+    else:
+        work = quiet(lambda: refused(lambda: check.JUDGES[arguments.framework](arguments.file, sources)))
+    try:
+        answer = isolation.run(work, [*map(str, sources), str(file.parent)], arguments.seconds,
+                               wall=3 * arguments.seconds)
+    except isolation.Failed as failed:
+        answer = {"error": str(failed), "hint": ""}
+    json.dump(answer, sys.stdout)
+    sys.stdout.write("\n")
+
+
+main()

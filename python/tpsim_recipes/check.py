@@ -1,0 +1,70 @@
+"""A framework's own code judges the arguments of a launch file, and says what each of them becomes.
+
+A judge takes a file of JSON, {"arguments": [word], "environment": {name: value}}, and the folders to import from. It
+returns {"accepted": bool, "message", "where", "settings": {name: value}}.
+"""
+import argparse
+import json
+import os
+import sys
+
+from . import plain, recipe
+
+
+class Rejected(Exception):
+    """The framework's argument parser ended the program with this message."""
+
+
+def raise_message(_parser, message):
+    raise Rejected(message)
+
+
+def where_of(error):
+    """The last line of the checkout that the error passed, without the folder of the checkout."""
+    trace, place = error.__traceback__, ""
+    while trace:
+        name = trace.tb_frame.f_code.co_filename
+        if any(name.startswith(folder + os.sep) for folder in sys.path) and os.path.dirname(__file__) not in name \
+                and not name.startswith(sys.base_prefix):
+            place = f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def judged(work):
+    argparse.ArgumentParser.error = raise_message
+    try:
+        return {"accepted": True, "settings": work()}
+    except Exception as error:  # pylint: disable=broad-except
+        message = str(error) or f"{type(error).__name__} without a message"
+        return {"accepted": False, "message": message, "where": where_of(error)}
+
+
+def prepared(file, sources, program):
+    given = json.loads(file.read_text(encoding="utf-8"))
+    finder = recipe.prepare(sources, given.get("gpu", "h100"))
+    os.environ.update({"RANK": "0", "LOCAL_RANK": "0", **given["environment"]})
+    sys.argv = [program, *given["arguments"]]
+    return given, finder
+
+
+def with_stubs(answer, finder):
+    """A framework's module that could not be loaded here makes the verdict doubtful."""
+    if finder.failed:
+        answer["stubs"] = finder.failed
+    return answer
+
+
+def megatron_lm(file, sources):
+    _, finder = prepared(file, sources, "pretrain_gpt.py")
+
+    def work():
+        from megatron.training import arguments  # pylint: disable=import-error,import-outside-toplevel
+        parsed = arguments.parse_args()
+        arguments.validate_args(parsed, {})
+        arguments.core_transformer_config_from_args(parsed)
+        return {name: plain.Walk().plain(value) for name, value in vars(parsed).items()}
+    return with_stubs(judged(work), finder)
+
+
+JUDGES = {"megatron-lm": megatron_lm}

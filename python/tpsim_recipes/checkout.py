@@ -1,0 +1,48 @@
+"""Where the packages of a framework are, in a checkout or around a file."""
+import pathlib
+
+# Folders of a checkout that hold its packages.
+SOURCES = ("", "src", "3rdparty/Megatron-LM", "Megatron-LM")
+# The folder that a framework's sources have.
+FRAMEWORKS = {"megatron-bridge": "megatron/bridge", "nemo": "nemo/collections", "torchtitan": "torchtitan",
+              "olmo-core": "olmo_core", "megatron-lm": "megatron/training"}
+
+
+def sources_of(folder):
+    """The folders of `folder` to import from."""
+    folder = pathlib.Path(folder).resolve()
+    return [place for place in (folder / name for name in SOURCES)
+            if any((place / package).is_dir() for package in (*FRAMEWORKS.values(), "megatron/core"))]
+
+
+def above(path):
+    """The checkouts that a file is part of: folders above it with a framework's package."""
+    found = []
+    for folder in pathlib.Path(path).resolve().parents:
+        found += [place for place in sources_of(folder) if place not in found]
+    return found
+
+
+def module_name(path, sources):
+    """The dotted name of a file in one of the folders; empty where it is in none, or in no package."""
+    path = pathlib.Path(path).resolve()
+    for source in sources:
+        if source in path.parents:
+            parts = path.relative_to(source).with_suffix("").parts
+            if len(parts) > 1 and all(part.isidentifier() for part in parts):
+                return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ""
+
+
+def framework_of(sources):
+    for name, package in FRAMEWORKS.items():
+        if any((source / package).is_dir() for source in sources):
+            return name
+    return ""
+
+
+def framework_of_target(name):
+    """By the module of the class or function that makes the configuration."""
+    return next((framework for framework, package in FRAMEWORKS.items()
+                 if name.startswith((package.replace("/", ".") + ".", package.partition("/")[0] + "."))
+                 and not name.startswith("megatron.core")), "")

@@ -1,0 +1,241 @@
+"""Runs code of unknown origin in a process of its own, with limits.
+
+On Linux the process sees no network and a read-only file system of Python, the folders that it is given, and an empty
+folder of its own, where the kernel lets users make namespaces. Elsewhere, and in addition, Python's audit events refuse to
+start programs, to connect and to write; code that calls the system without Python is not held by these.
+"""
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+
+CPU_SECONDS = 60
+WALL_SECONDS = 180
+MEMORY_BYTES = 4 << 30
+FILE_BYTES = 16 << 20
+PROCESSES = 64
+SCRATCH = "/scratch"
+MOST_OUTPUT = 64 << 20
+
+NEW_MOUNTS, NEW_IPC, NEW_USERS, NEW_PIDS, NEW_NETWORK = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid, nodev, noexec, noatime, nodiratime
+MNT_DETACH = 2
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP = 1, 38, 24
+
+REFUSED = {"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec", "subprocess.Popen", "pty.spawn",
+           "socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "ctypes.dlopen"}
+CHANGING = {"os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
+            "os.mkdir", "shutil.rmtree"}
+
+
+class NotIsolated(Exception):
+    """The kernel does not give the namespaces."""
+
+
+class Failed(Exception):
+    """The process gave no answer."""
+
+
+def libc_call(name, *arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) != 0:
+        code = ctypes.get_errno()
+        raise NotIsolated(f"{name}: {os.strerror(code)}")
+
+
+def mount(source, target, kind, flags, data=None):
+    libc_call("mount", *(one.encode() if one else None for one in (source, target, kind)), ctypes.c_ulong(flags),
+              data.encode() if data else None)
+
+
+def enter_namespaces():
+    """The caller is alone in its namespaces; its children are in a process namespace that ends with the first."""
+    if sys.platform != "linux":
+        raise NotIsolated("only Linux has namespaces")
+    user, group = os.geteuid(), os.getegid()
+    libc_call("unshare", NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_PIDS | NEW_IPC)
+    try:
+        pathlib.Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        pathlib.Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+        pathlib.Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+    except OSError as error:
+        raise NotIsolated(str(error)) from None
+
+
+def folders_of_python():
+    places = [sys.base_prefix, sys.prefix, "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"]
+    return [os.path.realpath(place) for place in places if os.path.exists(place)] + \
+        [place for place in ("/lib", "/lib64") if os.path.isdir(place)]
+
+
+def enter_file_system(visible):
+    """A root of its own: `visible` and Python read-only, and an empty folder to write to."""
+    root = "/tmp"  # covered by a file system in memory, in this namespace alone
+    wanted = [os.path.realpath(place) for place in visible]
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    # Opened first: mounting over /tmp would hide a checkout that is there.
+    opened = {place: os.open(place, os.O_PATH) for place in dict.fromkeys([*folders_of_python(), *wanted])
+              if os.path.exists(place)}
+    mount("tmpfs", root, "tmpfs", 2 | 4, "size=32m,mode=755")
+    for place in sorted(opened, key=len):
+        bind(opened[place], place, root)
+    for place in ("/dev/null", "/dev/urandom"):
+        bind(os.open(place, os.O_PATH), place, root)
+    for name in ("/old", SCRATCH):
+        os.makedirs(root + name)
+    make_read_only(root)
+    mount("tmpfs", root + SCRATCH, "tmpfs", 2 | 4, "size=16m,mode=700")
+    pivot(root)
+    os.chdir(SCRATCH)
+    tempfile.tempdir = SCRATCH
+
+
+def bind(descriptor, place, root):
+    """Mounts what is open as `place` below the root, unless a folder above it is there already."""
+    target = root + place
+    if os.path.lexists(target):
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    source = f"/proc/self/fd/{descriptor}"
+    if os.path.isdir(source):
+        os.mkdir(target)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+    mount(source, target, None, MS_BIND | MS_REC)
+
+
+def pivot(root):
+    os.chdir(root)
+    libc_call("pivot_root", b".", b"old")
+    os.chdir("/")
+    libc_call("umount2", b"/old", MNT_DETACH)
+
+
+def make_read_only(root):
+    """Every mount below it; flags that the system has locked stay."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        places = [line.split()[4].encode().decode("unicode_escape") for line in table]
+    for place in places:
+        if place != root and not place.startswith(root + "/"):
+            continue
+        flags = os.statvfs(place).f_flag & KEPT_FLAGS
+        mount(None, place, None, MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
+
+
+def set_limits(seconds):
+    for what, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, MEMORY_BYTES),
+                       (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CORE, 0),
+                       (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_NOFILE, 256)):
+        _, hard = resource.getrlimit(what)
+        with contextlib.suppress(ValueError, OSError):
+            limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (limit, limit))
+
+
+def drop_rights():
+    """No capability is left, nor gained by a program that is started."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in range(64):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    libc.capset(header, (ctypes.c_uint32 * 6)())
+
+
+def refuse_by_events(may_write):
+    """Names what the code may not do. Writing is left to the system where the file system is read-only."""
+    def hook(event, arguments):
+        if event in REFUSED or event in CHANGING and not may_write:
+            raise PermissionError(f"a recipe may not do that here: {event}")
+        if event == "open" and not may_write and isinstance(arguments[2], int):
+            changes = arguments[2] & (os.O_WRONLY | os.O_RDWR) and not isinstance(arguments[0], int)
+            if changes and str(arguments[0]) != os.devnull:
+                raise PermissionError(f"a recipe may not write: {arguments[0]}")
+    sys.addaudithook(hook)
+
+
+def start(work, visible, seconds, pipe):
+    """The child: isolates itself and works in a child of its own, which is the first of its process namespace."""
+    os.setsid()
+    set_limits(seconds)
+    why_not = ""
+    try:
+        enter_namespaces()
+    except NotIsolated as error:
+        why_not = str(error)
+    first = os.fork()
+    if first:
+        _, status = os.waitpid(first, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0x7F if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if not why_not:
+        try:
+            enter_file_system(visible)
+        except (NotIsolated, OSError) as error:
+            why_not = str(error)
+        else:
+            drop_rights()
+    refuse_by_events(may_write=not why_not)
+    result = work()
+    result.setdefault("tpsim_recipe", {})["not_isolated"] = why_not
+    with os.fdopen(pipe, "w", encoding="utf-8") as out:
+        json.dump(result, out)
+
+
+def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
+    """The dictionary that `work` returns in a process of its own, with why it was not isolated, or an empty text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            start(work, visible, seconds, writing)
+            code = 0
+        except BaseException as error:  # pylint: disable=broad-except
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    text, in_time = read_until(reading, time.monotonic() + wall)
+    os.close(reading)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not in_time:
+        raise Failed(f"did not end within {wall} s")
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failed(why_none(status, seconds)) from None
+
+
+def why_none(status, seconds):
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    if code in (128 + signal.SIGXCPU, 128 + signal.SIGKILL):
+        return f"was ended: it took more than {seconds} s of CPU time or {MEMORY_BYTES >> 30} GiB of memory"
+    return f"ended without an answer (code {code})"
+
+
+def read_until(descriptor, deadline):
+    parts, size = [], 0
+    while size < MOST_OUTPUT:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            return "", False
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts).decode("utf-8", "replace"), True

@@ -1,0 +1,166 @@
+"""Runs a recipe or a script, and returns the configuration that it makes."""
+import dataclasses
+import importlib
+import inspect
+import re
+import runpy
+import sys
+import types
+
+from . import checkout, plain, recorders, replaced, stubs
+
+# A function of this name that no argument has to be given to is a recipe.
+RECIPE = re.compile(r"(?!_)(.*_)?(config|recipe)(_.*)?")
+USUAL = ("pretrain_recipe", "pretrain_config")
+
+
+class Refusal(Exception):
+    """The user can mend this; `choices` are names to choose from."""
+
+    def __init__(self, message, hint="", choices=()):
+        super().__init__(message)
+        self.hint = hint
+        self.choices = list(choices)
+
+
+def prepare(sources, gpu="h100", facts=None):
+    """Makes `sources` importable under stubs; returns the finder."""
+    sys.path[:0] = [str(source) for source in sources]
+    sys.dont_write_bytecode = True
+    known = {} if facts is None else facts
+    finder = stubs.install(replaced.modules(gpu, lambda name: known.get(name, {})))
+    own = stubs.Forgiving.exec_module
+
+    def exec_module(self, module):
+        own(self, module)
+        replaced.patch(module)
+    stubs.Forgiving.exec_module = exec_module
+    answer_versions()
+    return finder
+
+
+def answer_versions():
+    """Packages that are not installed are newer than any check."""
+    import importlib.metadata as metadata  # pylint: disable=import-outside-toplevel
+    own = metadata.version
+
+    def version(name):
+        try:
+            return own(name)
+        except metadata.PackageNotFoundError:
+            return stubs.VERSION
+    metadata.version = version
+
+
+def load(path, sources):
+    """The file as a module; by its own dotted name where it belongs to a package."""
+    name = checkout.module_name(path, sources)
+    if name:
+        module = importlib.import_module(name)
+    else:
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location("recipe", path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["recipe"] = module
+        spec.loader.exec_module(module)
+    if isinstance(module, stubs.StubModule):
+        raise Refusal("its module cannot be loaded", "")
+    return module
+
+
+def functions_in(module, sources):
+    """Recipes of the module itself; of a package also those that it imports from itself."""
+    named = {}
+    for name, value in vars(module).items():
+        is_own = getattr(value, "__module__", None) == module.__name__
+        is_package = hasattr(module, "__path__") and str(getattr(value, "__module__", "")).startswith(module.__name__)
+        if isinstance(value, types.FunctionType) and (is_own or is_package):
+            named[name] = value
+    return named
+
+
+def is_recipe(name, function):
+    return RECIPE.fullmatch(name) is not None and not needed_by(function)
+
+
+def needed_by(function):
+    return [one.name for one in inspect.signature(function).parameters.values()
+            if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+
+
+def makes_config(function):
+    """By its annotation: torchtitan's registries."""
+    made = function.__annotations__.get("return")
+    return str(getattr(made, "__qualname__", made)).endswith("Config")
+
+
+def call(name, function, given):
+    parameters = inspect.signature(function).parameters
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    for key in given:
+        if key not in parameters and not takes_any:
+            raise Refusal(f"{name}() takes no argument '{key}'", "it takes " + (", ".join(parameters) or "none"))
+    missing = [one for one in needed_by(function) if one not in given]
+    if missing:
+        raise Refusal(f"{name}() needs {', '.join(missing)}", "--set " + ",".join(f"{one}=VALUE" for one in missing))
+    try:
+        return function(**given)
+    except recorders.Started as started:
+        return started.config
+
+
+def from_function(path, sources, asked, given):
+    module = load(path, sources)
+    functions = functions_in(module, sources)
+    if asked:
+        if asked not in functions:
+            raise Refusal(f"has no function '{asked}'", "", sorted(functions))
+        return asked, call(asked, functions[asked], given)
+    for usual in USUAL:
+        if usual in functions:
+            return usual, call(usual, functions[usual], given)
+    names = [name for name, one in functions.items()
+             if (is_recipe(name, one) or makes_config(one)) and not name.startswith("_")]
+    if len(names) == 1:
+        return names[0], call(names[0], functions[names[0]], given)
+    if not names:
+        raise Refusal("makes no recipe by a function of its own", "import the configuration that it writes as YAML, "
+                      "or the log of a run, which prints its arguments")
+    raise Refusal("which of its recipes?", "", names)
+
+
+def from_script(path, words):
+    """Runs the file as a program, up to where training would start; None where it does not come to that."""
+    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(path), *words]
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except recorders.Started as started:
+        return started
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            raise Refusal(f"ended with {ended.code}", "give the script's arguments behind --") from None
+    return None
+
+
+def is_script(text):
+    return re.search(r"^if __name__\s*==", text, re.M) is not None
+
+
+def resolved(path, sources, asked, given):
+    """The configuration, with "tpsim_recipe": where it comes from and which fields hold their class's default."""
+    framework, function, config = checkout.framework_of(sources), asked, None
+    text = path.read_text(encoding="utf-8")
+    name = checkout.module_name(path, sources)
+    if not asked and (is_script(text) or not name):
+        script = from_script(path, [f"--{key}={value}" for key, value in given.items()])
+        if script is not None:
+            framework, config = script.framework, script.config
+    if config is None:
+        function, config = from_function(path, sources, asked, given)
+    if not dataclasses.is_dataclass(config) and not isinstance(config, (recorders.Recorder, dict)):
+        raise Refusal(f"{function or 'the script'} makes no configuration", "name a function with --set recipe=NAME")
+    walk = plain.Walk()
+    made = walk.plain(config)
+    framework = checkout.framework_of_target(str(made.get(plain.MADE_BY, ""))) or framework
+    return {"tpsim_recipe": {"function": function, "framework": framework, "defaults": walk.defaults}, **made}

@@ -1,0 +1,56 @@
+"""Objects that stand for what a framework would build: they keep what was asked for."""
+import inspect
+
+
+class Recorder:
+    """`target`: the name of the class or function; arguments are attributes that can be read and changed."""
+
+    def __init__(self, target, made_by=None, words=None):
+        state = self.__dict__
+        state["target"] = target
+        state["_made_by"] = made_by
+        state["_given"] = dict(words or {})
+        state["_defaults"] = defaults_of(made_by)
+
+    def fields(self):
+        return {**{k: v for k, v in self._defaults.items() if k not in self._given}, **self._given}
+
+    def unset(self):
+        return [name for name in self._defaults if name not in self._given]
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._given:
+            return self._given[name]
+        if name in self._defaults:
+            return self._defaults[name]
+        raise AttributeError(name)
+
+    def __setattr__(self, name, value):
+        self._given[name] = value
+
+    def __delattr__(self, name):
+        self._given.pop(name, None)
+
+
+def defaults_of(made_by):
+    """By name, of a class or function; nothing of a stub."""
+    from .stubs import StubMeta  # pylint: disable=import-outside-toplevel
+    if made_by is None or isinstance(made_by, StubMeta):
+        return {}
+    try:
+        parameters = inspect.signature(made_by).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {one.name: one.default for one in parameters
+            if one.default is not inspect.Parameter.empty and type(one.default).__name__ != "_HAS_DEFAULT_FACTORY_CLASS"}
+
+
+class Started(BaseException):
+    """Training was about to start with this configuration."""
+
+    def __init__(self, config, framework):
+        super().__init__()
+        self.config = config
+        self.framework = framework

@@ -1,0 +1,344 @@
+"""Modules and functions that mean something here: the rest of a framework is its own code, or a stub.
+
+`modules()` replaces whole modules that are not needed or not installed; `patch()` replaces what would start training in
+modules of the checkout.
+"""
+import contextlib
+import dataclasses
+import importlib
+import sys
+import types
+
+from .plain import name_of
+from .recorders import Recorder, Started, defaults_of
+from .stubs import Stub, StubMeta, StubModule
+
+# Compute capability of the GPUs that configurations ask for.
+CAPABILITIES = {"a100": (8, 0), "h100": (9, 0), "h200": (9, 0), "b200": (10, 0), "gb200": (10, 0), "b300": (10, 3),
+                "gb300": (10, 3), "rtx": (12, 0)}
+
+
+def capability_of(gpu):
+    for name, capability in sorted(CAPABILITIES.items(), key=lambda row: -len(row[0])):
+        if name in gpu.lower():
+            return capability
+    return CAPABILITIES["h100"]
+
+
+# torch
+
+def fill_torch(module, gpu):
+    module.cuda = submodule("torch.cuda")
+    module.cuda.get_device_capability = lambda *_: capability_of(gpu)
+    module.cuda.get_device_name = lambda *_: gpu
+    module.cuda.is_available = lambda: True
+    module.cuda.device_count = lambda: 8
+    module.distributed = submodule("torch.distributed")
+    module.distributed.is_initialized = lambda: False
+    module.distributed.is_available = lambda: False
+    module.distributed.get_world_size = lambda *_: 1
+    module.distributed.get_rank = lambda *_: 0
+    module.version = submodule("torch.version")
+    module.version.hip = None
+    module.version.cuda = "99.0"
+    module.library = submodule("torch.library")
+    module.library.custom_op = lambda *_places, **_words: lambda _function: Stub()
+    module.is_tensor = lambda _value: False
+
+
+def submodule(name):
+    if name not in sys.modules:
+        sys.modules[name] = StubModule(name)
+        sys.modules[name].__path__ = []
+    return sys.modules[name]
+
+
+# Megatron-Bridge
+
+class Bridge:
+    """AutoBridge of a model on the Hugging Face hub: its configuration comes from tpsim's catalogue."""
+
+    def __init__(self, name, facts):
+        self.name = str(name)
+        self.facts = facts
+        self.hf_pretrained = types.SimpleNamespace(config=None)
+
+    def provider(self, class_name="megatron.bridge.models.gpt_provider.GPTModelProvider"):
+        module, _, name = class_name.rpartition(".")
+        return hub_provider(getattr(importlib.import_module(module), name), self.name, self.facts)
+
+    def to_megatron_provider(self, *_places, **_words):
+        return self.provider()
+
+    def __getattr__(self, name):
+        if not name.startswith("to_"):
+            raise AttributeError(name)
+        return self.to_megatron_provider
+
+    def get_model_config(self):
+        return self.provider("megatron.bridge.models.gpt.model_config.GPTModelConfig") if has_class(
+            "megatron.bridge.models.gpt.model_config", "GPTModelConfig") else self.provider()
+
+
+def has_class(module, name):
+    try:
+        return isinstance(getattr(importlib.import_module(module), name), type)
+    except ImportError:
+        return False
+
+
+# Fields that the model's configuration states: where a recipe reads one that is not known here, it is asked for.
+OF_THE_MODEL = {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "vocab_size",
+                "num_moe_experts", "moe_ffn_hidden_size", "moe_router_topk", "mtp_num_layers", "seq_length"}
+asked = {}  # by the model's name, the fields that were read and not known
+
+
+def hub_provider(owner, hub, facts):
+    """An instance without __init__: what the recipe sets is its own, the rest has the class's defaults. Fields of the
+    model are those of `facts`."""
+    asked.setdefault(hub, set())
+
+    class HubModel(owner):  # pylint: disable=too-few-public-methods
+        def __getattribute__(self, name):
+            if name in OF_THE_MODEL and name not in object.__getattribute__(self, "__dict__"):
+                asked[hub].add(name)
+            return super().__getattribute__(name)
+
+        def __getattr__(self, name):
+            if name.startswith("__") or name not in others:
+                raise AttributeError(name)
+            return others[name]
+
+        def __setattr__(self, name, value):
+            self.__dict__[name] = value
+
+    HubModel.__qualname__, HubModel.__module__ = owner.__qualname__, owner.__module__
+    others = mla_defaults()
+    for field in getattr(owner, "__dataclass_fields__", {}).values():
+        if field.default_factory is not dataclasses.MISSING:
+            others[field.name] = field.default_factory()
+        elif field.default is dataclasses.MISSING:
+            others[field.name] = None
+    made = object.__new__(HubModel)
+    made.__dict__["_tpsim_model"] = hub
+    made.__dict__.update(facts)
+    return made
+
+
+def mla_defaults():
+    """Fields of Megatron's other configurations, which a provider of such a model has."""
+    try:
+        module = importlib.import_module("megatron.core.transformer.transformer_config")
+        own = module.MLATransformerConfig.__dataclass_fields__.values()
+    except (ImportError, AttributeError):
+        return {}
+    return {one.name: one.default for one in own if one.default is not dataclasses.MISSING}
+
+
+def fill_auto_bridge(module, facts_of):
+    def from_hf_pretrained(_cls, path, **_words):
+        return Bridge(path, facts_of(str(path)))
+
+    def from_hf_config(_cls, config, **_words):
+        name = getattr(config, "_tpsim_model", "") or getattr(config, "name_or_path", "")
+        return Bridge(name, facts_of(str(name)))
+
+    module.AutoBridge = type("AutoBridge", (), {
+        "from_hf_pretrained": classmethod(from_hf_pretrained), "from_hf_config": classmethod(from_hf_config),
+        "__module__": module.__name__})
+
+
+def fill_transformers(module):
+    module.AutoConfig.from_pretrained = lambda path, **_words: HubConfig(str(path))
+
+
+def fill_wrapt(module):
+    """A decorator that is written with wrapt leaves what it decorates as it is."""
+    def plain_decorator(*places, **_words):
+        return places[-1] if places else lambda decorated: decorated
+
+    def decorator(wrapper=None, **_words):
+        return plain_decorator if wrapper else lambda _wrapper: plain_decorator
+    module.decorator = decorator
+
+
+def fill_dataclass_extensions(module):
+    class Registrable:
+        """A class that registers its subclasses by name."""
+
+        @classmethod
+        def register(cls, _name=None, **_words):
+            return lambda decorated: decorated
+
+        @classmethod
+        def get_registered_name(cls, **_words):
+            return None
+    module.Registrable = Registrable
+
+
+class HubConfig:
+    """A configuration on the hub, of which only the name is known."""
+
+    def __init__(self, name):
+        self.__dict__["_tpsim_model"] = name
+        self.__dict__["name_or_path"] = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return HubConfig(self._tpsim_model) if name.endswith("_config") else None
+
+
+# nemo_run
+
+class Made(Recorder):
+    """run.Config and run.Partial: a class or function with its arguments, not called yet."""
+
+    def __init__(self, made_by, *places, **words):
+        if isinstance(made_by, Recorder):
+            words = {**made_by.fields(), **words}
+            made_by = made_by.__dict__["_made_by"]
+        words.update(dict(zip(defaults_of(made_by), places)))
+        super().__init__(name_of(made_by), made_by, words)
+
+    def __class_getitem__(cls, _key):
+        return cls
+
+
+def fill_nemo_run(module):
+    def decorator(*places, **_words):
+        is_plain = len(places) == 1 and callable(places[0]) and not isinstance(places[0], Recorder)
+        return places[0] if is_plain else lambda decorated: decorated
+
+    def start(recipe, *_places, **_words):
+        raise Started(recipe, "nemo")
+
+    class Experiment:
+        def __init__(self, *_places, **_words):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            return False
+
+        def add(self, recipe, *_places, **_words):
+            for one in recipe if isinstance(recipe, (list, tuple)) else [recipe]:
+                if isinstance(one, Recorder):
+                    start(one)
+
+        def __getattr__(self, _name):
+            return lambda *places, **words: None
+
+    module.Config, module.Partial, module.Experiment, module.run = Made, Made, Experiment, start
+    module.autoconvert = decorator
+    module.cli = types.SimpleNamespace(factory=decorator, entrypoint=decorator, main=run_factory)
+    module.cli.resolve_factory = lambda *_: None
+
+
+def run_factory(function, default_factory=None, **_words):
+    if default_factory is not None:
+        raise Started(default_factory(), "nemo")
+    function()
+
+
+# What would start training: by module, the function or method and the argument that holds the configuration.
+STARTS = {
+    "megatron.bridge.training.pretrain": [("pretrain", "config", "megatron-bridge")],
+    "megatron.bridge.training.finetune": [("finetune", "config", "megatron-bridge")],
+    "torchtitan.trainer": [("Trainer.__init__", "config", "torchtitan")],
+}
+TRAINERS = {"nemo.collections.llm.api": ("pretrain", "finetune", "train")}
+
+
+def starter(argument, framework):
+    def start(*places, **words):
+        given = words.get(argument, next((one for one in places if dataclasses.is_dataclass(one)), None))
+        raise Started(given, framework)
+    return start
+
+
+def patch_olmo_experiment(module):
+    """Scripts of its internal launcher: any cluster will do, and nobody is logged in."""
+    module.get_beaker_username = lambda: "user"
+
+    def main(*, config_builder):
+        overrides = [word for word in sys.argv[1:] if word.startswith("--")]
+        context = module.CliContext(sys.argv[0], module.SubCmd.launch, "run", "ai2/jupiter", overrides)
+        raise Started(config_builder(context), "olmo-core")
+    module.main = main
+
+
+def patch_olmo_script(module):
+    own = module._parse_args  # pylint: disable=protected-access
+
+    def main(config_builder, parser=None):
+        sys.argv[1:1] = ["--save-folder", "/tmp"]
+        raise Started(config_builder(*own(parser)), "olmo-core")
+    module.main = main
+
+
+def patch_olmo_config(module):
+    """Overrides are applied without OmegaConf."""
+    def merge(self, dotlist, *_places, **_words):
+        for word in dotlist:
+            path, _, text = word.lstrip("-").partition("=")
+            *parents, last = path.split(".")
+            owner = self
+            for name in parents:
+                owner = getattr(owner, name)
+            setattr(owner, last, value_of(text))
+        return self
+    module.Config.merge = merge
+
+
+def value_of(text):
+    """A value as a command line has it."""
+    known = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+PATCHES = {"olmo_core.config": patch_olmo_config,
+           "olmo_core.internal.experiment": patch_olmo_experiment,
+           "olmo_core.script_utils": patch_olmo_script}
+
+
+def patch(module):
+    """Replaces what starts training in a module of the checkout that was just loaded."""
+    if module.__name__ in PATCHES:
+        PATCHES[module.__name__](module)
+    for path, argument, framework in STARTS.get(module.__name__, ()):
+        owner, _, name = path.rpartition(".")
+        place = getattr(module, owner) if owner else module
+        if not isinstance(place, StubMeta) and hasattr(place, name):
+            setattr(place, name, starter(argument, framework))
+    for name in TRAINERS.get(module.__name__, ()):
+        own = getattr(module, name, None)
+        if isinstance(own, types.FunctionType):
+            setattr(module, name, recorded_start(own))
+
+
+def recorded_start(own):
+    """A function that trains with the parts that it is given: model, data, trainer, strategy."""
+    def start(*places, **words):
+        words.update(dict(zip(own.__code__.co_varnames, places)))
+        raise Started(Recorder(name_of(own), own, words), "nemo")
+    start.__signature__ = __import__("inspect").signature(own)
+    start.__module__, start.__qualname__ = own.__module__, own.__qualname__
+    return start
+
+
+def modules(gpu, facts_of):
+    """By name, a function that fills the module."""
+    return {"torch": lambda module: fill_torch(module, gpu),
+            "nemo_run": fill_nemo_run,
+            "transformers": fill_transformers,
+            "wrapt": fill_wrapt,
+            "dataclass_extensions": fill_dataclass_extensions,
+            "megatron.bridge.models.conversion.auto_bridge": lambda module: fill_auto_bridge(module, facts_of)}

@@ -1,0 +1,283 @@
+"""tpsim_recipes runs recipes under stubs, and holds what they may do. Argument: the folder with the package."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGES = pathlib.Path(sys.argv.pop(1)).resolve()
+START = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)"
+
+# A framework of one file: a configuration of dataclasses, a base class that is not installed, and a program to start.
+FRAMEWORK = {
+    "megatron/bridge/training/pretrain.py": """
+def pretrain(config, forward_step_func):
+    raise RuntimeError("this trains")
+""",
+    "megatron/bridge/training/config.py": """
+from dataclasses import dataclass, field
+from typing import override
+
+import torch
+from omegaconf import OmegaConf
+from torch import nn
+
+
+class Layer(nn.Module):
+    @override
+    def forward(self):
+        pass
+
+
+@dataclass
+class Base:
+    tensor_model_parallel_size: int = 1
+    dtype: object = torch.bfloat16
+    modules: list = field(default_factory=list)
+
+
+@dataclass
+class Model(Base):
+    tensor_model_parallel_size: int = 2
+    layers: int = 4
+
+
+@dataclass
+class Config:
+    model: Model
+    limit: float = float("inf")
+""",
+    "megatron/bridge/broken.py": "import torch\n\nclass Odd(torch.Tensor, metaclass=type('Meta', (type,), {})):\n    pass\n",
+}
+SCRIPT = """
+import argparse
+from megatron.bridge.broken import Odd
+from megatron.bridge.training.config import Config, Model
+from megatron.bridge.training.pretrain import pretrain
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tp", type=int, default=4)
+    config = Config(model=Model(layers=8))
+    config.model.tensor_model_parallel_size = parser.parse_args().tp
+    print("noise")
+    pretrain(config=config, forward_step_func=None)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+class Recipes(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name).resolve()
+        for name, text in FRAMEWORK.items():
+            path = self.folder / "checkout" / "src" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def run_recipe(self, text, *words, seconds=20, name="recipe.py", folder="own"):
+        path = self.folder / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-I", "-S", "-c", START, str(PACKAGES), "--seconds", str(seconds), "--checkout",
+                   str(self.folder / "checkout"), "recipe", str(path), *words]
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+        return json.loads(run.stdout)
+
+    def value_of(self, body, **limits):
+        """What a recipe whose function has this body puts into its configuration; the error if it makes none."""
+        lines = "\n".join("    " + line for line in body.splitlines())
+        answer = self.run_recipe(f"import os\n\n\ndef our_config():\n{lines}\n    return {{'value': str(value)}}\n",
+                                 "--function", "our_config", **limits)
+        return answer.get("value", answer.get("error")), answer
+
+    def is_isolated(self):
+        return not self.value_of("value = 1")[1]["tpsim_recipe"]["not_isolated"]
+
+    def test_a_script_runs_up_to_where_it_would_train(self):
+        answer = self.run_recipe(SCRIPT)
+        self.assertEqual(answer["model"]["tensor_model_parallel_size"], 4)
+        self.assertEqual(answer["model"]["dtype"], "torch.bfloat16")
+        self.assertEqual(answer["limit"], "inf")
+        meta = answer["tpsim_recipe"]
+        self.assertEqual(meta["framework"], "megatron-bridge")
+        self.assertEqual(list(meta["stubs"]), ["megatron.bridge.broken"])
+        self.assertEqual(self.run_recipe(SCRIPT, "--set", "tp=8")["model"]["tensor_model_parallel_size"], 8)
+
+    def test_a_default_is_that_of_the_class_that_declared_the_field(self):
+        defaults = self.run_recipe(SCRIPT, "--set", "tp=2")["tpsim_recipe"]["defaults"]
+        self.assertIn("model.modules", defaults)
+        self.assertNotIn("model.layers", defaults)  # 8, not 4
+        self.assertNotIn("model.tensor_model_parallel_size", defaults)  # 2 is the subclass's
+
+    def test_one_of_several_recipes_has_to_be_named(self):
+        text = "def a_config():\n    return {'x': 1}\n\n\ndef b_config(y):\n    return {'x': y}\n\n\ndef c_config():\n    return {}\n"
+        self.assertEqual(self.run_recipe(text)["choices"], ["a_config", "c_config"])
+        self.assertEqual(self.run_recipe(text, "--function", "b_config", "--set", "y=3")["x"], 3)
+        self.assertIn("needs y", self.run_recipe(text, "--function", "b_config")["error"])
+        self.assertIn("no argument 'z'", self.run_recipe(text, "--function", "a_config", "--set", "z=3")["error"])
+        self.assertIn("no function 'd'", self.run_recipe(text, "--function", "d")["error"])
+
+    def test_what_a_recipe_raises_is_its_answer(self):
+        answer = self.run_recipe("def our_config():\n    raise ValueError('tp must be 3')\n")
+        self.assertEqual(answer["error"], "ValueError: tp must be 3")
+        self.assertTrue(answer["hint"].endswith("recipe.py:2"))
+        self.assertIn("SyntaxError", self.run_recipe("def our_config(:\n")["error"])
+
+    def test_a_loop_ends_with_the_time_it_may_take(self):
+        error, _ = self.value_of("value = 0\nwhile True:\n    value += 1", seconds=2)
+        self.assertRegex(error, "more than 2 s of CPU time|did not end within 6 s")
+
+    def test_a_sleep_ends_with_the_clock(self):
+        error, _ = self.value_of("import time\ntime.sleep(600)\nvalue = 1", seconds=2)
+        self.assertIn("did not end within 6 s", error)
+
+    def test_memory_without_end_is_refused(self):
+        error, _ = self.value_of("value = len(bytearray(1 << 40))")
+        self.assertIn("MemoryError", error)
+
+    def test_no_other_process_is_started(self):
+        for body in ("value = os.fork()", "import subprocess\nvalue = subprocess.run(['true'])",
+                     "value = os.system('true')", "import multiprocessing\np = multiprocessing.Process()\np.start()\nvalue = 1"):
+            self.assertIn("PermissionError", self.value_of(body)[0], body)
+
+    def test_processes_started_around_python_end_with_the_recipe(self):
+        body = ("import _posixsubprocess\n"
+                "for _ in range(200):\n"
+                "    r, w = os.pipe()\n"
+                "    try:\n"
+                "        _posixsubprocess.fork_exec([b'/bin/sleep'], [b'/bin/sleep'], True, (), None, None, -1, -1, -1, -1, -1, -1,"
+                " r, w, False, False, -1, None, None, None, -1, None, False)\n"
+                "    except Exception as error:\n"
+                "        value = error\n"
+                "    os.close(r)\n    os.close(w)\n"
+                "value = 'alive'")
+        self.value_of(body)
+        mine = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=False).stdout
+        self.assertNotIn(str(self.folder), mine)
+
+    def test_nothing_outside_is_written(self):
+        for place in (self.folder / "written", self.folder / "own" / "written", self.folder / "checkout" / "written"):
+            value, _ = self.value_of(f"value = open({str(place)!r}, 'w').write('x')")
+            self.assertRegex(value, "OSError|PermissionError|FileNotFoundError")
+            self.assertFalse(place.exists())
+        value, _ = self.value_of(f"value = os.remove({str(self.folder / 'own' / 'recipe.py')!r})")
+        self.assertTrue((self.folder / "own" / "recipe.py").exists(), value)
+
+    def test_nothing_outside_is_read(self):
+        if not self.is_isolated():
+            self.skipTest("this kernel gives no namespaces")
+        secret = self.folder / "secret"
+        secret.write_text("x", encoding="utf-8")
+        self.assertIn("FileNotFoundError", self.value_of(f"value = open({str(secret)!r}).read()")[0])
+        self.assertIn("FileNotFoundError", self.value_of("value = open('/etc/passwd').read()")[0])
+        self.assertIn("FileNotFoundError", self.value_of(f"value = os.listdir({os.path.expanduser('~')!r} + '/.ssh')")[0])
+        beside = self.folder / "own" / "beside.txt"
+        self.run_recipe("")
+        beside.write_text("beside", encoding="utf-8")
+        self.assertEqual(self.value_of(f"value = open({str(beside)!r}).read()")[0], "beside")
+
+    def test_there_is_no_network(self):
+        body = "import socket\ns = socket.socket()\ns.settimeout(1)\nvalue = s.connect(('127.0.0.1', 9))"
+        self.assertIn("PermissionError", self.value_of(body)[0])
+        if self.is_isolated():
+            interfaces, _ = self.value_of("import socket\nvalue = socket.if_nameindex()")
+            self.assertEqual(interfaces, "[(1, 'lo')]")
+
+    def test_a_scratch_folder_is_written_and_gone(self):
+        if not self.is_isolated():
+            self.skipTest("this kernel gives no namespaces")
+        self.assertEqual(self.value_of("open('x', 'w').write('y')\nvalue = os.listdir('.')")[0], "['x']")
+        self.assertEqual(self.value_of("value = os.listdir('.')")[0], "[]")
+
+
+class Imports(unittest.TestCase):
+    """The program reads what recipes make, each setting in its group."""
+
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name).resolve()
+
+    def run_import(self, *words):
+        return subprocess.run([os.environ["TPSIM_PROGRAM"], "import", *words, "--json"], capture_output=True, text=True,
+                              check=False, timeout=600)
+
+    def import_of(self, config, *words, framework="megatron-bridge", defaults=()):
+        file = self.folder / "run.json"
+        meta = {"framework": framework, "function": "x_pretrain_64gpu_h100_config", "defaults": list(defaults)}
+        file.write_text(json.dumps({"tpsim_recipe": meta, **config}), encoding="utf-8")
+        return self.run_import(str(file), *words)
+
+    BRIDGE = {"model": {"_target_": "megatron.bridge.models.gpt_provider.GPTModelProvider", "seq_length": 4096,
+                        "hf_model_id": "Qwen/Qwen3-30B-A3B", "tensor_model_parallel_size": 2, "sequence_parallel": True,
+                        "expert_model_parallel_size": 8, "moe_token_dispatcher_type": "allgather"},
+              "train": {"micro_batch_size": 1, "global_batch_size": 512},
+              "ddp": {"use_distributed_optimizer": True, "grad_reduce_in_fp32": False},
+              "comm_overlap": {"_target_": "CommOverlapConfig", "overlap_grad_reduce": None},
+              "optimizer": {"exp_avg_dtype": "torch.float32", "main_grads_dtype": "torch.bfloat16"},
+              "mixed_precision": {"bf16": True, "grad_reduce_in_fp32": False}}
+
+    def bridge(self, section, **settings):
+        return {**self.BRIDGE, section: {**self.BRIDGE.get(section, {}), **settings}}
+
+    def test_a_hub_model_is_the_catalogues(self):
+        run = self.import_of(self.BRIDGE, defaults=["model.moe_token_dispatcher_type"])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        plan = json.loads(run.stdout)
+        self.assertEqual(plan["model"]["name"], "qwen3-30b-a3b")
+        self.assertEqual((plan["plan"]["tp"], plan["plan"]["dp"], plan["plan"]["ep"]), (2, 32, 8))
+        self.assertEqual(plan["plan"]["gradient_dtype"], "bf16")
+
+    def test_settings_fall_into_their_groups(self):
+        unknown = self.bridge("model", moe_new_thing=3)
+        self.assertEqual(self.import_of(unknown, defaults=["model.moe_new_thing"]).returncode, 0)
+        run = self.import_of(unknown)
+        self.assertIn("unknown setting 'model.moe_new_thing'", run.stderr)
+        self.assertEqual(self.import_of(unknown, "--set", "model.moe_new_thing=null").returncode, 0)
+        self.assertEqual(self.import_of(unknown, "--assume-harmless").returncode, 0)
+        self.assertIn("offloaded activations", self.import_of(self.bridge("model", cpu_offloading=True)).stderr)
+        self.assertEqual(self.import_of(self.bridge("model", cpu_offloading_num_layers=8)).returncode, 0)
+        self.assertIn("peft", self.import_of({**self.BRIDGE, "peft": {"_target_": "LoRA", "dim": 8}}).stderr)
+        self.assertIn("dist_muon", self.import_of(self.bridge("optimizer", optimizer="dist_muon")).stderr)
+        saving = self.import_of(self.bridge("ddp", nccl_ub=True))
+        self.assertEqual(saving.returncode, 0)
+        self.assertIn("predicted without ddp.nccl_ub", saving.stderr)
+
+    def test_an_unknown_hub_model_is_named(self):
+        run = self.import_of(self.bridge("model", hf_model_id="nobody/nothing"))
+        self.assertIn("takes nobody/nothing from the hub, which the catalogue lacks", run.stderr)
+        self.assertEqual(self.import_of(self.bridge("model", hf_model_id="nobody/nothing"), "--model", "qwen3-30b-a3b").returncode, 0)
+
+    def test_nemo_says_the_same_in_other_places(self):
+        nemo = {"_target_": "nemo.collections.llm.api.pretrain",
+                "model": {"_target_": "LlamaModel", "config": {"_target_": "nemo.llama.Llama3Config8B"}},
+                "trainer": {"num_nodes": 2, "devices": 8,
+                            "callbacks": [{"_target_": "x.TimingCallback"},
+                                          {"_target_": "x.MegatronCommOverlapCallback", "tp_comm_overlap": True}],
+                            "strategy": {"tensor_model_parallel_size": 4, "sequence_parallel": True,
+                                         "ddp": {"grad_reduce_in_fp32": True}},
+                            "plugins": {"precision": "bf16-mixed", "grad_reduce_in_fp32": True}},
+                "data": {"seq_length": 8192, "global_batch_size": 64, "micro_batch_size": 1},
+                "optim": {"config": {"use_distributed_optimizer": True}}}
+        run = self.import_of(nemo, framework="nemo")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        plan = json.loads(run.stdout)
+        self.assertEqual((plan["model"]["name"], plan["model"]["seq"]), ("llama-3-8b", 8192))
+        self.assertEqual((plan["plan"]["tp"], plan["plan"]["dp"], plan["plan"]["zero"]), (4, 4, 1))
+
+    def test_a_file_of_code_is_run_when_it_is_asked_for(self):
+        file = self.folder / "recipe.py"
+        file.write_text("def our_config():\n    raise ValueError('ran')\n", encoding="utf-8")
+        self.assertIn("add --run", self.run_import(str(file)).stderr)
+        self.assertIn("ValueError: ran", self.run_import(str(file), "--run").stderr)
+
+
+unittest.main()

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""How many of a framework's own recipes tpsim import reads. Writes docs/validation/imports.md's figures.
+
+    tools/import_recipes.py --program build/release/tpsim --checkout ~/Megatron-Bridge --checkout ~/Megatron-LM
+        perf_recipes
+
+Sets: perf_recipes and recipes (Megatron-Bridge), registry (torchtitan), nemo (NeMo 2). All functions of a set run in one
+process, as `tpsim_recipes` runs each; what each makes is imported by the program.
+"""
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+from tpsim_recipes import checkout, recipe, replaced  # pylint: disable=wrong-import-position
+
+SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_config"),
+        "recipes": ("megatron/bridge/recipes", "*.py", r"(?!_).*_config"),
+        "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
+        "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
+# What a recipe without a plan lacks, in the words of the program's error.
+NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows no flavour|catalogue lacks|not modelled|makes another plan|cannot read|tpsim cannot|trains adapters|no (?:model|GPU)")
+
+
+def functions_of(name, sources):
+    """(file, function) of each recipe of the set that needs no argument."""
+    folder, files, pattern = SETS[name]
+    for source in sources:
+        for path in sorted((source / folder).rglob(files)):
+            if path.name == "__init__.py":
+                continue
+            try:
+                module = recipe.load(path, sources)
+            except Exception as error:  # pylint: disable=broad-except
+                yield path, "", error
+                continue
+            for function, value in recipe.functions_in(module, sources).items():
+                if re.fullmatch(pattern, function) and not recipe.needed_by(value):
+                    yield path, function, value
+
+
+def configuration(path, function, sources):
+    """The configuration as data, or an error."""
+    replaced.asked.clear()
+    try:
+        return recipe.resolved(path, sources, function, {})
+    except Exception as error:  # pylint: disable=broad-except
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+class Facts(dict):
+    """What the program's catalogue has of a model, by its name on the hub; as `tpsim import --run` gives it."""
+
+    def __init__(self, program):
+        super().__init__()
+        self.program = program
+
+    def get(self, name, default=None):
+        if name not in self:
+            self[name] = self.asked(name)
+        return self[name]
+
+    def asked(self, name):
+        plan = {"tpsim_recipe": {"framework": "megatron-bridge"}, "model": {"hf_model_id": name, "seq_length": 4096},
+                "train": {"micro_batch_size": 1, "global_batch_size": 1}, "mixed_precision": {"bf16": True}}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "model.json"
+            file.write_text(json.dumps(plan), encoding="utf-8")
+            run = subprocess.run([self.program, "import", str(file), "--gpus", "1", "--json", "--quiet"],
+                                 capture_output=True, text=True, check=False)
+        if run.returncode:
+            return {}
+        model = json.loads(run.stdout)["model"]
+        facts = {"num_layers": model["layers"], "hidden_size": model["hidden"], "vocab_size": model["vocab"],
+                 "num_attention_heads": model["attention"]["heads"], "seq_length": model["seq"]}
+        if "experts" in model:
+            facts.update(num_moe_experts=model["experts"]["count"], moe_router_topk=model["experts"]["per_token"])
+        return facts
+
+
+def imported(program, words):
+    run = subprocess.run([program, "import", *words, "--json", "--quiet"], capture_output=True, text=True, check=False)
+    return "" if run.returncode == 0 else run.stderr.strip().replace("\n", " ") or f"code {run.returncode}"
+
+
+def answer_for(arguments, path, function, sources, folder, facts):  # pylint: disable=too-many-arguments
+    """Empty for a plan, else the error."""
+    found = configuration(path, function, sources)
+    more = [word for text in arguments.more for word in text.split()]
+    if arguments.gpus and "gpu" not in function:
+        more += ["--gpus", str(arguments.gpus)]
+    if "error" in found:
+        models = [name for name in replaced.asked if not facts.get(name)]
+        return found["error"] + (f"; the catalogue lacks {', '.join(models)}" if models else "")
+    file = pathlib.Path(folder) / "recipe.json"
+    file.write_text(json.dumps(found), encoding="utf-8")
+    return imported(arguments.program, [str(file), *more])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--program", default="build/release/tpsim")
+    parser.add_argument("--checkout", action="append", required=True)
+    parser.add_argument("--gpus", type=int, default=0, help="of recipes whose names have none")
+    parser.add_argument("--gpu", default="", help="that recipes find [h100]")
+    parser.add_argument("--more", action="append", default=[], help="options of every import")
+    parser.add_argument("--only", default="", help="functions of this pattern")
+    parser.add_argument("set", choices=SETS)
+    arguments = parser.parse_args()
+    sources = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), \
+            contextlib.redirect_stderr(nowhere):
+        warnings.simplefilter("ignore")
+        facts = Facts(arguments.program)
+        recipe.prepare(sources, arguments.gpu or "h100", facts)
+        rows = [row for row in functions_of(arguments.set, sources) if re.search(arguments.only, row[1])]
+        with tempfile.TemporaryDirectory() as folder:
+            answers = [(path, function, answer_for(arguments, path, function, sources, folder, facts) if function else str(value))
+                       for path, function, value in rows]
+    plans = sum(not text for _, _, text in answers)
+    named = sum(bool(NAMED.search(text)) for _, _, text in answers if text)
+    for path, function, text in answers:
+        if text:
+            print(f"{path.name}:{function}: {text[:400]}")
+    causes = collections.Counter(re.sub(r"^.*?: error: [^ ]* ?", "", text)[:120] for _, _, text in answers if text)
+    for cause, count in causes.most_common(25):
+        print(f"{count:4} {cause}")
+    print(f"{arguments.set}: {len(answers)} recipes, {plans} give a plan ({plans / len(answers):.1%}), {named} more name "
+          f"one missing model or mechanism ({(plans + named) / len(answers):.1%})")
+
+
+main()
