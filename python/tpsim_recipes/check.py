@@ -1,7 +1,7 @@
 """A framework's own code judges the arguments of a launch file, and says what each of them becomes.
 
-A judge takes a file of JSON, {"arguments": [word], "environment": {name: value}}, and the folders to import from. It
-returns {"accepted": bool, "message", "where", "settings": {name: value}}.
+A judge takes a file of JSON, {"arguments": [word], "overrides": {key: value}, "environment": {name: value}}, and the
+folders to import from. It returns {"accepted": bool, "message", "where", "settings": {name: value}}.
 """
 import argparse
 import json
@@ -44,7 +44,7 @@ def prepared(file, sources, program):
     given = json.loads(file.read_text(encoding="utf-8"))
     finder = recipe.prepare(sources, given.get("gpu", "h100"))
     os.environ.update({"RANK": "0", "LOCAL_RANK": "0", **given["environment"]})
-    sys.argv = [program, *given["arguments"]]
+    sys.argv = [program, *given.get("arguments", [])]
     return given, finder
 
 
@@ -67,4 +67,41 @@ def megatron_lm(file, sources):
     return with_stubs(judged(work), finder)
 
 
-JUDGES = {"megatron-lm": megatron_lm}
+def value_at(owner, key):
+    for name in key.split("."):
+        owner = getattr(owner, name)
+    return plain.Walk().plain(owner)
+
+
+def megatron_bridge(file, sources):
+    """The overrides of a recipe, on the configuration that all recipes for pre-training begin with."""
+    given, finder = prepared(file, sources, "pretrain.py")
+
+    def work():
+        from megatron.bridge.models.gpt_provider import GPTModelProvider  # pylint: disable=import-error,import-outside-toplevel
+        from megatron.bridge.recipes.common import _pretrain_common  # pylint: disable=import-error,import-outside-toplevel
+        from megatron.bridge.training.comm_overlap import CommOverlapConfig  # pylint: disable=import-error,import-outside-toplevel
+        from megatron.bridge.training.config import runtime_config_update  # pylint: disable=import-error,import-outside-toplevel
+        config = _pretrain_common()
+        overrides = given["overrides"]
+        shape = {key.partition(".")[2]: value for key, value in overrides.items() if key.startswith("model.")}
+        config.model = GPTModelProvider(**{name: shape[name] for name in ("num_layers", "hidden_size", "num_attention_heads")})
+        for key, value in overrides.items():
+            *sections, name = key.split(".")
+            owner = config
+            for section in sections:
+                if section == "comm_overlap" and owner.comm_overlap is None:
+                    owner.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
+                if getattr(owner, section, None) is None:
+                    raise Rejected(f"the configuration has no section {section}")
+                owner = getattr(owner, section)
+            if not hasattr(owner, name):
+                raise Rejected(f"{key} is not a setting")
+            setattr(owner, name, value)
+        config.dataset.seq_length = config.model.seq_length  # data is the user's
+        runtime_config_update(config)
+        return {key: value_at(config, key) for key in overrides}
+    return with_stubs(judged(work), finder)
+
+
+JUDGES = {"megatron-bridge": megatron_bridge, "megatron-lm": megatron_lm}
