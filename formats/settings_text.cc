@@ -119,6 +119,12 @@ namespace {
 // References to references, as deep as anybody nests them.
 constexpr int kDeepest = 8;
 
+// "PRIMUS_MODEL" of "PRIMUS_MODEL:qwen3": capitals alone, before a colon.
+bool is_variable(std::string_view name) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
 class Values {
  public:
   Values(const std::vector<FlatSetting>& settings, const std::map<std::string, std::string>& given)
@@ -187,7 +193,11 @@ class Values {
     } else if (const std::size_t mark = name.find(":-"); mark != std::string_view::npos) {
       otherwise = std::string(name.substr(mark + 2));
       name = name.substr(0, mark);
-    } else if (name.find(':') == std::string_view::npos) {
+    } else if (const std::size_t colon = name.find(':');
+               colon != std::string_view::npos && is_variable(name.substr(0, colon))) {
+      otherwise = std::string(name.substr(colon + 1));  // Primus' "${NAME:default}"
+      name = name.substr(0, colon);
+    } else if (colon == std::string_view::npos) {
       const FlatSetting* own = depth < kDeepest ? referred(key, name) : nullptr;
       if (own != nullptr) return resolved(own->key, own->value, depth + 1);
     }

@@ -128,6 +128,8 @@ constexpr ProgramSetting kVerlMegatronRows[] = {
     {"actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_cpu_offload",
      "optimizer-cpu-offload"},
     {"actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_offload_fraction",
+     "@all-offloaded", "1 1. 1.0"},
+    {"actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_offload_fraction",
      "optimizer-offload-fraction"},
     {"actor_rollout_ref.actor.optim.override_optimizer_config.use_precision_aware_optimizer",
      "use-precision-aware-optimizer"},

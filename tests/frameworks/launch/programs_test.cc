@@ -166,6 +166,17 @@ TEST_CASE("Primus names presets; without them the catalogue and its defaults sta
   CHECK(says(plan, "primus/configs/models/megatron/llama3.1_8B.yaml"));
 }
 
+TEST_CASE("a default stands behind a variable's name, as Primus writes it") {
+  std::string text = read_file(kFiles / "primus.yaml", 1 << 20).value();
+  text.replace(text.find("llama3.1_8B.yaml"), 16, "${PRIMUS_MODEL:llama3.1_8B}.yaml");
+  const auto plan = import_text("primus.yaml", text, beside(8));
+  REQUIRE(plan.ok());
+  CHECK(plan->model.name == "llama-3.1-8b");
+  const auto other = import_text("primus.yaml", text, beside(8, {{"PRIMUS_MODEL", "llama2_7B"}}));
+  REQUIRE(other.ok());
+  CHECK(other->model.name == "llama-2-7b");
+}
+
 TEST_CASE("GPT-NeoX's YAML states its model, with parallel branches") {
   const ImportedPlan plan = plan_of("neox.yml", beside(16));
   CHECK(plan.stack == "gpt-neox");
