@@ -358,7 +358,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
                                     [&](const auto& row) { return matches_any(key, row.key); }) ||
                         std::any_of(program.shared_rows.begin(), program.shared_rows.end(),
                                     [&](const auto& row) { return matches_any(key, row.key); });
-    if (command == nullptr || is_own) given.emplace(name, value);
+    if (is_own) given.emplace(name, value);
   }
   settings = with_values(std::move(settings), given);
   if (program.expand != nullptr) {

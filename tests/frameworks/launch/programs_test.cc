@@ -4,64 +4,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cctype>
-#include <filesystem>
 
-#include "core/base/files.h"
-#include "core/base/text.h"
-#include "core/scenario/catalogue.h"
-#include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_files.h"
+#include "tests/frameworks/launch/program_files.h"
 
 namespace tpsim {
 namespace {
-
-namespace fs = std::filesystem;
-
-const fs::path kFiles = fs::path(TPSIM_SOURCE_DIR) / "tests/frameworks/launch/programs";
-
-std::string letters_in(std::string_view name) {
-  std::string letters = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
-  if (letters.starts_with("meta-")) letters.erase(0, 5);
-  std::erase_if(letters, [](unsigned char c) { return std::isalnum(c) == 0; });
-  return letters;
-}
-
-Result<ModelSpec> loaded(const std::string& name) {
-  const Catalogue catalogue = Catalogue::open().value();
-  for (const std::string& known : catalogue.list(CatalogueKind::kModels)) {
-    if (letters_in(known) == letters_in(name)) return catalogue.load_model(known);
-  }
-  return bad_input("is not there", name);
-}
-
-ImportInputs beside(std::int64_t gpus = 0, std::map<std::string, std::string> given = {}) {
-  ImportInputs inputs;
-  inputs.gpus = gpus;
-  inputs.given = std::move(given);
-  inputs.load = loaded;
-  inputs.open = [](const std::string& name) { return read_file(kFiles / name, 1 << 20); };
-  return inputs;
-}
-
-Result<ImportedPlan> import_text(const std::string& name, std::string text,
-                                 const ImportInputs& inputs) {
-  const LaunchFile file{name, std::move(text), (kFiles / name).string()};
-  if (!name.ends_with(".sh")) return import_config(file, inputs);
-  const LaunchStack stack = stack_of_text(file.text);
-  return import_plan(stack, {{launch_file_names(stack).front(), file.text, file.path}}, inputs);
-}
-
-Result<ImportedPlan> import_named(const std::string& name, const ImportInputs& inputs) {
-  return import_text(name, read_file(kFiles / name, 1 << 20).value(), inputs);
-}
-
-ImportedPlan plan_of(const std::string& name, const ImportInputs& inputs = beside()) {
-  Result<ImportedPlan> plan = import_named(name, inputs);
-  INFO(name);
-  if (!plan.ok()) FAIL(to_string(plan.error()));
-  return *std::move(plan);
-}
 
 bool says(const ImportedPlan& plan, std::string_view text) {
   return std::any_of(plan.notes.begin(), plan.notes.end(),
@@ -265,109 +212,6 @@ TEST_CASE("a value that is set wins over what a script assigns, whatever it assi
             .plan.degrees.tp == 2);
   CHECK(plan_of("swift_megatron.sh", beside(0, {{"tensor-model-parallel-size", "2"}}))
             .plan.degrees.tp == 2);
-}
-
-TEST_CASE("every remedy that the message of a program's file advises works") {
-  struct Remedy {
-    std::string file;
-    std::string change, by;  // of the file's text
-    std::int64_t gpus;
-    std::string advice;  // in the message
-    std::map<std::string, std::string> given;
-    std::int64_t gpus_given;
-    bool assumes = false;
-  };
-  const std::vector<Remedy> all = {
-      {"swift_megatron.sh",
-       "--lr 1e-5",
-       "--of_next_year 3",
-       0,
-       "of-next-year=null",
-       {{"of-next-year", "null"}},
-       0},
-      {"swift_sft.sh",
-       "--save_steps 50",
-       "--of_next_year 3",
-       0,
-       "of_next_year=null",
-       {{"of_next_year", "null"}},
-       0},
-      {"swift_sft.sh", "--save_steps 50", "--of_next_year 3", 0, "--assume-harmless", {}, 0, true},
-      {"verl_fsdp.sh",
-       "trainer.nnodes=2",
-       "brand.new=3",
-       0,
-       "brand.new=null",
-       {{"brand.new", "null"}},
-       0},
-      {"verl_fsdp.sh",
-       "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
-       "",
-       0,
-       "--set actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=N",
-       {{"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "2"}},
-       0},
-      {"verl_sft.sh", "$1", "$GPUS", 0, "--gpus N", {}, 8},
-      {"swift_megatron.sh",
-       "--max_length 8192",
-       "",
-       0,
-       "--set max_length=N",
-       {{"max_length", "4096"}},
-       0},
-      {"primus.yaml", "", "", 0, "--gpus N", {}, 8},
-      {"neox.yml",
-       "\"checkpoint-num-layers\": 1",
-       "\"checkpoint-num-layers\": 2",
-       16,
-       "--set checkpoint_num_layers=1",
-       {{"checkpoint_num_layers", "1"}},
-       16},
-      {"neox.yml",
-       "\"train-iters\": 1000",
-       "\"of-next-year\": 3",
-       16,
-       "of-next-year=null",
-       {{"of-next-year", "null"}},
-       16},
-      {"slime.sh",
-       "--lr 1e-6",
-       "--of-next-year 3",
-       0,
-       "of-next-year=null",
-       {{"of-next-year", "null"}},
-       0},
-      {"torchtune.yaml",
-       "device: cuda",
-       "of_next_year: 3",
-       8,
-       "of_next_year=null",
-       {{"of_next_year", "null"}},
-       8},
-      {"openrlhf.sh",
-       "--ds.packing_samples",
-       "--ds_of_next_year 3",
-       8,
-       "ds_of_next_year=null",
-       {{"ds_of_next_year", "null"}},
-       8},
-  };
-  for (const Remedy& one : all) {
-    std::string text = read_file(kFiles / one.file, 1 << 20).value();
-    if (!one.change.empty()) {
-      const std::size_t at = text.find(one.change);
-      REQUIRE(at != std::string::npos);
-      text.replace(at, one.change.size(), one.by);
-    }
-    INFO(one.file << " " << one.advice);
-    const auto open = import_text(one.file, text, beside(one.gpus));
-    REQUIRE_FALSE(open.ok());
-    CHECK_THAT(open.error().message + " " + open.error().hint, Catch::Contains(one.advice));
-    ImportInputs followed = beside(one.gpus_given, one.given);
-    followed.assumes_harmless = one.assumes;
-    const auto plan = import_text(one.file, text, followed);
-    if (!plan.ok()) FAIL_CHECK(to_string(plan.error()));
-  }
 }
 
 TEST_CASE("trl's and accelerate's command lines have the settings of files") {
