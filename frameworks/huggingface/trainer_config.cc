@@ -113,10 +113,10 @@ void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   if (result.plan.dtype == DType::kBFloat16) {
     result.parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
   }
+  result.parts[StackPart::kMasterWeights] = static_cast<std::int64_t>(MasterWeights::kNone);
   result.notes.emplace_back(
-      "data parallelism alone is predicted, as no file of accelerate or DeepSpeed is beside this "
-      "one. Weights, gradients and Adam's moments are then of 16 bits alone: tpsim keeps a copy of "
-      "the weights in fp32 too, so memory is an upper bound, by 4 bytes a weight");
+      "no file of accelerate or DeepSpeed is given, so data parallelism alone is predicted; "
+      "weights, gradients and Adam's moments then have 16 bits, without an fp32 copy");
 }
 
 void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {

@@ -79,10 +79,7 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
     const bool divides_model = settings.number("@tp", 1) * settings.number("@cp", 1) > 1;
     if (!divides_model) settings.put("@gradients", std::string("bf16"));
     if (divides_model) settings.note("gradients are predicted as added up in fp32");
-    settings.note(
-        "weights, gradients and Adam's moments are bf16 alone: tpsim keeps a copy of the weights "
-        "in fp32 too, so memory is an upper bound, by 4 bytes a weight over the ranks that share "
-        "it");
+    settings.put("@part.master_weights", std::string("none"));
   }
   if (settings.is("@fused", "true") && settings.is("optim", "adamw_torch")) {
     settings.put("optim", "adamw_torch_fused");

@@ -141,14 +141,15 @@ TEST_CASE("GPT-NeoX's YAML states its model, with parallel branches") {
   CHECK(open.error().hint == "add --gpus N");
 }
 
-TEST_CASE("torchtune's weights are of 16 bits, which is said") {
+TEST_CASE("torchtune's weights have 16 bits alone") {
   const ImportedPlan plan = plan_of("torchtune.yaml", beside(8));
   CHECK(plan.model.name == "llama-3.1-8b");
   CHECK(plan.plan.zero == 3);
   CHECK(plan.plan.global_batch == 2 * 4 * 8);
   CHECK(plan.plan.gradient_dtype == DType::kBFloat16);
   CHECK(plan.parts.at(StackPart::kOptimizerDtype) == static_cast<std::int64_t>(DType::kBFloat16));
-  CHECK(says(plan, "4 bytes a weight"));
+  CHECK(plan.parts.at(StackPart::kMasterWeights) ==
+        static_cast<std::int64_t>(MasterWeights::kNone));
   std::string lora = read_file(kFiles / "torchtune.yaml", 1 << 20).value();
   lora.replace(lora.find("llama3_1_8b"), 0, "lora_");
   CHECK_FALSE(import_text("torchtune.yaml", lora, beside(8)).ok());
