@@ -2,13 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/json/json_value.h"
 
 namespace tpsim {
 
-// What tpsim_recipes prints for these words of its command line: JSON. kMissing without python3.
+// Returns the JSON that tpsim_recipes prints for these command-line words. kMissing without
+// python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
+// Returns the text under `key` of such an answer; empty if there is none.
+std::string text_of_answer(const JsonValue& answer, std::string_view key);
 
 }  // namespace tpsim

@@ -20,12 +20,6 @@ std::string_view judge_of(LaunchStack stack) {
   return stack == LaunchStack::kMegatronLm ? "megatron-lm" : "";
 }
 
-std::string text_in(const JsonValue& value, std::string_view key) {
-  const JsonValue* const found = value.find(key);
-  const auto* const text = found == nullptr ? nullptr : found->as<std::string>();
-  return text == nullptr ? "" : *text;
-}
-
 // "export NAME=VALUE" lines of a script, and what torchrun would set.
 JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   JsonValue environment =
@@ -107,15 +101,15 @@ Judgement judgement_of(const JsonValue& answer) {
   const JsonValue* const accepted = answer.find("accepted");
   judgement.is_accepted =
       accepted != nullptr && accepted->as<bool>() != nullptr && *accepted->as<bool>();
-  judgement.message = text_in(answer, "message");
-  judgement.where = text_in(answer, "where");
+  judgement.message = text_of_answer(answer, "message");
+  judgement.where = text_of_answer(answer, "where");
   if (const JsonValue* const stubs = answer.find("stubs")) {
     for (const JsonMember& one : *stubs->as<JsonValue::Object>()) {
       judgement.stubs.push_back(one.key);
     }
   }
   if (const JsonValue* const meta = answer.find("tpsim_recipe")) {
-    judgement.not_isolated = text_in(*meta, "not_isolated");
+    judgement.not_isolated = text_of_answer(*meta, "not_isolated");
   }
   return judgement;
 }
@@ -142,8 +136,8 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   TPSIM_TRY(const std::string printed, output_of_recipes(words));
   TPSIM_TRY(const JsonValue answer, parse_json(printed, checkouts.front()));
   if (answer.find("error") != nullptr) {
-    return bad_input(fmt::format("the judge failed: {}", text_in(answer, "error")),
-                     checkouts.front(), text_in(answer, "hint"));
+    return bad_input(fmt::format("the judge failed: {}", text_of_answer(answer, "error")),
+                     checkouts.front(), text_of_answer(answer, "hint"));
   }
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");

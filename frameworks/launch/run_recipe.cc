@@ -44,15 +44,9 @@ std::vector<std::string> words_of(const LaunchFile& file, const ImportInputs& in
   return words;
 }
 
-std::string text_in(const JsonValue& value, std::string_view key) {
-  const JsonValue* const found = value.find(key);
-  const auto* const text = found == nullptr ? nullptr : found->as<std::string>();
-  return text == nullptr ? "" : *text;
-}
-
 Error error_in(const JsonValue& answer, const LaunchFile& file) {
-  std::string message = text_in(answer, "error");
-  std::string hint = text_in(answer, "hint");
+  std::string message = text_of_answer(answer, "error");
+  std::string hint = text_of_answer(answer, "hint");
   const JsonValue* const choices = answer.find("choices");
   if (choices != nullptr && !choices->as<JsonValue::Array>()->empty()) {
     std::vector<std::string> names;
@@ -176,7 +170,7 @@ Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& i
   }
   TPSIM_TRY(const std::vector<FlatSetting> settings, flat_yaml(text, path_of(file)));
   TPSIM_TRY(ImportedPlan plan, import_resolved(resolved_recipe(settings), file, inputs));
-  const std::string why_not = text_in(*answer.find("tpsim_recipe"), "not_isolated");
+  const std::string why_not = text_of_answer(*answer.find("tpsim_recipe"), "not_isolated");
   if (!why_not.empty()) {
     plan.notes.push_back(
         fmt::format("the file ran without isolation from this machine ({})", why_not));

@@ -15,7 +15,7 @@ namespace {
 // A script of LLaMA's 70 billion weights, whose tokenizer is a folder's.
 Result<ImportAnswer> imported(const std::string& more,
                               const std::vector<const char*>& options = {}) {
-  const TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   const auto path = folder.path() / "words.sh";
   std::ofstream(path) << "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 80 "
                          "--hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 "
