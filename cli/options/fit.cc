@@ -229,7 +229,7 @@ std::string shortage_text(const Prediction& predicted, Bytes limit) {
   const StageMemory& stage = fullest_stage(predicted);
   const std::string allowed =
       limit < predicted.capacity
-          ? fmt::format("the {} limit of {} GiB", gib_text(limit), gib_text(predicted.capacity))
+          ? fmt::format("the limit of {} of {} GiB", gib_text(limit), gib_text(predicted.capacity))
           : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
   return fmt::format("needs {} GiB on stage {}, {} GiB more than {}, {}", gib_text(predicted.peak),
                      stage.stage, gib_text(predicted.peak - limit), allowed,

@@ -245,17 +245,18 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
                             const Profile& profile) {
   std::string text = step_row(terminal, predicted);
   text += row(terminal, "speed",
-              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {}; {} with "
-              "half of the causal mask, as Megatron logs it)",
+              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
               terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
               terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
-              percent_text(predicted.mfu), rate_text(predicted.half_mask_tflops_per_gpu));
+              percent_text(predicted.mfu));
+  text += row(terminal, "", "{} model TFLOP/s with half of the causal mask, as Megatron logs it",
+              rate_text(predicted.half_mask_tflops_per_gpu));
   text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
     text += row(terminal, "host", "{} of {} GiB host memory per node for the offloaded optimizer",
                 gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
-  text += row(terminal, "rests on", "profile {} ({}): {}", printable(profile.name),
+  text += row(terminal, "rests on", "profile {} ({}); {}", printable(profile.name),
               name_of(profile.provenance), sources_text(predicted.sources));
   return text;
 }

@@ -94,7 +94,7 @@ constexpr std::string_view kNemo =
     "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging "
     "model.moe_router_padding_* model.moe_hybridep_num_sms model.mtp_loss_scaling_factor "
     "model.max_position_embeddings model.share_embeddings_and_output_weights "
-    "model.calculate_per_token_loss model.hf_model_id model.ddp model.setup_optimizers "
+    "model.calculate_per_token_loss model.hf_model_id model.hf_model_revision model.ddp model.setup_optimizers "
     "model.lazy_init model.progress_interval model.replace_progress_bar model.megatron_log_level "
     "model.use_te_rng_tracker model.parallel_* model.restore_config* model.autocast_enabled "
     "model.attention_softmax_in_fp32 model.persist_layer_norm model.deallocate_pipeline_outputs "

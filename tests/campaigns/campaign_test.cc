@@ -217,14 +217,16 @@ TEST_CASE("a checkpoint holds moments in the optimizer's dtype") {
 TEST_CASE("hosts that a job leaves free in its racks are its spare nodes") {
   BloomRun run = bloom_run();
   const Result<Catalogue> catalogue = Catalogue::open();
+  run.scenario.model = catalogue->load_model("llama-2-70b").value();
   run.scenario.cluster = catalogue->load_cluster("gb200-nvl72").value();
   run.scenario.profile = catalogue->load_profile("gb200").value();
   run.scenario.stack = catalogue->load_stack("megatron-core").value();
   run.plan.degrees = {.tp = 4, .pp = 4, .dp = 16};  // 256 GPUs: 4 racks of 64
-  run.plan.stage_layers = even_stage_layers(70, 4, true);
+  run.plan.stage_layers = even_stage_layers(80, 4, true);
   run.request.ramp = {};
   run.assumptions = load_assumptions(*catalogue, "gb200-nvl72").value();
   const auto campaign = plan_campaign(run.scenario, run.plan, run.request, run.assumptions);
+  INFO((campaign.ok() ? std::string() : campaign.error().message));
   REQUIRE(campaign.ok());
   CHECK(campaign->spare_nodes == 4 * 2);
   CHECK_THAT(campaign->spare_nodes_source, Catch::Contains("2 in each of its 4 nodes"));

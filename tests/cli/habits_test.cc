@@ -187,8 +187,9 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
   const auto scenario = load_scenario(arguments, lost);
   REQUIRE_FALSE(scenario.ok());
   CHECK(scenario.error().where == cluster.string());
-  CHECK_THAT(scenario.error().hint,
-             Catch::Contains("the plan names it: put it there, or name another with --cluster"));
+  CHECK_THAT(
+      scenario.error().hint,
+      Catch::Contains("the plan refers to it: put it there, or name another with --cluster"));
 }
 
 TEST_CASE("a table of runs that ships goes by its name, a file by its path") {
@@ -212,7 +213,7 @@ TEST_CASE("a model may be a folder, and what is no model is said") {
   const auto none = catalogue.load_model(".");
   std::filesystem::current_path(here);
   REQUIRE_FALSE(none.ok());
-  CHECK_THAT(none.error().message, Catch::Contains("neither 'model_type'"));
+  CHECK_THAT(none.error().message, Catch::Contains("neither Hugging Face's key 'model_type'"));
   CHECK_THAT(catalogue.load_model("nothing-like-it").error().hint,
              Catch::StartsWith("tpsim list models shows all"));
 }
@@ -245,7 +246,7 @@ TEST_CASE("a search for cost or energy shows what it has least of") {
   own.cluster = "mine.json";
   space.objective = Objective::kCost;
   const SearchResult found = search(own.scenario, space, 2, {}).value();
-  CHECK(used_columns(own, space, found).note == "; nobody states the price of mine.json");
+  CHECK(used_columns(own, space, found).note == "; the price of mine.json is not known");
   CHECK(used_columns(own, space, found).columns.front().title == "GPU-h/Gtoken");
 }
 
@@ -313,7 +314,7 @@ TEST_CASE("a step with one thing changed is explained by that first") {
   }
   Scenario slow = scenario;
   slow.cluster.inter_node.bandwidth *= 0.25;
-  CHECK(first(slow) == "links between nodes at a quarter of their rate");
+  CHECK(first(slow) == "links between nodes at a quarter of their bandwidth");
 }
 
 TEST_CASE("logs are read from packed files as from plain ones") {

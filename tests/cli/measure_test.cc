@@ -110,7 +110,7 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
   REQUIRE(here.tpsim_on_a_core("validate plan.json --steps 6", "busy.txt") == 0);
   CHECK(here.lines("busy.txt", "cores   2 ranks share 1 core") == 1);
   CHECK(here.lines("busy.txt", "median of 4 steps, the shortest") == 1);
-  CHECK(here.lines("busy.txt", "2 before them left out as warm-up") == 1);
+  CHECK(here.lines("busy.txt", "excludes 2 warm-up steps") == 1);
   CHECK(here.number("validate.json", "accounted_pct") > 0);  // how much, a busy machine decides
   CHECK(here.number("validate.json", "accounted_pct") <= 100);
 

@@ -100,7 +100,7 @@ TEST_CASE("a request that is none is answered with what is wrong") {
   CHECK_THAT(error_of(requested("models", R"(, "options": {"json": ""})")),
              Catch::Contains("takes no json"));
   CHECK_THAT(error_of(requested("check_log", R"(, "path": "-", "plan": "")")),
-             Catch::Contains("where the requests come from"));
+             Catch::Contains("carries the requests"));
 }
 
 TEST_CASE("an error has the parts and the exit code of the command's") {

@@ -57,7 +57,7 @@ TEST_CASE("a value that is missing, given twice or before the command is an erro
   CHECK(error_of({"plan", "--gpus"}) == "--gpus: needs a value");
   CHECK(error_of({"plan", "--gpus", "1", "--gpus", "2"}) ==
         "--gpus: is given 2 times (give it once)");
-  CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus stands before the command"));
+  CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus comes before the command"));
   CHECK(error_of({"plan", "--model", "a", "--model", "b"}) ==
         "--model: is given 2 times (give it once)");
 }

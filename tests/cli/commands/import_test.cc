@@ -46,7 +46,7 @@ TEST_CASE("of models of one shape with other words the file has to say which") {
   CHECK(based->file.model.name == "llama-3-70b");
   CHECK(based->file.model.vocab == 128256);
   REQUIRE(based->notes.size() == 1);
-  CHECK(based->notes.front() == "its tokenizer is taken to have llama-3-70b's 128256 words");
+  CHECK(based->notes.front() == "vocab size 128256 assumed, that of llama-3-70b");
   const auto said = imported("", {"--set", "vocab-size=32000"});
   REQUIRE(said.ok());
   CHECK(said->file.model.name == "llama-2-70b");

@@ -46,7 +46,7 @@ TEST_CASE("a slow link is named by its share") {
   const Plan plan = test::plan_of(believed.model, {.tp = 1, .pp = 1, .dp = 16}, 2);
   Scenario truth = believed;
   truth.cluster.inter_node.bandwidth *= 0.5;
-  CHECK(first_cause(believed, truth, plan) == "links between nodes at a half of their rate");
+  CHECK(first_cause(believed, truth, plan) == "links between nodes at a half of their bandwidth");
 }
 
 TEST_CASE("experts that are not loaded alike are named") {

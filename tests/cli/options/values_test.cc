@@ -51,17 +51,17 @@ TEST_CASE("what a word counts stands behind it") {
 }
 
 TEST_CASE("what is no list of whole numbers is an error that names the option and the text") {
-  CHECK(error_of("4x") == "--tp: '4x' is no whole number");
-  CHECK(error_of("") == "--tp: '' is no whole number");
-  CHECK(error_of("1,,2") == "--tp: '' is no whole number");
-  CHECK(error_of("1.5") == "--tp: '1.5' is no whole number");
+  CHECK(error_of("4x") == "--tp: '4x' is not a whole number");
+  CHECK(error_of("") == "--tp: '' is not a whole number");
+  CHECK(error_of("1,,2") == "--tp: '' is not a whole number");
+  CHECK(error_of("1.5") == "--tp: '1.5' is not a whole number");
   CHECK(error_of("0") == "--tp: 0 is out of range: from 1 to 1048576");
   CHECK(error_of("-4") == "--tp: -4 is out of range: from 1 to 1048576");
   CHECK(error_of("99999999999999999999") ==
         "--tp: 99999999999999999999 is out of range: from 1 to 1048576");
-  CHECK(error_of("4-1") == "--tp: '4-1' runs backwards (write 1-4)");
+  CHECK(error_of("4-1") == "--tp: '4-1' is a range whose end is below its start (write 1-4)");
   CHECK(error_of("1-1000000") == "--tp: '1-1000000' spans more than 4096 values");
-  CHECK(error_of("1-") == "--tp: '' is no whole number");
+  CHECK(error_of("1-") == "--tp: '' is not a whole number");
 }
 
 TEST_CASE("one value is wanted where a plan has one") {

@@ -110,10 +110,9 @@ TEST_CASE("plans within the interval of the best are marked as ties") {
 
 TEST_CASE("a shortage names need, limit, stage, margin and the largest part") {
   const Prediction predicted = test::small_run().predicted;
-  CHECK(
-      shortage_text(predicted, Bytes(16 * kGiB)) ==
-      "needs 31.0 GiB on stage 0, 15.0 GiB more than the 16.0 of 40.0 GiB that plans may use, 97 % "
-      "of it optimizer");
+  CHECK(shortage_text(predicted, Bytes(16 * kGiB)) ==
+        "needs 31.0 GiB on stage 0, 15.0 GiB more than the limit of 16.0 of 40.0 GiB, 97 % "
+        "of it optimizer");
 }
 
 }  // namespace tpsim::cli

@@ -94,7 +94,7 @@ TEST_CASE("text that is not UTF-8 is refused") {
   check_refused(std::string_view("{}\0", 3), "file.json:1", "not UTF-8");
 }
 
-TEST_CASE("a key that stands twice in one object is refused at the second") {
+TEST_CASE("a key that is repeated in one object is refused at the second") {
   check_refused("{\"a\": 1,\n \"b\": 2,\n \"a\": 3}", "file.json:3", "first on line 1");
   CHECK(parse_json(R"({"a": {"b": 1}, "c": {"b": 1}})", "f").ok());
 }
@@ -102,7 +102,7 @@ TEST_CASE("a key that stands twice in one object is refused at the second") {
 TEST_CASE("an object of very many keys is checked without comparing all pairs") {
   std::string text = "{";
   for (int i = 0; i < 300'000; ++i) text += "\"k" + std::to_string(i) + "\":0,";
-  check_refused(text + "\"k7\":0}", "file.json:1", "'k7' stands twice");
+  check_refused(text + "\"k7\":0}", "file.json:1", "'k7' is repeated");
 }
 
 TEST_CASE("every value knows its line") {

@@ -73,7 +73,7 @@ TEST_CASE("copied samples that beat an edited peak are refused by name") {
   profile.device.matmul_peak = FlopsPerSecond(400e12);
   const Result<Profile> read = parse_profile(to_json(profile), "mine.json");
   REQUIRE_FALSE(read.ok());
-  CHECK_THAT(read.error().message, Catch::Contains("more than the stated peak of 400 TFLOP/s"));
+  CHECK_THAT(read.error().message, Catch::Contains("above the stated peak of 400 TFLOP/s"));
   CHECK(read.error().where == "mine.json");
 }
 

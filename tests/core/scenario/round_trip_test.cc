@@ -160,9 +160,9 @@ TEST_CASE("a table of a profile is checked cell by cell") {
     return read.error().message;
   };
   CHECK_THAT(refused("[1, 2, 3, 3, 8, -1e-3]"), Catch::Contains("-0.001"));
-  CHECK_THAT(refused("[1, 2, 3, 3, 8, 0]"), Catch::Contains("must lie between"));
+  CHECK_THAT(refused("[1, 2, 3, 3, 8, 0]"), Catch::Contains("must be between"));
   CHECK_THAT(refused("[1, 2, 3, 3.5, 8, 1e-3]"), Catch::Contains("whole number"));
-  CHECK_THAT(refused("[1, 2, 0, 3, 8, 1e-3]"), Catch::Contains("must lie between"));
+  CHECK_THAT(refused("[1, 2, 0, 3, 8, 1e-3]"), Catch::Contains("must be between"));
   CHECK_THAT(refused("[1, 2, 3, 8, 1e-3]"), Catch::Contains("6 or 8 numbers"));
   CHECK_THAT(refused("[1, 2, 3, 3, 8, \"1 ms\"]"), Catch::Contains("must be a number"));
   CHECK_THAT(refused("7"), Catch::Contains("must be a row"));

@@ -340,7 +340,7 @@ TEST_CASE("a run that cannot be priced says what is wrong with it") {
   CHECK_THAT(refusal_of(run), Catch::Contains("heads"));
   run = gpt_run(2048, 16, 2);
   run.gpus = 7;
-  CHECK(refusal_of(run) == "7 GPUs are stated, the layout takes 2");
+  CHECK(refusal_of(run) == "7 GPUs are stated, but the layout needs 2");
   run = gpt_run(2048, 16, 1);
   run.dtype = "fp8";
   CHECK(refusal_of(run) == "a100-sxm4-80gb has no rate for fp8");
