@@ -53,7 +53,7 @@ std::string option_help(Command command, const OptionRow& row) {
                                         : "output folder [print the files]";
   }
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
-    help = "sync: training waits for storage; async: for a copy to the host [sync]";
+    help = "training waits for storage, or for a copy to the host [sync]";
   }
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
     help = "plot the step times with their intervals";

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::array kCommands = {
     CommandRow{Command::kPlan, "plan", "search the best layouts of a model on a number of GPUs",
-               "plan.json", "saved plan: its model, cluster, GPUs and batch are searched again",
+               "plan.json", "saved plan: search again for its model, cluster, GPUs, batch",
                "tpsim plan --model bloom-176b --gpus 384\n"
                "tpsim plan --model llama-2-70b --gpus 256 --cluster dgx-h100 --tp 4,8 --top 5\n"
                "tpsim plan --model my/config.json --gpus 64 --cluster dgx-a100 --save plan.json\n"

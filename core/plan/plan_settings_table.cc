@@ -188,7 +188,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "recompute",
      .title = "recompute",
-     .help = "activations to recompute; blocks:N: full, in N layers of each chunk",
+     .help = "activations to recompute; blocks:N: all, in N layers a chunk",
      .meaning = "Activations dropped in forward and computed again in backward: less memory, more "
                 "compute. selective: the attention core only; blocks: the first layers of each "
                 "chunk; ops: every second GEMM (predicted only).",

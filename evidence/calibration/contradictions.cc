@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/median.h"
+
 namespace tpsim {
-namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
 
 std::vector<std::size_t> contradicting_steps(const std::vector<FittedStep>& steps) {
   constexpr std::size_t kLeastSteps = 4;

@@ -129,7 +129,7 @@ TEST_CASE("a trace is held against the terms of its plan, and the part that is o
   CHECK(checked_with(0, 2).check.findings.front().cause == GapCause::kSlowerCompute);
   CHECK(checked_with(3, 6).check.findings.front().cause == GapCause::kSlowerLinks);
   const CheckedLog slow = checked_with(3, 6);
-  CHECK_THAT(slow.check.findings.front().evidence, Catch::StartsWith("collectives"));
+  CHECK_THAT(slow.check.findings.front().evidence, Catch::StartsWith("exposed collectives"));
 
   file.plan.degrees.dp = 8;  // of another job than the trace's
   const auto other = check_log_answer(asked, file);

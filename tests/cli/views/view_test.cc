@@ -92,7 +92,7 @@ TEST_CASE("of many stages the first, the fullest and the last are shown") {
   CHECK(text.find("\n     19 ") != std::string::npos);
   CHECK(text.find("\n      3 ") != std::string::npos);
   CHECK(text.find("\n      4 ") == std::string::npos);
-  CHECK(text.find("14 stages between them") != std::string::npos);
+  CHECK(text.find("14 stages in between") != std::string::npos);
 }
 
 TEST_CASE("plans within the interval of the best are marked as ties") {

@@ -137,7 +137,7 @@ TEST_CASE("what is no report, or half of one, is one clear error") {
   CHECK_THAT(refused(database(kTables + names())).message, Catch::Contains("without a kernel"));
   CHECK_THAT(refused(database(kTables + names() + step(1000, 0, 40) + mark("'forward'", 1000, 40)))
                  .message,
-             Catch::Contains("marks no steps"));
+             Catch::Contains("without step marks"));
   CHECK_THAT(refused(database(kTables + two_steps() +
                               "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER);"
                               "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1);"))

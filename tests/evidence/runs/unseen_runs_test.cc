@@ -62,7 +62,7 @@ std::string refusal_of(const PublishedRun& run) {
 }  // namespace
 
 TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") {
-  for (const char* gpu : {"GH200 96GB", "A800 80GB PCIe", "H800-PCIe"}) {
+  for (const char* gpu : {"GH300 96GB", "A800 80GB PCIe", "H800-PCIe"}) {
     PublishedRun run = gpt_run(1536, 12, 1);
     run.gpu = gpu;
     CAPTURE(gpu);
