@@ -258,7 +258,7 @@ TEST_CASE("tasks that srun started without MPI are refused once", "[mpirun]") {
   // As with a plug-in that this MPI does not speak.
   const Finished deaf = run(step + "PMI_SIZE=2 PMI_RANK=0; " + command);
   CHECK(deaf.code == 4);
-  CHECK(count_of(deaf.err, "tpsim: error: 2 processes were started, but MPI sees") == 1);
+  CHECK(count_of(deaf.err, "tpsim: error: 2 processes were started, but MPI did not") == 1);
   // The shell of a batch script has the job's number of tasks, and starts none of them.
   const Finished batch = run("export SLURM_NTASKS=2 SLURM_PROCID=0; " + command);
   CHECK(batch.code == 0);
