@@ -152,6 +152,12 @@ constexpr std::string_view kOfNamedModels =
     "--quick-geglu --glu-linear-offset --softmax-type --window-attn-skip-freq "
     "--activation-func-clamp-value --enable-gpt-oss";
 
+// Megatron's defaults of these, which say nothing of a model.
+bool is_default_of_named_model(const LaunchOption& option) {
+  return (option.name == "--softmax-type" && option.value == "vanilla") ||
+         (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
+}
+
 Error other_model(std::string message) {
   return bad_input(std::move(message), "",
                    "name the model that the file trains: --model NAME or its config.json");
@@ -355,6 +361,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
     drop_option(options, row.option);
   }
   TPSIM_TRY_STATUS(take_window(model, options));
+  std::erase_if(options, is_default_of_named_model);
   for (const LaunchOption& option : options) {
     if (!matches_any(option.name, kOfNamedModels)) continue;
     if (unsaid == Unsaid::kIsNone) {
