@@ -139,6 +139,8 @@ constexpr LeftOver kRefused[] = {
      "fp32 float32 torch.float32"},
     {"model.cpu_offloading* model.fine_grained_activation_offloading model.offload_modules*",
      "offloaded activations leave the GPU's memory and share its link to the host"},
+    {"model.freeze_language_model model.freeze_vision_model model.freeze_vision_projection",
+     kAllWeights, "false False"},
     {"model.moe_paged_stash* model.moe_expert_rank_capacity_factor",
      "its experts keep what does not fit in the host's memory"},
     {"--optimizer.early_step_in_backward", "tpsim's gradients live until the step"},
