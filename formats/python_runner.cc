@@ -35,10 +35,4 @@ Result<std::string> output_of_recipes(std::vector<std::string> words) {
   return printed;
 }
 
-std::string text_of_answer(const JsonValue& answer, std::string_view key) {
-  const JsonValue* const found = answer.find(key);
-  const auto* const text = found == nullptr ? nullptr : found->as<std::string>();
-  return text == nullptr ? "" : *text;
-}
-
 }  // namespace tpsim

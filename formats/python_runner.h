@@ -14,6 +14,10 @@ namespace tpsim {
 // python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
 // Returns the text under `key` of such an answer; empty if there is none.
-std::string text_of_answer(const JsonValue& answer, std::string_view key);
+inline std::string text_of_answer(const JsonValue& answer, std::string_view key) {
+  const JsonValue* const found = answer.find(key);
+  const auto* const text = found == nullptr ? nullptr : found->as<std::string>();
+  return text == nullptr ? "" : *text;
+}
 
 }  // namespace tpsim
