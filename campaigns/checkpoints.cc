@@ -32,13 +32,17 @@ Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew
 
 }  // namespace
 
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, DType moments) {
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const SoftwareParts& parts) {
   const auto weights = static_cast<double>(parameter_count(model));
   const bool twice = model.tied_embedding && plan.degrees.pp > 1;
   const double copy = twice ? static_cast<double>(model.vocab * model.hidden) : 0.0;
-  const double master = plan.dtype == DType::kFloat32 ? 0 : 4;
-  const double per_state = master + 2 * static_cast<double>(size_of(moments));
-  return Bytes(weights * static_cast<double>(size_of(plan.dtype)) + (weights + copy) * per_state);
+  const bool is_wide = plan.dtype == DType::kFloat32;
+  const bool has_master = !is_wide && updates_fp32_weights(parts, plan.dtype);
+  const bool has_narrow = !has_master || keeps_two_copies(parts, plan.dtype);
+  const double per_weight = has_narrow ? static_cast<double>(size_of(plan.dtype)) : 0;
+  const double per_state =
+      (has_master ? 4 : 0) + 2 * static_cast<double>(size_of(parts.optimizer_dtype));
+  return Bytes(weights * per_weight + (weights + copy) * per_state);
 }
 
 Seconds best_interval(Seconds write, Seconds mtbf) {

@@ -10,13 +10,15 @@
 #include "core/base/units.h"
 #include "core/model/model_spec.h"
 #include "core/plan/plan.h"
+#include "core/software/stack_parts.h"
 
 namespace tpsim {
 
-// Returns the size of the weights in the plan's dtype plus the optimizer state: both moments of
-// Adam in `moments` and, unless the weights are fp32, the fp32 master weights. Both end stages of a
-// pipeline have tied word embeddings, so their optimizer state is written twice.
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, DType moments);
+// Weights in the plan's dtype once, and per stage the optimizer's state: both moments of Adam in
+// their dtype and the fp32 master weights, as the software keeps them (docs/decisions/
+// master-weights.md). Software that casts fp32 weights saves these alone. Both end stages of a
+// pipeline hold tied word embeddings, so their optimizer state is written twice.
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const SoftwareParts& parts);
 
 struct FailureModel {
   Seconds work;      // time of the run without checkpoints and failures

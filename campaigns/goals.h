@@ -29,7 +29,7 @@ struct GoalSize {
   std::optional<PlannedRun> best;
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
-  std::string why_none;                // reason if there is no campaign
+  std::string why_none;                // why the size has no campaign; empty if it has one
   std::vector<TriedParts> tried = {};  // combinations of open stack parts, best first
 };
 

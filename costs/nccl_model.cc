@@ -36,7 +36,7 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
       static_cast<double>(steps - across) * (path.intra_latency + cost.intra_hop) +
       static_cast<double>(across) * (path.inter_latency + cost.inter_hop);
   // All bytes pass every link of the ring, so that the slowest link limits the rate. With one rank
-  // per node there is no link inside.
+  // per node the ring uses links between nodes only.
   BytesPerSecond bus = path.nodes > 1 ? path.inter_bandwidth : path.intra_bandwidth;
   if (path.ranks > path.nodes) bus = std::min(bus, path.intra_bandwidth);
   const Seconds traffic = bus_factor(kind, path.ranks) * bytes / (bus * cost.ring_bandwidth);

@@ -26,7 +26,7 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "recipes": ("megatron/bridge/recipes", "*.py", r"(?!_).*_config"),
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
-# What a recipe without a plan lacks, in the words of the program's error.
+# Errors that name the model or mechanism which a recipe lacks.
 NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows no flavour|catalogue lacks|not modelled|makes another plan|cannot read|tpsim cannot|trains adapters|no (?:model|GPU)")
 
 
@@ -57,7 +57,7 @@ def configuration(path, function, sources):
 
 
 class Facts(dict):
-    """What the program's catalogue has of a model, by its name on the hub; as `tpsim import --run` gives it."""
+    """Catalogue values of a model by its name on the hub, in the form that `tpsim import --run` passes."""
 
     def __init__(self, program):
         super().__init__()

@@ -164,6 +164,14 @@ struct ShownAssumption {
   std::string source;
 };
 
+// Weights that a checkpoint holds beside the moments.
+const char* saved_weights(const CampaignReport& report) {
+  const SoftwareParts& parts = report.named.scenario.stack.parts;
+  const DType dtype = report.plan.dtype;
+  if (dtype == DType::kFloat32 || !updates_fp32_weights(parts, dtype)) return "weights";
+  return keeps_two_copies(parts, dtype) ? "weights, fp32 master weights" : "fp32 weights";
+}
+
 std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   std::vector<ShownAssumption> shown;
   for (const AssumptionRow& row : assumption_rows()) {
@@ -189,8 +197,8 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   const bool sync = request.checkpoints == CheckpointKind::kSync;
   shown.push_back(
       {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-       fmt::format("weights, fp32 master weights and both moments of Adam in {}; training waits "
-                   "while they are ",
+       fmt::format("{} and both moments of Adam in {}; training waits while they are ",
+                   saved_weights(report),
                    name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
            (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
                  : "copied to the hosts, over the link that the cluster's file states")});

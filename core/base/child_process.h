@@ -8,9 +8,9 @@
 
 namespace tpsim {
 
-// What the program `words[0]`, which PATH finds, prints when it is given the other words. There is
-// no shell, and the program's stderr is dropped. kMissing if PATH has no such program, kBug if it
-// does not end by itself with 0.
+// Runs the program `words[0]` from PATH with the other words as arguments, without a shell. Returns
+// its stdout and drops its stderr. Errors: kMissing if PATH has no such program, kBug if the exit
+// status is not 0.
 Result<std::string> output_of_program(std::vector<std::string> words);
 
 }  // namespace tpsim

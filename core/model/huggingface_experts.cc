@@ -56,14 +56,8 @@ void read_olmoe(Config& config) {
 // Multi-head latent attention. head_dim, where the file has one, is the rotary part alone.
 void read_latent(Config& config) {
   AttentionShape& attention = config.model.attention;
-  LatentShape& latent = attention.latent;
-  latent.q_rank = config.integer("q_lora_rank", 0);
-  config.in.integer("kv_lora_rank", latent.kv_rank, {});
-  config.in.integer("qk_nope_head_dim", latent.nope_dim, {});
-  config.in.integer("qk_rope_head_dim", latent.rope_dim, {});
-  config.in.integer("v_head_dim", latent.value_dim, {});
-  attention.head_dim = latent.nope_dim + latent.rope_dim;
-  attention.kv_heads = attention.heads;
+  attention.latent.q_rank = config.integer("q_lora_rank", 0);
+  read_latent_sizes(config);
   attention.rotary.neighbours = config.flag("rope_interleave", true);
   attention_biases(config);
   const RotaryStretch& stretch = attention.rotary.stretch;
@@ -176,6 +170,17 @@ void read_deepseek_v3(Config& config) {
   sigmoid_router(router);
   deepseek_dense_layers(config, dense_width);
   read_prediction_layers(config);
+}
+
+void read_latent_sizes(Config& config) {
+  AttentionShape& attention = config.model.attention;
+  LatentShape& latent = attention.latent;
+  config.in.integer("kv_lora_rank", latent.kv_rank, {});
+  config.in.integer("qk_nope_head_dim", latent.nope_dim, {});
+  config.in.integer("qk_rope_head_dim", latent.rope_dim, {});
+  config.in.integer("v_head_dim", latent.value_dim, {});
+  attention.head_dim = latent.nope_dim + latent.rope_dim;
+  attention.kv_heads = attention.heads;
 }
 
 void read_experts(Config& config, std::string_view count, std::string_view per_token) {

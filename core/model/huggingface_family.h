@@ -105,6 +105,9 @@ void qwen_dense_layers(Config& config, std::int64_t dense_width);
 // every no_rope_layer_interval-th.
 std::vector<bool> rotary_layers(Config& config);
 
+// Reads kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim of latent attention, and
+// sets head_dim and kv_heads. The keys are required; q_lora_rank is not read.
+void read_latent_sizes(Config& config);
 // Experts of the given keys; a token cannot choose more than there are.
 void read_experts(Config& config, std::string_view count, std::string_view per_token);
 // After spread(): a layer that has a dense feed-forward part instead.

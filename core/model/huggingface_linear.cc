@@ -50,14 +50,8 @@ std::vector<PlannedOp> kimi_low_ranks(const KimiLinearKeys& keys, std::int64_t h
 
 void kimi_latent(Config& config) {
   AttentionShape& attention = config.model.attention;
-  LatentShape& latent = attention.latent;
-  latent.q_rank = config.integer_or_none("q_lora_rank", 0, {0, 1 << 24});
-  config.in.integer("kv_lora_rank", latent.kv_rank, {});
-  config.in.integer("qk_nope_head_dim", latent.nope_dim, {});
-  config.in.integer("qk_rope_head_dim", latent.rope_dim, {});
-  config.in.integer("v_head_dim", latent.value_dim, {});
-  attention.head_dim = latent.nope_dim + latent.rope_dim;
-  attention.kv_heads = attention.heads;
+  attention.latent.q_rank = config.integer_or_none("q_lora_rank", 0, {0, 1 << 24});
+  read_latent_sizes(config);
   if (config.flag("mla_use_nope", false)) {
     attention.position = PositionKind::kNone;
     attention.rotary = {};

@@ -93,6 +93,11 @@ Result<std::optional<std::string>> Catalogue::by_public_name(std::string_view na
 }
 
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
+  // An exact name needs neither the list of entries nor the rules of hub names.
+  if (name_or_path.find('/') == std::string_view::npos) {
+    fs::path exact = directory_ / name_of(kind) / fmt::format("{}.json", name_or_path);
+    if (file_is_there(exact)) return exact;
+  }
   const bool is_model = kind == CatalogueKind::kModels;
   const std::vector<std::string> names = list(kind);
   if (is_model) {

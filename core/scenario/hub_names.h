@@ -26,9 +26,10 @@ Result<HubNames> hub_names_from_json(const JsonValue& root, const std::string& f
 
 // The last part of "owner/name", in lower case.
 std::string hub_stem(std::string_view name);
-// Which of `entries`, in alphabetical order, has the shape of the repository `stem`: the entry
-// itself, whatever its dashes; without endings, words, dates and versions; by the table of shapes;
-// or the only entry that goes on from it ("qwen3-235b").
+// Returns the entry with the shape of the repository `stem`, nullopt if none has it. Compares names
+// without separators; then without endings, words, dates and versions; then by the table of shapes.
+// Last, an unfinished name such as "qwen3-235b" stands for the only entry that starts with it.
+// `entries` is in alphabetical order.
 std::optional<std::string> entry_with_shape(const HubNames& rules, const std::string& stem,
                                             const std::vector<std::string>& entries);
 // Whether `stem` and `entry` are one name but for dashes.

@@ -274,6 +274,15 @@ struct SoftwareParts {
   Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
 };
 
+// Whether the optimizer updates fp32 weights: always, but in pure 16-bit training.
+constexpr bool updates_fp32_weights(const SoftwareParts& parts, DType dtype) {
+  return dtype == DType::kFloat32 || parts.master_weights != MasterWeights::kNone;
+}
+// Whether 16-bit weights are kept beside the fp32 ones. They are not if fp32 weights are cast.
+constexpr bool keeps_two_copies(const SoftwareParts& parts, DType dtype) {
+  return dtype != DType::kFloat32 && parts.master_weights == MasterWeights::kCopy;
+}
+
 // Whether selective recompute runs the attention core again.
 constexpr bool recomputes_core_attention(const SoftwareParts& parts) {
   return holds(parts.recompute_modules, bit(RecomputeModule::kCoreAttention));

@@ -38,7 +38,7 @@ struct LogCheck {
   double logged_load = 0, predicted_load = 0;
   std::string training_part;  // see TrainingLog
   double logged_tflops = 0;   // of a GPU, as the log counts them; 0: not said
-  // Of a GPU at the measured step, with all and with half of causal attention.
+  // TFLOP/s per GPU at the measured step, counting all and half of causal attention.
   double model_tflops = 0, half_mask_tflops = 0;
   Seconds measured;
   Seconds predicted;

@@ -1,5 +1,5 @@
-// Which settings and parts of a plan the files of each launcher hold: a table with a cell for every
-// launcher, setting and part. A missing row is a compile error.
+// States for each launcher, setting and part whether the launcher's files hold it. A missing row of
+// the table is a compile error.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ std::string_view judge_of(LaunchStack stack) {
   return stack == LaunchStack::kMegatronLm ? "megatron-lm" : "";
 }
 
-// "export NAME=VALUE" lines of a script, and what torchrun would set.
+// Variables of the script's "export NAME=VALUE" lines, and those that torchrun sets.
 JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   JsonValue environment =
       json_object({{"WORLD_SIZE", std::to_string(size.nodes * size.gpus_per_node)},
@@ -36,7 +36,7 @@ JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   return environment;
 }
 
-// What the user adds to the exported arguments: data, tokenizer and schedule.
+// Arguments that the user adds to exported ones: data, tokenizer and schedule.
 constexpr const char* kUsers[] = {"--train-iters",    "10",           "--lr", "1e-4", "--mock-data",
                                   "--tokenizer-type", "NullTokenizer"};
 

@@ -79,10 +79,17 @@ Result<JsonValue> facts_of(const ModelSpec& model) {
   return facts;
 }
 
-// What the catalogue has of the models that the recipe names; empty where it reads nothing of them.
-Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& inputs) {
+// Models that the recipe takes from the hub, by name, with the attributes that it reads. Null if
+// the answer lists none.
+const JsonValue* models_of(const JsonValue& answer) {
   const JsonValue* const meta = answer.find("tpsim_recipe");
-  const JsonValue* const models = meta == nullptr ? nullptr : meta->find("models");
+  return meta == nullptr ? nullptr : meta->find("models");
+}
+
+// Catalogue values of the models whose attributes the recipe reads, as one line of JSON. Empty if
+// none of them is known.
+Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& inputs) {
+  const JsonValue* const models = models_of(answer);
   if (models == nullptr) return std::string();
   JsonValue facts = json_object({});
   bool is_known = false;
@@ -102,10 +109,9 @@ Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& in
   return is_known ? to_line(facts) : std::string();
 }
 
-// The models that the recipe takes from the hub and that nobody here knows.
+// Adds the names of the hub models that the recipe takes, none of which is known.
 Error with_unknown_models(Error error, const JsonValue& answer) {
-  const JsonValue* const meta = answer.find("tpsim_recipe");
-  const JsonValue* const models = meta == nullptr ? nullptr : meta->find("models");
+  const JsonValue* const models = models_of(answer);
   if (models == nullptr || models->as<JsonValue::Object>()->empty()) return error;
   std::vector<std::string> names;
   for (const JsonMember& asked : *models->as<JsonValue::Object>()) names.push_back(asked.key);

@@ -147,12 +147,12 @@ constexpr RareSwitch kRareSwitches[] = {
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
-// What else describes a model, and only a named one has.
+// Options of models that arguments alone do not describe: a catalogue model has to be named.
 constexpr std::string_view kOfNamedModels =
     "--quick-geglu --glu-linear-offset --softmax-type --window-attn-skip-freq "
     "--activation-func-clamp-value --enable-gpt-oss";
 
-// Megatron's defaults of these, which say nothing of a model.
+// Whether the value is Megatron's default, which every model has.
 bool is_default_of_named_model(const LaunchOption& option) {
   return (option.name == "--softmax-type" && option.value == "vanilla") ||
          (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));

@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-// What all bridges from the hub set for mixtures of experts, where the recipe leaves it as it is:
+// Adds the settings that every bridge for MoE models sets, if the recipe does not set them:
 // models/*/*_bridge.py of Megatron-Bridge 067f987.
 void add_hub_experts(std::vector<FlatSetting>& settings) {
   constexpr std::pair<const char*, const char*> kSet[] = {

@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Where NeMo 2 keeps what Megatron-Bridge has in sections; the first match counts.
+// NeMo 2's places of the settings that Megatron-Bridge groups in sections. The first match counts.
 struct Place {
   std::string_view nemo, bridge;
 };

@@ -45,7 +45,7 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
     settings.error = bad_input(
         fmt::format("names the configuration {} of torchtitan's registry, which is Python",
                     named == nullptr ? "" : *named),
-        "", "run it with python/tpsim_recipes, and import what that writes");
+        "", "give the config_registry.py that defines it to tpsim import, with --run");
     return;
   }
   const auto put = [&](std::string_view key, std::string_view value) {

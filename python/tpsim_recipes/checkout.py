@@ -1,4 +1,4 @@
-"""Where the packages of a framework are, in a checkout or around a file."""
+"""Finds the packages of a framework in a checkout or in the folders above a file."""
 import pathlib
 
 # Folders of a checkout that hold its packages.

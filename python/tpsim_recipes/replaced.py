@@ -243,7 +243,7 @@ def run_factory(function, default_factory=None, **_words):
     function()
 
 
-# What would start training: by module, the function or method and the argument that holds the configuration.
+# Functions and methods that start training, by module, with the argument that holds the configuration.
 STARTS = {
     "megatron.bridge.training.pretrain": [("pretrain", "config", "megatron-bridge")],
     "megatron.bridge.training.finetune": [("finetune", "config", "megatron-bridge")],

@@ -258,7 +258,7 @@ class Forgiving(importlib.abc.Loader):
             try:
                 return self.own.exec_module(module)
             except ModuleNotFoundError as error:
-                # Of another version than this module was written for.
+                # The missing module is of another version than this one was written for.
                 if error.name is None or error.name in stand_ins or is_standard(error.name):
                     return self.give_up(module, error)
                 stand_ins.add(error.name)

@@ -255,8 +255,9 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   }
   const bool has_master =
       plan.zero == 3 && plan.dtype != DType::kFloat32 && plan.offload == Offload::kNone;
-  const MasterWeights kept = scenario().stack.parts.master_weights;
-  const bool in_fp32_alone = kept == MasterWeights::kCast || kept == MasterWeights::kAutocast;
+  const SoftwareParts& parts = scenario().stack.parts;
+  const bool in_fp32_alone =
+      updates_fp32_weights(parts, plan.dtype) && !keeps_two_copies(parts, plan.dtype);
   if (has_master && in_fp32_alone) fixed.held[kWeights] -= shards;
   fixed.host = host_bytes(trace.program);
   if (host_is_device(scenario())) {  // one memory

@@ -73,7 +73,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   return {};
 }
 
-// Of a block's input, which autocast leaves in fp32.
+// Additional bytes of a block's saved input, which autocast leaves in fp32.
 double wider_checkpoint(const LayerTrace& trace, const StackSpec& stack) {
   if (stack.parts.master_weights != MasterWeights::kAutocast) return 0;
   for (const OpRecord& op : trace.program.ops) {

@@ -280,7 +280,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   const double again = plan.recompute == Recompute::kFull ? 1 : 0;
   Seconds gathers;
   if (plan.zero == 3 && has_replicas(plan)) gathers = modules_of(plan, block) * host.per_gather;
-  // Of blocks with experts the host's time around their choices was judged as a whole.
+  // In MoE blocks, per_routing_* was fitted as the whole host time, so the longer of both counts.
   const bool routes = has_experts(model);
   const auto beside = [&](Seconds whole, Seconds routing) {
     return share * (routes ? std::max(Seconds(), whole - routing) : whole);
@@ -293,7 +293,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
 // Modules of a block that hold weights.
 double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
   const ModelSpec model = with_block_kind(scenario().model, block);
-  const std::int64_t mlp = is_gated(model.mlp) ? 3 : 2;
+  const std::int64_t mlp = mlp_matrices(model);
   std::int64_t modules = branch_count(model);  // norms
   if (model.mixer == MixerKind::kAttention) modules += model.fused_qkv ? 2 : 4;
   if (has_feed_forward(model)) modules += mlp;
@@ -309,9 +309,9 @@ Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const P
                        scenario().stack.host.per_gather > Seconds() && gathers_weights(record) &&
                        has_experts(scenario().model);
   if (!in_loop) return collective(record, plan);
-  const std::int64_t matrices = is_gated(scenario().model.mlp) ? 3 : 2;
   const std::int64_t experts = scenario().model.experts.count / plan.degrees.ep;
-  return in_calls(record, static_cast<double>(matrices * experts), plan);
+  const std::int64_t modules = mlp_matrices(scenario().model) * experts;
+  return in_calls(record, static_cast<double>(modules), plan);
 }
 
 // Autocast casts the weights of linear layers for every micro-batch, and their gradients back.

@@ -146,7 +146,7 @@ std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack
   }
 }
 
-// Of PyTorch's written-out attention, forward.
+// Forward passes of the softmax in unfused attention.
 const Passes& softmax_passes(const StackSpec& stack) {
   const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
   if (stack.parts.compile) {

@@ -19,8 +19,7 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 // the weights eight bytes are not moved, and the weights are read.
 double state_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
-  const bool has_copy =
-      stack.parts.master_weights != MasterWeights::kNone || op.key.dtype == DType::kFloat32;
+  const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
   const double moments = stack.parts.optimizer_dtype == DType::kFloat32 ? 0 : 8;
   const double copy = has_copy ? 0 : 8 - static_cast<double>(size_of(op.key.dtype));
   return 1 - (moments + copy) * static_cast<double>(op.key.dims[0]) / op.bytes;

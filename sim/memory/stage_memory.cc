@@ -62,7 +62,8 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
       masters != MasterWeights::kCopy && plan.degrees.pp == 1 && micro_batches(plan) == 1;
   if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone) {
     const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
-    const bool has_copy = masters != MasterWeights::kNone && plan.dtype != DType::kFloat32;
+    const bool has_copy =
+        plan.dtype != DType::kFloat32 && updates_fp32_weights(stack.parts, plan.dtype);
     habits.optimizer_copy = moment / (2 * moment + (has_copy ? 4 : 0));
   }
   return habits;

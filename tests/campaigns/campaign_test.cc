@@ -206,12 +206,20 @@ TEST_CASE("a batch that uses all GPUs left has a plan on them") {
   CHECK(any);
 }
 
-TEST_CASE("a checkpoint holds moments in the optimizer's dtype") {
+TEST_CASE("a checkpoint holds what the software keeps of the optimizer") {
   const ModelSpec model = test::small_llama();
   const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 1);
   const auto weights = static_cast<double>(parameter_count(model));
-  CHECK(checkpoint_size(model, plan, DType::kFloat32).value() == Approx(14 * weights));
-  CHECK(checkpoint_size(model, plan, DType::kBFloat16).value() == Approx(10 * weights));
+  const auto bytes_per_weight = [&](MasterWeights masters, DType moments) {
+    SoftwareParts parts;
+    parts.master_weights = masters;
+    parts.optimizer_dtype = moments;
+    return checkpoint_size(model, plan, parts).value() / weights;
+  };
+  CHECK(bytes_per_weight(MasterWeights::kCopy, DType::kFloat32) == Approx(14));
+  CHECK(bytes_per_weight(MasterWeights::kCopy, DType::kBFloat16) == Approx(10));
+  CHECK(bytes_per_weight(MasterWeights::kCast, DType::kFloat32) == Approx(12));
+  CHECK(bytes_per_weight(MasterWeights::kNone, DType::kBFloat16) == Approx(6));
 }
 
 TEST_CASE("hosts that a job leaves free in its racks are its spare nodes") {

@@ -126,7 +126,7 @@ def part_parameters(part):
 
 
 def part_flops(part, seq):
-    """Of one sequence, forward: positions of an item see each other."""
+    """Forward FLOPs of an encoder for one sequence. All positions of an item attend to each other."""
     tokens = part["patches"] * part["items"] if part.get("patches") else seq
 
     def ops(listed):

@@ -92,7 +92,7 @@ class Recipes(unittest.TestCase):
         return json.loads(run.stdout)
 
     def value_of(self, body, **limits):
-        """What a recipe whose function has this body puts into its configuration; the error if it makes none."""
+        """Returns the value that a recipe with this function body configures, or its error."""
         lines = "\n".join("    " + line for line in body.splitlines())
         answer = self.run_recipe(f"import os\n\n\ndef our_config():\n{lines}\n    return {{'value': str(value)}}\n",
                                  "--function", "our_config", **limits)

@@ -212,7 +212,7 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
   CHECK(moved(Precision::kNvFp4, ModelPart::kActivation) == Approx(2 + 2 * (2 + 0.5625)));
 }
 
-// What kernels/cuda/linear/low_precision.cu reads and writes: docs/cuda.md, 8-bit GEMMs.
+// Traffic of kernels/cuda/linear/low_precision.cu: docs/cuda.md, 8-bit GEMMs.
 TEST_CASE("products that round for themselves move each operand once, or twice for its own scale") {
   Scenario scenario = scenario_on("dgx-h100");
   scenario.stack = *catalogue().load_stack("reference");
