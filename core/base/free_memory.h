@@ -1,4 +1,4 @@
-// Memory that this process can still take on its machine.
+// Memory that this process can still allocate on its machine.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,10 @@ struct FreeMemory {
   std::string limit;  // the tightest limit: "this machine", "the cgroup /job_7", "ulimit -v"
 };
 
-// The smallest of MemAvailable, the unused part of each memory limit of the process's cgroups
-// (version 1 or 2; file cache counts as unused), and the unused part of the address space.
-// Reads /proc and /sys/fs/cgroup below `root`; a file that is missing there sets no limit. Swap is
-// not counted.
+// Returns the smallest of three values: MemAvailable, the unused part of each memory limit of the
+// process's cgroups, and the unused part of the address space. Covers cgroup versions 1 and 2; file
+// cache counts as unused, swap is not counted. Reads /proc and /sys/fs/cgroup below `root`; a
+// missing file sets no limit.
 FreeMemory free_memory(const std::filesystem::path& root = "/");
 
 }  // namespace tpsim
