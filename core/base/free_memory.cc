@@ -24,8 +24,8 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-// Returns the number behind `key` on a line of a file such as /proc/meminfo. Nullopt if there is no
-// such line or no number follows ("unlimited").
+// Returns the number behind `key` on a line of a file such as /proc/meminfo. Nullopt
+// without such a line, and if no number follows ("unlimited").
 std::optional<double> number_behind(const fs::path& path, std::string_view key) {
   for (const std::string& line : lines_of(path)) {
     if (!line.starts_with(key)) continue;

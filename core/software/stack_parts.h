@@ -191,8 +191,8 @@ template <>
 inline constexpr auto kEnumNames<PermuteKernel> =
     std::to_array<std::string_view>({"fused", "unfused", "unfused_seq"});
 
-// Where router weights are applied. kCombine: to the experts' results, which are saved for
-// backward. kActivation: to the input of the down projection.
+// Place of the router weights. kCombine: applied to the experts' results, which are saved for
+// backward. kActivation: applied to the input of the down projection.
 enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
 template <>
 inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",

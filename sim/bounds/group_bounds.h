@@ -53,7 +53,7 @@ class GroupBounds {
   Times least_times(const Plan& plan, const CutFloors& cuts);
 
  private:
-  // Of one layer and micro-batch, in seconds.
+  // Work of one layer and micro-batch, in seconds.
   struct Work {
     double device = 0, host = 0;  // lower bounds
     double alone = 0;             // upper bound

@@ -113,7 +113,7 @@ class PlanBounds {
   std::vector<std::pair<MomentsKey, const PeakMoments*>> recent_moments_;
   std::vector<const ChunkMemory*> stage_chunks_;  // of the current stage, by kind
   Family* family_ = nullptr;                      // of the current plan
-  // Of the current plan, by kind of stage.
+  // Costs of the current plan, by kind of stage.
   std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
   TransferCost transfer_;
