@@ -2,7 +2,6 @@
 //
 // leading_number.cc uses the standard library. leading_number_web.cc replaces it for browsers,
 // whose standard library cannot parse floating-point numbers yet (cmake/Web.cmake).
-// library reads no floating-point numbers yet (cmake/Web.cmake).
 #pragma once
 
 #include <charconv>

@@ -25,9 +25,9 @@ enum class ErrorKind {
 
 struct Error {
   ErrorKind kind = ErrorKind::kBadInput;
-  std::string message;  // what is wrong, naming the offending text
+  std::string message;  // the problem, with the offending text
   std::string where;    // "file:line" or "--option"; may be empty
-  std::string hint;     // what to type next, or the nearest valid choice; may be empty
+  std::string hint;     // the next command, or the nearest valid choice; may be empty
 };
 
 // Returns an Error about the user's arguments or files.

@@ -43,10 +43,10 @@ struct ClusterSpec {
   // Channels that NCCL opens between nodes for one communicator, each through one NIC. 0: as many
   // as there are NICs next to its ranks.
   std::int64_t nccl_channels = 0;
-  // Collisions on NICs: rings of different groups choose NICs independently. With g > 1 concurrent
-  // groups that have several ranks on the node each, the usable share of the node's bandwidth is
-  // nic_collision_efficiency^(1 + log2(g) / 2). There are no collisions for a single group, whose
-  // rings use all NICs, and for groups with one rank per node, which use the nearest NIC.
+  // Collisions on NICs: rings of different groups choose NICs independently. Assume g > 1
+  // concurrent groups with several ranks each on the node. Their usable share of the node's
+  // bandwidth is nic_collision_efficiency^(1 + log2(g) / 2). A single group uses all NICs, and
+  // groups with one rank per node use the nearest NIC. Neither collides.
   double nic_collision_efficiency = 1.0;
   // Bandwidth of P2P sends between pipeline stages over that of collectives between nodes. The
   // result is capped by the link.

@@ -120,7 +120,7 @@ struct MachineFacts {
 struct RuntimeFacts {
   Seconds launch;            // host time to launch a kernel
   Seconds launch_gap;        // between two kernels of one stream while the host runs ahead
-  Seconds empty_kernel;      // a kernel that does next to nothing
+  Seconds empty_kernel;      // a nearly empty kernel
   BytesPerSecond upload;     // from pinned host memory
   BytesPerSecond download;   // to pinned host memory
   Bytes context;             // memory in use according to the driver, beyond the tensor allocations

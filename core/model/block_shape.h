@@ -155,7 +155,6 @@ struct RouterShape {
 // expert of a rank takes at most capacity = capacity_factor x tokens x per_token / count of the
 // micro-batch's tokens, in token order. Further tokens skip that expert. No token is dropped if
 // capacity_factor >= count / per_token.
-// count / per_token none ever does.
 struct ExpertShape {
   std::int64_t count = 0;  // 0: the feed-forward part is dense
   std::int64_t per_token = 0;

@@ -1,5 +1,5 @@
-// Keys of a config.json that a family's reader does not read: keys without effect, keys that repeat
-// a value of the model, and keys that would change the plan.
+// Keys of a config.json that a family's reader does not read. Three kinds: keys without effect,
+// keys that repeat a value of the model, and keys that would change the plan.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -76,8 +76,8 @@ void kimi_experts(Config& config) {
   router.groups_kept = config.integer("topk_group", 1, kExpertRange);
 }
 
-// Kimi K3's additions to blocks: an output gate of latent attention, a norm of the experts' latent,
-// and sums over earlier blocks' results in place of residuals.
+// Kimi K3's additions to blocks: an output gate of latent attention and a norm of the experts'
+// latent. Sums over earlier blocks' results replace residuals.
 void kimi_additions(Config& config) {
   ModelSpec& model = config.model;
   const std::int64_t hidden = model.hidden, latent = model.experts.latent;

@@ -138,8 +138,8 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   return sum;
 }
 
-// Query-key pairs of one sequence, counted as in the papers: the full square for causal attention;
-// for windows and chunks, the corresponding share of the square.
+// Query-key pairs of one sequence, counted as in the papers. Causal attention counts as the full
+// square; windows and chunks count as the corresponding share of the square.
 double core_pairs(const ModelSpec& model) {
   const auto s = static_cast<double>(model.seq);
   const auto causal = [](double length) { return length * (length + 1) / 2; };

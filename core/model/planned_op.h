@@ -42,9 +42,9 @@ struct PlannedOp {
   std::int64_t moved = 0;       // kPass: elements per token that forward reads and writes
   // kPairs: 2 heads (key_dim + value_dim) FLOPs per pair.
   std::int64_t heads = 0, key_dim = 0, value_dim = 0;
-  // kPairs: a query sees the last `window` positions and compressed keys, each for `stride` earlier
-  // positions (0: no such keys), at most `most` of them (0: all). kLinear: one row of the input per
-  // `stride` tokens.
+  // kPairs: a query sees the last `window` positions and at most `most` compressed keys (0: all).
+  // Each key stands for `stride` earlier positions (0: no such keys). kLinear: one row of the input
+  // per `stride` tokens.
   std::int64_t window = 0, stride = 0, most = 0;
   friend bool operator==(const PlannedOp&, const PlannedOp&) = default;
 };

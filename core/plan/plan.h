@@ -144,9 +144,9 @@ bool experts_fit_ranks(const Plan& plan);
 // Whether sizes of one micro-batch's tensors, and sums of them, fit 64 bits. No device comes near.
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model);
 
-// Checks that the plan is legal for the model on any hardware: heads % tp, batch size, stages,
-// sequence and experts divide evenly, micro-batches of an interleaved schedule are a multiple of
-// pp, ... The error names the rule.
+// Checks that the plan is legal for the model on any hardware. For example: heads, batch, sequence
+// and experts divide evenly, stages sum to the model's layers, and the micro-batches of an
+// interleaved schedule are a multiple of pp. The error names the rule.
 Status validate(const Plan& plan, const ModelSpec& model);
 
 }  // namespace tpsim

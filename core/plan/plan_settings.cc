@@ -55,7 +55,7 @@ Result<SettingValue> parse_setting(std::string_view text) {
   if (equals == std::string_view::npos) {
     return bad_setting(fmt::format("'{}' is not a setting", text), "write NAME=VALUE, as tp=8");
   }
-  // Settings without a search value are at the end of the table, so that indices agree. Files and
+  // Settings that no search can fix are at the end of the table, so that indices agree. Files and
   // JSON spell names with '_', options with '-'.
   std::string name(text.substr(0, equals));
   std::replace(name.begin(), name.end(), '_', '-');

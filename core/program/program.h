@@ -1,5 +1,5 @@
 // The program of a rank: every op with its sizes, every collective with its group and bytes, every
-// allocation and free, in the order in which the reference model issues them.
+// allocation and free. The order is that in which the reference model issues them.
 //
 // A Program is a trace without tensors; pricing and timing use only these records.
 #pragma once

@@ -176,7 +176,7 @@ struct StackSpec {
   // scatters that overlaps with GEMMs. GEMMs are not slowed down.
   double tp_overlap = 0.0;
   // Slowdown of the layers' kernels other than GEMMs by passes that SoftwareParts does not
-  // describe: time over that of the fused kernels in the traced program.
+  // describe. Time over that of the fused kernels in the traced program.
   double eager_traffic = 1.0;
   // Speed of the stack's fused attention relative to the profile's, which is the fastest available.
   double flash_speed = 1.0;
@@ -185,8 +185,8 @@ struct StackSpec {
   // Plans without a recipe use Precision::kFp8. For old files; newer plans state the precision.
   bool fp8_products = false;
   // With a low-precision recipe, inputs of linear layers are saved in 16 bits and quantized again
-  // in backward, and weights are quantized for every GEMM, as in torchao. If false, quantized
-  // inputs are saved and weights are quantized once per step.
+  // in backward. Weights are quantized for every GEMM, as in torchao. If false, quantized inputs
+  // are saved and weights are quantized once per step.
   bool requantizes_in_backward = false;
   // Every GEMM quantizes its operands itself, as reference_model/ does on a GPU. Operands are
   // gathered in 16 bits and quantized for each GEMM into a separate buffer, transposed for wgrad.

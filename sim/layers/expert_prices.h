@@ -54,8 +54,8 @@ void grow_arrivals(Program& program, const ModelSpec& model, double load);
 // Whether the op or collective processes received tokens, whose number depends on the rank.
 bool waits_for_busiest(const Label& label);
 
-// Whether the dispatcher replaces the op, which makes or merges copies of a token before or after
-// communication.
+// Whether the op is unnecessary: DeepEP and HybridEP do not copy a token per expert before dispatch
+// or after combine.
 bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack);
 
 }  // namespace tpsim

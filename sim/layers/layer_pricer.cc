@@ -32,8 +32,8 @@ std::int64_t least_replicas(const Plan& plan) {
 }
 
 // Without ZeRO around layers, one trace serves all data-parallel degrees. This ignores the padding
-// of a parameter unit to that degree: one fill of less than 64 dp elements where gradients are kept
-// apart. Embedding and head are never recomputed.
+// of a parameter unit to that degree: one fill of less than 64 dp elements with separate gradient
+// buffers. Embedding and head are never recomputed.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   const bool attends_once =

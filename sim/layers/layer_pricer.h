@@ -1,5 +1,5 @@
-// Traces and prices the repeating parts of a model once: time and memory of a block, the embedding,
-// the head and the word embeddings on one rank. The price of a plan is arithmetic over these.
+// Traces and prices the repeating parts of a model once: block, embedding, head and word embeddings
+// on one rank, in time and memory. The price of a plan is arithmetic over these.
 #pragma once
 
 #include <array>

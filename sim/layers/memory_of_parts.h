@@ -1,5 +1,5 @@
-// Memory that software parts add to the allocations of the traced program: saved tensors of plain
-// ops, the loss head's copies of the logits, and quantized inputs of linear layers.
+// Memory that software parts add to the allocations of the traced program. These are saved tensors
+// of plain ops, the loss head's copies of the logits, and quantized inputs of linear layers.
 #pragma once
 
 #include <vector>

@@ -20,8 +20,8 @@ constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // saved: the fp32 copy, the n
 constexpr Passes kRmsNormBackward{8, 13, 14};
 constexpr Passes kFusedNormBackward{3, 0, 1};  // without the residual's gradient
 // torch.compile computes the gain's gradient in separate passes over both inputs. cuDNN's tables
-// show twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300, and
-// the same forward time (NVIDIA/cudnn-frontend, norms).
+// show twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300. The
+// forward time is the same (NVIDIA/cudnn-frontend, norms).
 constexpr Passes kCompiledNormBackward{6, 0, 2};
 constexpr Passes kRotary{12.5, 0, 9};  // between forward (10) and backward (15)
 // Cast to fp32, complex multiplication, cast back; for queries and for keys.

@@ -19,7 +19,7 @@ Seconds LayerPricer::streaming_time(Bytes moved) const {
 }
 
 // Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost fp8_autocast
-// and of its backward: gathers the amax values of all tensors, reduces, computes scales, shifts the
+// and of its backward. Gathers the amax values of all tensors, reduces, computes scales, shifts the
 // histories.
 PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) const {
   PhaseCost phase;

@@ -91,8 +91,8 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
 // between nodes.
 double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
                        const Sources& sources) {
-  constexpr double kModelSpread = 0.05;         // prices from fitted constants
-  constexpr double kDatasheetSpread = 0.12;     // constants of a similar device, or estimated
+  constexpr double kModelSpread = 0.05;      // prices from constants, if one device constant is off
+  constexpr double kDatasheetSpread = 0.12;  // constants of a similar device, or estimated
   constexpr double kInterpolatedSpread = 0.02;  // between measured entries
   constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of one release
   const double model_spread =

@@ -7,7 +7,7 @@ namespace tpsim {
 
 // Two such predictions share most of their error. The remainder is the standard deviation of the
 // difference of their logarithmic errors. `tpsim validate --runs` prints it for tables with pairs
-// of equal model, GPUs and batch; this is the median.
+// of equal model, GPUs and batch; this is the median over tables.
 inline constexpr double kPairSpread = 0.08;
 
 // Probability that the plan predicted to take `a` is faster than the plan predicted to take `b`.

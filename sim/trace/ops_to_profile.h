@@ -22,9 +22,9 @@ Plan shortened(const Plan& plan);
 // The model for a shortened plan.
 ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan);
 
-// Ranks with different programs. Of a tensor group the first and the last; of the data-parallel
-// ranks those with different optimizer shards (a sample of very many); of the stages the ends and
-// one between.
+// Ranks with different programs: of a tensor group the first and the last, and of the stages the
+// ends and one between. Of the data-parallel ranks those with different optimizer shards, or a
+// sample if there are very many.
 std::vector<std::int64_t> distinct_ranks(const Plan& plan);
 
 // Steps to run so that every op of the plans runs in its usual place, one per distinct plan. Layers
