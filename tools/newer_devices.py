@@ -29,8 +29,8 @@ ADA = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0},
 }
-# GeForce boards and their kin reach their stated rate: it is half of what the units could do with
-# fp16 sums, and the power limit is set for games.
+# GeForce boards and similar ones reach their stated rate: it is half of the rate with fp16 sums, and
+# the power limit is set for games.
 GEFORCE = {"matmul_efficiency": 0.9, "sustained_clock": 0.97}
 GEFORCE_SOURCES = ("matmul_efficiency, sustained_clock: judgement, since fp32 sums run at half of the rate of the "
                    "units and so far from their power limit; the rest as l40s")

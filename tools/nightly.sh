@@ -16,7 +16,7 @@ ctest --preset asan
 tools/fuzz.sh 60
 cmake --preset release
 cmake --build --preset release
-ctest --preset release -L nightly  # the golden sample bit for bit among them
+ctest --preset release -L nightly  # includes the golden sample, bit for bit
 cmake --preset emulated
 cmake --build --preset emulated
 ctest --preset emulated -L gpu

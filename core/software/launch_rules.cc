@@ -15,8 +15,7 @@ constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
-constexpr std::uint8_t kAccel =
-    launcher_bit(Launcher::kAccelerate);  // its models lie in checkpoints
+constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);  // its models are checkpoints
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
@@ -30,19 +29,20 @@ bool has_plain_attention(const ModelSpec& model) {
   plain.head_dim = model.attention.head_dim;
   plain.position = model.attention.position;
   plain.rope_theta = model.attention.rope_theta;
-  plain.rotary.stretch = model.attention.rotary.stretch;  // the checkpoint's affair
+  plain.rotary.stretch = model.attention.rotary.stretch;  // defined by the checkpoint
   return model.attention == plain;
 }
 
-// Megatron-LM's --qk-layernorm is a norm of each head before the turn, --add-qkv-bias a bias of q,
-// k and v alone.
+// Megatron-LM: --qk-layernorm is a norm per head before rotation, --add-qkv-bias is a bias of q, k
+// and v only.
 bool has_megatron_attention(const ModelSpec& model) {
   ModelSpec other = model;
   if (other.attention.qk_norm == QkNorm::kHead) other.attention.qk_norm = QkNorm::kNone;
   other.attention.qkv_bias = false;
-  other.attention.rotary.fraction = 1;       // --rotary-percent
-  other.attention.window = 0;                // --window-size
-  if (other.attention.latent.kv_rank > 0) {  // turned, and scaled by what stretches, as there
+  other.attention.rotary.fraction = 1;  // --rotary-percent
+  other.attention.window = 0;           // --window-size
+  if (other.attention.latent.kv_rank >
+      0) {  // rotation and scale of latent attention are the same there
     other.attention.rotary.neighbours = false;
     other.attention.score.scale = 0;
   }
@@ -50,7 +50,7 @@ bool has_megatron_attention(const ModelSpec& model) {
   return has_plain_attention(other);
 }
 
-// Sigmoid weights are always renormalised there, and groups are worth what the model's are.
+// Megatron always renormalizes sigmoid weights. Its groups of experts work as the model's do.
 bool has_megatron_router(const ModelSpec& model) {
   const RouterShape& router = model.experts.router;
   const bool sigmoid = router.score == RouterScore::kSigmoid;
@@ -58,7 +58,7 @@ bool has_megatron_router(const ModelSpec& model) {
          (!sigmoid || router.renormalises || model.experts.per_token == 1);
 }
 
-// Dense layers among those with experts, all else alike.
+// Dense layers among layers with experts, otherwise equal.
 bool has_megatron_layers(const ModelSpec& model) {
   return std::all_of(model.other_blocks.begin(), model.other_blocks.end(),
                      [&](const BlockShape& block) {
@@ -89,8 +89,8 @@ bool shares_key_heads(M model, P plan) {
   return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
 }
 
-// torchtitan: without sharding it casts by autocast, and only where there is nothing but data
-// parallelism.
+// torchtitan: without sharding, autocast is used only if data parallelism is the only parallelism;
+// otherwise nothing casts to bf16.
 bool casts_nothing(const Plan& plan) {
   const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
   return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
@@ -108,8 +108,7 @@ constexpr auto kModel = RuleScope::kModel;
 constexpr auto kPlan = RuleScope::kPlan;
 constexpr auto kStages = RuleScope::kStages;
 
-// What no launch file carries yet stands first, so that nothing is exported that trains another
-// model.
+// Limits of the launch files come first, so that no file is written that trains another model.
 const std::array kRules = std::to_array<LaunchRule>({
     {kEvery, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
      "planned parts (indexers, encoders, residual streams)", "launch files do not carry them yet"},
