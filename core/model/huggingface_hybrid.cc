@@ -128,8 +128,8 @@ void read_nemotron_h(Config& config) {
     } else if (pattern[i] == '*') {
       bare.attention = block.attention;
     } else {
-      in.reject("hybrid_override_pattern", fmt::format("'{}' is no kind of layer", pattern[i]),
-                "M, -, E and * are");
+      in.reject("hybrid_override_pattern", fmt::format("'{}' is not a layer type", pattern[i]),
+                "use M, -, E and *");
     }
     block = bare;
   }
