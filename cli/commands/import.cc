@@ -100,7 +100,7 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
   for (const std::string_view part : listed(*arguments[Opt::kSet])) {
     const std::size_t equals = part.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      return option_error(Opt::kSet, fmt::format("'{}' is no NAME=VALUE", part),
+      return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
                           "as NNODES=4,TP=2");
     }
     given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));

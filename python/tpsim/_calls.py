@@ -87,7 +87,7 @@ def _single_text(name: str, value: Any) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    raise TypeError(f"{name}: {type(value).__name__} is no text, number, bool or path, nor a list of these")
+    raise TypeError(f"{name}: {type(value).__name__} is not a text, number, bool, path or list of these")
 
 
 # More values than any setting has; an iterable may be infinite.
