@@ -12,7 +12,7 @@
 namespace tpsim::cli {
 namespace {
 
-// One rank in this process, or this process's rank of the job that a launcher started.
+// One rank in this process, or this process's rank of a launcher's job.
 RankStarter gpu_ranks(const std::optional<Launch>& launch) {
   RankStarter ranks;
   ranks.started = launch ? launch->size : 1;

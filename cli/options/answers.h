@@ -1,5 +1,5 @@
-// The answers of the commands as values. The commands print them and `tpsim call` returns them, so
-// both give the same answers.
+// Results of the commands as values. Commands print them and `tpsim call` returns them, so that
+// both agree.
 #pragma once
 
 #include <filesystem>
@@ -25,10 +25,10 @@
 
 namespace tpsim::cli {
 
-// Hears the done share in [0, 1]; may be empty.
+// Called with the completed share in [0, 1]; may be empty.
 using Progress = std::function<void(double)>;
 
-// One plan, predicted.
+// Prediction of one plan.
 struct SimulatedPlan {
   NamedScenario named;
   PlannedRun run;
@@ -36,154 +36,154 @@ struct SimulatedPlan {
 Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
                                       const std::optional<PlanFile>& file);
 
-// `file` is the plan of --plan, when there is one.
+// `file` is the plan of --plan, if given.
 Result<CampaignReport> campaign_answer(const Arguments& arguments,
                                        const std::optional<PlanFile>& file,
                                        const Progress& progress);
 
-// The stack that --to or --from names.
+// Returns the stack that --to or --from names.
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt);
-// The launch files of --to, read back and held against the plan.
+// Launch files of --to, with the result of reading them back.
 struct ExportAnswer {
   LaunchStack stack{};
-  std::vector<LaunchFile> files;  // empty where they are refused
+  std::vector<LaunchFile> files;  // empty if refused
   std::optional<Error> refused;   // exit code 3: the plan does not fit, or the files lose too much
-  std::optional<PlannedRun> run;  // none where the plan cannot be predicted, with --allow-loss
-  ExportLoss loss;                // of that
-  std::string unchecked;          // why it cannot
+  std::optional<PlannedRun> run;  // absent if the plan cannot be predicted, with --allow-loss
+  ExportLoss loss;                // valid if `run` is present
+  std::string unchecked;          // reason why the plan cannot be predicted
 };
 Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file);
-// The launcher to advise for a plan: its stack's own, where its files give the plan again. Nothing
-// where an export would be refused.
+// Returns the recommended launcher for a plan: its stack's own, if its files reproduce the plan.
+// Nothing if an export would be refused.
 std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan& plan);
 // {"version": "tpsim-export-report/1", ...}
 JsonValue export_json(const ExportAnswer& answer);
 
-// The plan that lies in the folder or file that the positional names.
+// Plan imported from the folder or file given as positional argument.
 struct ImportAnswer {
   PlanFile file;
-  std::vector<std::string> outside;     // settings that no plan is made of
-  std::vector<std::string> notes = {};  // what is predicted otherwise than the files say
+  std::vector<std::string> outside;     // settings that do not affect a plan
+  std::vector<std::string> notes = {};  // differences between the files and the prediction
 };
 Result<ImportAnswer> import_answer(const Arguments& arguments);
 
-// The plan whose arguments stand in the text of a log.
+// Imports a plan from the arguments in a log's text.
 Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::string& text);
 
-// What lies at a path that a log is asked of. It is read once: standard input comes but once.
+// Contents of a log's path. Read once only, since standard input cannot be read again.
 struct OpenedLog {
   std::string path;
-  std::string text;        // of a report that is read where it lies: nothing
-  bool is_report = false;  // of Nsight Systems, a database
+  std::string text;        // empty for a report, which is read from its file
+  bool is_report = false;  // a Nsight Systems report, which is a database
 };
 Result<OpenedLog> open_log(const std::string& path);
-// The log at `path`: `first` if it is that log, since standard input can be read once only.
+// Returns `first` if its path is `path`, since standard input can only be read once. Otherwise
+// opens the log.
 Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path);
-// The plan whose arguments the log prints; nothing where it prints none.
+// Returns the plan whose arguments the log prints; nothing if it prints none.
 Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
                                                     const OpenedLog& log);
 
-// What would make a step take as long as it took: the prediction with one thing changed at a time.
+// A possible cause of the measured step: the prediction with one change.
 struct LikelyCause {
   std::string what;  // "norm_kernel=torch", "links between nodes at a half"
-  Seconds step;      // predicted with it
+  Seconds step;      // predicted with the change
 };
 
-// What a cause acts on, as far as a log can tell it apart.
+// The part of a step that a cause affects, as far as a log distinguishes it.
 enum class CauseClass { kAny, kCompute, kLinks, kHost };
 
-// Those that move the prediction towards `measured` by a tenth of the gap at least, nearest first,
-// at most `most` of them, of one class unless it is kAny. Each is tried alone.
+// Returns at most `most` causes of a class, nearest to `measured` first. kAny: all classes. Each
+// cause is tried alone, and must close at least a tenth of the gap.
 Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const Plan& plan,
                                                Seconds predicted, Seconds measured,
                                                CauseClass acts_on, std::size_t most);
 
 struct KernelRow {
   std::string what;
-  Seconds measured, predicted;  // of a step
-  CauseClass explained_by;      // what to look for where it takes longer
+  Seconds measured, predicted;  // per step
+  CauseClass explained_by;      // class of causes if it takes longer
 };
-// The parts of a step: they add up to it but for what runs side by side.
+// Returns the parts of a step. Their sum exceeds the step by overlapped time.
 std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
                                    const Prediction& predicted);
 
-// What takes longest over its prediction.
+// Returns the row with the largest excess over its prediction.
 const KernelRow& largest_excess(const std::vector<KernelRow>& rows);
 
 std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
                         const std::vector<KernelRow>& rows);
 JsonValue kernel_json(const KernelTimes& kernels, const std::vector<KernelRow>& rows);
 
-// The log is the positional.
+// Result of check-log; the log is the positional argument.
 struct CheckedLog {
   PlanFile file;
   NamedScenario named;
   Prediction predicted;
   LogCheck check;
-  std::vector<LikelyCause> likely;     // of a gap; empty where there is none
+  std::vector<LikelyCause> likely;     // causes of a gap; empty without a gap
   std::optional<KernelTimes> kernels;  // of a trace
   std::vector<KernelRow> kernel_rows;  // likewise
 };
-// The text of a log: a file, one that gzip compressed, or with "-" what comes in on standard input.
-// What unpacks to more than 256 MiB is an error, as a larger file is.
+// Returns the text of a log: a file, a gzip file, or standard input for "-". More than 256 MiB,
+// also after unpacking, is an error.
 Result<std::string> read_log_text(const std::string& path);
 
-// An error for a file that holds a run in a form that is not read.
+// Returns an error for a file with a run in an unsupported format.
 Status refuse_reports(const std::string& file);
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& opened,
                                     const PlanFile& file);
-// Of the log that the positional names.
+// Checks the log given as positional argument.
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file);
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);
 
-// Rows of a table of measured runs, as the command line names them.
-// Over the shipped environments; --cluster, --stack and --profile come before theirs.
+// Loads rows of measured runs with the shipped environments. --cluster, --stack and --profile
+// override the environments.
 Result<RunLoader> run_loader(const Arguments& arguments);
 
-// The table that --runs names: a file, or one that ships.
+// Returns the path of the table that --runs names: a file, or a shipped table.
 Result<std::filesystem::path> run_table(const Arguments& arguments);
 
-// One row, set up and predicted.
+// A row of a table, set up and predicted.
 struct ExplainedRow {
   PublishedRun run;
   RunOutcome outcome;
   NamedScenario named;
   PlannedRun planned;
 };
-// The row --row of the table --runs. An error where it cannot be priced.
+// Returns the row --row of the table --runs. Error if it cannot be predicted.
 Result<ExplainedRow> explained_row(const Arguments& arguments);
 
-// Every row of --runs.
+// Predicts every row of --runs.
 Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress);
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-// The report of `tpsim explain`, with or without --program, --why-not or --what-if, as JSON and as
-// text, and the plan that the report explains.
+// Report of `tpsim explain` as JSON and text, and the explained plan.
 struct Explanation {
   JsonValue document;
   std::string text;
   PlanFile plan;
 };
 
-// By the options: every term of a plan, its program, or an answer to --why-not or --what-if.
+// Explains, depending on the options: every term of a plan, its program, or the answer to --why-not
+// or --what-if.
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal);
 
-// Compares the best plan of the search that the options describe with the best that has what
-// --why-not asks for.
+// Compares the best plan of the search with the best plan that has the settings of --why-not.
 Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
                                     const std::optional<PlanFile>& file, const Terminal& terminal);
 
-// Sensitivities and shape advice of a plan; break-even points where a plan file or --gpus says what
-// to search.
+// Returns sensitivities and shape advice of a plan. With a plan file or --gpus, also break-even
+// points.
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
                                     const std::optional<PlanFile>& file, const PlannedRun& run,
                                     const Terminal& terminal);
 
-// Every op, collective and allocation of a rank, by part of the model.
+// Lists every op, collective and allocation of a rank, by part of the model.
 Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
                             const Terminal& terminal);
 

@@ -1,5 +1,4 @@
-// Unstated inputs of a prediction (plans/questions/open_inputs.h): how commands find and report
-// them.
+// Finds and reports unstated inputs of a prediction (plans/questions/open_inputs.h).
 #pragma once
 
 #include <set>
@@ -17,20 +16,21 @@ namespace tpsim::cli {
 class Arguments;
 struct NamedScenario;
 
-// Settings of a single plan that nobody chose; of a search its batch, since it tries all others.
+// Returns settings of a single plan that have default values. For a search only the batch, since it
+// tries all other settings.
 std::set<Setting> settings_left(const Arguments& arguments, bool has_file);
 
-// The inputs that neither an option nor a plan file states.
+// Returns the inputs that neither an option nor a plan file states.
 Result<OpenInputs> open_inputs(const NamedScenario& named);
 
-// Widens the interval of every plan by what nobody stated, and notes in `named` what that is for
-// the first plan.
+// Widens the interval of every plan for unstated inputs. `named` gets the assumptions for the first
+// plan.
 Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int threads = 1);
 
-// "software megatron-lm, network of dgx-a100; state the software (--stack): +14 % instead of
-// +22 %"; empty where nothing is open.
+// Returns the assumed inputs, and the interval's upper end if each were stated. Empty if all inputs
+// are stated.
 std::string assumed_view(const Terminal& terminal, const NamedScenario& named);
-// Adds it as "assumed" where something is open.
+// Adds "assumed" to the report if inputs are unstated.
 void add_assumed(JsonValue& report, const Assumed& assumed);
 
 }  // namespace tpsim::cli

@@ -1,4 +1,4 @@
-// What `calibrate` reads, finds and writes.
+// Inputs and results of `tpsim calibrate`.
 #pragma once
 
 #include <optional>
@@ -14,20 +14,20 @@
 
 namespace tpsim::cli {
 
-// Steps that were measured, and whose constants they may move.
+// Measured steps, and the stack and cluster to calibrate.
 struct CalibrationInputs {
   std::vector<MeasuredStep> steps;
-  std::vector<std::string> skipped;  // "row: why", of what cannot be priced
-  StackSpec stack;                   // as they are in their files, not as a row changes them
+  std::vector<std::string> skipped;  // "row: reason", for rows that cannot be predicted
+  StackSpec stack;                   // as in their files, without a row's changes
   ClusterSpec cluster;
-  std::string stack_path, cluster_path;  // names of the catalogue, or files
-  std::string of;                        // "54 rows of runs.csv"
+  std::string stack_path, cluster_path;  // names in the catalogue, or files
+  std::string of;                        // description: "54 rows of runs.csv"
 };
 
-// Whether tables of runs are given; a table of metrics has a plan behind it, as a log.
+// Whether the inputs are tables of runs. Tables of metrics are logs and need a plan.
 bool are_tables(const Arguments& arguments);
-// From tables of runs or training logs: the positional and what follows it. `first` is the log at
-// the positional, and nothing for tables.
+// Reads tables of runs or training logs: the positional argument and the following ones. `first` is
+// the log of the positional; nothing for tables.
 Result<CalibrationInputs> calibration_inputs(const Arguments& arguments,
                                              const std::optional<OpenedLog>& first);
 
@@ -37,21 +37,21 @@ struct CalibrationAnswer {
   bool moves_stack = false, moves_cluster = false;
 };
 
-// The files with what was found, its provenance and its spread.
+// Return the files with the fitted values, their provenance and their spread.
 StackSpec calibrated_stack(const CalibrationAnswer& answer);
 ClusterSpec calibrated_cluster(const CalibrationAnswer& answer);
 
 std::string calibration_text(const Terminal& terminal, const Arguments& arguments,
                              const CalibrationAnswer& answer);
-// Of output of nccl-tests.
+// Fits a link to output of nccl-tests.
 Status calibrate_link(const Arguments& arguments, const OpenedLog& first, const Terminal& terminal);
 
-// "a.log, b.log": without their folders.
+// Returns the names without folders: "a.log, b.log".
 std::string file_names(const std::vector<std::string>& files);
 
-// As the files say who wrote them, and when; and as they hold numbers.
+// Returns the name for the calibrated file, with its origin and date.
 std::string calibrated_name(const std::string& name);
-double rounded(double value);  // to four digits
+double rounded(double value);  // to four significant digits
 
 // {"version": "tpsim-calibrate-report/1", ...}
 JsonValue calibration_json(const CalibrationAnswer& answer);

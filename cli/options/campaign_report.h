@@ -1,4 +1,4 @@
-// The answer of `tpsim campaign` as a value.
+// Result of `tpsim campaign` as a value.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace tpsim::cli {
 struct GoalReport {
   CampaignGoal goal;
   GoalStanding standing = GoalStanding::kMissed;
-  GoalAnswer answer;  // without sizes for a plan that was given
+  GoalAnswer answer;  // without sizes if a plan was given
 };
 
 struct CampaignReport {
@@ -22,8 +22,8 @@ struct CampaignReport {
   CampaignRequest request;
   Assumptions assumptions;
   Campaign campaign;
-  std::vector<Replanned> replanned;  // empty when nobody asked
-  std::optional<GoalReport> goal;    // likewise
+  std::vector<Replanned> replanned;  // empty if not requested
+  std::optional<GoalReport> goal;    // empty if not requested
 };
 
 }  // namespace tpsim::cli

@@ -1,4 +1,4 @@
-// The commands of tpsim, for --help, the manual and messages.
+// Table of tpsim's commands, for --help, the manual and messages.
 #include "cli/options/options.h"
 
 namespace tpsim::cli {

@@ -9,7 +9,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Whether the option names something else than the plan file does.
+// Whether the option names another entry than the plan file.
 bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalogue,
                    CatalogueKind kind, const std::string& saved) {
   if (!arguments.has(opt)) return false;
@@ -20,8 +20,8 @@ bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalog
   return !old_contents.ok() || !new_contents.ok() || *old_contents != *new_contents;
 }
 
-// Replaces the profile, and this program's own software, by those of the new cluster. A saved
-// profile stays if it describes the same GPUs.
+// Replaces the profile, and tpsim's own stack, by those of the new cluster. A saved profile is kept
+// if it describes the same GPUs.
 Status move_to_gpus(const Catalogue& catalogue, const ClusterSpec& target,
                     EffectiveFile& effective) {
   PlanFile& file = effective.file;
@@ -30,7 +30,7 @@ Status move_to_gpus(const Catalogue& catalogue, const ClusterSpec& target,
   TPSIM_TRY(const Profile new_profile, catalogue.load_profile(target.profile));
   if (old_profile.ok() && old_profile->device.name == new_profile.device.name) return Ok{};
   file.profile = target.profile;
-  // This program's own software has a name for each kind of device.
+  // tpsim's own stack has a different name for each kind of device.
   const bool runs_itself = old_profile.ok() && file.stack == own_stack(*old_profile);
   if (runs_itself) file.stack = own_stack(new_profile);
   return Ok{};
@@ -49,9 +49,9 @@ Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
   file.network_assumed = false;
   if (file.cluster == kThisMachine) return Ok{};
   const Result<ClusterSpec> target = catalogue.load_cluster(file.cluster);
-  if (!target.ok()) return Ok{};  // whoever loads the cluster reports it
+  if (!target.ok()) return Ok{};  // the error is reported when the cluster is loaded
   TPSIM_TRY_STATUS(move_to_gpus(catalogue, *target, effective));
-  const bool is_own = left.ok() && left->profile == saved;  // goes without saying
+  const bool is_own = left.ok() && left->profile == saved;  // implied by the replaced cluster
   if (file.profile != saved && !is_own) effective.dropped.push_back("profile " + saved);
   return Ok{};
 }
@@ -69,7 +69,7 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
   if (arguments.has(Opt::kCluster)) {
     const bool moves = file && is_another(Opt::kCluster, CatalogueKind::kClusters, names.cluster);
     if (moves) TPSIM_TRY_STATUS(move_to_cluster(arguments, catalogue, effective));
-    names.cluster = *arguments[Opt::kCluster];  // a copy of the saved one by its own name
+    names.cluster = *arguments[Opt::kCluster];  // an equal copy keeps the name given here
   }
   if (is_another(Opt::kProfile, CatalogueKind::kProfiles, names.profile)) {
     names.profile = *arguments[Opt::kProfile];

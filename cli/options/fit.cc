@@ -38,7 +38,7 @@ std::vector<Relaxation> relaxations(const SearchSpace& space) {
 
 namespace {
 
-// How far around a GPU count without any legal layout to look for one that has some.
+// Maximum distance of alternative GPU counts if none of the layouts is legal.
 constexpr std::int64_t kNeighbourhood = 64;
 
 std::string largest_category(const StageMemory& memory) {
@@ -49,13 +49,13 @@ std::string largest_category(const StageMemory& memory) {
 
 std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
 
-// Who lifted the limits for one question did not do so for those that follow from its answer.
+// Limits lifted for one question do not apply to follow-up searches.
 Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {
   scenario.limits = {};
   return search(scenario, space, 1, {});
 }
 
-// The best plan of a space, when there is one.
+// Returns the best plan of a space, if there is one.
 std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
   const Result<SearchResult> found = limited_search(scenario, space);
   if (!found.ok() || found->plans.empty()) return std::nullopt;
@@ -66,10 +66,10 @@ std::string fits_text(const PlannedRun& run) {
   return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
 }
 
-// The risk that is taken when nothing is left to give up.
+// Risk of running out of memory to suggest if dropping one constraint does not help.
 constexpr double kDaring = 0.5;
 
-// The space with every dimension free: what the GPUs can do at all.
+// Returns the space with only GPUs, batch, dtypes and objective fixed.
 SearchSpace unconstrained(const SearchSpace& space) {
   SearchSpace open;
   open.gpus = space.gpus;
@@ -81,7 +81,7 @@ SearchSpace unconstrained(const SearchSpace& space) {
   return open;
 }
 
-// Software that keeps the optimizer in the hosts' memory, where this one does not.
+// Suggests a stack that can offload the optimizer state, if this stack cannot.
 std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
   const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
   const Result<Catalogue> catalogue = Catalogue::open();
@@ -99,7 +99,8 @@ std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
   return "";
 }
 
-// Leaves out one constraint, then all, then takes twice the GPUs, and so on.
+// Tries in this order: without one constraint, more risk, without all constraints, twice the GPUs
+// repeatedly, another stack with offloading.
 std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
   const std::vector<Relaxation> constraints = relaxations(space);
   for (const Relaxation& without : constraints) {
@@ -135,8 +136,8 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
                      batch_matters ? ", or a smaller --global-batch" : "");
 }
 
-// Of the settings that are legal wherever others are, one stands for all; a launcher's rules may
-// refuse just that one.
+// Tests one value for each setting that does not affect legality. A launcher's rules may refuse
+// just this value.
 bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
   if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
   space.gpus = gpus;
@@ -155,7 +156,7 @@ bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gp
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
 
-// The nearest GPU counts below and above for which some layout is legal.
+// Returns the nearest smaller and larger GPU counts with a legal layout.
 std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& space) {
   std::int64_t below = 0;
   std::int64_t above = 0;
@@ -168,7 +169,7 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
   return fmt::format("{} or {} can be used", below, gpus_text(above));
 }
 
-// Stacks of the catalogue on which the space has a legal plan.
+// Returns stacks of the catalogue on which the space has a legal plan.
 std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) {
   std::string names;
   const Result<Catalogue> catalogue = Catalogue::open();
@@ -184,7 +185,7 @@ std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) 
   return names;
 }
 
-// No plan satisfies these options together, but there are layouts without any one of them.
+// Returns the error for options that exclude each other: a layout exists without any one of them.
 Error conflict(const Scenario& scenario, const SearchSpace& space,
                const std::vector<std::string>& options, const std::string& reason) {
   const std::string stacks = stacks_that_can(scenario, space);

@@ -1,4 +1,4 @@
-// What does not fit, by how much, and what would.
+// Errors for plans that do not fit in memory, with the shortage and a remedy.
 #pragma once
 
 #include <string>
@@ -14,29 +14,29 @@ namespace tpsim::cli {
 
 const StageMemory& fullest_stage(const Prediction& predicted);
 
-// "needs 91.2 GiB on stage 0, 17.4 GiB more than the 73.8 of 79.3 GiB that plans may use, 61 % of
-// it optimizer"
+// Returns "needs 91.2 GiB on stage 0, 17.4 GiB more than the 73.8 of 79.3 GiB that plans may use,
+// 61 % of it optimizer".
 std::string shortage_text(const Prediction& predicted, Bytes limit);
 
-// Why the plan does not fit, behind "it": the shortage of the fullest stage or of the host, or the
-// risk where that is above `most_chance` only.
+// Returns the reason why the plan does not fit, to follow "it": the shortage of the fullest stage
+// or of the host. Or the risk, if only the risk exceeds `most_chance`.
 std::string misfit_text(const Prediction& predicted, double most_chance);
 
-// A constraint that the user put on a search, by its option, and the space without it.
+// A constraint of a search, by its option, and the space without it.
 struct Relaxation {
   std::string option;
   SearchSpace space;
 };
-// What could be given up for a plan to be found, the least first: the table of settings goes from
-// what shapes a layout to details.
+// Returns constraints that could be dropped. The order is that of the table of settings, from
+// layout to details.
 std::vector<Relaxation> relaxations(const SearchSpace& space);
 
-// An error, with exit code 3, for a plan that does not fit: the reason, the margin, and a plan that
-// does fit. None with --allow-oom. --max-oom says at which risk a plan counts as one that does not.
+// Returns an error (exit code 3) for a plan that does not fit: reason, shortage, and a plan that
+// fits. No error with --allow-oom. --max-oom sets the accepted risk.
 Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run);
 
-// A search that found no plan: the nearest miss and the smallest change that mends it, or, where
-// nothing is even legal, the nearest GPU counts for which something is.
+// Returns the error for a search without plans: the nearest miss and the smallest remedy. If no
+// layout is legal, the nearest GPU counts with a legal layout.
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found);
 
 }  // namespace tpsim::cli

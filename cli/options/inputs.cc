@@ -75,7 +75,7 @@ Error no_cluster(const Catalogue& catalogue, const std::string& profile) {
           : fmt::format("{} is in {}", profile, names_text(fitting)));
 }
 
-// What a command executes here or writes for elsewhere asks little of a cluster.
+// Whether the command predicts on a cluster. Other commands run here or only write files.
 bool needs_cluster(Command command) {
   switch (command) {
     case Command::kPlan:
@@ -86,8 +86,8 @@ bool needs_cluster(Command command) {
   }
 }
 
-// The cluster that is meant: by option or plan file (`name`), by the model's catalogue entry, or
-// because the profile comes with its own machine.
+// Returns the cluster's name: from option or plan file (`name`), the model's catalogue entry, or
+// the profile's own machine.
 Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
                                  const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
@@ -108,7 +108,7 @@ Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& ca
   return std::string(kDefaultCluster);
 }
 
-// The machine of a profile: the profile has to be named.
+// Loads the machine of a profile, which must be named.
 Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
                     const std::string& profile, NamedScenario& named) {
   if (profile.empty()) {
@@ -128,7 +128,7 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-// An error for a value that the stack's list of a part lacks.
+// Returns an error if the stack's list of a part lacks the value.
 Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t value) {
   const PartLists& lists = named.scenario.stack.choices.parts;
   const auto list = lists.find(row.part);
@@ -142,8 +142,8 @@ Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t
                   joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
 }
 
-// Parts given by options. A search takes several values of one; they join those that the stack
-// leaves open.
+// Adds parts given by options. In a search a part may have several values, which join the parts
+// that the stack leaves open.
 Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
   const bool searches = arguments.command == Command::kPlan;
   PartLists asked;
@@ -182,7 +182,7 @@ Status set_network(NamedScenario& named) {
   return Ok{};
 }
 
-// No plan of the model is one of the stack's.
+// Returns an error if the stack cannot run any plan of the model.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   const auto rule_of = [&](const StackSpec& stack) {
     return broken_rule(stack.launcher, RuleScope::kModel, scenario.model, Plan{});
@@ -202,7 +202,7 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
           "--ignore-stack-limits plans it anyway");
 }
 
-// A file that a saved plan names and that is not there: who names it, and what mends it.
+// Adds a hint if a saved plan names a file that does not exist.
 template <class T>
 Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& arguments, Opt option,
                         Result<T> found) {

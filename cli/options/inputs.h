@@ -1,4 +1,4 @@
-// What a command works on: scenario, search space and plan, from the options and a plan file.
+// Inputs of commands: scenario, search space and plan, from options and a plan file.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@
 
 namespace tpsim::cli {
 
-// Says where a name that cannot be loaded came from: the option, else the plan file, else the
-// cluster that names it. An error about a file already says where.
+// Adds the source of a name that cannot be loaded: the option, else the plan file, else the cluster
+// that names it. Errors that have a location are unchanged.
 template <class T>
 Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
                   const std::string& cluster = "") {
@@ -38,71 +38,71 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
   return error;
 }
 
-// The plan file that the command line names, if it names one.
+// Returns the plan file on the command line, if there is one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 
-// What the names in a saved plan stood for: "profile h100-sxm", each that has other contents here
-// than when the plan was saved and that no option replaces. Empty for a plan that notes none.
+// Returns names in a saved plan whose contents have changed since it was saved ("profile
+// h100-sxm"). Names replaced by options are skipped. Empty if the plan does not store hashes.
 std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                                           const PlanFile& file);
-// Says so on stderr, once for each, where a person called the program.
+// Prints each of them on stderr, if a user started the program without --quiet.
 void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                           const PlanFile& file);
 
-// What a command knows of its inputs besides options and plan file.
+// Inputs that a command has from other sources than options and plan file.
 struct KnownInputs {
-  std::string model;                // a checkpoint's config.json; goes before the plan file's model
-  std::optional<std::int64_t> seq;  // of the sequences in a file of tokens; before the model's
-  std::string stack;                // where nobody names one; empty: the cluster's
+  std::string model;                // a checkpoint's config.json; overrides the plan file's model
+  std::optional<std::int64_t> seq;  // sequence length of a token file; overrides the model's
+  std::string stack;                // default stack; empty: the cluster's
 };
 
-// The model of the options, else of the plan file, with the sequence length of the options.
+// Returns the model of the options, else of the plan file, with the sequence length of the options.
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
                              const std::optional<PlanFile>& file, const KnownInputs& known = {});
 
-// Options win over the plan file, the plan file over the cluster's defaults; an option that repeats
-// the plan file changes nothing (cli/options/effective_file.h). The cluster this-machine is that of
-// the profile, and stands where a profile has one and no other is named.
+// Options override the plan file, which overrides the cluster's defaults. An option that repeats
+// the plan file has no effect (cli/options/effective_file.h). The cluster this-machine is the
+// profile's machine. It is the default if a profile has one and no other cluster is named.
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                     const KnownInputs& known = {});
 
-// The scenario of a plan that this program executes itself: with the training options of the named
-// stack, but not the memory and the host's time of a framework that is not here.
+// Returns the scenario for a plan that tpsim executes itself. Training options come from the named
+// stack; memory overheads and host times from tpsim's own stack.
 Result<NamedScenario> executed_here(NamedScenario named);
 
-// The space of a search: every option left out leaves its setting free. A plan file fixes what
-// space_around() of its plan fixes, where no option gives another value.
+// Returns the search space. A setting without an option is free. A plan file fixes settings as
+// space_around() does, unless an option gives another value.
 Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario,
                                  const std::optional<PlanFile>& file);
 
-// What --exclude or --why-not lists.
+// Returns the settings listed in --exclude or --why-not.
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
-// Threads that may search.
+// Returns the number of threads for a search.
 Result<int> threads_of(const Arguments& arguments);
 
-// An error for a plan that the device cannot run.
+// Returns an error for a plan that the device cannot run.
 Status check_runs_on(const Plan& plan, std::string_view device);
 
-// What a plan is where neither options nor a plan file say so.
+// Default plan settings if neither options nor a plan file state them.
 struct PlanDefaults {
   AttentionKind attention = AttentionKind::kUnfused;
   DType dtype = DType::kBFloat16;
-  // Else one micro-batch on each data-parallel rank; with it the multiple of these that is nearest
-  // to the model's usual batch, or to 4 M tokens.
+  // Whether the default batch is near the model's usual batch, or 4 M tokens, rounded to a multiple
+  // of (dp x micro-batch). Otherwise it is one micro-batch per data-parallel rank.
   bool usual_batch = true;
 };
-// Flash attention where model and software have it, the dtype of training that the GPU has.
+// Returns flash attention if model and software support it, and the GPU's usual training dtype.
 PlanDefaults plan_defaults(const Scenario& scenario);
 
-// The plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1, no recompute and the
-// defaults, changed by the options. Stages are cut anew when they no longer make up the model, or
-// when asked for. The result has passed validate().
+// Returns the plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1, no recompute
+// and the defaults, changed by the options. Stages are cut again if requested, or if they do not
+// add up to the model. The result has passed validate().
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                          const std::optional<PlanFile>& file, const PlanDefaults& defaults);
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
-// An error for the first of `options` that was given; `why` says what stands against it.
+// Returns an error for the first of `options` that was given; `why` is the reason.
 template <class Options = std::initializer_list<Opt>>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
@@ -111,15 +111,15 @@ Status refuse(const Arguments& arguments, const Options& options, const char* wh
   return Ok{};
 }
 
-// Gives `named` the parts that a search chose where the stack leaves some open, so that what
-// follows is predicted and saved with them, and notes all combinations. Call it after every search.
+// Applies the best searched parts to `named`, for later predictions and saved plans, and stores all
+// combinations. Must be called after every search.
 void adopt_parts(const std::vector<TriedParts>& tried, NamedScenario& named);
 
-// "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty where nothing was open.
+// Returns "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty if no part was searched.
 std::string tried_view(const Terminal& terminal, const NamedScenario& named);
-// {"dispatcher": "deepep"}
+// Returns {"dispatcher": "deepep"}.
 JsonValue parts_json(const PartValues& parts);
-// Adds them as "parts_searched".
+// Adds "parts_searched" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named);
 
 }  // namespace tpsim::cli

@@ -42,7 +42,7 @@ constexpr const char* kAssumed = "Assumptions (override the file)";
 constexpr const char* kSoftware = "Software (overrides the stack)";
 constexpr const char* kOutput = "Output";
 
-// But for the settings of plans, which setting_option() makes from their table.
+// All options except plan settings, which setting_option() creates from their table.
 const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
      kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks, false, Repeats::kLastWins},
@@ -228,7 +228,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
 OptionRow setting_option(const SettingRow& row) {
   const char* group = kLayout;
   auto commands = static_cast<std::uint32_t>(kAll | kProfiles);
-  if (row.kind == SettingKind::kList) {  // of one plan
+  if (row.kind == SettingKind::kList) {  // for a single plan only
     group = kCut;
     commands = kSingle;
   } else if (row.role == SettingRole::kGiven) {
@@ -236,7 +236,7 @@ OptionRow setting_option(const SettingRow& row) {
     commands |= kExplores;
   }
   if (row.setting == Setting::kMicroBatch || row.setting == Setting::kGlobalBatch) {
-    commands |= kImports;  // where a file leaves them open
+    commands |= kImports;  // for files that lack them
   }
   if (row.counts_for != nullptr) commands = 0;
   return {opt_of(row.setting),
@@ -248,7 +248,7 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
-// Parts that the reference model runs, with every value but those that `run` refuses.
+// Parts that the reference model executes. `run` refuses single values.
 constexpr std::array kExecuted = {
     StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
     StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,

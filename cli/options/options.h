@@ -1,5 +1,5 @@
-// Every option of tpsim, described once: what it is called, what it takes, what it does and which
-// commands take it. The parser, --help, the messages and "did you mean" all read this table.
+// Table of all options: name, value, help and commands. Used by the parser, --help, messages and
+// "did you mean".
 #pragma once
 
 #include <array>
@@ -40,17 +40,17 @@ struct CommandRow {
   Command command;
   const char* name;
   const char* summary;
-  const char* positional;  // its name in --help; null when the command takes none
+  const char* positional;  // name in --help; null if the command has none
   const char* positional_help;
-  const char* examples;        // one command to a line
-  const char* more = nullptr;  // what may follow the positional, any number of times
+  const char* examples;        // one command per line
+  const char* more = nullptr;  // repeatable arguments after the positional
   const char* more_help = nullptr;
 };
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options that are no settings of a plan and no parts of software; those come after them:
-// opt_of(Setting::kTp), opt_of(StackPart::kNormKernel).
+// Options other than plan settings and software parts, whose options follow: opt_of(Setting::kTp),
+// opt_of(StackPart::kNormKernel).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
@@ -149,60 +149,60 @@ enum class Opt : std::uint8_t {
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
-// The option of a plan's setting. A number that only counts something stands behind another's value
-// and has none.
+// Returns the option of a plan setting. Settings that count for another setting's value do not have
+// an option.
 constexpr Opt opt_of(Setting setting) {
   return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
 }
 
-// The option of a part of the software.
+// Returns the option of a software part.
 constexpr Opt opt_of(StackPart part) {
   return static_cast<Opt>(kPlainOptCount + kSettingCount + static_cast<int>(part));
 }
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 
-// How import reads an option that is given twice. Other commands refuse it.
+// Treatment of a repeated option by import. Other commands refuse repetitions.
 enum class Repeats : std::uint8_t {
-  kNever,  // an error, since it is open which value is meant
+  kNever,  // an error, since the meant value is unclear
   kLastWins,
-  kJoins,  // all values are one list, in which a later one wins
+  kJoins,  // all values form one list; later ones override
 };
 
 struct OptionRow {
   Opt opt;
   std::string name;   // "--tp"
-  std::string value;  // what it takes, for --help; empty for a switch that is only there or not
+  std::string value;  // placeholder in --help; empty for a switch
   std::string help;
   const char* group;
-  std::uint32_t commands;  // bit (1 << Command) set: that command takes it
-  bool many = false;       // a search takes a list of values, a single plan takes one
+  std::uint32_t commands;  // bit (1 << Command) set: the command accepts the option
+  bool many = false;       // a search accepts a list, a single plan one value
   Repeats repeats = Repeats::kNever;
 };
-// As --help shows them, group by group.
+// Returns all rows in the order of --help, group by group.
 std::span<const OptionRow> option_rows();
 const OptionRow& row_of(Opt opt);
 bool takes(Command command, const OptionRow& row);
-// The option that other programs call so: "--mbs" and "--tensor-model-parallel-size"; null for any
-// other name.
+// Returns the option with this name in other programs ("--mbs", "--tensor-model-parallel-size");
+// null for other names.
 const OptionRow* option_called(std::string_view name);
-// What to write in place of an option that there is under no name: "--bf16" is "--dtype bf16".
-// Empty for any other.
+// Returns the option and value to write instead: "--dtype bf16" for "--bf16". Empty for other
+// names.
 std::string_view written_instead(std::string_view name);
-// What comes nearest to a value that no plan can have: of --offload params, an offloaded optimizer.
-// Empty for any other.
+// Returns the nearest possible value for one that plans cannot have, such as an offloaded optimizer
+// for --offload params. Empty for other values.
 std::string_view possible_instead(std::string_view option, std::string_view value);
 
-// What the user typed: one text per option. A switch that was given holds an empty text.
+// Parsed command line: one text per option. A switch has an empty text.
 class Arguments {
  public:
   Command command{};
-  std::string positional;         // plan file or kind of list; empty when there was none
-  std::vector<std::string> more;  // what follows it
-  std::string program;            // tpsim as it was called, quoted for a shell
-  std::string command_line;       // all of it as typed, quoted likewise
+  std::string positional;         // plan file or kind of list; empty if missing
+  std::vector<std::string> more;  // arguments after the positional
+  std::string program;            // path of tpsim as typed, quoted for a shell
+  std::string command_line;       // whole command line as typed, quoted likewise
 
-  // All words that are no options: the positional, if there is one, and what follows it.
+  // Returns all words that are not options: the positional, if any, and the following ones.
   std::vector<std::string> words() const {
     std::vector<std::string> all = more;
     if (!positional.empty()) all.insert(all.begin(), positional);

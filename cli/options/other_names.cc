@@ -1,4 +1,4 @@
-// What options are called by other programs and in everyday speech.
+// Names of options in other programs and in everyday language.
 #include "cli/options/options.h"
 #include "core/base/text.h"
 
@@ -6,10 +6,10 @@ namespace tpsim::cli {
 namespace {
 
 struct OtherNames {
-  std::string_view names;  // with spaces between them
+  std::string_view names;  // separated by spaces
   std::string_view option;
 };
-// Of Megatron-LM, DeepSpeed, torchtitan and of everyday speech.
+// Names in Megatron-LM, DeepSpeed, torchtitan and everyday language.
 constexpr OtherNames kOtherNames[] = {
     {"--mbs --micro-batch-size", "--micro-batch"},
     {"--gbs --global-batch-size --batch-size", "--global-batch"},
@@ -69,9 +69,9 @@ constexpr OtherNames kInstead[] = {
     {"--cpu-offload", "write --offload optimizer"},
 };
 
-// Values that other programs have for an option of this one, and that no plan can have.
+// Values of other programs that plans cannot have.
 struct OtherValue {
-  std::string_view option, part, instead;  // the value holds the part
+  std::string_view option, part, instead;  // the value contains `part`
 };
 constexpr std::string_view kWeightsStay =
     "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "

@@ -1,4 +1,4 @@
-// What a search is asked for: options as a SearchSpace.
+// Converts options to a SearchSpace.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& s
   return Ok{};
 }
 
-// What no plan of the search has is a slip of the hand.
+// Excluding a value that the search does not have is probably a mistake.
 Status check_excluded(const SearchSpace& space) {
   for (const SettingValue& value : space.excluded) {
     const SettingRow& row = row_of(value.setting);

@@ -1,4 +1,4 @@
-// The plan of a command that takes a single one: options over a plan file over defaults.
+// Plan of a command with a single plan. Options override a plan file, which overrides defaults.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& 
   return Ok{};
 }
 
-// Virtual stages alone say which schedule is meant.
+// Virtual stages imply the schedule.
 ScheduleKind implied_schedule(const Plan& plan) {
   if (plan.virtual_stages > 1) return ScheduleKind::kInterleaved;
   return plan.schedule == ScheduleKind::kInterleaved ? ScheduleKind::kOneFOneB : plan.schedule;
@@ -56,10 +56,10 @@ std::int64_t blocks_of(const Plan& plan) {
   return std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
 }
 
-// Embedding and head may fill a chunk each.
+// Embedding and head may each fill a chunk.
 std::int64_t most_chunks(const ModelSpec& model) { return model.layers + 2; }
 
-// The nearest degree that leaves at most that many chunks.
+// Returns the nearest degree with at most this many chunks.
 std::string fewer_chunks(const Plan& plan, std::int64_t most) {
   if (plan.degrees.pp <= most) {
     return fmt::format("the nearest virtual_stages is {}", most / plan.degrees.pp);
@@ -101,7 +101,7 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   return Ok{};
 }
 
-// A rule that a plan breaks by this kind of attention alone.
+// Whether a rule refuses only this kind of attention.
 bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) {
   Plan asked, instead;
   asked.attention = kind;
@@ -120,7 +120,7 @@ PlanDefaults plan_defaults(const Scenario& scenario) {
   PlanDefaults defaults;
   defaults.dtype = usual_dtype(scenario.profile.device);
   const bool drops =
-      scenario.model.attention_dropout > 0;  // flash attention supports no attention dropout here
+      scenario.model.attention_dropout > 0;  // flash attention does not support dropout here
   if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
     defaults.attention = AttentionKind::kFlash;
   }

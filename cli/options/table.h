@@ -15,7 +15,7 @@ struct Column {
   Align align = Align::kRight;
 };
 
-// By their titles, with bars between them; '<' stands before one whose cells begin at the left.
+// Parses titles separated by '|'. A '<' before a title means left alignment.
 std::vector<Column> columns_of(std::string_view titles);
 
 struct Cell {
@@ -30,11 +30,11 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // As many cells as there are columns.
+  // The number of cells must equal the number of columns.
   void add_row(std::vector<Cell> cells);
 
-  // Titles (unless all are empty) and rows, two spaces before each and between columns, no space
-  // at the end of a line.
+  // Returns titles (unless all are empty) and rows. Columns start with two spaces; lines do not end
+  // with spaces.
   std::string text(const Terminal& terminal) const;
 
  private:

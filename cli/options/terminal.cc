@@ -21,16 +21,16 @@ namespace tpsim::cli {
 namespace {
 
 constexpr double kPatience = 0.3;  // seconds before the first drawing
-constexpr double kRefresh = 0.05;  // and between two
+constexpr double kRefresh = 0.05;  // seconds between drawings
 constexpr int kProgressWidth = 40;
-constexpr double kSilence = 30;  // seconds before a line where nobody watches, and between two
+constexpr double kSilence = 30;  // seconds before and between lines if stderr is not a terminal
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in setlocale().
+// As in setlocale(), the first of LC_ALL, LC_CTYPE and LANG that is set decides.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view value = environment(name);
@@ -63,7 +63,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// "12 s left", where enough is done to tell.
+// Returns "12 s left"; empty until enough is done for an estimate.
 std::string left_text(double share, double spent) {
   constexpr double kLeastShare = 0.02, kMinute = 60;
   if (share < kLeastShare || share >= 1) return "";
@@ -76,7 +76,7 @@ std::string left_text(double share, double spent) {
 
 Terminal Terminal::detect() {
   Terminal terminal;
-  // mpirun gives its processes a terminal of its own, wherever its output goes.
+  // mpirun gives its processes a terminal, even if its own output is redirected.
   if (started_by_mpi_launcher()) return terminal;
   const bool watched = ::isatty(STDOUT_FILENO) == 1;
   const bool dumb = environment("TERM") == "dumb";

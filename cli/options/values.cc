@@ -15,7 +15,7 @@
 namespace tpsim::cli {
 namespace {
 
-// More values than any dimension of a search has.
+// More than the values of any searched setting.
 constexpr std::int64_t kLongestRange = 4096;
 
 Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {

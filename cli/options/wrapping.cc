@@ -24,7 +24,7 @@ std::size_t display_width(std::string_view text) {
   bool colour = false;  // between ESC [ and m
   for (const char c : text) {
     if (c == '\033') colour = true;
-    const bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // no continuation byte
+    const bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
     if (!colour && starts) ++width;
     if (colour && c == 'm') colour = false;
   }
@@ -55,7 +55,7 @@ namespace {
 
 constexpr std::string_view kComment = "   # ";
 
-// Where words stand apart: two spaces or more between them.
+// Returns the ends of gaps of two or more spaces.
 std::vector<std::size_t> gaps_of(std::string_view line) {
   std::vector<std::size_t> ends;
   for (std::size_t at = line.find_first_not_of(' '); at < line.size();) {
@@ -67,7 +67,8 @@ std::vector<std::size_t> gaps_of(std::string_view line) {
   return ends;
 }
 
-// A label, a text and at most two remarks are prose; more columns are a table's.
+// Lines with at most kMostGaps gaps are prose: a label, a text and remarks. Lines with more are
+// rows of a table.
 std::string fitted_line(std::string_view line, std::size_t columns) {
   constexpr std::size_t kMostGaps = 3, kLeastText = 20;
   const std::vector<std::size_t> gaps = gaps_of(line);
@@ -84,7 +85,7 @@ std::string fitted_line(std::string_view line, std::size_t columns) {
   return std::string(line.substr(0, head)) + wrapped(line.substr(head), columns - hang, hang);
 }
 
-// The end of a shell's word that starts at `at`.
+// Returns the end of the shell word that starts at `at`.
 std::size_t word_end(std::string_view text, std::size_t at) {
   bool quoted = false;
   for (; at < text.size() && (quoted || text[at] != ' '); ++at) {

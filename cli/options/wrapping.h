@@ -1,4 +1,4 @@
-// Text cut to the width of a terminal, and made safe to print.
+// Wraps text to the width of a terminal, and makes text safe to print.
 #pragma once
 
 #include <string>
@@ -6,20 +6,21 @@
 
 namespace tpsim::cli {
 
-// Text of others (names in files, arguments) without control characters: one line, no escapes.
+// Replaces control characters in foreign text (names in files, arguments): one line without escape
+// sequences.
 std::string printable(std::string_view text);
 
-// Columns that a text takes on a terminal: its code points, colours left out.
+// Returns the columns of a text on a terminal: its code points without colour sequences.
 std::size_t display_width(std::string_view text);
 
-// Breaks at spaces into lines of `width` columns; those after the first start with `indent` spaces.
+// Wraps at spaces to lines of `width` columns. Lines after the first start with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
-// Lines of prose that are longer than `columns` broken at spaces; what follows stands below the
-// text behind a line's label. Rows of tables and commands stay whole. 0 columns leave all as it is.
+// Wraps prose lines longer than `columns` at spaces. Continuation lines align with the text after a
+// line's label. Rows of tables and commands are unchanged. 0 columns: no wrapping.
 std::string fitted(std::string_view text, std::size_t columns);
 
-// A command to copy on lines of `columns`, broken between its words with a '\\' that a shell takes.
+// Breaks a command between its words to lines of `columns`, with '\\' for the shell.
 std::string continued(std::string_view command, std::size_t columns);
 
 }  // namespace tpsim::cli

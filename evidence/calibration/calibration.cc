@@ -17,14 +17,14 @@ namespace {
 
 constexpr int kMostDescents = 12;
 constexpr std::size_t kMostParts = 2;
-// Of all changes, so many are guessed by slopes of their own, and so many are fitted to the end.
+// Numbers of candidate changes that are estimated with their own slopes, and that are fully fitted.
 constexpr std::size_t kMostGuessed = 6;
 constexpr std::size_t kMostTried = 3;
 constexpr std::size_t kLeastRowsForParts = 8;
-// A changed part must be worth one of thirty choices, and then some.
+// Minimum gain of a changed part: selecting one of thirty choices costs 2 ln 30, plus a margin.
 constexpr double kPartCost = 12;
-// What all rows that state a part agree on is likelier for the others than what the stack has: by
-// one and e.
+// A value that all stating rows agree on is preferred for the other rows, with prior odds of e over
+// the stack's own value.
 constexpr double kStatedPartCost = -2;
 constexpr std::int64_t kMostFolds = 24;
 
@@ -59,7 +59,7 @@ class Fitter {
     return badness(residuals, moved, spreads_, noise_of(residuals));
   }
 
-  // Gauss and Newton's steps, each as long as it helps.
+  // Gauss-Newton with step halving.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
       TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
@@ -91,7 +91,8 @@ class Fitter {
     return Ok{};
   }
 
-  // Of the first row's software that does not state the part; nothing where all do.
+  // Returns the stack's value for the first row that does not state the part. Nothing if all rows
+  // state it.
   std::optional<std::int64_t> unstated_value(const PartRow& row) const {
     const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
       return !s.stated.contains(row.part);
@@ -100,7 +101,8 @@ class Fitter {
     return row.get(open->scenario.stack);
   }
 
-  // Parts that some row does not state and that are one of some words.
+  // Returns candidate values of parts that some row does not state. Parts with sets or ratios are
+  // skipped.
   std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
@@ -118,11 +120,11 @@ class Fitter {
   struct Change {
     Point point;
     Residuals residuals;
-    double cost = 0;   // that it must be worth
-    double guess = 0;  // what it comes to, to first order
+    double cost = 0;   // required gain
+    double guess = 0;  // estimated badness, to first order
   };
 
-  // What a change must be worth in twice logarithms of likelihood.
+  // Returns the required gain of a change, in units of 2 ln(likelihood).
   double cost_of(StackPart part, std::int64_t value) const {
     bool is_stated = false;
     for (const MeasuredStep& step : steps_) {
@@ -134,7 +136,7 @@ class Fitter {
     return is_stated ? kStatedPartCost : kPartCost;
   }
 
-  // What the linear problem leaves as badness where it is solved best.
+  // Returns the badness at the solution of the linear problem.
   double solved(const LinearProblem& problem) const {
     const std::vector<double> unknowns = fit_within(problem, at_.limits());
     Residuals left;
@@ -144,9 +146,10 @@ class Fitter {
     return badness_of(left, unknowns);
   }
 
-  // What other parts may be worth, best first: to first order, by slopes of the present parts and
-  // then, of the best of those, by their own. Those of which no step takes another time are not
-  // among them, nor those that some plan cannot have.
+  // Returns the best candidate changes, best first.
+  //
+  // All candidates are estimated to first order with the present slopes, then the best ones with
+  // their own slopes. Candidates that change no step, or that some plan cannot have, are skipped.
   Result<std::vector<Change>> changes() const {
     std::vector<Change> all;
     for (const auto& [part, value] : other_parts()) {
@@ -172,7 +175,7 @@ class Fitter {
     return all;
   }
 
-  // What rows state comes first.
+  // Sorts by cost first, so that values stated by rows come first.
   static void keep_best(std::vector<Change>& all, std::size_t most) {
     std::sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
       return std::pair(a.cost, a.guess) < std::pair(b.cost, b.guess);
@@ -180,7 +183,8 @@ class Fitter {
     if (all.size() > most) all.resize(most);
   }
 
-  // Changes the part that explains the rows best, with all constants moved anew, if it is worth it.
+  // Applies the change that explains the rows best, with all constants refitted, if its gain is
+  // positive.
   Result<bool> changed_for_the_better() {
     const Standing before = now_;
     const double worth_before = worth();
@@ -205,7 +209,7 @@ class Fitter {
     return true;
   }
 
-  // Rows of one layout are left out together; a fit to the others predicts them.
+  // Cross-validation: predicts the rows of each layout with a fit to all other rows.
   Residuals left_out() const {
     std::map<std::string, std::int64_t> fold_of;
     std::vector<std::int64_t> folds;
@@ -216,7 +220,7 @@ class Fitter {
       const auto next = static_cast<std::int64_t>(fold_of.size()) % kMostFolds;
       folds.push_back(fold_of.try_emplace(layout, next).first->second);
     }
-    Residuals left = start_;  // a single layout has no others
+    Residuals left = start_;  // without a second layout there is nothing to leave out
     if (fold_of.size() < 2) return left;
     for (std::int64_t fold = 0; fold < kMostFolds; ++fold) {
       LinearProblem others = now_.problem;
@@ -239,9 +243,10 @@ class Fitter {
     return sum / static_cast<double>(residuals.size());
   }
 
-  // Where rows are predicted worse by a fit to the others than before, a share of the way that it
-  // goes is enough, the one that predicts them best: few rows, or rows of which each has a way of
-  // its own, are no reason to get worse.
+  // Shrinks the fit if left-out rows are predicted worse than without the fit. The shrinkage is the
+  // share of the change that predicts left-out rows best.
+  //
+  // Few rows, or rows that disagree, must not make predictions worse.
   Status go_no_further_than_helps() {
     if (mean_error(left_) <= mean_error(start_)) return Ok{};
     Point still = now_.here;
@@ -269,7 +274,8 @@ class Fitter {
     return Ok{};
   }
 
-  // What rows leave open of a group's sum: a step moves by the group's share as the sum moves.
+  // Returns the remaining spread of a group's sum: the prior, reduced by the rows' information. A
+  // row's information is the group's share of its step.
   double group_spread(ConstantGroup group, double usual) const {
     const auto constants = tunable_constants();
     double information = 1 / (usual * usual);
@@ -283,7 +289,7 @@ class Fitter {
     return 1 / std::sqrt(information);
   }
 
-  // The change of a coordinate that changes the constant by all of itself.
+  // Returns the coordinate change that doubles a sum; 1 for a logarithm.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
     return constant.is_sum ? constant.value(steps_.front().scenario) : 1;
@@ -313,20 +319,21 @@ class Fitter {
     c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
     c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
     c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
-    // Rows that fit badly are no reason to know less than nobody's rows do.
+    // Rows that fit badly must not make predictions less certain than without rows.
     c.spread = std::min(spread_of(left_), std::hypot(first.stack.residual_spread, kForeignSpread));
     show(1);
     return c;
   }
 
-  // As one more row needs it: what few rows say of their spread is widened as Student's t is.
+  // Returns the spread of one more row. Few rows estimate their own spread badly, so it is widened
+  // as in Student's t.
   double spread_of(const Residuals& left) const {
     double squares = 0;
     for (const double r : left) squares += r * r;
     const auto n = static_cast<double>(left.size());
     const double degrees = std::max(1.0, n - now_.fit.effective_parameters);
-    // The 95 % quantile of Student's t over the normal's, to second order (Abramowitz and Stegun,
-    // 26.7.5).
+    // 95 % quantile of Student's t relative to the normal distribution's, to second order
+    // (Abramowitz and Stegun, 26.7.5).
     constexpr double z2 = kHalfOf90 * kHalfOf90;
     const double widening =
         1 + (z2 + 1) / (4 * degrees) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * degrees * degrees);
@@ -345,8 +352,8 @@ class Fitter {
   };
   Standing now_;
   Residuals start_;
-  Residuals left_;        // of rows left out
-  double shrinkage_ = 1;  // share of the fit's way that constants went
+  Residuals left_;        // of left-out rows
+  double shrinkage_ = 1;  // share of the fitted change that is applied
   std::vector<FittedPart> parts_;
 };
 

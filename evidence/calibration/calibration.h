@@ -1,9 +1,10 @@
-// Constants and parts of a stack and a cluster, fitted to measured steps.
+// Fits constants and parts of a stack and a cluster to measured steps.
 //
-// The logarithm of measured over predicted is brought down by moving the constants of
-// tunable_constants() away from where they stand, each at a cost by its prior, and by
-// changing single parts of the software where the rows say clearly that it is another one. No row
-// has a constant of its own, and a run that lies far off moves little
+// Minimizes the logarithm of measured over predicted time. The constants of tunable_constants()
+// move away from their values, each at a cost by its prior. Single parts of the software change if
+// the rows clearly indicate another value.
+//
+// Rows do not have individual constants. Outliers have little weight
 // (evidence/calibration/robust_fit.h).
 #pragma once
 
@@ -24,19 +25,20 @@ namespace tpsim {
 struct FittedConstant {
   const TunableConstant* constant = nullptr;
   double before = 0, after = 0;   // values
-  double moved = 0;               // along the coordinate
-  double error = 0;               // standard deviation of that, with the rows known
-  double prior = 0;               // and without them
+  double moved = 0;               // change of the coordinate
+  double error = 0;               // standard deviation of the change, given the rows
+  double prior = 0;               // and without the rows
   double error_of_value() const;  // likewise, of the value
   std::string error_text() const;
-  // Share of the prior's variance that the rows took away: 0 where they say nothing.
+  // Returns the share of the prior's variance that the rows removed; 0: the rows have no
+  // information.
   double information() const;
 };
 
 struct FittedPart {
   StackPart part{};
   std::int64_t before = 0, after = 0;
-  double gain = 0;  // what it is worth, less what it must be: in twice logarithms of likelihood
+  double gain = 0;  // gain minus the required gain, in units of 2 ln(likelihood)
 };
 
 struct FittedStep {
@@ -47,27 +49,27 @@ struct FittedStep {
 };
 
 struct Calibration {
-  std::vector<FittedConstant> constants;  // all that may move, in the order of their table
+  std::vector<FittedConstant> constants;  // all tunable constants, in the order of their table
   std::vector<FittedPart> parts;
   std::vector<FittedStep> steps;
-  // Share of the fit's way that the constants went: less than 1 where rows left out were predicted
-  // worse by it than before.
+  // Share of the fitted change that is applied. Less than 1 if the full change predicts left-out
+  // rows worse than no change.
   double shrinkage = 1;
-  double noise = 0;                 // scale of what is left
+  double noise = 0;                 // scale of the residuals
   double effective_parameters = 0;  // effective number of constants
-  // Of rows that the fit has not seen, as an interval needs it: residual_spread of the stack.
+  // Spread for rows that the fit has not seen: the stack's residual_spread for intervals.
   double spread = 0;
   double host_spread = 0, kernel_spread = 0, network_spread = 0;  // see CalibrationFacts
 
-  double error_before() const;  // mean, as a share
+  double error_before() const;  // mean relative error
   double error_after() const;
-  double error_left_out() const;  // as they say of rows that they have not seen
+  double error_left_out() const;  // likewise, for left-out rows
 };
 
-// With what was found; `stated` parts stay.
+// Applies the fitted values. `stated` parts are kept.
 Scenario calibrated(Scenario scenario, const Calibration& calibration, const PartValues& stated);
 
-// An error where no step can be predicted.
+// Returns an error if a step cannot be predicted.
 Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,
                               const CalibrationChoices& choices);
 

@@ -11,7 +11,7 @@ std::vector<std::size_t> contradicting_steps(const std::vector<FittedStep>& step
   constexpr std::size_t kLeastSteps = 4;
   constexpr double kLeastGap = 0.1;
   constexpr double kDeviations = 4;
-  constexpr double kNormal = 1.4826;  // standard over median deviation of a normal distribution
+  constexpr double kNormal = 1.4826;  // standard / median absolute deviation, normal distribution
   std::vector<std::size_t> found;
   if (steps.size() < kLeastSteps) return found;
   std::vector<double> ratios;

@@ -13,12 +13,12 @@
 namespace tpsim {
 namespace {
 
-// Constants of which the rows say less than this share are left alone.
+// Constants with less information (share of the prior's variance) do not move.
 constexpr double kLeastInformation = 0.02;
-constexpr double kSlopeStep = 0.2;  // of a prior's spread
+constexpr double kSlopeStep = 0.2;  // relative to the prior's spread
 
-// What the host may take of a step by its prior, a tenth of it, at each of the `times` that the
-// step pays the constant: of the median step.
+// Returns the prior of a host time: 10 % of the median step, divided by the `times` that a step
+// pays it.
 double most_of_step(const std::vector<MeasuredStep>& steps, const TunableConstant& constant) {
   constexpr double kShare = 0.1;
   std::vector<double> most;

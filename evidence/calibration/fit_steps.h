@@ -1,4 +1,4 @@
-// Measured steps at the points of a fit: constants moved, parts of the software changed.
+// Residuals and slopes of measured steps, for points of a fit.
 #pragma once
 
 #include <vector>
@@ -9,29 +9,30 @@
 
 namespace tpsim {
 
-// Coordinates of all constants, in the order of their table, and parts in place of the stack's own.
+// Coordinates of all constants, in the order of their table, and parts that replace the stack's
+// own.
 struct FitPoint {
   std::vector<double> moved;
   PartValues parts;
 };
 
-// `stated` parts stay.
+// Applies the point. `stated` parts are kept.
 Scenario moved_to(Scenario scenario, const FitPoint& point, const PartValues& stated);
 
-using StepResiduals = std::vector<double>;  // of each step: log of measured over predicted
+using StepResiduals = std::vector<double>;  // per step: log of measured over predicted time
 
 class FitSteps {
  public:
   FitSteps(const std::vector<MeasuredStep>& steps, const CalibrationChoices& choices);
 
-  // Of the constants' coordinates, as the steps let them be expected and their values allow.
+  // Prior spreads and limits of the coordinates. The steps reduce spreads of host times.
   const std::vector<double>& spreads() const { return spreads_; }
   const std::vector<CoordinateRange>& limits() const { return limits_; }
 
-  // An error where a step cannot be predicted.
+  // Returns an error if a step cannot be predicted.
   Result<StepResiduals> residuals_at(const FitPoint& point) const;
-  // How each residual falls as each constant grows, around a point where they are `residuals`.
-  // Constants of which the steps say next to nothing have no slope.
+  // Returns the slopes of all residuals at a point with these `residuals`. A positive slope means
+  // that a larger constant reduces the residual. Constants with almost no information have slope 0.
   Result<LinearProblem> linear_at(const FitPoint& point, const StepResiduals& residuals) const;
 
  private:

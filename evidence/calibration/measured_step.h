@@ -1,4 +1,4 @@
-// Measured steps that a calibration starts from, and what it may change.
+// Measured steps for a calibration, and its options.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace tpsim {
 
-// A step that ran, and what it is predicted from.
+// A measured step with the inputs of its prediction.
 struct MeasuredStep {
   std::string id;
   Scenario scenario;
-  PartValues stated;  // parts that are known of this run: no fit changes them
+  PartValues stated;  // parts that are known for this run; the fit keeps them
   Plan plan;
   Seconds measured;
 };
 
 struct CalibrationChoices {
-  bool stack = true, cluster = true;  // whose constants may move
+  bool stack = true, cluster = true;  // owners of the constants that may move
   int threads = 1;
   std::function<void(double share)> progress = {};
 };

@@ -40,16 +40,15 @@ std::optional<double> number(const std::string& word) {
   return std::nullopt;
 }
 
-// Columns of a row, from its first: bytes, count, type, redop, root, then time in microseconds
-// and the two bandwidths in GB/s. Before 2021 there was no root, and no redop of what does not
-// reduce.
+// Columns of a row: bytes, count, type, redop, root, time in microseconds, and two bandwidths in
+// GB/s. Before 2021 root was missing, and redop of collectives without reduction.
 struct NcclColumns {
   std::size_t time = 5;
   bool has_redop = true;
 };
 constexpr std::size_t kType = 2;
 
-// "#       size         count      type   redop    root     time   algbw   busbw"
+// Parses "#       size         count      type   redop    root     time   algbw   busbw".
 std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words) {
   const auto size = std::find(words.begin(), words.end(), "size");
   const auto time = std::find(size, words.end(), "time");
@@ -64,11 +63,11 @@ std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words
 
 struct Row {
   TimedMessage message;
-  bool adds = false;  // redop is none for what does not reduce
+  bool adds = false;  // redop is "none" for collectives without reduction
   double bus_factor = 0;
 };
 
-// Launchers write a label before every line: a row starts with two numbers and the word of a type.
+// Launchers may prefix every line with a label. A row starts with two numbers and a type.
 std::size_t start_of_row(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + kType < words.size(); ++i) {
     if (number(words[i]) && number(words[i + 1]) && !number(words[i + kType])) return i;
@@ -90,7 +89,7 @@ std::optional<Row> row_of_line(const std::vector<std::string>& words, const Nccl
   return row;
 }
 
-// By the largest message, whose bandwidths have the most digits.
+// Detects the collective from the largest message, whose bandwidths have the most digits.
 CollectiveKind kind_of(const Row& row, std::int64_t ranks) {
   const auto n = static_cast<double>(ranks);
   const double half = (n - 1) / n;
@@ -108,7 +107,7 @@ struct Ranks {
   std::int64_t count = 0;
 };
 
-// "#  Rank  0 Group  0 Pid 7 on  node-3 device  0 [0x07] NVIDIA A100"
+// Parses "#  Rank  0 Group  0 Pid 7 on  node-3 device  0 [0x07] NVIDIA A100".
 void add_rank(Ranks& ranks, const std::vector<std::string>& words) {
   const auto rank = std::find(words.begin(), words.end(), "Rank");
   if (rank == words.begin() || rank == words.end() || !std::prev(rank)->ends_with('#')) return;
@@ -127,7 +126,7 @@ GroupPlacement placement_of(const NcclTest& test) {
   return placement;
 }
 
-// Unknowns: the logarithms of efficiency and latency over those that the cluster states.
+// Unknowns: logarithms of efficiency and latency, relative to the cluster's values.
 constexpr std::size_t kUnknowns = 2;
 constexpr double kStep = 0.05;
 
@@ -164,7 +163,7 @@ class LinkFitter {
   LinearProblem problem_at(const std::vector<double>& x) const {
     LinearProblem problem;
     problem.at = x;
-    problem.spreads = {1.0, 2.0};  // nearly all is known from the messages themselves
+    problem.spreads = {1.0, 2.0};  // weak priors: the messages determine both
     const std::vector<double> here = residuals(x);
     for (const double r : here) problem.rows.push_back({r, std::vector<double>(kUnknowns)});
     for (std::size_t k = 0; k < kUnknowns; ++k) {

@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kFreedom = 3;
 constexpr double kPriorRows = 8;
-// Of steps that are predicted with everything known, and repeated: a few percent.
+// Prior noise of repeated steps with fully known inputs: a few percent.
 constexpr double kPriorNoise = 0.02;
-// Of a run that takes longer than it should, over that of one that takes less: neighbours, heat and
-// bad nodes only slow down.
+// Scale of positive residuals relative to negative ones: neighbours, heat and bad nodes only slow a
+// run down.
 constexpr double kSkew = 1.2;
 constexpr double kLeastNoise = 0.005;
 
@@ -35,10 +35,11 @@ double weight(double residual, double noise) {
   return (kFreedom + 1) / (kFreedom + z * z) * scale * scale;
 }
 
-// Rows weighed by their residuals at the unknowns, over the noise's square.
+// Normal equations. Rows are weighted by their residuals at the unknowns, divided by the noise
+// squared.
 struct NormalEquations {
-  MatrixXd information;  // sum of weight x slope x slope: what the rows say
-  VectorXd right;        // of weight x slope x what a row leaves where all unknowns are 0
+  MatrixXd information;  // sum of weight x slope x slope
+  VectorXd right;        // sum of weight x slope x residual at unknowns = 0
 };
 
 NormalEquations normal_equations(const LinearProblem& problem, const std::vector<double>& residuals,

@@ -1,9 +1,11 @@
-// A linear model of few unknowns fitted to measurements of which some lie far off.
+// Fits a linear model with few unknowns to measurements with outliers.
 //
-// Row i leaves residual_i - sum_k slope_ik (x_k - at_k). Residuals are Student's of few degrees of
-// freedom, wider where they are positive (a run that took longer), so that a run on a bad node
-// moves little; unknowns are normal around 0 with the given spreads, so that what rows say nothing
-// of stays where it was. The scale of residuals is found with them, from a prior worth some rows.
+// Row i has the residual residual_i - sum_k slope_ik (x_k - at_k). Residuals follow Student's t
+// with few degrees of freedom, so that a run on a bad node has little weight. Positive residuals
+// (slow runs) have a larger scale.
+//
+// Unknowns have normal priors around 0 with the given spreads. Unknowns without information in the
+// rows keep their value. The noise is fitted too, with a prior worth a few rows.
 #pragma once
 
 #include <vector>
@@ -12,18 +14,18 @@ namespace tpsim {
 
 struct LinearRow {
   double residual = 0;         // at the point `at`
-  std::vector<double> slopes;  // by which it falls as the unknowns grow
+  std::vector<double> slopes;  // decrease of the residual per unit of each unknown
 };
 
 struct LinearProblem {
   std::vector<LinearRow> rows;
-  std::vector<double> at;       // where the rows were made linear
-  std::vector<double> spreads;  // of the unknowns' priors
+  std::vector<double> at;       // point of linearization
+  std::vector<double> spreads;  // standard deviations of the unknowns' priors
 };
 
 struct RobustFit {
   std::vector<double> unknowns;
-  std::vector<double> errors;       // their standard deviations, with the rows known
+  std::vector<double> errors;       // standard deviations of the unknowns, given the rows
   double noise = 0;                 // scale of the residuals
   double effective_parameters = 0;  // effective number of unknowns: trace of the hat matrix
 };
@@ -33,17 +35,17 @@ RobustFit robust_fit(const LinearProblem& problem);
 struct CoordinateRange {
   double least = 0, most = 0;
 };
-// The unknowns that fit best within limits: what lies beyond one is held there, and the others make
-// up for it.
+// Returns the best unknowns within limits. Unknowns beyond a limit are fixed there, and the others
+// are fitted again.
 std::vector<double> fit_within(LinearProblem problem, const std::vector<CoordinateRange>& limits);
 
-// Twice the negative logarithm of what a fit is worth: smaller is better.
+// Returns -2 ln(likelihood x prior) up to a constant; smaller is better.
 double badness(const std::vector<double>& residuals, const std::vector<double>& unknowns,
                const std::vector<double>& spreads, double noise);
-// The scale of residuals that goes best with them.
+// Returns the most likely scale of the residuals.
 double noise_of(const std::vector<double>& residuals);
 
-// What row i leaves at `unknowns`.
+// Returns the residual of a row at `unknowns`.
 double residual_at(const LinearProblem& problem, std::size_t row,
                    const std::vector<double>& unknowns);
 

@@ -20,23 +20,22 @@ void scale_share(double& share, double coordinate) {
   share = std::clamp(share * std::exp(coordinate), std::min(kLeast, share), 1.0);
 }
 
-// Forward and backward: a stage sends the result of each.
+// Forward and backward: a stage sends one result of each.
 std::int64_t passes_of_micro_batches(const Plan& plan) { return 2 * micro_batches(plan); }
 
-// How far off the catalogue's values were on tables that were fitted (tools/refit_constants.cc and
-// docs/accuracy.md): host times by half and more, links by a third, kernels by a sixth. A stack
-// says itself how far steps of its kind lie off as a whole (residual_spread): about 0.08 where
-// nobody calibrated it.
+// Spreads of the catalogue's values, from fitted tables (tools/refit_constants.cc and
+// docs/accuracy.md): host times half and more, links a third, kernels a sixth. The spread of whole
+// steps is stated by the stack (residual_spread), about 0.08 without calibration.
 constexpr double kHostSpread = 0.5;
 constexpr double kLinkSpread = 0.35;
 constexpr double kLatencySpread = 1.0;
-constexpr double kTransferSpread = 1.0;  // sends are one stream each, collectives are many
+constexpr double kTransferSpread = 1.0;  // a send is one stream, a collective has many
 constexpr double kKernelSpread = 0.25;
 constexpr double kAttentionSpread = 0.15;
 constexpr double kClockSpread = 0.06;
 constexpr double kWholeSpread = 0.08;
-// A pipeline's engine that loads data, checks shapes and waits for each of its calls takes tens of
-// milliseconds a micro-batch.
+// Tens of milliseconds per micro-batch, for a pipeline engine that loads data, checks shapes and
+// waits for each call.
 constexpr double kSecondsPerMicroBatch = 0.02;
 constexpr double kSecondsPerTransfer = 0.01;
 constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
@@ -56,14 +55,14 @@ void add_to_host(Scenario& scenario, double coordinate) {
   value = std::max(Seconds(), value + Seconds(coordinate));
 }
 
-// A time of the host, and others that move with it.
+// A host time as a factor, which scales other host times too.
 template <HostTime time, HostTime... others>
 constexpr TunableConstant host_factor(std::string_view key, std::string_view meaning,
                                       double spread = kHostSpread) {
   return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost,        spread,      false,
           0,   10,      seconds_of<time>,      scale_host<time, others...>, time_of_host};
 }
-// A time to which something is added, since it may be none.
+// A host time as a sum, since it may be 0.
 template <HostTime time>
 constexpr TunableConstant host_sum(std::string_view key, std::string_view meaning, double spread,
                                    std::int64_t (*times)(const Plan&) = nullptr) {
@@ -180,7 +179,8 @@ std::span<const TunableConstant> tunable_constants() { return kConstants; }
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario) {
   const double value = constant.value(scenario);
   if (constant.is_sum) return {constant.least - value, constant.most - value};
-  // Of what exceeds one alone the logarithm is taken; that has no end below.
+  // overlap_slowdown is a factor >= 1 whose excess over 1 moves logarithmically, without lower
+  // limit.
   if (constant.key == "overlap_slowdown" || value <= 0) return {-10, 10};
   return {std::min(0.0, std::log(constant.least / value)),
           std::max(0.0, std::log(constant.most / value))};

@@ -1,6 +1,7 @@
-// The constants of a stack and a cluster that measured steps may move: few, and each of them
-// something physical. A constant moves along a coordinate, 0 where it stands: the logarithm of a
-// factor, or a sum in the constant's own unit.
+// Physical constants of a stack and a cluster that a calibration may change.
+//
+// Each constant has a coordinate that starts at 0: the logarithm of a factor, or a sum in the
+// constant's unit.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +16,31 @@
 namespace tpsim {
 
 enum class ConstantOwner : std::uint8_t { kStack, kCluster };
-std::string_view name_of(ConstantOwner owner);  // "stack"
+std::string_view name_of(ConstantOwner owner);  // "stack" or "cluster"
 
-// The part of a step that a constant prices. Intervals have a spread for each.
+// The part of a step that a constant prices. Intervals have a spread per group.
 enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
 
 struct TunableConstant {
-  std::string_view key;      // in the file: "host.per_op"
+  std::string_view key;      // key in the file: "host.per_op"
   std::string_view meaning;  // "issue one kernel"
   ConstantOwner owner{};
   ConstantGroup group{};
-  // Standard deviation of the coordinate, before anything was measured there.
+  // Standard deviation of the coordinate before any measurement.
   double spread = 0;
-  // The coordinate is a sum and no factor's logarithm.
+  // Whether the coordinate is a sum instead of the logarithm of a factor.
   bool is_sum = false;
-  double least = 0, most = 1e9;  // of the value
+  double least = 0, most = 1e9;  // limits of the value
   double (*value)(const Scenario&) = nullptr;
   void (*move)(Scenario&, double coordinate) = nullptr;
   std::string (*text)(double value) = nullptr;
-  // How often the host pays it in a step of the plan, where that is not once.
+  // How often the host pays the time in a step of the plan; null: once.
   std::int64_t (*times)(const Plan&) = nullptr;
 };
 
 std::span<const TunableConstant> tunable_constants();
 
-// The coordinates between which the constant's value stays within its limits.
+// Returns the coordinates for which the value stays within its limits.
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Timers of a log held against the terms of a prediction that they cover.
+// Compares timers of a log with the terms of a prediction that they cover.
 #include "evidence/logs/gap_causes.h"
 
 #include <fmt/format.h>
@@ -12,13 +12,13 @@
 namespace tpsim {
 namespace {
 
-// A rank whose compute takes this much longer than another's is not what uneven stages explain.
+// A larger ratio of compute times between ranks cannot be explained by uneven stages.
 constexpr double kSlowRank = 1.25;
 
-// Parts of a step that logs time.
+// Parts of a step that logs measure.
 enum class LogPart : std::uint8_t { kBlocks, kReduction, kTransfers, kOptimizer, kDataLoading };
 
-// The part of a log whose timers cover a term; nothing if no timer does.
+// Returns the part of a log whose timers cover a term; nothing if no timer does.
 std::optional<LogPart> log_part(StepTerm term) {
   switch (term) {
     case StepTerm::kMatmul:
@@ -47,12 +47,12 @@ std::optional<LogPart> log_part(StepTerm term) {
   return std::nullopt;
 }
 
-// Timers of a log, and what it means when they take longer than the terms that they cover.
+// Timers of a part, and the cause if they exceed their terms.
 struct Group {
   LogPart part;
   const char* what;
   GapCause cause;
-  std::vector<const char*> timers;  // summed, where the log has them
+  std::vector<const char*> timers;  // summed, if the log has them
 };
 
 // Timers of Megatron-LM (old and new names) and of BigScience's fork.
@@ -78,7 +78,7 @@ const std::vector<Group>& megatron_groups() {
   return groups;
 }
 
-// Median of a timer over the steps. Warm-up steps are left out if enough steps remain.
+// Returns the median of a timer over the steps. Warm-up steps are skipped if enough steps remain.
 template <class Pick>
 Seconds timer_of(const std::vector<LoggedTimer>& timers, Pick pick) {
   std::vector<Seconds> values;
@@ -107,13 +107,13 @@ struct Gap {
   Seconds excess() const { return measured - predicted; }
 };
 
-// Time of the step that no timer covers, over what the prediction leaves uncovered by the same
-// terms: the host's loop between steps. Pipelines wait longer where compute is slower, so the
-// prediction's idle time grows with the compute that was measured.
+// Compares the time outside all timers with its prediction: the host's loop between steps. The
+// predicted idle time scales with the measured compute, since pipelines wait longer if compute is
+// slower.
 std::optional<Gap> gap_outside(const Prediction& predicted, Seconds step,
                                const std::vector<Gap>& gaps) {
   const bool has_compute =
-      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // in their order
+      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // same order
   if (!has_compute || gaps.front().predicted <= Seconds()) return std::nullopt;
   Gap outside{GapCause::kHostBound, "time outside all timers", step, predicted.step};
   for (const Gap& gap : gaps) {
@@ -139,7 +139,8 @@ std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
   return gaps;
 }
 
-// How much more blocks the fullest pipeline rank has than the emptiest; nothing where one has none.
+// Returns the ratio of blocks of the fullest and the emptiest pipeline rank. Nothing if a rank has
+// none.
 std::optional<double> unevenness(const Plan& plan) {
   const auto stages = static_cast<std::size_t>(plan.degrees.pp);
   std::vector<std::int64_t> blocks(stages);
@@ -151,7 +152,8 @@ std::optional<double> unevenness(const Plan& plan) {
   return static_cast<double>(*most) / static_cast<double>(*least);
 }
 
-// Compute that differs between ranks by more than stages do: the slowest holds up the others.
+// Finds compute that differs between ranks by more than their stages do. The slowest rank delays
+// the others.
 std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
   const std::optional<double> uneven = unevenness(plan);
   if (!uneven) return {};
@@ -168,7 +170,7 @@ std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
   return {};
 }
 
-// A log without timers, and what its program can record instead.
+// Returns what a program can record instead, for a log without timers.
 const char* no_timers_text(LogProgram program) {
   switch (program) {
     case LogProgram::kMegatron:
@@ -192,14 +194,14 @@ std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted
   const Seconds missing = measured - predicted.step;
   std::vector<Finding> findings = slow_ranks(plan, log);
   std::vector<Gap> gaps = gaps_of(predicted, log);
-  // A slow rank makes the others wait, inside their timers and outside.
+  // A slow rank makes others wait, inside and outside of their timers.
   if (const auto outside = gap_outside(predicted, measured, gaps); outside && findings.empty()) {
     gaps.push_back(*outside);
   }
   std::sort(gaps.begin(), gaps.end(),
             [](const Gap& a, const Gap& b) { return a.excess() > b.excess(); });
   for (const Gap& gap : gaps) {
-    // A tenth of what is missing is noise beside the main cause.
+    // Less than a tenth of the gap is noise.
     if (gap.excess() < 0.1 * missing) break;
     findings.push_back({gap.cause, fmt::format("{}: {} in place of {}", gap.what,
                                                to_string(gap.measured), to_string(gap.predicted))});

@@ -1,4 +1,4 @@
-// Why a run differs from its prediction: causes, and which of them explains slower steps.
+// Causes of differences between a run and its prediction.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ enum class GapCause : std::uint8_t {
   kMemory,
   kFaster,
   kUnexplained,
-  kUnsound,     // losses that are NaN or infinite, skipped steps
-  kImpossible,  // rates that no such GPU has
+  kUnsound,     // NaN or infinite losses, or skipped steps
+  kImpossible,  // rates above the GPU's peak
 };
 template <>
 inline constexpr auto kEnumNames<GapCause> = std::to_array<std::string_view>(
@@ -35,11 +35,11 @@ struct Finding {
   std::string evidence;
 };
 
-// First steps of a log, left out where it has more than twice as many.
+// Number of first steps to skip if the log has more than twice as many.
 inline constexpr std::size_t kWarmUpSteps = 2;
 
-// Causes of steps that take longer than predicted, the main one first: ranks whose compute differs,
-// else the timers that exceed their terms by most. kUnexplained where the log shows neither.
+// Returns the causes of slow steps, the main one first: ranks with different compute, else timers
+// that exceed their terms. kUnexplained if the log shows neither.
 std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted,
                                    const TrainingLog& log, Seconds measured);
 

@@ -30,7 +30,7 @@ std::string text_at(const JsonValue& object, std::string_view key) {
   return text == nullptr ? "" : *text;
 }
 
-// The object that starts at `at`, braces and all; empty where it does not end.
+// Returns the JSON object at `at`, with braces; empty if it is not closed.
 std::string_view object_at(std::string_view text, std::size_t at) {
   int depth = 0;
   bool quoted = false;
@@ -50,7 +50,8 @@ std::string_view object_at(std::string_view text, std::size_t at) {
   return {};
 }
 
-// "AllReduce" of "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)".
+// Returns "AllReduce" for
+// "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)".
 std::string collective_name(std::string_view kernel) {
   const std::size_t bar = kernel.find('_');
   if (bar == std::string_view::npos) return std::string(kernel);
@@ -77,7 +78,7 @@ void add_event(const JsonValue& event, TracedRank& trace) {
   }
 }
 
-// Event by event: traces of a few steps are larger than what is parsed at once.
+// Parses event by event, since traces of a few steps are too large to parse at once.
 Result<TracedRank> events_of(std::string_view text, const std::string& file) {
   TracedRank trace;
   const std::size_t key = text.find("\"traceEvents\"");
@@ -102,7 +103,7 @@ Result<TracedRank> events_of(std::string_view text, const std::string& file) {
 
 bool begins_before(const TracedSpan& a, const TracedSpan& b) { return a.begin < b.begin; }
 
-// The time that the spans cover together.
+// Returns the length of the union of the spans.
 double covered(std::vector<TracedSpan> spans) {
   std::sort(spans.begin(), spans.end(), begins_before);
   double sum = 0, reached = -1e300;
@@ -113,8 +114,8 @@ double covered(std::vector<TracedSpan> spans) {
   return sum;
 }
 
-// Steps that follow each other: the host's, whose marks abut, else from one of the device's marks
-// to the next, since those leave out what lies between.
+// Returns consecutive steps. Marks of the host are adjacent. Marks of the device have gaps, so a
+// step lasts to the next mark.
 std::vector<TracedSpan> steps_of(const TracedRank& trace) {
   std::vector<TracedSpan> steps = trace.host_steps.empty() ? trace.device_steps : trace.host_steps;
   std::sort(steps.begin(), steps.end(), begins_before);
@@ -147,8 +148,8 @@ KernelTimes summed(const TracedRank& trace, const std::vector<TracedSpan>& steps
   std::vector<TracedKernel> inside;
   std::vector<TracedSpan> any, work;
   for (const TracedKernel& kernel : trace.kernels) {
-    // Kernels run later than they were issued: what the last step leaves behind, the first one
-    // found.
+    // Kernels run later than they are launched. Kernels after the last step are replaced by those
+    // of the first step that were launched before the trace.
     if (kernel.span.begin < all.begin || kernel.span.begin >= all.end) continue;
     inside.push_back(kernel);
     const TracedSpan span{kernel.span.begin, std::min(kernel.span.end, all.end)};
@@ -163,7 +164,7 @@ KernelTimes summed(const TracedRank& trace, const std::vector<TracedSpan>& steps
   return times;
 }
 
-// {"backend": "nccl", "rank": 0, "world_size": 8, ...}, before the events or behind them.
+// Reads {"backend": "nccl", "rank": 0, "world_size": 8, ...}, before or after the events.
 Status add_job(std::string_view text, const std::string& file, KernelTimes& times) {
   const std::size_t at = text.find("\"distributedInfo\"");
   const std::size_t brace = at == std::string_view::npos ? at : text.find('{', at);

@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// "1:02:03", "2:03", "1 day, 2:03:04" and "1h 2m 3s"; up to the first of `ends`.
+// Parses "1:02:03", "2:03", "1 day, 2:03:04" and "1h 2m 3s", up to the first of `ends`.
 Seconds clock_time(std::string_view text, std::string_view ends) {
   text = text.substr(0, text.find_first_of(ends));
   double total = 0;
@@ -85,7 +85,7 @@ std::vector<LoggedStep> DrawnSteps::steps() const {
   for (std::size_t i = 1; i < clock_.size(); ++i) {
     const auto passed = static_cast<double>(clock_[i].first - clock_[i - 1].first);
     const Seconds time = clock_[i].second - clock_[i - 1].second;
-    if (passed <= 0 || time <= Seconds()) continue;  // begun anew
+    if (passed <= 0 || time <= Seconds()) continue;  // restarted
     steps.push_back({.iteration = clock_[i].first, .time = time / passed});
   }
   return steps;

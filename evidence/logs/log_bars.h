@@ -1,5 +1,4 @@
-// Steps that a program does not time itself: its progress bar does, or the time since its start
-// that stands beside a step.
+// Step times from progress bars, or from the elapsed time next to a step number.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,15 @@ namespace tpsim {
 
 class DrawnSteps {
  public:
-  // " 10/100 [01:20<12:00,  8.01s/it]" and "... 2.50it/s]": a bar that is redrawn says a step once.
+  // Reads " 10/100 [01:20<12:00,  8.01s/it]" and "... 2.50it/s]". A redrawn bar counts each step
+  // once.
   bool read_bar(std::string_view line);
-  // "'global_step/max_steps': '10/100', ... 'elapsed_time': '1m 20s'", and "current_steps": 10.
+  // Reads "'global_step/max_steps': '10/100', ... 'elapsed_time': '1m 20s'", and "current_steps":
+  // 10.
   bool read_clock(std::string_view line);
 
-  // Of the bar that ran longest, since loading and evaluation draw bars too; without one, what the
-  // clock says. Empty where there is neither.
+  // Returns the steps of the bar that ran longest, since loading and evaluation draw bars too.
+  // Without bars uses elapsed times. Empty if there is neither.
   std::vector<LoggedStep> steps() const;
 
  private:
@@ -28,7 +29,7 @@ class DrawnSteps {
     Seconds elapsed;
     std::vector<LoggedStep> steps;
   };
-  std::map<std::int64_t, Bar> bars_;  // by how many steps they go to
+  std::map<std::int64_t, Bar> bars_;  // by the total number of steps
   std::vector<std::pair<std::int64_t, Seconds>> clock_;
 };
 

@@ -17,7 +17,7 @@
 namespace tpsim {
 namespace {
 
-constexpr double kSlowStep = 1.2;   // over the median
+constexpr double kSlowStep = 1.2;   // relative to the median
 constexpr double kManySlow = 0.05;  // share of steps
 
 std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds middle) {
@@ -29,7 +29,7 @@ std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds m
                                              slow, steps.size(), kSlowStep)}};
 }
 
-// A rate is a time too, of so many tokens.
+// Converts a rate to the time of a step.
 Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq) {
   if (step.time > Seconds()) return step.time;
   if (step.samples_per_s > 0) {
@@ -42,7 +42,7 @@ Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq)
   return Seconds(tokens / rate);
 }
 
-// Logs round batches to three digits: "1.02K" are 1,024 sequences.
+// Logs round batches to three digits: "1.02K" for 1,024 sequences.
 bool is_of_batch(const LoggedStep& step, std::int64_t batch) {
   constexpr double kRounded = 0.005;
   const auto apart = static_cast<double>(std::abs(step.global_batch - batch));
@@ -73,7 +73,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   return usable;
 }
 
-// Findings about the run itself, before any time is compared: bad losses and skipped steps.
+// Finds bad losses and skipped steps, before times are compared.
 void judge_run(const TrainingLog& log, LogCheck& check) {
   check.nan_losses = log.nan_losses;
   check.skipped = log.skipped;
@@ -93,7 +93,7 @@ void judge_run(const TrainingLog& log, LogCheck& check) {
   check.is_sound = check.findings.empty();
 }
 
-// The peak of the fastest GEMMs of the plan.
+// Returns the peak of the plan's fastest GEMMs, in TFLOP/s.
 double peak_tflops(const DeviceFacts& device, const Plan& plan) {
   const FlopsPerSecond widest =
       plan.precision == Precision::kNone
@@ -102,7 +102,7 @@ double peak_tflops(const DeviceFacts& device, const Plan& plan) {
   return widest.value() / 1e12;
 }
 
-// No GPU is faster than its peak, neither as the log counts nor as its steps are counted here.
+// Checks that logged and computed rates do not exceed the GPU's peak.
 void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                  const TrainingLog& log, LogCheck& check) {
   check.model_tflops = predicted.model_tflops_per_gpu * (predicted.step / check.measured);
@@ -160,15 +160,15 @@ void judge_memory(double spread, LogCheck& check) {
   }
 }
 
-// Of the last half: a router settles in the first.
+// Returns the median of the second half, after the router has settled.
 double settled(std::vector<double> values) {
   if (values.empty()) return -1;
   values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
   return upper_median(std::move(values));
 }
 
-// With scores in proportion to the tokens that follow them the loss is 1 + the square of the
-// shares' standard deviation over their mean.
+// If scores are proportional to the tokens routed by them, the loss is 1 + (standard deviation /
+// mean of the shares)^2.
 void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& log,
                  LogCheck& check) {
   check.balancing_loss = settled(log.balancing_losses);

@@ -23,7 +23,7 @@ void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double se
   log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
 }
 
-// Of a program that prints a rate and no time; nothing without one.
+// Adds a step of a program that prints a rate and no time. False without a rate.
 bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
               std::optional<double> rate) {
   if (!rate || *rate < kLeastRate) return false;
@@ -34,7 +34,7 @@ bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
   return true;
 }
 
-// The number behind the first of these labels that has one.
+// Returns the number after the first label that has one.
 std::optional<double> number_after_any(std::string_view line,
                                        std::initializer_list<std::string_view> labels) {
   for (const std::string_view label : labels) {
@@ -43,7 +43,7 @@ std::optional<double> number_after_any(std::string_view line,
   return std::nullopt;
 }
 
-// NeMo's lines and its older bar, "train_step_timing in s=5.32".
+// Reads NeMo's lines, and its older progress bar: "train_step_timing in s=5.32".
 bool read_nemo_step(std::string_view line, TrainingLog& log) {
   const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
   if (!time || *time <= 0) return false;
@@ -54,7 +54,7 @@ bool read_nemo_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Its rate is of one GPU: tokens over seconds and the ranks that hold one replica; "wps" before
+// Reads torchtitan's step. Its rate is per GPU: tokens / seconds / ranks of a replica. "wps" before
 // 2025.
 bool read_titan_step(std::string_view line, TrainingLog& log) {
   const auto step = number_after(line, "step:");
@@ -81,8 +81,8 @@ bool read_nanotron_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// A time with its unit behind a label, "dt: 820.1ms": nothing without one.
-// "train_time:" is another label than "time:".
+// Returns a time with unit after a label, "dt: 820.1ms"; nothing without a unit. "train_time:" does
+// not match the label "time:".
 std::optional<double> time_after(std::string_view line, std::string_view label) {
   std::size_t at = line.find(label);
   const auto is_inside = [&] {
@@ -101,13 +101,13 @@ std::optional<double> time_after(std::string_view line, std::string_view label) 
   return std::nullopt;
 }
 
-// NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |"
+// Reads NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |".
 bool read_rate_of_all(std::string_view line, std::int64_t step, TrainingLog& log) {
   return has_label(line, "/gpu)") &&
          add_rate(log, step, &LoggedStep::tokens_per_s, count_after(line, "| tps "));
 }
 
-// DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3".
+// Reads DeepSpeed's pipeline engine: "steps: 10 loss: 6.5 iter time (s): 2.341 samples/sec: 437.3".
 bool read_engine_step(std::string_view line, TrainingLog& log) {
   const auto time = number_after(line, "iter time (s):");
   const auto step = number_after(line, "steps:");
@@ -116,7 +116,7 @@ bool read_engine_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// LitGPT times micro-batches: "iter 77 step 39: ..., iter time: 214.40ms (optimizer.step)".
+// Reads LitGPT's micro-batches: "iter 77 step 39: ..., iter time: 214.40ms (optimizer.step)".
 bool read_micro_batch(std::string_view line, TrainingLog& log) {
   const auto iter = number_after(line, "iter ");
   const auto step = number_after(line, "step ");
@@ -147,8 +147,9 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
-// verl: "step:10 - ... - timing_s/update_actor:12.3 - timing_s/step:52.1"; slime: "perf 10:
-// {'perf/actor_train_time': 3.9, ...}". Such a step generates samples too; its training counts.
+// Reads verl: "step:10 - ... - timing_s/update_actor:12.3 - timing_s/step:52.1"; and slime: "perf
+// 10: {'perf/actor_train_time': 3.9, ...}". Such a step also generates samples; only its training
+// counts.
 bool read_rl_step(std::string_view line, TrainingLog& log) {
   for (const char* label : {"timing_s/update_actor:", "perf/actor_train_time':"}) {
     const auto time = number_after(line, label);
@@ -161,7 +162,8 @@ bool read_rl_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
-// MaxText: "completed step: 10, seconds: 1.234, ..."; fms-fsdp: "current step time: 5.31".
+// Reads MaxText: "completed step: 10, seconds: 1.234, ..."; and fms-fsdp: "current step time:
+// 5.31".
 bool read_seconds(std::string_view line, TrainingLog& log) {
   const bool is_maxtext = has_label(line, "completed step:");
   const auto time = number_after(line, is_maxtext ? "seconds:" : "current step time:");
@@ -206,8 +208,8 @@ bool read_foreign_step(std::string_view line, TrainingLog& log) {
          read_micro_batch(line, log) || read_plain_step(line, log);
 }
 
-// {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also as '0.123', and as the JSON
-// of trainer_state.json.
+// Reads {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also with '0.123', and the
+// JSON of trainer_state.json.
 std::optional<double> summed_up_step(std::string_view line) {
   constexpr std::string_view kKey = "train_steps_per_second";
   const std::size_t at = line.find(kKey);

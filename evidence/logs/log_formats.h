@@ -1,4 +1,4 @@
-// Lines of other programs' logs, for parse_training_log().
+// Log lines of programs other than Megatron, for parse_training_log().
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,29 @@
 
 namespace tpsim {
 
-// Less is garbage, and times of it would leave the numbers.
+// Smaller rates are invalid, and their times would overflow.
 inline constexpr double kLeastRate = 1e-9;
 
-// The number that a text starts with, if it is finite, not negative, and no garbage.
+// Returns the number at the start of a text, if it is finite and >= 0.
 std::optional<double> logged_number(std::string_view text);
-// Likewise of "6,210" and "1.23K".
+// Likewise for "6,210" and "1.23K".
 std::optional<double> logged_count(std::string_view text);
-// Where no number of a step stands beside it, steps are counted.
+// Returns the next step number, for lines without a number.
 std::int64_t next_step(const TrainingLog& log);
-// As a count of steps; 0 for none.
+// Returns the number as a count; 0 for nothing.
 std::int64_t whole(std::optional<double> number);
-// The number behind `label`.
+// Returns the number after `label`.
 std::optional<double> number_after(std::string_view line, std::string_view label);
 
-// A step of another program than Megatron; false for any other line.
-// Seconds of a mean step, of Trainer's last line, which counts everything between the first and the
-// last.
+// summed_up_step() returns the seconds of a mean step in Trainer's last line, which covers
+// everything from first to last step. read_foreign_step() reads a step of a program other than
+// Megatron; false for other lines.
 std::optional<double> summed_up_step(std::string_view line);
 bool read_foreign_step(std::string_view line, TrainingLog& log);
-// "'memory(GiB)': 46.5" of ms-swift, "perf/max_memory_reserved_gb:60.2" of verl, both in GiB.
+// Reads "'memory(GiB)': 46.5" of ms-swift and "perf/max_memory_reserved_gb:60.2" of verl, both in
+// GiB.
 void read_logged_memory(std::string_view line, TrainingLog& log);
-// "throughput per GPU (TFLOP/s/GPU): 80.2", "tflops: 310", ...
+// Reads "throughput per GPU (TFLOP/s/GPU): 80.2", "tflops: 310", ...
 void read_logged_tflops(std::string_view line, TrainingLog& log);
 
 }  // namespace tpsim

@@ -19,7 +19,7 @@ std::int64_t degree_after(std::string_view line, std::string_view label) {
   return whole(number_after(line, label));
 }
 
-// BigScience's fork writes one more dash.
+// Reads Megatron's world size. BigScience's fork has one more dash.
 bool read_world_size(std::string_view line, TrainingLog& log) {
   const auto gpus = number_after(line, "using world size:");
   if (!gpus) return false;
@@ -29,13 +29,13 @@ bool read_world_size(std::string_view line, TrainingLog& log) {
                            degree_after(line, "data-parallel-size:"));
   log.layout.tp = degree_after(line, "tensor-model-parallel size:");
   log.layout.pp = degree_after(line, "pipeline-model-parallel size:");
-  // Its first number: "hierarchical context-parallel sizes:" is another label.
+  // The first match: "hierarchical context-parallel sizes:" is another label.
   log.layout.cp = degree_after(line, "context-parallel size:");
   return true;
 }
 
-// torchtitan's degrees, with the data-parallel one and the GPUs that follow from them. Several
-// ranks may print them, one of them after another's recompute.
+// Sets torchtitan's degrees, and derives dp and GPUs. Several ranks may print them, also after
+// another rank's recompute.
 void set_layout(TrainingLog& log, LoggedLayout layout) {
   layout.dp = checked_product({layout.dp_replicate, layout.dp_shard}).value_or(0);
   layout.gpus = checked_product({layout.tp, layout.pp, layout.cp, layout.dp}).value_or(0);
@@ -44,7 +44,7 @@ void set_layout(TrainingLog& log, LoggedLayout layout) {
   log.program = LogProgram::kTorchTitan;
 }
 
-// "pp=1, dp_replicate=1, dp_shard=32, cp=1, tp=2, ep=1, etp=1"; some releases print fewer.
+// Reads "pp=1, dp_replicate=1, dp_shard=32, cp=1, tp=2, ep=1, etp=1"; some releases print fewer.
 bool read_mesh(std::string_view line, TrainingLog& log) {
   constexpr std::string_view kHead = "device mesh with parallelism:";
   const std::size_t at = line.find(kHead);
@@ -59,7 +59,7 @@ bool read_mesh(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// The items between the first "[" and "]" of a text, which loses them.
+// Returns the items between the first "[" and "]", and removes them from the text.
 std::vector<std::string_view> bracketed_items(std::string_view& text) {
   std::vector<std::string_view> items;
   cut_off(text, "[");
@@ -72,8 +72,8 @@ std::vector<std::string_view> bracketed_items(std::string_view& text) {
   return items;
 }
 
-// "3-D device mesh with ['pp', 'dp_shard', 'tp'], [2, 4, 2]": a dimension of size 1 may be left
-// out. False for the meshes of other programs, which have other names.
+// Reads "3-D device mesh with ['pp', 'dp_shard', 'tp'], [2, 4, 2]". Dimensions of size 1 may be
+// missing. False for meshes of other programs, which have other names.
 bool read_named_mesh(std::string_view line, TrainingLog& log) {
   constexpr std::string_view kHead = "-D device mesh with [";
   const std::size_t at = line.find(kHead);
@@ -85,7 +85,7 @@ bool read_named_mesh(std::string_view line, TrainingLog& log) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto size = logged_number(sizes[i]);
     if (!size || *size < 1) return false;
-    // "dp" is FSDP's. Experts' ranks are a part of it, so that their degree is not known.
+    // "dp" is FSDP's. Expert-parallel ranks are a part of it, so their degree is unknown.
     std::int64_t* const degree = names[i] == "tp"             ? &layout.tp
                                  : names[i] == "pp"           ? &layout.pp
                                  : names[i] == "cp"           ? &layout.cp
@@ -100,8 +100,8 @@ bool read_named_mesh(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// "Applied full activation checkpointing to the model", "Applied FullAC ...". The line is missing
-// without checkpointing, and stands before "Applied FSDP to the model".
+// Reads "Applied full activation checkpointing to the model", "Applied FullAC ...". The line is
+// missing without checkpointing, and precedes "Applied FSDP to the model".
 bool read_checkpointing(std::string_view line, TrainingLog& log) {
   constexpr std::string_view kApplied = "Applied ";
   const std::size_t at = line.find(kApplied);
@@ -118,7 +118,7 @@ bool read_checkpointing(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// torchtitan's word for the plan's recompute.
+// Returns torchtitan's name of the plan's recompute.
 std::string_view checkpointing_of(Recompute recompute) {
   switch (recompute) {
     case Recompute::kNone: return "none";
@@ -130,14 +130,14 @@ std::string_view checkpointing_of(Recompute recompute) {
   return "selective";
 }
 
-// A mode that no plan has (memory_budget) is not compared.
+// Whether plans have this mode. Others (memory_budget) are not compared.
 bool is_of_a_plan(std::string_view checkpointing) {
   return checkpointing == "none" || checkpointing == "full" || checkpointing == "selective";
 }
 
 bool is_other(std::int64_t ran, std::int64_t planned) { return ran != 0 && ran != planned; }
 
-// The layout that a log of the plan would print.
+// Returns the layout that a log of the plan would have.
 LoggedLayout planned_layout(const Scenario& scenario, const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   LoggedLayout layout{
@@ -148,7 +148,7 @@ LoggedLayout planned_layout(const Scenario& scenario, const Plan& plan) {
   return layout;
 }
 
-// The parts of a layout that the log states: "tp 2 pp 1 dp 32 (dp_shard 32, dp_replicate 1) on 64
+// Returns the values that the log states: "tp 2 pp 1 dp 32 (dp_shard 32, dp_replicate 1) on 64
 // GPUs, activation checkpointing selective".
 std::string layout_text(const LoggedLayout& layout, const LoggedLayout& ran) {
   std::string text = fmt::format("tp {} pp {} dp {}", layout.tp, layout.pp, layout.dp);

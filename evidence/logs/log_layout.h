@@ -1,4 +1,4 @@
-// The layout that a training log prints at its start, and whether it is the plan's.
+// Reads the layout at the start of a training log, and compares it with the plan's.
 #pragma once
 
 #include <string_view>
@@ -17,8 +17,8 @@ namespace tpsim {
 //   "Applied selective activation checkpointing to the model" ("SelectiveAC" in newer releases)
 bool read_layout(std::string_view line, TrainingLog& log);
 
-// An error that names both layouts where the log's is not the plan's. A value that the log does not
-// state is not compared.
+// Returns an error with both layouts if they differ. Values that the log does not state are not
+// compared.
 Status check_layout(const Scenario& scenario, const Plan& plan, const LoggedLayout& logged);
 
 }  // namespace tpsim

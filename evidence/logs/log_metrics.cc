@@ -14,11 +14,11 @@ namespace {
 enum class Metric : std::uint8_t { kStepNumber, kStepTime, kRateOfGpu, kRate, kSamples };
 
 struct MetricName {
-  std::string_view name;  // in lower case, with one _ for whatever else stands between letters
+  std::string_view name;  // in lower case; other characters are replaced by one '_'
   Metric metric;
 };
 
-// Times are in seconds unless a unit stands behind the number or at the end of the name.
+// Times are in seconds, unless a unit follows the number or ends the name.
 constexpr MetricName kNames[] = {
     {"step", Metric::kStepNumber},
     {"iter", Metric::kStepNumber},
@@ -60,11 +60,11 @@ constexpr MetricName kNames[] = {
     {"tokens_s", Metric::kRate},
     {"tok_sec", Metric::kRate},
     {"tok_s", Metric::kRate},
-    {"currsamplespersec", Metric::kSamples},  // DeepSpeed's own timer, of all GPUs
-    {"samplespersec", Metric::kSamples},      // the same of 2021
+    {"currsamplespersec", Metric::kSamples},  // DeepSpeed's own timer, over all GPUs
+    {"samplespersec", Metric::kSamples},      // likewise, in 2021
 };
 
-// "Train throughput/device/tokens_per_sec" is "throughput_device_tokens_per_sec".
+// Returns "throughput_device_tokens_per_sec" for "Train throughput/device/tokens_per_sec".
 std::string plain_name(std::string_view text) {
   std::string name;
   for (const char letter : text) {
@@ -88,7 +88,7 @@ std::optional<Metric> metric_named(std::string_view name) {
 
 struct NamedMetric {
   Metric metric;
-  double factor = 1;  // to seconds, of a time
+  double factor = 1;  // to seconds, for a time
 };
 
 std::optional<NamedMetric> metric_of(std::string_view text) {
@@ -107,7 +107,7 @@ std::optional<NamedMetric> metric_of(std::string_view text) {
   return std::nullopt;
 }
 
-// What a line says of one step; the first number of each kind counts.
+// Metrics of one step in a line. The first number of each kind counts.
 struct Said {
   std::optional<double> step, time, rate_of_gpu, rate, samples;
 
@@ -121,7 +121,7 @@ struct Said {
   }
 };
 
-// A time says more than a rate, and a GPU's own rate more than that of all.
+// Adds the step. A time has precedence over a rate, and a rate per GPU over a total rate.
 bool add_said(const Said& said, TrainingLog& log) {
   LoggedStep one;
   const auto is_some = [](const std::optional<double>& number) {
@@ -148,7 +148,7 @@ bool is_digit(std::string_view line, std::size_t at) {
   return at < line.size() && std::isdigit(static_cast<unsigned char>(line[at])) != 0;
 }
 
-// From the digit at `at` to behind the number: "6,210", "1.5e-05".
+// Returns the end of the number whose first digit is at `at`: "6,210", "1.5e-05".
 std::size_t end_of_number(std::string_view line, std::size_t at) {
   while (at < line.size()) {
     const bool goes_on =
@@ -163,7 +163,7 @@ std::size_t end_of_number(std::string_view line, std::size_t at) {
   return at;
 }
 
-// "INFO:root:step=" and "INFO step " say a step's number too.
+// Step numbers may have a prefix: "INFO:root:step=" and "INFO step ".
 std::optional<NamedMetric> named_before(std::string_view text) {
   if (const auto named = metric_of(text)) return named;
   text = text.substr(0, text.find_last_not_of(" =:") + 1);
@@ -173,10 +173,10 @@ std::optional<NamedMetric> named_before(std::string_view text) {
 
 struct NumberUnit {
   double factor = 1;
-  std::size_t length = 0;  // with the blanks before it
+  std::size_t length = 0;  // including the blanks before it
 };
 
-// "ms" and "sec" behind a time, "K" behind a rate.
+// Returns the unit: "ms" and "sec" after a time, "K" after a rate.
 NumberUnit unit_at(std::string_view rest) {
   const std::size_t blanks = rest.starts_with(' ') ? 1 : 0;
   std::size_t end = blanks;
@@ -191,7 +191,7 @@ NumberUnit unit_at(std::string_view rest) {
   return {};
 }
 
-// Every number of a line under the words before it.
+// Reads every number of a line with the name before it.
 Said said_in(std::string_view line) {
   Said said;
   std::size_t name_start = 0;
@@ -244,7 +244,7 @@ bool MetricLines::read_header(std::string_view line) {
 }
 
 bool MetricLines::read_row(std::string_view line, TrainingLog& log) const {
-  if (columns_.empty()) return false;  // as for most lines
+  if (columns_.empty()) return false;  // the case of most lines
   const std::vector<std::string_view> cells = cells_of(line);
   if (cells.size() != columns_.size()) return false;
   Said said;

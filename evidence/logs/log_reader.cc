@@ -16,10 +16,10 @@
 namespace tpsim {
 namespace {
 
-// The number that `text` starts with, if it is finite and not negative.
+// Returns the number at the start of `text`, if it is finite and >= 0.
 std::optional<double> number_in(std::string_view text) {
   const auto leading = leading_number(trimmed(text));
-  // More than any clock or memory counts is garbage, and sums of it would leave the numbers.
+  // Larger values are invalid, and their sums would overflow.
   constexpr double kMost = 1e15;
   if (!leading || !(leading->value >= 0 && leading->value <= kMost)) return std::nullopt;
   return leading->value;
@@ -51,7 +51,7 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
   const double batch = number_after(line, "global batch size:").value_or(0);
   log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
                        static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
-  // Also those of sequences and of the global batch: "seq_load_balancing_loss:".
+  // Also matches losses of sequences and of the global batch: "seq_load_balancing_loss:".
   const auto balancing = number_after(line, "load_balancing_loss:");
   if (balancing && *balancing >= 0) log.balancing_losses.push_back(*balancing);
   const auto z = number_after(line, " z_loss:");
@@ -72,7 +72,7 @@ bool read_memory(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// "    forward-compute ........: (1.00, 2.00)"
+// Reads "    forward-compute ........: (1.00, 2.00)".
 bool read_timer_range(std::string_view line, TrainingLog& log) {
   const std::size_t open = line.find(": (");
   const std::size_t comma = line.find(',', open == std::string_view::npos ? 0 : open);
@@ -87,7 +87,7 @@ bool read_timer_range(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// "time (ms) | forward-compute: 1.00 | optimizer: 2.00"
+// Reads "time (ms) | forward-compute: 1.00 | optimizer: 2.00".
 bool read_timer_row(std::string_view line, TrainingLog& log) {
   const std::size_t start = line.find("time (ms) |");
   if (start == std::string_view::npos) return false;
@@ -114,7 +114,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// A row of `tpsim run`: step, loss, gradient norm, time and its unit, two rates, memory and its
+// Reads a row of `tpsim run`: step, loss, gradient norm, time with unit, two rates, memory with
 // unit.
 bool read_own(std::string_view line, TrainingLog& log) {
   const std::vector<std::string_view> words = words_of(line);
@@ -135,7 +135,8 @@ bool is_word(std::string_view text, std::size_t at) {
   return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
 }
 
-// "lm loss: NAN", "loss:     nan", "'loss': nan", "loss=inf"; not an evaluation's.
+// Whether the line has "lm loss: NAN", "loss:     nan", "'loss': nan" or "loss=inf". Evaluation
+// losses are excluded.
 bool has_bad_loss(std::string_view line) {
   constexpr std::string_view kLoss = "loss";
   const std::string lower = in_lower_case(std::string(line));
@@ -152,7 +153,7 @@ bool has_bad_loss(std::string_view line) {
   return false;
 }
 
-// Megatron prints no loss for NaN and for skipped steps.
+// Megatron omits the loss if it is NaN, and for skipped steps.
 bool leaves_out_loss(std::string_view line) {
   if (line.find("loss scale") == std::string_view::npos) return false;
   for (std::size_t at = line.find("loss"); at != std::string_view::npos;
@@ -164,10 +165,10 @@ bool leaves_out_loss(std::string_view line) {
   return true;
 }
 
-// More iterations than that no line sums up, and sums of them would leave the numbers.
+// Maximum number of iterations per line. Larger ones are invalid, and their sums would overflow.
 constexpr std::int64_t kMostToALine = 1'000'000;
 
-// Counts losses that are NaN or infinite, and steps that were skipped.
+// Counts NaN or infinite losses, and skipped steps.
 void read_soundness(std::string_view line, TrainingLog& log) {
   const auto skipped = number_after(line, "number of skipped iterations:");
   if (skipped) log.skipped += std::min(whole(skipped), kMostToALine);
@@ -175,7 +176,7 @@ void read_soundness(std::string_view line, TrainingLog& log) {
   if (is_nan || has_bad_loss(line) || (skipped == 0.0 && leaves_out_loss(line))) ++log.nan_losses;
 }
 
-// What a log says before its steps of the batch that all of them have.
+// Returns the batch of all steps, which a log states before them.
 std::int64_t read_batch(std::string_view line) {
   constexpr std::string_view kTrainer = "Total train batch size";
   const std::size_t trainer = line.find(kTrainer);
@@ -184,23 +185,23 @@ std::int64_t read_batch(std::string_view line) {
   const std::size_t at = rest.find(label);
   if (at == std::string_view::npos) return 0;
   std::string_view number = rest.substr(at + label.size());
-  number = number.substr(0, number.find(", "));  // its comma is none of the number's
+  number = number.substr(0, number.find(", "));  // cut at a comma after the number
   return whole(logged_count(number));
 }
 
-// The state between the lines of one log.
+// State while reading the lines of one log.
 struct LogReader {
   TrainingLog log;
   DrawnSteps drawn;
   MetricLines metrics;
-  std::int64_t batch = 0;      // of all steps; 0: not said
-  std::int64_t overflows = 0;  // as DeepSpeed says them, one by one
+  std::int64_t batch = 0;      // of all steps; 0: not stated
+  std::int64_t overflows = 0;  // DeepSpeed reports them one by one
 
   void read_line(std::string_view line);
   void finish();
 };
 
-// What another rank has said of the same step.
+// Removes a step that another rank has already printed.
 void drop_again(std::vector<LoggedStep>& steps) {
   const LoggedStep& last = steps.back();
   const LoggedStep& before = steps[steps.size() - 2];
@@ -228,7 +229,7 @@ void LogReader::read_line(std::string_view line) {
   read_timer_range(line, log);
 }
 
-// Micro-batches as the steps that they make up, as many of them as both numbers say.
+// Combines micro-batches to steps. Their number per step follows from the two step counters.
 std::vector<LoggedStep> whole_steps(const std::vector<LoggedStep>& parts) {
   const LoggedStep& first = parts.front();
   const LoggedStep& last = parts.back();
@@ -249,7 +250,7 @@ std::vector<LoggedStep> whole_steps(const std::vector<LoggedStep>& parts) {
   return whole;
 }
 
-// A line sums up what passed since the one before, the first as much as the second.
+// Each line covers the iterations since the previous one. The first line counts like the second.
 std::int64_t iterations_of(const std::vector<LoggedStep>& steps) {
   std::int64_t sum = 0;
   for (std::size_t i = 1; i < steps.size(); ++i) {
@@ -267,7 +268,7 @@ void LogReader::finish() {
   } else if (std::vector<LoggedStep> bar = drawn.steps(); !bar.empty()) {
     steps = std::move(bar);
   }
-  // "Step Time : 14.3s" goes with a line that says which step that was.
+  // "Step Time : 14.3s" may accompany a line with the step number. Such a line counts instead.
   const auto is_counted = [](const LoggedStep& step) { return step.is_counted; };
   if (!std::all_of(steps.begin(), steps.end(), is_counted)) std::erase_if(steps, is_counted);
   if (steps.empty() && log.summed_up > Seconds()) steps.push_back({1, 0, log.summed_up});
@@ -306,7 +307,7 @@ std::string without_escapes(std::string_view text) {
 Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file) {
   LogReader reader;
   while (!text.empty()) {
-    // Bars are drawn anew on one line.
+    // Progress bars are redrawn after "\r".
     const std::string_view line = cut_off(text, "\n\r");
     if (line.find('\033') == std::string_view::npos) {
       reader.read_line(line);

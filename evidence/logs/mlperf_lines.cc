@@ -15,7 +15,7 @@ constexpr std::string_view kMark = ":::MLLOG";
 std::optional<double> number_at(const JsonValue* object, std::string_view key) {
   const JsonValue* value = object == nullptr ? nullptr : object->find(key);
   if (value == nullptr) return std::nullopt;
-  constexpr double kMost = 1e15;  // sums of more would leave the numbers
+  constexpr double kMost = 1e15;  // sums of larger values would overflow
   std::optional<double> number;
   if (const auto* whole_number = value->as<std::int64_t>()) {
     number = static_cast<double>(*whole_number);
@@ -25,7 +25,7 @@ std::optional<double> number_at(const JsonValue* object, std::string_view key) {
   return number && *number >= 0 && *number <= kMost ? number : std::nullopt;
 }
 
-// The number of a step counts sequences in some submissions: only the order of lines is used.
+// The step number counts sequences in some submissions, so only the order of lines is used.
 void add_stats(const JsonValue* stats, TrainingLog& log) {
   LoggedStep step;
   step.iteration = next_step(log);

@@ -18,11 +18,11 @@ namespace {
 constexpr const char* kHowToMark =
     "put torch.cuda.nvtx.range_push(f\"step {i}\") and range_pop() around every step";
 constexpr std::int64_t kMostRows = 50'000'000;
-// Steps of SQLite's machine between two looks at how far it has come, and so many looks: files are
-// not trusted to end.
+// Instructions of SQLite's virtual machine between two progress checks, and the maximum number of
+// checks. Queries on untrusted files might not end.
 constexpr int kStepsToLook = 1 << 20;
 constexpr std::int64_t kMostLooks = 1'000;
-constexpr double kMicrosecond = 1e-3;  // of a nanosecond
+constexpr double kMicrosecond = 1e-3;  // microseconds per nanosecond
 
 struct Closer {
   void operator()(sqlite3* database) const { sqlite3_close(database); }
@@ -33,7 +33,7 @@ struct Finisher {
 
 int look(void* looks) { return ++*static_cast<std::int64_t*>(looks) > kMostLooks ? 1 : 0; }
 
-// A database that nobody vouches for: nothing of it runs but the reading of plain tables.
+// An untrusted database: only plain tables are read.
 class Report {
  public:
   Report(std::unique_ptr<sqlite3, Closer> database, std::string file)
@@ -59,7 +59,7 @@ class Report {
     return std::unique_ptr<sqlite3_stmt, Finisher>(statement);
   }
 
-  // Calls `take` with every row; an error where the file ends or contradicts itself.
+  // Calls `take` with every row. Returns an error if the file is truncated or corrupt.
   template <class Take>
   Status each_row(const std::string& query, const Take& take) const {
     TPSIM_TRY(const auto statement, prepared(query));
@@ -72,7 +72,7 @@ class Report {
     return state == SQLITE_DONE ? Status(Ok{}) : Status(broken());
   }
 
-  // Names of the columns of a plain table; empty where there is none of that name.
+  // Returns the column names of a plain table; empty if the table does not exist.
   Result<std::set<std::string>> columns(const std::string& table) const {
     std::set<std::string> names;
     std::int64_t found = 0;
@@ -104,10 +104,11 @@ class Report {
   std::string file_;
 };
 
-// The process in a number that holds machine, process and thread, as NVTX and CUPTI have it.
+// Returns the process of NVTX's and CUPTI's combined machine, process and thread id.
 std::int64_t process_of(std::int64_t global) { return (global >> 24) & 0xffffff; }
 
-// "step 7", "Iteration: 7", "ProfilerStep#7", "train_step_7": a word for a step, and its number.
+// Whether the text is a word for steps with a number: "step 7", "Iteration: 7", "ProfilerStep#7",
+// "train_step_7".
 bool marks_step(std::string_view text) {
   const std::size_t last = text.find_last_not_of("0123456789");
   if (last == std::string_view::npos || last + 1 == text.size()) return false;
@@ -241,7 +242,7 @@ Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& 
   const int state = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE, nullptr);
   std::unique_ptr<sqlite3, Closer> database(raw);
   if (state != SQLITE_OK) return cannot_open(file, sqlite3_errstr(state));
-  // SQLite writes nothing into a read-only image, but its interface cannot say so.
+  // SQLite does not write to a read-only image, but its interface requires a non-const pointer.
   auto* image = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
   const auto size = static_cast<sqlite3_int64>(bytes.size());
   const int loaded =

@@ -1,4 +1,4 @@
-// In a static program, the functions by which SQLite would load extensions: there are none to load
+// Stubs in a static program for SQLite's loading of extensions, which is unused
 // (cmake/Static.cmake).
 extern "C" {
 

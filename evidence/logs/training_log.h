@@ -1,4 +1,4 @@
-// What a training log says about time, speed, memory and layout, whichever program wrote it.
+// Contents of a training log of any program: time, speed, memory and layout.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,23 @@ namespace tpsim {
 
 struct LoggedStep {
   std::int64_t iteration = 0;
-  std::int64_t global_batch = 0;  // 0: not said
-  Seconds time;                   // zero where only a rate is said
-  double tokens_per_s = 0;        // of all GPUs; 0: not said
-  double tokens_per_s_gpu = 0;    // of one GPU; 0: not said
-  double samples_per_s = 0;       // sequences, of all GPUs; 0: not said
-  bool is_counted = false;        // the log gives it no number
-  std::int64_t part_of = -1;      // the step of which this is one micro-batch; negative: of none
+  std::int64_t global_batch = 0;  // 0: not stated
+  Seconds time;                   // zero if only a rate is stated
+  double tokens_per_s = 0;        // of all GPUs; 0: not stated
+  double tokens_per_s_gpu = 0;    // of one GPU; 0: not stated
+  double samples_per_s = 0;       // sequences, of all GPUs; 0: not stated
+  bool is_counted = false;        // the log does not state its number
+  std::int64_t part_of = -1;      // step of this micro-batch; negative: a whole step
 };
 
-// Of one step, over the ranks that reported: equal for a log that prints one number.
+// A timer of one step, minimum and maximum over the reporting ranks. Equal if the log has one
+// number.
 struct LoggedTimer {
   Seconds least;
   Seconds most;
 };
 
-// The layout that a log states (evidence/logs/log_layout.h); 0 or empty where it states none.
+// Layout stated by a log (evidence/logs/log_layout.h); 0 or empty: not stated.
 struct LoggedLayout {
   std::int64_t gpus = 0;
   std::int64_t tp = 0;
@@ -37,30 +38,31 @@ struct LoggedLayout {
   std::int64_t dp = 0;
   std::int64_t cp = 0;
   std::int64_t ep = 0;
-  std::int64_t dp_shard = 0;      // FSDP: ranks that share one copy of the weights, of dp alone
+  std::int64_t dp_shard = 0;      // FSDP: ranks that share one copy of the weights, without cp
   std::int64_t dp_replicate = 0;  // copies of the weights
   std::string recompute = {};     // torchtitan's mode of activation checkpointing
 };
 
-// The program that wrote a log, where its lines tell.
+// Program that wrote the log, if its lines identify it.
 enum class LogProgram : std::uint8_t { kUnknown, kMegatron, kTorchTitan, kNemo };
 
 struct TrainingLog {
   LogProgram program = LogProgram::kUnknown;
   LoggedLayout layout;
   std::vector<LoggedStep> steps;
-  std::map<std::string, std::vector<LoggedTimer>> timers;  // by the name in the log
-  std::map<std::int64_t, Bytes> reserved;                  // most that the allocator held, by rank
-  // Of a router, as Megatron-Core prints them: without their coefficients, a step each. Shares of
-  // tokens times mean scores, summed and times the experts: 1 where all get as many.
+  std::map<std::string, std::vector<LoggedTimer>> timers;  // by the log's name
+  std::map<std::int64_t, Bytes> reserved;                  // peak reserved memory by rank
+  // Losses of a router per step, as printed by Megatron-Core, without coefficients. The balancing
+  // loss is (number of experts) x sum over experts of token share x mean score. It is 1 for equal
+  // loads.
   std::vector<double> balancing_losses, z_losses;
-  std::vector<double> tflops;   // of a GPU, as the log counts them, a step each
-  std::int64_t iterations = 0;  // that its lines speak of: each may sum up many
-  std::int64_t nan_losses = 0;  // lines whose loss is NaN or infinite
-  std::int64_t skipped = 0;     // iterations that the loss scaler skipped
-  Seconds summed_up;            // a mean step that the log's end states; zero: it does not
-  // Label of the part of a reinforcement-learning step that was read, its training; empty: whole
-  // steps.
+  std::vector<double> tflops;   // per GPU and step, as the log counts FLOPs
+  std::int64_t iterations = 0;  // iterations covered by the lines; a line may cover many
+  std::int64_t nan_losses = 0;  // lines with a NaN or infinite loss
+  std::int64_t skipped = 0;     // iterations skipped by the loss scaler
+  Seconds summed_up;            // mean step stated at the end of the log; zero: not stated
+  // Label of the training part of a reinforcement-learning step, if only this part was read. Empty:
+  // whole steps.
   std::string training_part = {};
 };
 

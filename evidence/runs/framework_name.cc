@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// "zero-3", "zero 3", "zero3", "zero stage 3": the end of the words, and the stage.
+// Removes "zero-3", "zero 3", "zero3" or "zero stage 3" from the text and returns the stage.
 std::optional<int> take_zero(std::string& text) {
   constexpr std::string_view kWord = "zero";
   for (std::size_t at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
@@ -34,7 +34,8 @@ std::optional<int> take_zero(std::string& text) {
   return std::nullopt;
 }
 
-// "0.14.2", "v0.6.0", "core_v0.6.0": digits with a dot between them at the end of the word.
+// Returns the version at the end of a word: "0.14.2", "v0.6.0", "core_v0.6.0". It has digits and at
+// least one dot.
 std::string version_in(std::string_view word) {
   const std::size_t first = word.find_first_of("0123456789");
   if (first == std::string_view::npos) return "";
@@ -57,7 +58,7 @@ FrameworkName split_framework(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
   const auto end_word = [&] {
-    // A commit: "flagscale.git@26cd664".
+    // Remove a commit: "flagscale.git@26cd664".
     if (const std::size_t at = word.find('@'); at != std::string::npos) word.erase(at);
     const std::string version = version_in(word);
     if (!version.empty()) {

@@ -1,5 +1,5 @@
-// The framework of a row, split into its name, its version and the ZeRO stage: "DeepSpeed 0.14.2,
-// ZeRO-3" and "DeepSpeed ZeRO-3" are one software.
+// Splits a row's framework into name, version and ZeRO stage. "DeepSpeed 0.14.2, ZeRO-3" and
+// "DeepSpeed ZeRO-3" are the same software.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace tpsim {
 
 struct FrameworkName {
   std::string name;         // in lower case, without version, commit and ZeRO stage
-  std::string version;      // "0.14.2"; "" where none is stated. Of several the first
+  std::string version;      // "0.14.2", the first of several; "" if not stated
   std::optional<int> zero;  // 0 to 3
 };
 

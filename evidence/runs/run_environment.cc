@@ -53,7 +53,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.objects("set_aside", e.excluded, excluded, kOptional);
 }
 
-// "H200" is in "NVIDIA H200 141GB" and not in "GH200", which is another machine.
+// Whether the word starts at a word boundary: "H200" is in "NVIDIA H200 141GB", but not in "GH200".
 bool has_word(const std::string& name, const std::string& word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
     if (at == 0 || std::isalnum(static_cast<unsigned char>(name[at - 1])) == 0) return true;
@@ -63,7 +63,7 @@ bool has_word(const std::string& name, const std::string& word) {
 
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
   const std::string name = in_capitals(gpu), words_wanted = in_capitals(wanted);
-  // Data centre GPUs on cards run at half the power of those on boards.
+  // PCIe cards of data centre GPUs run at half the power of SXM boards.
   const bool has_boards = words_wanted.starts_with('A') || words_wanted.starts_with('H');
   const auto is_card = [](const std::string& text) {
     return text.find("PCIE") != std::string::npos;

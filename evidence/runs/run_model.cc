@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// "deepseek-v3-4l", "grok-1-l64": the name before it.
+// Returns the name without the number of blocks: "deepseek-v3-4l", "grok-1-l64".
 std::string without_blocks(const std::string& name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string::npos) return name;
@@ -20,7 +20,7 @@ std::string without_blocks(const std::string& name) {
   return is_number ? name.substr(0, dash) : name;
 }
 
-// Of the blocks that have one: blocks of one branch come in kinds with and without.
+// Returns the FFN size of a block that has an FFN.
 std::int64_t ffn_hidden_of(const ModelSpec& model) {
   if (has_feed_forward(model)) return model.ffn_hidden;
   for (const BlockShape& block : model.other_blocks) {
@@ -29,13 +29,13 @@ std::int64_t ffn_hidden_of(const ModelSpec& model) {
   return 0;
 }
 
-// Whether every size that the row states is the model's.
+// Whether all sizes that the row states match the model.
 bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
   const auto agrees = [](std::int64_t stated, std::int64_t is) {
     return stated == 0 || stated == is;
   };
   const AttentionShape& attention = model.attention;
-  const bool is_latent = attention.latent.kv_rank > 0;  // tables mean the part without position
+  const bool is_latent = attention.latent.kv_rank > 0;  // tables state the part without position
   const std::int64_t head_dim = is_latent ? attention.latent.nope_dim : attention.head_dim;
   const ExpertShape& experts = model.experts;
   return agrees(run.hidden, model.hidden) && agrees(run.heads, attention.heads) &&
@@ -50,13 +50,14 @@ bool is_dense(const PublishedRun& run, std::int64_t layer) {
   return layer < run.dense_layers || (layer - run.dense_layers) % every != every - 1;
 }
 
-// Columns say all that matters of plain models, and an environment their habits (dropout).
+// Whether the model has features without a column. Other models are described by columns and the
+// environment (dropout).
 bool says_more_than_columns(const ModelSpec& model) {
   return has_experts(model) || block_kind_count(model) > 1 || model.attention.latent.kv_rank > 0 ||
          model.attention.window > 0 || model.mixer != MixerKind::kAttention;
 }
 
-// As many of the model's blocks as the row has, dense ones where the row says so.
+// Keeps as many blocks as the row has, with dense ones if the row states them.
 void cut_blocks(ModelSpec& model, const PublishedRun& run) {
   std::int64_t dense = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -65,7 +66,7 @@ void cut_blocks(ModelSpec& model, const PublishedRun& run) {
   std::vector<BlockShape> blocks;
   for (std::int64_t layer = 0; layer < run.layers; ++layer) {
     const std::int64_t last = model.layers - 1;
-    // Behind the model's own dense ones, so that the pattern of the others goes on.
+    // Blocks from the model's end, so that the pattern of its MoE blocks continues.
     const std::int64_t place = std::min(last, layer + (model.layers - run.layers));
     blocks.push_back(block_of_kind(model, is_dense(run, layer) ? dense : block_kind(model, place)));
   }
@@ -94,7 +95,8 @@ void set_experts(ModelSpec& model, const PublishedRun& run) {
 }  // namespace
 
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
-  // Tables state a gated MLP and little else: models that have one are of the LLaMA family.
+  // Tables state a gated MLP and little else. Models with a gated MLP are assumed to be of the
+  // LLaMA family.
   const bool gated = run.gated_ffn.value_or(false);
   ModelSpec model;
   model.name = run.model;
@@ -125,8 +127,8 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
 
 PublishedRun with_usual_batch(PublishedRun run) {
   if (run.global_batch > 0 || run.dp == 0 || run.pp == 0 || run.step_s) return run;
-  // Megatron's own default is a micro-batch for each replica. Pipelines are run with several for
-  // each stage, so that their bubble is an eighth of a step or less.
+  // Megatron's default is one micro-batch per replica. Pipelines usually have several per stage, so
+  // that the bubble is at most an eighth of a step.
   constexpr std::int64_t kForEachStage = 8;
   run.global_batch = run.dp * stated_or(run.micro_batch, 1);
   if (run.pp > 1) run.global_batch *= kForEachStage * run.pp;
@@ -158,11 +160,11 @@ const std::optional<ModelSpec>& CatalogueModels::called(const std::string& name)
   return place->second;
 }
 
-// Of the name that the row has, with the sizes that it states.
+// Returns the catalogue's model with the row's name and stated sizes.
 const ModelSpec* CatalogueModels::of_sizes(const PublishedRun& run) {
   const std::string& name = run.model;
   if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
-    return nullptr;  // a table names no files
+    return nullptr;  // tables do not name files
   }
   for (const std::string& asked : {name, without_blocks(name)}) {
     const std::optional<ModelSpec>& model = called(asked);
@@ -194,9 +196,9 @@ PublishedRun CatalogueModels::completed(PublishedRun run) {
   fill(run.hidden, model->hidden);
   fill(run.heads, attention.heads);
   fill(run.vocab, model->vocab);
-  constexpr std::int64_t kUsualSequence = 4096;  // of pretraining, where the model takes as many
+  constexpr std::int64_t kUsualSequence = 4096;  // usual for pretraining, if the model supports it
   if (!run.step_s) fill(run.seq, std::min(model->seq, kUsualSequence));
-  if (says_more_than_columns(*model)) return run;  // the rest is taken from the model itself
+  if (says_more_than_columns(*model)) return run;  // the other sizes come from the model itself
   fill(run.kv_heads, attention.kv_heads);
   fill(run.head_dim, attention.head_dim);
   fill(run.ffn_hidden, model->ffn_hidden);

@@ -1,4 +1,4 @@
-// The model of a row of a run table.
+// Model of a row of a run table.
 #pragma once
 
 #include <map>
@@ -13,10 +13,10 @@
 
 namespace tpsim {
 
-// GPT-2's words, padded: what Megatron's papers use.
+// GPT-2's padded vocab size, as in Megatron's papers.
 inline constexpr std::int64_t kUsualVocabulary = 51200;
 
-// What a column says, or what stands where it says nothing.
+// Returns the stated value, or a default if the column is empty.
 inline const std::string& stated_or(const std::string& stated, const std::string& otherwise) {
   return stated.empty() ? otherwise : stated;
 }
@@ -24,38 +24,35 @@ inline std::int64_t stated_or(std::int64_t stated, std::int64_t otherwise) {
   return stated > 0 ? stated : otherwise;
 }
 
-// Its shape from the table, its habits from the environment. Vocabulary and FFN width have their
-// usual values where the row does not say (51,200; 4 x hidden). The first `dense_layers` blocks,
-// and those that `moe_every` passes by, are as wide as the experts that a token passes.
+// Builds the model from the row's sizes and the environment's settings. Defaults: vocab size
+// 51,200, FFN size 4 x hidden. The first `dense_layers` blocks, and those that `moe_every` skips,
+// are dense. Their FFN is as wide as all experts of a token together.
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
-// The row with the degrees of tensor, pipeline and data parallelism that it leaves out, where its
-// GPUs leave no choice: one of them is what the others leave of the GPUs; several are 1 where the
-// others take all.
+// Adds tensor, pipeline and data parallel degrees if the GPUs determine them. A single missing
+// degree is the quotient. Several missing degrees are 1 if the others use all GPUs.
 PublishedRun with_degrees(PublishedRun run);
 
-// The row with the batch that it leaves out, where its degrees are known: a micro-batch for each
-// replica, with pipelines several for each stage. A row that states its time must state its batch.
+// Adds a missing batch if the degrees are known: one micro-batch per replica, or several per stage
+// with pipelines. A row with a step time must state its batch.
 PublishedRun with_usual_batch(PublishedRun run);
 
-// The catalogue's models for rows that name them, each read once.
+// Catalogue models for rows that name them. Each model is read once.
 class CatalogueModels {
  public:
   explicit CatalogueModels(Catalogue catalogue) : catalogue_(std::move(catalogue)) {}
 
-  // With the row's sequence, vocabulary and number of blocks, where the sizes that the row states
-  // are the model's own. It has what no column says: latent attention, windows, how a router
-  // weighs; models without any such thing are left to the columns. "deepseek-v3-4l" is four blocks
-  // of deepseek-v3.
+  // Returns the model with the row's sequence, vocab size and number of blocks, if the row's sizes
+  // match. Nothing for models that columns describe completely: no latent attention, windows, or
+  // special routers. "deepseek-v3-4l" is deepseek-v3 with four blocks.
   std::optional<ModelSpec> of(const PublishedRun& run);
-  // The row with the sizes that it leaves out, where the catalogue has a model of its name and of
-  // the sizes that it states. Sequences have 4096 tokens, or as many as the model takes, where the
-  // row states no time that depends on them.
+  // Adds missing sizes if the catalogue has a model with the row's name and stated sizes. Without a
+  // stated step time the default sequence is min(4096, the model's) tokens.
   PublishedRun completed(PublishedRun run);
 
  private:
   const std::optional<ModelSpec>& called(const std::string& name);
-  const ModelSpec* of_sizes(const PublishedRun& run);  // null: none
+  const ModelSpec* of_sizes(const PublishedRun& run);  // null if there is none
 
   Catalogue catalogue_;
   std::map<std::string, std::optional<ModelSpec>> models_;

@@ -1,4 +1,4 @@
-// Columns of a run table as settings of a plan and parts of software.
+// Converts columns of a run table to plan settings and software parts.
 #include "evidence/runs/run_plan.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Before the modules that Megatron-Core's selective recompute is given.
+// Prefix of the modules of Megatron-Core's selective recompute.
 constexpr std::string_view kModules = "mod:";
 constexpr std::string_view kUnstatedModules = "mod";
 constexpr const char* kOwnZeroOne = "BF16_Optimizer";
@@ -24,8 +24,8 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
   return bad_input(fmt::format("dtype {} is not modelled", text));
 }
 
-// Half-precision training adds gradients up in its own dtype where nothing else is said, bf16
-// training in what its software does. Autograd's gradients have the dtype of the weights.
+// Default dtype of gradients: fp16 training uses its own dtype, bf16 training the stack's. Without
+// master weights gradients have the dtype of the weights; with autocast fp32.
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
                                 const StackSpec& stack, DType dtype) {
   DType usual = dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype;
@@ -34,7 +34,7 @@ Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& e
   return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype), usual);
 }
 
-// A table of runs says whether Transformer Engine's userbuffers were on.
+// A table may state whether Transformer Engine's userbuffers were enabled (1 or 0).
 Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
   if (text == "1") return static_cast<std::int64_t>(TpOverlap::kUserbuffers);
   if (text != "0") return parse_value(row_of(StackPart::kTpOverlap), text);
@@ -43,13 +43,13 @@ Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string
   return static_cast<std::int64_t>(in_pieces ? TpOverlap::kBackward : own);
 }
 
-// A table's dtype of fewer than 16 bits: that of the linear layers, all else as in bf16 training.
+// Whether a table's dtype means low-precision linear layers, with all else as in bf16 training.
 bool names_recipe(const std::string& dtype) {
   return dtype == "fp8" || dtype == "mxfp8" || dtype == "nvfp4";
 }
 
-// What "fp8" alone means: scales of steps before, Transformer Engine's usual recipe, where the
-// software has it, else the first recipe of 8 bits that it has.
+// Returns the meaning of "fp8": delayed scaling, Transformer Engine's default, if the software
+// supports it. Otherwise the first 8-bit recipe that it supports.
 Precision usual_recipe(const StackSpec& stack) {
   for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block}) {
     if (stack.choices.has({Setting::kPrecision, static_cast<std::int64_t>(recipe)})) return recipe;
@@ -57,7 +57,7 @@ Precision usual_recipe(const StackSpec& stack) {
   return Precision::kFp8;
 }
 
-// The recipe by the dtype and the column of that name.
+// Returns the recipe from the columns dtype and precision_recipe.
 Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) {
   const std::string& recipe = run.precision_recipe;
   if (!names_recipe(run.dtype)) {
@@ -79,7 +79,7 @@ Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) 
 }
 
 Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwise) {
-  // DeepSpeed's bf16 optimizer calls itself stage 0 and shards its state all the same.
+  // DeepSpeed's bf16 optimizer is configured as stage 0, but shards its state.
   if (stack.parts.sync == DataParallelSync::kBf16Optimizer) return 1;
   if (run.zero.empty()) return otherwise;
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
@@ -87,7 +87,7 @@ Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwi
   return bad_input(fmt::format("ZeRO stage '{}' is not known", run.zero));
 }
 
-// "full", "blocks:3"; nothing stated: none.
+// Parses "full" or "blocks:3"; empty means none.
 Status set_recompute(Plan& plan, const std::string& text) {
   const bool by_modules = text.starts_with(kModules) || text == kUnstatedModules;
   plan.recompute = by_modules ? Recompute::kSelective : Recompute::kNone;
@@ -157,12 +157,12 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
       return bad_input(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
     parts[part] = *value;
   }
-  // Software that has FlashAttention as its kernel has PyTorch's ops where it writes the scores.
+  // Unfused attention uses PyTorch's ops if the stack's own kernel is FlashAttention.
   if (run.attention == name_of(AttentionKind::kUnfused) && is_flash_kernel(stack.parts.attention)) {
     parts.try_emplace(StackPart::kAttentionKernel,
                       static_cast<std::int64_t>(AttentionKernel::kTorch));
   }
-  // Capacities pad or cut every expert's share to the same.
+  // A capacity gives every expert the same load, by padding or dropping.
   if (run.load_balance == "forced" || run.load_balance == "capacity") {
     parts.try_emplace(StackPart::kExpertLoad, kBalancedLoad);
   } else if (run.load_balance == "natural" || run.load_balance == "aux") {
@@ -218,10 +218,11 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
   plan.micro_batch = stated_or(run.micro_batch, 1);
   plan.global_batch = run.global_batch;
-  // Without a tensor group there is nothing to shard norms over.
+  // Without tensor parallelism norms cannot be sharded.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  // A source's own environment states its ZeRO stage; elsewhere it is the framework's default.
+  // An environment with its own source states the ZeRO stage. Otherwise the framework's default
+  // applies.
   const bool by_stack = !environment.default_stack.empty() && stack.default_zero >= 0;
   TPSIM_TRY(plan.zero, zero_of(run, stack, by_stack ? stack.default_zero : environment.zero));
   TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));

@@ -1,5 +1,5 @@
-// From a row of a run table to a plan and the parts of software that it states. An error says why
-// the row cannot be modelled.
+// Converts a row of a run table to a plan and the software parts that it states. Errors give the
+// reason why the row cannot be modelled.
 #pragma once
 
 #include "core/base/result.h"
@@ -10,16 +10,17 @@
 
 namespace tpsim {
 
-// An error for a row that lacks a size or a degree.
+// Returns an error if the row lacks a size or a degree.
 Status check_stated(const PublishedRun& run);
 
-// The parts that the row states.
+// Returns the parts that the row states.
 Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack);
-// These, and how DeepSpeed's engine syncs where neither says. See StackSpec::deepspeed_engine.
+// Adds the synchronization of DeepSpeed's engine if neither row nor environment states it. See
+// StackSpec::deepspeed_engine.
 Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& environment,
                                const StackSpec& stack, PartValues parts);
 
-// The row's plan. An error says why it cannot be modelled.
+// Returns the row's plan. Errors give the reason why it cannot be modelled.
 Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
                      const StackSpec& stack);
 

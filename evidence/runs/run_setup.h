@@ -1,4 +1,4 @@
-// From a row of a run table to what the simulator predicts: a scenario and a plan.
+// Converts a row of a run table to the inputs of the simulator: scenario and plan.
 #pragma once
 
 #include <map>
@@ -15,36 +15,36 @@
 
 namespace tpsim {
 
-// What the user wants instead of the environment's choice; empty: nothing.
+// Overrides of the environment's choice by the user; empty: none.
 struct RunOverrides {
   std::string cluster, stack, profile;
-  double node_gbps = 0;  // 0: nothing
+  double node_gbps = 0;  // 0: none
 };
 
 struct RunSetup {
   Scenario scenario;
   Plan plan;
   PartValues stated_parts;
-  PartValues applied_parts;  // these, and what follows from the row's settings
-  // What the row does not say and was taken from somewhere, and limits of the stack that it breaks:
-  // "network of a100-4x100g", "tensor parallel, which torchtitan has not".
+  PartValues applied_parts;  // stated parts, and parts that follow from the row's settings
+  // Assumed values, and limits of the stack that the row violates: "network of a100-4x100g",
+  // "tensor parallel, which torchtitan has not".
   std::vector<std::string> assumed;
 };
 
-// Sets rows up, loading each cluster, stack and profile once.
+// Converts rows. Loads each cluster, stack and profile once.
 class RunLoader {
  public:
   RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments, RunOverrides overrides);
 
-  // The row with what follows from what it states: sizes of the model that it names, and of tensor,
-  // pipeline and data parallelism what is left of its GPUs; then the vocabulary of its environment.
+  // Adds derived values: sizes of the named model, parallel degrees that the GPUs determine, and
+  // the environment's vocab size.
   PublishedRun completed(const PublishedRun& run);
-  // Fails where a cluster or stack of the catalogue cannot be read: rows that mean it by a name of
-  // its own would be taken for something else.
+  // Error if a cluster or stack of the catalogue cannot be read. Without its aliases, rows might
+  // match another entry.
   const Status& names_status() const { return names_status_; }
-  // The entry that applies to the row; null when none does and nothing was overridden.
+  // Returns the entry for the row; null if none applies and there are no overrides.
   const RunEnvironment* environment(const PublishedRun& run) const;
-  // Of the completed row. An error says why it cannot be modelled.
+  // Sets up the completed row. Errors give the reason why it cannot be modelled.
   Result<RunSetup> setup(const PublishedRun& stated);
 
  private:
@@ -65,15 +65,15 @@ class RunLoader {
   RunEnvironment fallback_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   KnownNames stacks_called_, clusters_called_;
-  std::map<std::string, std::string> profile_of_;  // clusters' profiles
+  std::map<std::string, std::string> profile_of_;  // profile by cluster
   Status names_status_ = Ok{};
 };
 
-// Seconds per step that the row states: its step, or its tokens per second, or its hardware TFLOPs
-// through Narayanan et al. 2021, eq. 3 (full recompute). An error says what is missing.
+// Returns the seconds per step: stated, or from tokens per second, or from hardware TFLOP/s
+// (Narayanan et al. 2021, eq. 3; full recompute). The error names what is missing.
 Result<Seconds> measured_step(const PublishedRun& run);
-// Where it states model FLOPs alone, as Megatron counts them (causal attention by half); nothing
-// where it states none.
+// Returns the step from model FLOPs as Megatron counts them (half of causal attention). Nothing if
+// the row does not state them.
 std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model);
 
 }  // namespace tpsim

@@ -89,21 +89,21 @@ const std::array<RunColumn, 57> kOwnColumns = {{
     {"recipe_match", &R::recipe_match},
 }};
 
-// What the columns above state in words of their own.
+// Settings that the columns above state.
 constexpr std::array kStatedAbove = {
     Setting::kTp,           Setting::kSequenceParallel, Setting::kCp,        Setting::kPp,
     Setting::kDp,           Setting::kVirtualStages,    Setting::kZero,      Setting::kMicroBatch,
     Setting::kGlobalBatch,  Setting::kRecompute,        Setting::kAttention, Setting::kDtype,
     Setting::kGradientDtype};
 
-// The columns above, one for every other setting of a plan, one for every part of the software.
+// All columns: those above, and one for every other plan setting and software part.
 std::span<const RunColumn> all_columns() {
   static const std::vector<RunColumn> columns = [] {
     std::vector<RunColumn> all(kOwnColumns.begin(), kOwnColumns.end());
     for (const SettingRow& row : setting_rows()) {
       const bool is_stated =
           std::find(kStatedAbove.begin(), kStatedAbove.end(), row.setting) != kStatedAbove.end();
-      // stage_split says how stages are cut.
+      // stage_split states the pipeline cut.
       if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
     }
     for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
@@ -112,7 +112,7 @@ std::span<const RunColumn> all_columns() {
   return columns;
 }
 
-// Splits a table into records; a quoted field may hold commas, line breaks and doubled quotes.
+// Splits a table into records. A quoted field may contain commas, line breaks and doubled quotes.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -131,7 +131,7 @@ class CsvReader {
       } else if (c == '\n') {
         ++line_;
         break;
-        // Tables that passed through Windows end their lines in two characters.
+        // Lines may end in "\r\n".
       } else if (c != '\r') {
         fields.back() += c;
       }
@@ -162,10 +162,10 @@ class CsvReader {
   int line_ = 1;
 };
 
-// A number, or the middle of a stated range "149-150".
+// Returns a number, or the middle of a range "149-150".
 std::optional<double> number_or_range(const std::string& text) {
   const std::size_t dash = text.find('-', 1);
-  // The minus of "-1" or "1e-3" is no range.
+  // The minus of "-1" or "1e-3" does not denote a range.
   if (dash == std::string::npos || text[dash - 1] == 'e') return parse_number<double>(text);
   const auto low = parse_number<double>(text.substr(0, dash));
   const auto high = parse_number<double>(text.substr(dash + 1));
@@ -173,8 +173,8 @@ std::optional<double> number_or_range(const std::string& text) {
   return (*low + *high) / 2;
 }
 
-// What the column wants instead; null when the text was taken. Words of settings and parts are
-// looked up with the plan: a row that has others is one that cannot be predicted.
+// Sets a field. Returns null, or the expected format. Values of settings and parts are checked
+// later, with the plan: unknown values only prevent the row's prediction.
 const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
   if (const auto* field = std::get_if<Text>(&column.field)) {
     run.*(*field) = text;
@@ -214,7 +214,7 @@ bool has(const Columns& columns, std::string_view name) {
                      [&](const RunColumn* column) { return column->name == name; });
 }
 
-// The columns of a table, in its order.
+// Returns the columns of a table, in its order.
 Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
   std::vector<std::string_view> names;
   for (const RunColumn& column : all_columns()) names.push_back(column.name);
@@ -250,7 +250,7 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
           fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted), where);
     }
   }
-  constexpr std::int64_t kMostLayers = 1'000'000;  // layers of rows are laid out one by one
+  constexpr std::int64_t kMostLayers = 1'000'000;  // layers are stored one by one
   if (run.layers > kMostLayers) {
     return bad_input(fmt::format("layers is '{}'; it must be at most {}", run.layers, kMostLayers),
                      where);
@@ -272,7 +272,7 @@ std::string_view run_table_header() {
 }
 
 Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file) {
-  // Spreadsheets put one before the text.
+  // Spreadsheets may start the text with a byte order mark.
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
@@ -281,7 +281,7 @@ Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const s
   std::vector<PublishedRun> runs;
   std::set<std::string> seen;
   while (!reader.at_end()) {
-    // Before reading: a quoted field may end some lines below.
+    // Before reading, since a quoted field may span several lines.
     const int line = reader.line();
     TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line

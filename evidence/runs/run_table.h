@@ -1,10 +1,11 @@
-// Training runs that others measured: rows of data/published_runs/*.csv.
+// Published training runs: rows of data/published_runs/*.csv.
 //
-// The header names columns of docs/runs.md, in any order. An empty field, or one whose column is
-// left out, was not stated by the source: a number that is then 0 or absent. A row without an id is
-// called by its line, "line-7". A range such as 149-150 counts as its middle. Rows keep the
-// source's own words for what it did (recompute, attention, framework); evidence/runs/run_setup.h
-// turns them into a scenario and a plan.
+// The header has columns of docs/runs.md, in any order. An empty field or missing column means that
+// the source does not state the value: 0 or absent. A row without an id is named by its line,
+// "line-7". A range such as 149-150 counts as its middle.
+//
+// Rows keep the source's own words (recompute, attention, framework). evidence/runs/run_setup.h
+// converts them to a scenario and a plan.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 namespace tpsim {
 
 struct PublishedRun {
-  int line = 0;  // in its file
+  int line = 0;  // line in the file
   std::string id, source, date, cluster, regime, gpu, model, dtype, framework, zero, recompute,
       attention, gradient_dtype, stage_split, memory_kind, outcome, notes;
   std::int64_t gpus = 0, gpus_per_node = 0, layers = 0, hidden = 0, heads = 0, kv_heads = 0,
@@ -35,18 +36,17 @@ struct PublishedRun {
   std::optional<bool> gated_ffn, sequence_parallel;
   std::optional<double> mtp;
   std::optional<double> node_gbps, dropout;  // Gb/s that leave a node, one direction, all its NICs
-  // Settings of the plan that have no column of their own above, by the keys of plan files; ""
-  // where nothing is stated.
+  // Plan settings without a column above, by the keys of plan files; "" if not stated.
   std::map<Setting, std::string> settings;
-  std::map<StackPart, std::string> parts;  // of the software, in the table's words; likewise
+  std::map<StackPart, std::string> parts;  // of the software, in the table's words
   std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, model_tflops_per_gpu,
       memory_gb;
 };
 
-// All columns that a table can have, in the order of docs/runs.md.
+// Returns all possible columns, in the order of docs/runs.md.
 std::string_view run_table_header();
 
-// `file` is only a name for error messages, which name line and column.
+// Errors name `file`, line and column.
 Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const std::string& file);
 Result<std::vector<PublishedRun>> read_run_table(const std::filesystem::path& path);
 

@@ -24,13 +24,15 @@ bool is_among(const std::vector<std::string>& ids, const std::string& id) {
 }
 
 double allocated_gib(const StageMemory& stage, const RunSetup& setup) {
-  // NCCL takes its buffers past the framework's allocator, which counts its own tensors only.
+  // NCCL allocates its buffers outside of the framework's allocator, which counts only its own
+  // tensors.
   const Bytes buffers = memory_overheads(setup.scenario.stack.memory, setup.plan, Bytes()).buffers;
   const Bytes outside = stage.context + stage.fragmentation + buffers;
   return (stage.total() - outside).value() / kGiB;
 }
 
-// Of the stages that the row measured: the first where it says so, else the fullest.
+// Returns the memory that the row measured: of the first stage if stated, else of the fullest
+// stage.
 double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
                     const RunSetup& setup, const Prediction& predicted) {
   const auto says = [&](const char* word) {
@@ -41,7 +43,7 @@ double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
   double most = 0;
   for (const StageMemory& stage : predicted.memory) {
     double gib = is_allocated ? allocated_gib(stage, setup) : stage.total().value() / kGiB;
-    // The allocator's segments, beside which are context and the buffers of NCCL.
+    // Reserved memory is the allocator's segments, without context and NCCL's buffers.
     if (!is_allocated && says("reserved")) {
       gib = allocated_gib(stage, setup) + stage.fragmentation.value() / kGiB;
     }
@@ -100,13 +102,13 @@ void add_order_figures(ValidationSummary& summary, const Groups& groups) {
       for (std::size_t j = i + 1; j < rows.size(); ++j) {
         const double product = (*rows[i]->measured_step_s - *rows[j]->measured_step_s) *
                                (rows[i]->step_s - rows[j]->step_s);
-        if (product == 0) continue;  // the same plan run twice is no choice
+        if (product == 0) continue;  // the same plan twice
         ++summary.pairs;
         agreement += product > 0 ? 1 : -1;
         squares += std::pow(log_error(*rows[i]) - log_error(*rows[j]), 2);
       }
     }
-    // The better of two is found by chance every other time.
+    // A pair has a 50 % chance to be ranked correctly.
     if (rows.size() < 3) continue;
     const auto by_measured = [](const RunOutcome* a, const RunOutcome* b) {
       return *a->measured_step_s < *b->measured_step_s;

@@ -1,4 +1,4 @@
-// Predictions held against published runs: row by row, and as figures over many rows.
+// Compares predictions with published runs: row by row, and in summary.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,36 @@ namespace tpsim {
 struct RunOutcome {
   std::string id;
   std::string outcome;               // ok or oom, as measured
-  std::string cluster, stack;        // that it was predicted for; empty where it was not
-  std::string parts;                 // of the stack, as the row states them
+  std::string cluster, stack;        // used in the prediction; empty without prediction
+  std::string parts;                 // of the stack, as stated in the row
   std::vector<std::string> assumed;  // see RunSetup
   bool calibration = false;
   std::string skipped_because;  // empty for a row that counts
-  // Rows of one group are choices that a planner would have had: same model, GPUs, batch, regime.
+  // Rows of a group are alternatives for a planner: same model, GPUs, batch, regime.
   std::string group;
   std::optional<double> measured_step_s, measured_memory_gib;
   bool predicted = false;
   double step_s = 0, low_s = 0, high_s = 0;
-  // What half of the datasheet's dense peak of the row's dtype would take for the model's FLOPs and
-  // those of recompute: the guess that a prediction has to beat.
+  // Baseline: the time for the FLOPs of model and recompute at half of the datasheet's dense peak
+  // of the row's dtype.
   double half_peak_s = 0;
-  double memory_gib = 0;  // what the row's memory column means: of a stage, or the fullest
+  double memory_gib = 0;  // as the row's memory column defines it: of a stage, or the fullest stage
   double p_oom = 0;
 
-  std::optional<double> error() const;            // predicted over measured, less one
+  std::optional<double> error() const;            // predicted / measured - 1
   std::optional<double> half_peak_error() const;  // likewise
   std::optional<double> memory_error() const;     // likewise
 };
 
-// Shares, not percent. Times count rows that ran; a figure without rows is zero.
+// Values are shares, not percent. Times count rows that ran. Without rows a value is 0.
 struct ValidationSummary {
   std::int64_t n = 0;
   double half_peak_mape = 0;
   double mape = 0, median_ape = 0, p95_ape = 0, max_ape = 0, bias = 0;
   double kendall_tau = 0;  // within groups, over pairs that differ in both times
   std::int64_t pairs = 0;
-  // Of those pairs: by how much the errors of the two differ, root of the mean square of the
-  // difference of log(predicted / measured). What kPairSpread is chosen from.
+  // Root mean square, over those pairs, of the difference of log(predicted / measured). Source of
+  // kPairSpread.
   double pair_spread = 0;
   double top1_regret = 0;  // mean over groups of at least three rows
   std::int64_t regret_groups = 0;
