@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "core/base/normal.h"
@@ -30,9 +32,14 @@ struct OpenInputs::State {
   std::string stack_taken, cluster_taken, settings_taken;
   // Each alternative stack, followed by copies with each restated part that differs.
   std::vector<Other> others;
+  // Prices of ops by Fp32Matmul: all alternatives have one profile and GPU clock. Threads that
+  // price alternatives share them.
+  std::map<Fp32Matmul, std::shared_ptr<const OpCostModel>> ops;
+  std::mutex ops_mutex;
 
   Status add_software(const Catalogue& catalogue, const Scenario& scenario,
                       const ScenarioNames& names, OpenInput input);
+  LayerPricer& pricer_of(Other& other);
 };
 
 namespace {
@@ -147,6 +154,16 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
   return Ok{};
 }
 
+LayerPricer& OpenInputs::State::pricer_of(Other& other) {
+  if (other.pricer) return *other.pricer;
+  const std::lock_guard lock(ops_mutex);
+  std::shared_ptr<const OpCostModel>& shared = ops[other.scenario.stack.parts.fp32_matmul];
+  const auto lists = std::make_shared<const PriceLists>(other.scenario, shared);
+  shared = lists->ops;
+  other.pricer = std::make_unique<LayerPricer>(lists);
+  return *other.pricer;
+}
+
 OpenInputs::OpenInputs() : state_(std::make_unique<State>()) {}
 OpenInputs::~OpenInputs() = default;
 OpenInputs::OpenInputs(OpenInputs&&) noexcept = default;
@@ -179,8 +196,7 @@ std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
   for (const Plan& spelling : spellings_of(state_->cluster, plan)) {
     if (!check_plan(other.scenario, spelling).ok()) continue;
-    if (!other.pricer) other.pricer = std::make_unique<LayerPricer>(other.scenario);
-    const Result<Prediction> predicted = predict(*other.pricer, spelling);
+    const Result<Prediction> predicted = predict(state_->pricer_of(other), spelling);
     if (predicted.ok()) return predicted->step;
   }
   return std::nullopt;

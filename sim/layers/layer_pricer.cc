@@ -107,9 +107,11 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
   return host_waits ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
-PriceLists::PriceLists(const Scenario& s)
+PriceLists::PriceLists(const Scenario& s, std::shared_ptr<const OpCostModel> shared_ops)
     : scenario(at_site_clock(with_rotary_kernel(with_blocking_launches(s)))),
-      ops(scenario.profile, scenario.stack.parts.fp32_matmul),
+      ops(shared_ops ? std::move(shared_ops)
+                     : std::make_shared<const OpCostModel>(scenario.profile,
+                                                           scenario.stack.parts.fp32_matmul)),
       collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)

@@ -32,10 +32,13 @@ struct PricedOpHash {
 
 // The price lists of a scenario: built once, shared by any number of threads.
 struct PriceLists {
-  explicit PriceLists(const Scenario& scenario);
+  // `shared_ops`: the ops of another scenario with the same profile, GPU clock and Fp32Matmul. Null
+  // builds them.
+  explicit PriceLists(const Scenario& scenario,
+                      std::shared_ptr<const OpCostModel> shared_ops = nullptr);
 
   Scenario scenario;
-  OpCostModel ops;
+  std::shared_ptr<const OpCostModel> ops;
   CollectiveCostModel collectives;
 };
 
@@ -71,7 +74,7 @@ class LayerPricer {
   double stack_factor(const OpRecord& op) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
-  const OpCostModel& ops() const { return prices_->ops; }
+  const OpCostModel& ops() const { return *prices_->ops; }
   const CollectiveCostModel& collectives() const { return prices_->collectives; }
   const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
 
