@@ -147,7 +147,7 @@ def part_value(word, own):
 
 
 def other_searches(case, base, options, row, value):
-    """The searches of explain and campaign find the step of plan."""
+    """The searches of explain and campaign find the same step time as the search of plan."""
     report, _ = case.tpsim.simulate(options)
     question = {**question_of(case, options, report), "--top": 1, "--max-oom": "50%"}
     try:

@@ -137,7 +137,7 @@ TEST_CASE("a rank that fails during a reduction leaves no rank waiting or readin
         group->begin_all_reduce(x, ReduceOp::kSum, test::kTest);
       }
       if (others_wait) group->finish();
-      // Without waiting, an op between reports the failure.
+      // Ranks that do not wait get the failure from a later op.
       for (int i = 0; i < 100; ++i) {
         device->run(Fill{other, 2.0F, test::kTest});
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -324,7 +324,7 @@ TEST_CASE("a row's model has the catalogue's shape if its sizes agree") {
   CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
   run.hidden = 4096;  // another model
   CHECK_FALSE(models.of(run).has_value());
-  // From columns alone: a dense block has the width of the experts that a token passes.
+  // Without a catalogue model, a dense block is as wide as 8 chosen experts and a shared one.
   const ModelSpec columns = model_of(run, {});
   CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
 }
