@@ -1,4 +1,4 @@
-// An empty folder of a test's own, removed with all that is in it.
+// An empty temporary folder, removed with its contents at the end of its lifetime.
 #pragma once
 
 #include <stdlib.h>

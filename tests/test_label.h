@@ -1,4 +1,4 @@
-// The label of what tests issue.
+// The label of ops issued by tests.
 #pragma once
 
 #include "core/program/label.h"

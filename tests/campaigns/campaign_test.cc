@@ -61,7 +61,7 @@ BloomRun bloom_run() {
 
 }  // namespace
 
-TEST_CASE("a ramp consumes every sample, in the sizes it names") {
+TEST_CASE("a ramp consumes every sample, in steps of its batch sizes") {
   const BatchRamp ramp{192, 16, 9'765'625};
   REQUIRE(validate(ramp, 2048).ok());
   const std::vector<RampPhase> phases = ramp_phases(ramp, 2048, 178'710'938);
@@ -75,7 +75,7 @@ TEST_CASE("a ramp consumes every sample, in the sizes it names") {
   CHECK(std::abs(consumed - phases.back().steps * 2048 - 9'765'625) <= 2048);
 }
 
-TEST_CASE("a ramp that outlasts the run ends with the run; none is one size") {
+TEST_CASE("a ramp that outlasts the run ends with the run; no ramp is one phase") {
   CHECK(samples_of(ramp_phases({8, 8, 1'000'000}, 64, 100)) < 100 + 8);
   CHECK(ramp_phases({}, 64, 6400).size() == 1);
   CHECK(ramp_phases({}, 64, 6400).front().steps == 100);
@@ -129,7 +129,7 @@ TEST_CASE("a campaign that failures would never let end is refused") {
   CHECK(campaign.error().kind == ErrorKind::kDoesNotFit);
 }
 
-TEST_CASE("neither failures without end nor replays without end are computed") {
+TEST_CASE("a run with too many failures, or too many replays, is refused") {
   const ModelSpec model = test::small_bloom();
   const Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 4}, 4);
   CampaignRequest request;

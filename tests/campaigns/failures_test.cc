@@ -99,7 +99,7 @@ TEST_CASE("Daly's interval is the best one, and Young's where checkpoints are sh
   CHECK(daly_interval(Seconds(3), Seconds(1)) == Seconds(1));
 }
 
-TEST_CASE("the best interval is where no other is better, and Young's and Daly's where they hold") {
+TEST_CASE("no interval beats the best one, and Young's and Daly's agree where they are valid") {
   const Seconds mtbf(112 * kHour);
   for (const double write : {1.0, 42.0, 3600.0, 112 * kHour, 400 * kHour}) {
     const Seconds best = best_interval(Seconds(write), mtbf);
@@ -113,8 +113,8 @@ TEST_CASE("the best interval is where no other is better, and Young's and Daly's
     }
     if (write / mtbf.value() < 0.01) {
       CHECK(daly_interval(Seconds(write), mtbf) / best == Approx(1).epsilon(1e-4));
-      // Daly's first-order correction: plus one third of sqrt(C / 2M), minus all of it for the
-      // checkpoint.
+      // Daly's first-order correction adds one third of sqrt(C / 2M). Subtracting the checkpoint's
+      // own time removes three thirds.
       const double correction = 2.0 / 3 * std::sqrt(write / (2 * mtbf.value()));
       CHECK(young_interval(Seconds(write), mtbf) / best == Approx(1 + correction).epsilon(3e-3));
     }

@@ -48,7 +48,7 @@ std::vector<Campaign> all_campaigns(Case c) {
 
 }  // namespace
 
-TEST_CASE("sizes are whole hosts, from the first that peak FLOP/s could take to the goal") {
+TEST_CASE("sizes are whole hosts, from the smallest that reaches the goal at peak FLOP/s") {
   Case c;
   const std::vector<std::int64_t> all = goal_sizes(c.scenario, {}, 1e12);
   CHECK(all == std::vector<std::int64_t>{4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256});
@@ -60,7 +60,7 @@ TEST_CASE("sizes are whole hosts, from the first that peak FLOP/s could take to 
   CHECK(goal_sizes(c.scenario, goal, 1e20) == all);  // for the nearest miss
 }
 
-TEST_CASE("a deadline is met by the cheapest size, even where the step is as slow as it may be") {
+TEST_CASE("the cheapest size meets a deadline at the upper end of its interval") {
   Case c;
   const std::vector<Campaign> campaigns = all_campaigns(c);
   REQUIRE(campaigns.size() == 5);
@@ -77,7 +77,7 @@ TEST_CASE("a deadline is met by the cheapest size, even where the step is as slo
   }
 }
 
-TEST_CASE("what meets a goal as predicted alone is taken where nothing meets it for sure") {
+TEST_CASE("a size that meets a goal only as predicted is chosen if no size meets it for certain") {
   Case c;
   const std::vector<Campaign> campaigns = all_campaigns(c);
   c.goal.deadline = (campaigns[4].time.wall() + campaigns[4].wall_high) * 0.5;
@@ -88,7 +88,7 @@ TEST_CASE("what meets a goal as predicted alone is taken where nothing meets it 
   CHECK_FALSE(answer.nearest);
 }
 
-TEST_CASE("a budget alone buys the shortest run, and none where it is too small") {
+TEST_CASE("a budget without deadline gives the shortest run, or none if too small") {
   Case c;
   const std::vector<Campaign> campaigns = all_campaigns(c);
   c.goal.budget = campaigns[3].cost.usd * 1.5;
@@ -110,7 +110,7 @@ TEST_CASE("a budget alone buys the shortest run, and none where it is too small"
   }
 }
 
-TEST_CASE("sizes that the cluster cannot give say so, and are an error where all are") {
+TEST_CASE("sizes beyond the cluster are reported, and are an error if all are") {
   Case c;
   c.goal.deadline = Seconds(1e9);
   const GoalAnswer answer = c.answer({8, 4096});
@@ -135,7 +135,7 @@ FailureModel model_of(double work_days, double interval_h, double stop_s, double
 
 }  // namespace
 
-TEST_CASE("async checkpoints: the closed form agrees with replays, and the best interval is") {
+TEST_CASE("async checkpoints: the closed form agrees with replays, and so does the best interval") {
   FailureModel model = GENERATE(values<FailureModel>({
       model_of(107, 3, 5, 112), model_of(54, 0.5, 5, 3.1), model_of(10, 1, 60, 2),
       model_of(0.1, 24, 60, 1),    // one segment

@@ -1,6 +1,7 @@
-// Preloaded into a program: makes one of its calls fail, as a disk does. TPSIM_FAIL_CALL names the
-// call, TPSIM_FAIL_AT which one of that name (from 1), TPSIM_FAIL_ERRNO the reason; with
-// TPSIM_FAIL_ON all that follow fail too. Only calls on regular files, and on names, count.
+// A preloaded library that makes a call of the program fail, as a full disk does. TPSIM_FAIL_CALL
+// is the name of the call, TPSIM_FAIL_AT its number among calls of that name (from 1),
+// TPSIM_FAIL_ERRNO the error. With TPSIM_FAIL_ON all later calls of that name fail too. Only calls
+// on regular files and on paths are counted.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,11 +1,11 @@
-// Golden files: commands and exactly what they print.
+// Golden files: commands and their exact output.
 //
 //   $ tpsim plna
 //   tpsim: error: unknown command 'plna' (...)
 //   [exit 2]
 //
-// Each command stands after "$ " and is followed by what it prints on both streams, then by its
-// exit code unless that is 0. Lines before the first command are a comment.
+// A line with "$ " holds a command. The lines after it are both output streams, then the exit code
+// unless it is 0. Lines before the first command are a comment.
 #pragma once
 
 #include <filesystem>
@@ -28,9 +28,9 @@ struct GoldenFile {
 GoldenFile parse_golden(std::string_view text);
 std::string to_string(const GoldenFile& file);
 
-// Runs a command in `folder` as a shell does, with TPSIM_DATA set to files/data there, no terminal
-// and no colour. What no two runs share is made equal: times taken become TIME, and numbers are
-// rounded to six digits, more than two compilers agree on.
+// Runs a command in `folder` in a shell, with TPSIM_DATA set to files/data in the folder, without
+// terminal or colour. Output that differs between runs is normalized: durations become TIME, and
+// numbers are rounded to six digits, because compilers differ in later digits.
 std::string run_golden(const std::string& command, const std::filesystem::path& folder);
 
 }  // namespace tpsim::test

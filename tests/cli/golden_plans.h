@@ -1,5 +1,5 @@
-// Plans of every kind of model and layout, as options of `tpsim simulate`: what the window must
-// show as the command line prints it.
+// Plans of every kind of model and layout, as options of `tpsim simulate`. The window must show the
+// same numbers as the command line.
 #pragma once
 
 #include <string>

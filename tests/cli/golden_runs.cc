@@ -49,7 +49,7 @@ void check_gradients(const std::string& model, const std::filesystem::path& dump
     if (!key.starts_with("grad.")) continue;
     std::string name = key.substr(5);
     if (name.starts_with("transformer.")) name.erase(0, 12);
-    if (found.entries().count(name) == 0) continue;  // the head, tied to the word embeddings
+    if (found.entries().count(name) == 0) continue;  // the output layer is tied
     std::int64_t count = 1;
     for (const std::int64_t extent : entry.shape) count *= extent;
     INFO(name);

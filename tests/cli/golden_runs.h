@@ -1,4 +1,4 @@
-// Runs of the golden cases against what PyTorch computed in float64 (tests/golden).
+// Runs of the golden cases, compared with results of PyTorch in float64 (tests/golden).
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,12 @@
 
 namespace tpsim::test {
 
-// `count` steps, each with the loss that PyTorch has for its number.
+// Checks that there are `count` steps, and compares each loss with PyTorch's loss of that step.
 void check_losses(const std::string& model, std::size_t count, const std::vector<Step>& steps,
                   double tolerance);
 
-// Every weight of the checkpoint has its gradient, under its own name but for "transformer.".
+// Compares the dumped gradients of all weights with PyTorch's. Names are PyTorch's without
+// "transformer.".
 void check_gradients(const std::string& model, const std::filesystem::path& dump);
 
 }  // namespace tpsim::test

@@ -1,5 +1,5 @@
-// Every command in tests/cli/golden prints exactly what stands there. Numbers that a change moves
-// on purpose are written anew by tools/regenerate_golden.sh and reviewed as a diff.
+// Every command in tests/cli/golden prints exactly the recorded output. After an intended change,
+// tools/regenerate_golden.sh records it again; review the diff.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-// An empty folder in which commands run and write; `files` leads to the data of the tests.
+// An empty folder in which commands run; `files` links to the data of the tests.
 class RunFolder {
  public:
   RunFolder() : path_(fs::temp_directory_path() / ("tpsim_golden_" + std::to_string(getpid()))) {
@@ -83,7 +83,7 @@ TEST_CASE("a golden file reads back as it was written") {
   CHECK(to_string(file) == text);
 }
 
-TEST_CASE("what differs between two runs of a command is made equal, and nothing else") {
+TEST_CASE("only output that differs between two runs of a command is normalized") {
   const RunFolder folder;
   const auto printed = [&](const std::string& text) {
     return run_golden("printf '%s' '" + text + "'", folder.path());

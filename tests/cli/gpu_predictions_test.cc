@@ -1,4 +1,4 @@
-// A run on GPUs, predicted against what is then measured.
+// Predictions of runs on GPUs, compared with measurements.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 namespace tpsim::test {
 namespace {
 
-// The number behind the last `key` in `json`.
+// The number after the last `key` in `json`.
 double number_of(const std::string& json, const std::string& key) {
   const std::size_t at = json.rfind("\"" + key + "\": ");
   REQUIRE(at != std::string::npos);
@@ -18,12 +18,12 @@ double number_of(const std::string& json, const std::string& key) {
 }  // namespace
 
 TEST_CASE("the driver's memory is predicted for whole models and for ranks of large ones") {
-  if (gpu_facts().name != "emulated GPU") return;  // tools/gpu_check.sh compares it there
+  if (gpu_facts().name != "emulated GPU") return;  // on real GPUs tools/gpu_check.sh compares it
   const Folder folder;
   const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
   const std::string plan = (folder / "plan.json").string();
   const std::string profile = (folder / "profile.json").string();
-  const std::string idle = "env TPSIM_EMULATED_GPU=idle " + tpsim;  // memory, and no work
+  const std::string idle = "env TPSIM_EMULATED_GPU=idle " + tpsim;  // allocates without work
   REQUIRE(run(tpsim + "profile --device cuda --quick -o " + profile).code == 0);
   struct Case {
     const char* plan;
@@ -34,7 +34,7 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
              20},
         Case{"--model llama-2-70b --tp 8 --pp 4 --micro-batch 1 --global-batch 8 --recompute none",
              24},
-        // Sums of dq are more than products' workspace.
+        // The sums of dq need more memory than the workspace of GEMMs.
         Case{"--model llama-3-70b --tp 8 --pp 4 --seq 65536 --attention flash --micro-batch 1 "
              "--global-batch 4 --recompute full",
              8},
@@ -57,8 +57,8 @@ TEST_CASE("the driver's memory is predicted for whole models and for ranks of la
   }
 }
 
-TEST_CASE("the driver's memory is predicted with communicators and messages under way") {
-  if (gpu_facts().name != "emulated GPU") return;  // its NCCL takes what the stack file says
+TEST_CASE("the driver's memory is predicted with communicators and messages in flight") {
+  if (gpu_facts().name != "emulated GPU") return;  // NCCL's memory is emulated
   const Folder folder;
   const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
   const std::string plan = (folder / "plan.json").string();
@@ -66,7 +66,7 @@ TEST_CASE("the driver's memory is predicted with communicators and messages unde
   const std::string model = std::string(TPSIM_SOURCE_DIR) + "/tests/golden/bloom-tiny/config.json";
   const std::string idle = "export TPSIM_EMULATED_GPU=idle; ";
   REQUIRE(run(tpsim + "profile --device cuda --quick -o " + profile).code == 0);
-  // A quick profile has no op that tells it.
+  // No op of a quick profile determines the vector peak.
   REQUIRE(run("sed -i 's|\"vector_peak\": .*|\"vector_peak\": \"1 TFLOP/s\",|' " + profile).code ==
           0);
   for (const char* layout : {"--pp 3 --dp 1", "--tp 2 --pp 2 --dp 1",
@@ -111,8 +111,8 @@ TEST_CASE("a plan is profiled on a GPU, predicted and run, whatever software it 
   REQUIRE(validated.code == 0);
   const Finished priced =
       run(tpsim + "simulate " + plan + " --ignore-stack-limits --json --profile " + profile);
-  // The plan's own stack adds a few ops that the profile does not hold: about 1 % of the time here,
-  // more when another process disturbs their neighbours.
+  // The plan's stack adds a few ops that the profile does not hold. Their share is about 1 % of the
+  // time, or more if another process disturbs the measured neighbours.
   CHECK(number_of(priced.out, "exact_entries") > 0.9);
   CHECK(number_of(priced.out, "model") == 0);
 }

@@ -1,5 +1,5 @@
-// Refusals by name of work that the GPU, its driver or its libraries cannot do. Most of these tests
-// need a build whose GPUs are emulated.
+// Errors for work that the GPU, its driver or its libraries cannot do. Most of these tests need a
+// build with emulated GPUs.
 #include <catch2/catch.hpp>
 
 #include "kernels/cuda/runtime/gpu_facts.h"
@@ -36,14 +36,14 @@ TEST_CASE("recipes that a GPU lacks are refused by name") {
   }
 }
 
-TEST_CASE("scales of steps before are not recorded") {
+TEST_CASE("scales of earlier steps are not recorded") {
   const Finished refused = run(tpsim_run(golden_arguments("llama-tiny", "cuda", "bf16") +
                                          "--steps 1 --precision fp8 --cuda-graphs"));
   CHECK(refused.code == 2);
   CHECK(refused.err.find("scales of steps before") != std::string::npos);
 }
 
-TEST_CASE("a driver that is too old and kernels for other GPUs are said by name") {
+TEST_CASE("a driver that is too old and kernels for other GPUs are named in the error") {
   if (gpu_facts().name != "emulated GPU") return;
   struct Case {
     const char* played;
@@ -62,7 +62,7 @@ TEST_CASE("a driver that is too old and kernels for other GPUs are said by name"
   }
 }
 
-TEST_CASE("profile refuses models that run refuses, in the same words") {
+TEST_CASE("profile refuses models that run refuses, with the same error") {
   const Folder folder;
   const std::string tpsim = std::string(TPSIM_BINARY_DIR) + "/tpsim ";
   for (const char* model : {"gpt-oss-tiny", "deepseek-v3-tiny"}) {
@@ -80,7 +80,7 @@ TEST_CASE("profile refuses models that run refuses, in the same words") {
   }
 }
 
-TEST_CASE("attention by warpgroups is refused by name where it cannot be") {
+TEST_CASE("attention by warpgroups is refused by name where it cannot run") {
   if (gpu_facts().name != "emulated GPU") return;
   struct Case {
     const char* variables;

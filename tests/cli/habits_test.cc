@@ -1,5 +1,5 @@
-// Habits of a good command line: names of other programs, help, completion, catalogue entries as
-// files, plans side by side and sizes in a row.
+// Conventions of command lines: option names of other programs, help, completion, catalogue entries
+// as files, comparison of plans, and series of sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string printed(const std::vector<const char*>& words) {
 
 }  // namespace
 
-TEST_CASE("options go by the names that other programs have for them") {
+TEST_CASE("option names of other programs are accepted") {
   const Arguments arguments =
       arguments_of({"simulate", "--tensor-model-parallel-size", "4", "--mbs=2", "--gbs", "64",
                     "--seq-len", "4096", "--vpp", "2", "--zero-stage", "1"});
@@ -58,7 +58,7 @@ TEST_CASE("options go by the names that other programs have for them") {
   CHECK(twice.error().message == "is given 2 times");
 }
 
-TEST_CASE("what is written otherwise here is said with how") {
+TEST_CASE("unsupported options of other programs get a hint") {
   const auto hint = [](const std::vector<const char*>& words) {
     const auto line = parsed(words);
     return line.ok() ? std::string() : line.error().hint;
@@ -91,7 +91,7 @@ TEST_CASE("help is a command, and -V the version") {
   }
 }
 
-TEST_CASE("completions know every command, option and word") {
+TEST_CASE("completions list every command, option and word") {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     CAPTURE(shell);
     const std::string script = completion_script(shell).value();
@@ -109,14 +109,14 @@ TEST_CASE("completions know every command, option and word") {
 TEST_CASE("the page of all formats is up to date") {
   const std::string page = formats_page();
   const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/files.md";
-  // Written anew with: tpsim show formats > docs/files.md
+  // To update: tpsim show formats > docs/files.md
   CHECK(page == read_file(path, 1 << 20).value());
 }
 
 TEST_CASE("the page of all families of models is up to date") {
   const std::string page = models_page(Catalogue::open().value()).value();
   const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/models.md";
-  // Written anew with: tpsim show families > docs/models.md
+  // To update: tpsim show families > docs/models.md
   CHECK(page == read_file(path, 1 << 20).value());
 }
 
@@ -142,10 +142,10 @@ TEST_CASE("a schema names all that its kind of file must have, and a written fil
   for (const JsonMember& member : *written.as<JsonValue::Object>()) {
     CHECK(properties.find(member.key) != nullptr);
   }
-  CHECK(plan_schema().find("properties")->find("parts") != nullptr);  // also what few files have
+  CHECK(plan_schema().find("properties")->find("parts") != nullptr);  // present in few files
 }
 
-TEST_CASE("sizes go on by the factor or the step that they begin with") {
+TEST_CASE("a series of sizes continues by its first factor or step") {
   const auto counts = [](const char* text) {
     Arguments arguments;
     arguments.set(Opt::kGpus, text);
@@ -179,7 +179,7 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
   const PlanFile back = read_plan(folder.path() / "moved/a.json").value();
   CHECK(catalogue.load_cluster(back.cluster).ok());
   CHECK(back.profile == "h100-sxm");
-  // Where the cluster did not come along, the error says where it should lie, and who names it.
+  // If the cluster file is missing, the error names its expected path and the plan that needs it.
   std::filesystem::remove(cluster);
   const PlanFile lost = read_plan(folder.path() / "moved/a.json").value();
   Arguments arguments;
@@ -192,7 +192,7 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
       Catch::Contains("the plan refers to it: put it there, or name another with --cluster"));
 }
 
-TEST_CASE("a table of runs that ships goes by its name, a file by its path") {
+TEST_CASE("a shipped table of runs is found by name, a file by path") {
   const Catalogue catalogue = Catalogue::open().value();
   CHECK(catalogue.find_runs("bloom_jean_zay").value().filename() == "bloom_jean_zay.csv");
   CHECK(catalogue.find_runs("lucie_jean_zay").value().filename() == "lucie_jean_zay.csv");
@@ -200,7 +200,7 @@ TEST_CASE("a table of runs that ships goes by its name, a file by its path") {
   CHECK(catalogue.find_runs("bloom_jean_zai").error().hint == "did you mean bloom_jean_zay?");
 }
 
-TEST_CASE("a model may be a folder, and what is no model is said") {
+TEST_CASE("a model may be a folder, and other folders are refused") {
   const test::TemporaryFolder folder;
   const Catalogue catalogue = Catalogue::open().value();
   const auto here = std::filesystem::current_path();
@@ -218,7 +218,7 @@ TEST_CASE("a model may be a folder, and what is no model is said") {
              Catch::StartsWith("tpsim list models shows all"));
 }
 
-TEST_CASE("a search for cost or energy shows what it has least of") {
+TEST_CASE("a search for cost or energy shows the minimized quantity") {
   const Arguments asked = arguments_of({"plan", "--model", "llama-2-7b", "--cluster", "dgx-a100",
                                         "--gpus", "16", "--global-batch", "64"});
   const NamedScenario named = load_scenario(asked, std::nullopt).value();
@@ -238,7 +238,7 @@ TEST_CASE("a search for cost or energy shows what it has least of") {
     const double hours =
         static_cast<double>(gpu_count(best.plan)) * 1e9 / best.predicted.tokens_per_s / 3600;
     if (by_cost) CHECK(std::stod(least.front()) == Approx(2 * hours).margin(0.006));
-    // Waiting GPUs count for less than working ones, at 400 W.
+    // Waiting GPUs draw less than working ones, which draw 400 W.
     if (!by_cost) CHECK(std::stod(least.front()) < 0.4 * hours);
     if (!by_cost) CHECK(std::stod(least.front()) > 0.3 * hours);
   }
@@ -250,7 +250,7 @@ TEST_CASE("a search for cost or energy shows what it has least of") {
   CHECK(used_columns(own, space, found).columns.front().title == "GPU-h/Gtoken");
 }
 
-TEST_CASE("a plan says by name what has other contents than when it was saved") {
+TEST_CASE("files that changed since a plan was saved are named") {
   const test::TemporaryFolder folder;
   const Catalogue catalogue = Catalogue::open().value();
   ClusterSpec cluster = catalogue.load_cluster("dgx-h100").value();
@@ -266,7 +266,7 @@ TEST_CASE("a plan says by name what has other contents than when it was saved") 
   const PlanFile saved = read_plan(folder / "plan.json").value();
   CHECK(saved.contents.profile.starts_with("fnv1a:"));
   CHECK(changed_contents({}, catalogue, saved).empty());
-  // Another layout of the same text is no change.
+  // A different layout of the same JSON does not count as a change.
   std::string text = read_file(mine, 1 << 20).value();
   std::replace(text.begin(), text.end(), '\n', ' ');
   REQUIRE(write_file_atomically(mine, text).ok());
@@ -279,7 +279,7 @@ TEST_CASE("a plan says by name what has other contents than when it was saved") 
   CHECK(changed_contents({}, catalogue, silent).empty());
 }
 
-TEST_CASE("a step with one thing changed is explained by that first") {
+TEST_CASE("a step with one change is explained by this change first") {
   Scenario scenario;
   const Catalogue catalogue = Catalogue::open().value();
   scenario.model = catalogue.load_model("llama-3-8b").value();
@@ -317,7 +317,7 @@ TEST_CASE("a step with one thing changed is explained by that first") {
   CHECK(first(slow) == "links between nodes at a quarter of their bandwidth");
 }
 
-TEST_CASE("logs are read from packed files as from plain ones") {
+TEST_CASE("logs are read from compressed files") {
   const test::TemporaryFolder folder;
   const std::string text(100000, 'x');
   REQUIRE(write_file_atomically(folder / "it.log", text).ok());

@@ -1,4 +1,4 @@
-// Profile, plan, validate and a rank alone, end to end on a tiny model.
+// Profile, plan, validate and a single rank, end to end on a tiny model.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ class Workplace {
   Workplace& operator=(const Workplace&) = delete;
 
   fs::path path(const char* name) const { return folder_ / name; }
-  // The exit code of `tpsim arguments`, whose output goes to a file.
+  // Runs `tpsim arguments` with the output in a file; returns the exit code.
   int tpsim(const std::string& arguments, const char* output) const {
     return run(TPSIM_BINARY_DIR "/tpsim " + arguments, output);
   }
@@ -47,7 +47,7 @@ class Workplace {
                    " " TPSIM_BINARY_DIR "/tpsim " + arguments,
                output);
   }
-  // The same of any command.
+  // Returns the exit code of any command, with its output in a file.
   int shell(const std::string& command, const char* output) const { return run(command, output); }
   // Lines of an output that hold `text`.
   int lines(const char* output, const std::string& text) const {
@@ -68,7 +68,7 @@ class Workplace {
   }
 
  private:
-  // JSON is of standard output alone: what launchers have to say of a machine is not in it.
+  // JSON files get standard output only: launchers print warnings on standard error.
   int run(const std::string& command, const char* output) const {
     const bool is_json = fs::path(output).extension() == ".json";
     const std::string line = "cd " + folder_.string() + " && " + command + " > " + output +
@@ -106,15 +106,15 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
   CHECK(here.number("validate.json", "warm_up_steps") == 2);
   CHECK(here.number("validate.json", "least_step_s") <=
         here.number("validate.json", "measured_step_s"));
-  // Two ranks that share a core wait for it, and the report says so.
+  // Two ranks that share a core slow the step, and the report states it.
   REQUIRE(here.tpsim_on_a_core("validate plan.json --steps 6", "busy.txt") == 0);
   CHECK(here.lines("busy.txt", "cores   2 ranks share 1 core") == 1);
   CHECK(here.lines("busy.txt", "median of 4 steps, the shortest") == 1);
   CHECK(here.lines("busy.txt", "excludes 2 warm-up steps") == 1);
-  CHECK(here.number("validate.json", "accounted_pct") > 0);  // how much, a busy machine decides
+  CHECK(here.number("validate.json", "accounted_pct") > 0);  // depends on the load
   CHECK(here.number("validate.json", "accounted_pct") <= 100);
 
-  // A plan that no machine here could hold is refused before it takes the machine down.
+  // A plan that exceeds the machine's memory is refused before it starts.
   REQUIRE(here.tpsim("simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --recompute full "
                      "--save big.json",
                      "a.txt") == 0);
@@ -123,7 +123,7 @@ TEST_CASE("a plan is profiled, predicted, run and compared on this machine") {
     CHECK(here.lines("refused.txt", "error: 384 ranks of tp4 pp12 dp8") == 1);
     CHECK(here.lines("refused.txt", "--rank R runs one rank alone") == 1);
   }
-  // So is one rank, by its activations too.
+  // A single rank is refused too: for its weights, and for its activations.
   for (const char* plan : {"--tp 1 --pp 1 --micro-batch 1", "--tp 8 --pp 12 --micro-batch 65536"}) {
     CHECK(here.tpsim(
               std::string("run --model bloom-176b --global-batch 65536 --rank 0 --steps 1 ") + plan,
@@ -154,7 +154,7 @@ TEST_CASE("processes of mpirun profile their own collectives into one file, and 
   REQUIRE_FALSE(profile->collectives.empty());
   for (const CollectiveSample& sample : profile->collectives) CHECK(sample.ranks == 2);
   CHECK(here.lines("profile.txt", "wrote profile.json") == 1);
-  CHECK(here.lines("profile.txt", "\033[") == 0);  // mpirun's own terminal is nobody's
+  CHECK(here.lines("profile.txt", "\033[") == 0);  // no colours under mpirun
 
   REQUIRE(here.tpsim(std::string("simulate --profile profile.json --save plan.json ") + kLayout,
                      "simulate.txt") == 0);

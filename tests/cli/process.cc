@@ -51,7 +51,7 @@ std::map<pid_t, Row> process_table() {
 }  // namespace
 
 Process::Process(const std::string& command) {
-  // Whoever runs the tests may have a terminal of some width.
+  // The developer's terminal may set COLUMNS.
   const std::string line = "unset COLUMNS; exec </dev/null >'" + (folder_ / "out").string() +
                            "' 2>'" + (folder_ / "err").string() + "'; " + command;
   pid_ = ::fork();

@@ -1,4 +1,4 @@
-// Programs started by a test: waited for, watched while they run, killed.
+// Child processes of a test: start, observe, wait, kill.
 #pragma once
 
 #include <sys/types.h>
@@ -12,24 +12,24 @@
 namespace tpsim::test {
 
 struct Finished {
-  int code = 0;  // 128 + signal for a process that died of one, as a shell counts
+  int code = 0;  // 128 + signal for a process that a signal ended, as in a shell
   std::string out, err;
 };
 
 class Process {
  public:
-  // A shell replaces itself by the command, so pid() is the command's own.
+  // The shell execs the command, so that pid() is the pid of the command.
   explicit Process(const std::string& command);
-  ~Process();  // kills what is still there
+  ~Process();  // kills the process if it still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Waits until stdout holds `text`; false when the process ended, or a minute passed, without it.
+  // Waits until stdout contains `text`. Returns false if the process ends first, or after a minute.
   bool prints(const std::string& text);
-  // All processes that descend from this one and run a program of that name.
+  // All descendants of this process that run `program`.
   std::vector<pid_t> descendants(const std::string& program) const;
-  // Waits for its end, at most so long; false when it is still there.
+  // Waits for the end of the process. Returns false after `limit`.
   bool ends_within(std::chrono::seconds limit);
   Finished finish();
 

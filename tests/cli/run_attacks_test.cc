@@ -1,5 +1,5 @@
-// Training under attack: the nth call to the disk fails, and kills at moments that a seed draws.
-// The next start goes on with the losses of a run that nothing happened to, bit for bit.
+// Training with injected faults: the nth file call fails, or processes are killed at random times.
+// The next start continues with losses that are bit-identical to an undisturbed run.
 #include <signal.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tpsim::test {
 namespace {
 
-// Two states are there when the disk begins to fail.
+// Two saved states exist before the file calls fail.
 void check_fault(const std::string& call, int nth, int reason, bool goes_on) {
   const Folder folder;
   std::vector<Step> steps = trained(tpsim_run(saving(folder) + steps_up_to(4)));
@@ -43,7 +43,7 @@ void check_faults(int first, int last) {
   }
 }
 
-// Ranks are threads of one process: killing it is killing them all, at once.
+// The ranks are threads of one process, so that one signal kills them all.
 void check_kill(unsigned seed) {
   std::mt19937 random(seed);
   const Folder folder;
@@ -59,7 +59,7 @@ void check_kill(unsigned seed) {
   check_goes_on(folder, steps_of(killed.out));
 }
 
-// Ranks are processes: one of them is killed, or several, or mpirun under their feet.
+// The ranks are processes: the test kills one rank, several ranks, or mpirun.
 void check_kill_under_mpirun(unsigned seed) {
   std::mt19937 random(seed);
   const Folder folder;
@@ -71,8 +71,8 @@ void check_kill_under_mpirun(unsigned seed) {
   const std::size_t killed_ranks = random() % (ranks.size() + 1);
   if (killed_ranks == 0) ::kill(run.pid(), random() % 2 == 0 ? SIGKILL : SIGTERM);
   for (std::size_t i = 0; i < killed_ranks; ++i) ::kill(ranks[i], SIGKILL);
-  // Open MPI 4.1 now and then waits for itself for ever when its ranks are gone: its server's end
-  // (PMIx_server_finalize) joins a thread that wants a lock which it holds.
+  // Open MPI 4.1 sometimes hangs at exit after its ranks died: PMIx_server_finalize joins a thread
+  // that waits for a lock held by the caller.
   if (!run.ends_within(std::chrono::seconds(30))) {
     WARN("seed " << seed << ": mpirun hangs at its end and is killed");
     ::kill(run.pid(), SIGKILL);
@@ -90,21 +90,21 @@ void check_kill_under_mpirun(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a disk that fails at any call loses no whole state") { check_faults(1, 3); }
+TEST_CASE("a disk that fails at any call loses no complete state") { check_faults(1, 3); }
 
-TEST_CASE("a disk that fails at any of many calls loses no whole state", "[.nightly]") {
+TEST_CASE("a disk that fails at any of many calls loses no complete state", "[.nightly]") {
   check_faults(1, 20);
 }
 
-TEST_CASE("kills at drawn moments lose no whole state and leave nothing behind") {
+TEST_CASE("kills at random times lose no complete state and leave no files") {
   for (unsigned seed = 1; seed <= 8; ++seed) check_kill(seed);
 }
 
-TEST_CASE("many kills at drawn moments", "[.nightly]") {
+TEST_CASE("many kills at random times", "[.nightly]") {
   for (unsigned seed = 1; seed <= 200; ++seed) check_kill(seed);
 }
 
-TEST_CASE("many kills under mpirun at drawn moments", "[.nightly][mpirun]") {
+TEST_CASE("many kills under mpirun at random times", "[.nightly][mpirun]") {
   for (unsigned seed = 1; seed <= 200; ++seed) check_kill_under_mpirun(seed);
 }
 

@@ -1,5 +1,5 @@
-// What becomes of a training run that is killed, stopped, or meets a full disk or a damaged file:
-// one message, and a next start that goes on with the losses of a run that nothing happened to.
+// Training runs that are killed, stopped, or meet a full disk or a damaged file. The run prints one
+// message, and the next start continues with the losses of an undisturbed run.
 #include <signal.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-TEST_CASE("killed ranks end the run with one message, and the next start goes on") {
+TEST_CASE("killed ranks end the run with one message, and the next start continues") {
   const Folder folder;
   Process run(tpsim_run(saving(folder) + kForever));
   REQUIRE(run.prints("\"step\": 8,"));
@@ -30,7 +30,7 @@ TEST_CASE("killed ranks end the run with one message, and the next start goes on
   check_goes_on(folder, steps_of(killed.out));
 }
 
-TEST_CASE("killing tpsim leaves no rank behind, and the next start goes on") {
+TEST_CASE("killing tpsim ends all ranks, and the next start continues") {
   const Folder folder;
   Process run(tpsim_run(saving(folder) + kForever));
   REQUIRE(run.prints("\"step\": 5,"));
@@ -40,7 +40,7 @@ TEST_CASE("killing tpsim leaves no rank behind, and the next start goes on") {
   check_goes_on(folder, steps_of(killed.out));
 }
 
-TEST_CASE("a killed rank of mpirun ends the job, and the next start goes on", "[mpirun]") {
+TEST_CASE("a killed rank of mpirun ends the job, and the next start continues", "[mpirun]") {
   const Folder folder;
   Process run(under_mpirun(kRanks, saving(folder) + kForever));
   REQUIRE(run.prints("\"step\": 8,"));
@@ -56,7 +56,7 @@ TEST_CASE("a killed rank of mpirun ends the job, and the next start goes on", "[
   check_goes_on(folder, steps_of(killed.out));
 }
 
-TEST_CASE("a rank of mpirun that hangs is given up, and the next start goes on", "[mpirun]") {
+TEST_CASE("a rank of mpirun that hangs times out, and the next start continues", "[mpirun]") {
   const Folder folder;
   Process run("export TPSIM_TIMEOUT=5; " + under_mpirun(kRanks, saving(folder) + kForever));
   REQUIRE(run.prints("\"step\": 5,"));
@@ -71,11 +71,11 @@ TEST_CASE("a rank of mpirun that hangs is given up, and the next start goes on",
   check_goes_on(folder, steps_of(given_up.out));
 }
 
-TEST_CASE("where there is no GPU, a run says so and ends with exit code 4, under launchers too") {
+TEST_CASE("a run without GPU ends with a message and exit code 4, under launchers too") {
   const std::string arguments =
       golden_arguments("bloom-tiny") + kLayout + "--steps 1 --device cuda";
   const Finished alone = run(tpsim_run(arguments));
-  if (alone.code != 4) return;  // several GPUs
+  if (alone.code != 4) return;  // this machine has several GPUs
   CHECK(count_of(alone.err, "\n") == 1);
   const std::string as_rank =
       "env WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29811 LOCAL_RANK=0 RANK=";
@@ -83,7 +83,7 @@ TEST_CASE("where there is no GPU, a run says so and ends with exit code 4, under
   CHECK(run(as_rank + "1 " + tpsim_run(arguments)).code == 4);
 }
 
-TEST_CASE("without a GPU mpirun's ranks say so once", "[mpirun]") {
+TEST_CASE("ranks of mpirun without a GPU print one message", "[mpirun]") {
   const std::string arguments =
       golden_arguments("bloom-tiny") + kLayout + "--steps 1 --device cuda";
   const Finished ranks = run(under_mpirun(kRanks, arguments));
@@ -91,7 +91,7 @@ TEST_CASE("without a GPU mpirun's ranks say so once", "[mpirun]") {
   CHECK(count_of(ranks.err, "tpsim: error: ") == 1);
 }
 
-TEST_CASE("what cannot be recorded as a CUDA graph is refused by name") {
+TEST_CASE("runs that CUDA graphs cannot record are refused by name") {
   const std::string graphs = golden_arguments("bloom-tiny") + "--steps 1 --cuda-graphs ";
   const Finished ranks = run(tpsim_run(graphs + kLayout));
   CHECK(ranks.code == 2);
@@ -106,7 +106,7 @@ TEST_CASE("what cannot be recorded as a CUDA graph is refused by name") {
   CHECK(cpu.err.find("only a GPU's work can be recorded") != std::string::npos);
 }
 
-TEST_CASE("of what runs beside products, what is only predicted is refused by name") {
+TEST_CASE("overlap with GEMMs that is only predicted is refused by name") {
   const Finished refused =
       run(tpsim_run(golden_arguments("bloom-tiny") + "--steps 1 --tp 2 --tp-overlap userbuffers"));
   CHECK(refused.code == 2);
@@ -115,7 +115,7 @@ TEST_CASE("of what runs beside products, what is only predicted is refused by na
       std::string::npos);
 }
 
-TEST_CASE("a run that is asked to stop saves first, and the next start goes on") {
+TEST_CASE("a run saves its state on SIGTERM and SIGINT, and the next start continues") {
   for (const int signal : {SIGTERM, SIGINT}) {
     const Folder folder;
     Process run(tpsim_run(saving(folder) + kForever));
@@ -131,7 +131,7 @@ TEST_CASE("a run that is asked to stop saves first, and the next start goes on")
   }
 }
 
-TEST_CASE("a state that is damaged or cut off is named and passed over") {
+TEST_CASE("a state that is damaged or cut off is named and skipped") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(6)));
   REQUIRE(states(folder).size() == 2);
@@ -150,12 +150,12 @@ TEST_CASE("a state that is damaged or cut off is named and passed over") {
   check_goes_on(folder, before);
 }
 
-TEST_CASE("a state without its manifest was never finished") {
+TEST_CASE("a state without its manifest is incomplete") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(6)));
   const fs::path newest = states(folder).back();
   fs::remove(newest / "manifest.json");
-  // What a run leaves that dies while it writes.
+  // The files of a run that died while it wrote a state.
   fs::create_directories(folder / "state" / ".step-00000009");
   fs::copy(states(folder).front(), folder / "state" / ".step-00000009",
            fs::copy_options::recursive);
@@ -164,7 +164,7 @@ TEST_CASE("a state without its manifest was never finished") {
   check_goes_on(folder, before);
 }
 
-TEST_CASE("a run does not start over in silence when no saved state is whole") {
+TEST_CASE("a run is refused if none of its saved states is complete") {
   const Folder folder;
   trained(tpsim_run(saving(folder) + steps_up_to(3)));
   const fs::path file = states(folder).front() / "rank-00000.safetensors";
@@ -175,14 +175,14 @@ TEST_CASE("a run does not start over in silence when no saved state is whole") {
   CHECK(count_of(refused.err, "tpsim: error") == 1);
 }
 
-// Of a small model without a checkpoint.
+// Arguments of a small model without checkpoint, with saved state.
 std::string saved_by(const Folder& folder, const std::string& more, const std::string& model) {
   return std::string("--model ") + TPSIM_SOURCE_DIR + "/tests/golden/" + model +
          "/config.json --micro-batch 1 --global-batch 2 --save-every 1 --state " +
          (folder / "state").string() + " --json " + more;
 }
 
-TEST_CASE("a run that is not the one that saved a state says in what, or is refused") {
+TEST_CASE("differences from the run that saved a state are listed, another model is refused") {
   const Folder folder;
   const auto started = [&](const std::string& more, const std::string& model = "llama-tiny") {
     return run(tpsim_run(saved_by(folder, more, model)));
@@ -203,7 +203,7 @@ TEST_CASE("a run that is not the one that saved a state says in what, or is refu
   CHECK(count_of(refused.err, "tpsim: error") == 1);
 }
 
-TEST_CASE("saving beside damaged states that are newer loses no whole one") {
+TEST_CASE("saving next to newer, damaged states loses no complete state") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(3)));
   for (const char* name : {"step-00000098", "step-00000099"}) {
@@ -218,10 +218,10 @@ TEST_CASE("saving beside damaged states that are newer loses no whole one") {
   CHECK(steps_of(after.out).front().number == 7);
 }
 
-TEST_CASE("a full disk is reported once, with nothing lost and nothing left behind") {
+TEST_CASE("a full disk is reported once, with no state lost and no files left") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(4)));
-  // Writing beyond this size, in KiB, fails.
+  // Writing more than this size, in KiB, fails.
   const Finished full = run("ulimit -f 100; " + tpsim_run(saving(folder) + steps_up_to(9)));
   INFO(full.err);
   CHECK(full.code == 2);
@@ -231,8 +231,8 @@ TEST_CASE("a full disk is reported once, with nothing lost and nothing left behi
   check_goes_on(folder, before);
 }
 
-// Shared memory between processes would meet the limit too.
-TEST_CASE("ranks of mpirun that meet a full disk say so once and lose nothing", "[mpirun]") {
+// Without TCP the shared memory between processes would exceed the limit too.
+TEST_CASE("ranks of mpirun that meet a full disk print one message and lose no state", "[mpirun]") {
   const Folder folder;
   const std::vector<Step> before = trained(tpsim_run(saving(folder) + steps_up_to(4)));
   const Finished full =
@@ -255,16 +255,17 @@ TEST_CASE("tasks that srun started without MPI are refused once", "[mpirun]") {
   const Finished second = run(step + "SLURM_PROCID=1; " + command);
   CHECK(second.code == 4);
   CHECK(second.err.empty());
-  // As with a plug-in that this MPI does not speak.
+  // An srun plug-in that this MPI does not support.
   const Finished deaf = run(step + "PMI_SIZE=2 PMI_RANK=0; " + command);
   CHECK(deaf.code == 4);
   CHECK(count_of(deaf.err, "tpsim: error: 2 processes were started, but MPI did not") == 1);
-  // The shell of a batch script has the job's number of tasks, and starts none of them.
+  // The shell of a batch script has the job's number of tasks in its environment and starts none of
+  // them.
   const Finished batch = run("export SLURM_NTASKS=2 SLURM_PROCID=0; " + command);
   CHECK(batch.code == 0);
 }
 
-TEST_CASE("what only the first rank of mpirun meets is reported once, and ends all", "[mpirun]") {
+TEST_CASE("an error of the first rank of mpirun is printed once and ends all ranks", "[mpirun]") {
   const Finished refused = run(under_mpirun(
       kRanks, golden_arguments("bloom-tiny") + kLayout + "--save-every 1 --state /dev/null/state"));
   INFO(refused.err);
@@ -273,7 +274,7 @@ TEST_CASE("what only the first rank of mpirun meets is reported once, and ends a
   CHECK(refused.err.find("/dev/null/state: cannot create the folder") != std::string::npos);
 }
 
-TEST_CASE("training goes on in another layout where it was saved") {
+TEST_CASE("training continues from a saved state in another layout") {
   const Folder folder;
   const std::string common = golden_arguments("bloom-tiny") + "--global-batch 8 --save-every 6 " +
                              "--state " + (folder / "state").string() + " ";

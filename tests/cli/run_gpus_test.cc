@@ -1,6 +1,6 @@
-// `tpsim` with ranks on GPUs, one process each: against PyTorch's float64 losses and gradients
-// (tests/golden), and through faults. Needs as many GPUs as ranks, or a build whose GPUs are
-// emulated.
+// `tpsim` with ranks on GPUs, one process each: compared with PyTorch's float64 losses and
+// gradients (tests/golden), and with injected faults. Needs as many GPUs as ranks, or a build with
+// emulated GPUs.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -56,8 +56,8 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of BLOOM in fp32"
                  {2, "--cp 2 --attention flash --micro-batch 4"}});
 }
 
-// As the CPU's do (run_layouts_test.cc).
-TEST_CASE("products of 8 bits on GPUs follow PyTorch's losses under every layout", "[long]") {
+// The same layouts as on the CPU (run_layouts_test.cc).
+TEST_CASE("8-bit GEMMs on GPUs follow PyTorch's losses under every layout", "[long]") {
   check_layouts("llama-tiny", "bf16", 3e-2,
                 {{1, "--precision fp8-current --micro-batch 4"},
                  {4, "--precision fp8 --tp 2 --dp 2 --zero 3 --micro-batch 2"},
@@ -71,7 +71,7 @@ TEST_CASE("ranks on GPUs follow PyTorch's losses and gradients of LLaMA in fp32"
                  {4, "--dp 4 --zero 3 --recompute selective --micro-batch 1"}});
 }
 
-TEST_CASE("ranks on GPUs follow PyTorch with experts laid otherwise than the rest of a block") {
+TEST_CASE("ranks on GPUs follow PyTorch with an expert layout that differs from attention's") {
   check_layouts(
       "mixtral-tiny", "fp32", 1e-5,
       {{4, "--tp 2 --dp 2 --ep 4 --etp 1 --sequence-parallel on --zero 1 --micro-batch 2"},
@@ -87,7 +87,7 @@ namespace {
 
 const std::string kOneAlgorithm = "export TPSIM_EMULATED_GPU=one-algorithm; ";
 
-// Bits are compared where products have one algorithm.
+// Results are compared bit by bit only if GEMMs always use the same algorithm.
 bool compares_bits() {
   if (!has_gpus(4)) return false;
   if (gpu_facts().name == "emulated GPU") return true;
@@ -131,18 +131,18 @@ void check_overwritten(const std::string& sequence_parallel) {
 
 }  // namespace
 
-TEST_CASE("gradients reduced beside backward have the bits of those reduced after it on GPUs") {
+TEST_CASE("overlapping the gradient reduction with backward does not change a bit on GPUs") {
   if (!compares_bits()) return;
   check_reduced_stages("1");
 }
 
-TEST_CASE("neither sums beside products nor overwritten gradients change a bit on GPUs") {
+TEST_CASE("neither overlapped sums nor overwritten gradients change a bit on GPUs") {
   if (!compares_bits()) return;
   check_summed_beside("on");
   check_overwritten("off");
 }
 
-TEST_CASE("nothing that runs beside or is overwritten changes a bit, in more layouts", "[long]") {
+TEST_CASE("neither overlap nor overwritten gradients change a bit, in more layouts", "[long]") {
   if (!compares_bits()) return;
   for (const std::string zero : {"0", "1", "2", "3"}) check_reduced_replicas(zero);
   for (const std::string zero : {"0", "2", "3"}) check_reduced_stages(zero);
@@ -150,7 +150,7 @@ TEST_CASE("nothing that runs beside or is overwritten changes a bit, in more lay
   check_overwritten("on");
 }
 
-TEST_CASE("processes find each other by the environment, over a port or a folder") {
+TEST_CASE("processes connect by environment variables, over a port or a folder") {
   if (!has_gpus(2)) return;
   const Folder folder;
   for (const std::string& meeting : {std::string("MASTER_ADDR=127.0.0.1 MASTER_PORT=29713"),
@@ -170,7 +170,7 @@ TEST_CASE("processes find each other by the environment, over a port or a folder
   }
 }
 
-TEST_CASE("tensor-parallel ranks that choose other algorithms route tokens as PyTorch does") {
+TEST_CASE("tensor-parallel ranks with different GEMM algorithms route tokens as PyTorch does") {
   if (gpu_facts().name != "emulated GPU") return;
   const Folder folder;
   const std::string arguments =
@@ -187,7 +187,7 @@ TEST_CASE("tensor-parallel ranks that choose other algorithms route tokens as Py
   CHECK(second.finish().code == 0);
 }
 
-TEST_CASE("a killed rank on a GPU ends the job with one message, and the next start goes on") {
+TEST_CASE("a killed rank on a GPU ends the job with one message, and the next start continues") {
   if (!has_gpus(2)) return;
   const Folder folder;
   const std::string arguments = golden_arguments("bloom-tiny", "cuda", "fp32") +
@@ -212,7 +212,7 @@ TEST_CASE("a killed rank on a GPU ends the job with one message, and the next st
   check_losses("bloom-tiny", after.size(), after, 1e-5);
 }
 
-TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") {
+TEST_CASE("a rank on a GPU that hangs times out, also while the others wait for it") {
   if (!has_gpus(2)) return;
   for (const std::size_t hangs : {0, 1}) {
     Process run("export TPSIM_TIMEOUT=20; " +
@@ -226,8 +226,9 @@ TEST_CASE("a rank on a GPU that hangs is given up, also where the others meet") 
   }
 }
 
-// Collectives of the tensor group then lie on the ops' stream behind a message that never comes.
-TEST_CASE("hanging ranks let go of those that wait in several groups at once") {
+// Collectives of the tensor group are then queued on the ops' stream after a receive that never
+// completes.
+TEST_CASE("ranks that wait in several groups for a hanging rank are released") {
   if (!has_gpus(4)) return;
   Process run("export TPSIM_TIMEOUT=20; " +
               under_mpirun(4, golden_arguments("bloom-tiny", "cuda", "fp32") +

@@ -1,5 +1,5 @@
-// The command line of `tpsim run` against PyTorch's float64 losses and gradients (tests/golden),
-// and the sizes that no layout divides.
+// `tpsim run` compared with PyTorch's float64 losses and gradients (tests/golden), and with sizes
+// that no layout divides.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -28,7 +28,7 @@ std::vector<Layout> layouts_of(const std::string& model) {
   return layouts;
 }
 
-// A model whose sizes nothing divides: 5 layers, 257 words.
+// A model with sizes that layouts do not divide: 5 layers, vocab size 257.
 std::string odd_model(const Folder& folder) {
   const std::filesystem::path path = folder / "config.json";
   std::ofstream(path) << R"({"architectures": ["BloomForCausalLM"], "model_type": "bloom",
@@ -77,7 +77,7 @@ TEST_CASE("tpsim run under mpirun follows PyTorch's losses and gradients in ever
   }
 }
 
-TEST_CASE("experts laid otherwise than the rest of a block follow PyTorch under mpirun",
+TEST_CASE("an expert layout that differs from attention's follows PyTorch under mpirun",
           "[mpirun]") {
   for (const Layout& layout :
        {Layout{8, "--tp 2 --dp 4 --ep 8 --etp 1 --sequence-parallel on --zero 1 --micro-batch 2"},
@@ -93,7 +93,7 @@ TEST_CASE("experts laid otherwise than the rest of a block follow PyTorch under 
   }
 }
 
-TEST_CASE("under mpirun gradients reduced beside backward have the bits of those reduced after it",
+TEST_CASE("under mpirun overlapping the gradient reduction with backward does not change a bit",
           "[mpirun]") {
   for (const std::string zero : {"0", "1", "2", "3"}) {
     INFO("zero " << zero);
@@ -105,7 +105,7 @@ TEST_CASE("under mpirun gradients reduced beside backward have the bits of those
                              "--dp 4 --ep 2 --zero 2 --micro-batch 1 --global-batch 8"));
 }
 
-TEST_CASE("under mpirun neither sums beside products nor overwritten gradients change a bit",
+TEST_CASE("under mpirun neither overlapped sums nor overwritten gradients change a bit",
           "[mpirun]") {
   for (const char* sequence_parallel : {"off", "on"}) {
     const std::string layout = " --tp 2 --dp 2 --zero 1 --micro-batch 1 --global-batch 8 " +
@@ -119,7 +119,7 @@ TEST_CASE("under mpirun neither sums beside products nor overwritten gradients c
   }
 }
 
-TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpirun]") {
+TEST_CASE("the number of processes must equal the plan's ranks", "[mpirun]") {
   const Finished refused = run(under_mpirun(3, golden_arguments("bloom-tiny") + "--tp 2 --pp 2"));
   CHECK(refused.code == 2);
   CHECK(refused.out.empty());
@@ -135,7 +135,7 @@ TEST_CASE("as many processes as the plan has ranks, or one clear refusal", "[mpi
       std::string::npos);
 }
 
-TEST_CASE("half precision stays within a hundredth of PyTorch's losses") {
+TEST_CASE("half precision stays within 1 % of PyTorch's losses") {
   for (const std::string dtype : {"bf16", "fp16"}) {
     for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
       const std::string arguments = golden_arguments(model, "cpu", dtype);
@@ -148,16 +148,16 @@ TEST_CASE("half precision stays within a hundredth of PyTorch's losses") {
   }
 }
 
-TEST_CASE("fp16 is refused where a step has more tokens than its gradients have digits for") {
+TEST_CASE("fp16 is refused if a step has so many tokens that its gradients underflow") {
   const Finished refused =
       run(tpsim_run("--model bloom-560m --dtype fp16 --micro-batch 1 --global-batch 64"));
   CHECK(refused.code == 2);
   CHECK(refused.err.find("fp16 gradients underflow with 131072 tokens") != std::string::npos);
 }
 
-// A number keeps three bits behind the leading one, or two of gradients with one scale: each
-// product is off by about 1 / 16 / sqrt(its length), and so are the losses of these small models.
-TEST_CASE("products rounded to 8 bits stay within three hundredths of PyTorch's losses") {
+// FP8 numbers have three mantissa bits, or two for gradients with a scale per tensor. The relative
+// error of a GEMM of length n is about 1 / 16 / sqrt(n), as is the error of these losses.
+TEST_CASE("8-bit GEMMs stay within 3 % of PyTorch's losses") {
   for (const std::string recipe : {"fp8", "fp8-current", "fp8-block", "mxfp8"}) {
     for (const std::string model : {"bloom-tiny", "llama-tiny"}) {
       const std::string arguments = golden_arguments(model, "cpu", "bf16");
@@ -190,7 +190,7 @@ TEST_CASE("sizes that a layout does not divide train alike") {
   const std::string model = odd_model(folder);
   const std::string batch = "--seq 13 --global-batch 4 --steps 4 ";
   const std::vector<Step> one = trained(tpsim_run(model + batch));
-  // A padded vocabulary, uneven stages, tp = heads.
+  // Padded vocabulary, uneven stages, and tp equal to the number of heads.
   for (const std::string layout :
        {"--tp 2", "--pp 3", "--tp 3 --pp 2", "--tp 6", "--dp 4 --zero 2", "--pp 2 --dp 2"}) {
     INFO(layout);
@@ -226,7 +226,7 @@ TEST_CASE("a token file that is shorter than the run is read again from its star
   arguments.replace(arguments.find("--lr 1e-3"), 9, "--lr 0");
   const std::vector<Step> steps = trained(tpsim_run(arguments + "--steps 14"));
   REQUIRE(steps.size() == 14);
-  // Nothing is learnt at a rate of zero, so the same tokens have the same loss.
+  // With a learning rate of zero, the same tokens give the same loss.
   CHECK(steps[12].loss == steps[0].loss);
   CHECK(steps[13].loss == steps[1].loss);
   CHECK(steps[1].loss != steps[0].loss);

@@ -1,4 +1,4 @@
-// Predictions for tests of what is printed about them: round numbers, nothing simulated.
+// Predictions for tests of output: round numbers, not simulated.
 #pragma once
 
 #include "core/plan/report.h"

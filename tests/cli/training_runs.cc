@@ -30,7 +30,7 @@ std::string tpsim_run(const std::string& arguments) {
   return std::string("exec ") + TPSIM_BINARY_DIR + "/tpsim run " + arguments;
 }
 
-// Open MPI leaves memory behind, which a sanitizer would blame on us.
+// Open MPI leaks memory, which the leak check would report.
 std::string tpsim_under_mpirun(int ranks, const std::string& arguments) {
   return "exec env ASAN_OPTIONS=detect_leaks=0 mpirun --oversubscribe --allow-run-as-root -n " +
          std::to_string(ranks) + " " + TPSIM_BINARY_DIR + "/tpsim " + arguments;
@@ -42,7 +42,7 @@ std::string under_mpirun(int ranks, const std::string& arguments) {
 
 std::vector<Step> steps_of(const std::string& json) {
   std::vector<Step> steps;
-  // A step that its closing brace follows is whole.
+  // A step is complete if its closing brace is printed.
   for (std::size_t at = 0; (at = json.find("\"step\": ", at)) != std::string::npos; ++at) {
     if (json.find('}', at) == std::string::npos) break;
     steps.push_back({static_cast<std::int64_t>(number_after(json, at, "step")),

@@ -1,4 +1,4 @@
-// `tpsim run` as users type it, in a test: command lines, and what they print.
+// Command lines of `tpsim run`, and the steps that they print.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace tpsim::test {
 
-// A golden case's checkpoint and tokens with its optimizer.
+// Arguments for the checkpoint, the tokens and the optimizer of a golden case.
 std::string golden_arguments(const std::string& name, const std::string& device = "cpu",
                              const std::string& dtype = "fp32");
-// `tpsim run` with ranks inside the process, or one process for each of `ranks`.
+// Command lines of `tpsim`: ranks inside one process, or one process for each of `ranks`.
 std::string tpsim_run(const std::string& arguments);
 std::string tpsim_under_mpirun(int ranks, const std::string& arguments);
-// The same of `tpsim run`.
+// `tpsim run` with one process for each of `ranks`.
 std::string under_mpirun(int ranks, const std::string& arguments);
 
 struct Step {
@@ -24,16 +24,16 @@ struct Step {
   double loss = 0;
   bool operator==(const Step&) const = default;
 };
-// Of the output of a run with --json; also of one that was cut off.
+// Parses the output of a run with --json, which may be truncated.
 std::vector<Step> steps_of(const std::string& json);
-// Runs it with --json, and fails the test when the run fails.
+// Runs the command with --json, and fails the test if the run fails.
 std::vector<Step> trained(const std::string& command);
 
-// Whether two steps on `ranks` of mpirun have the same losses and gradients, to the last bit, with
-// either of two options. `before`: a command of the shell.
+// True if two steps with either option have bit-identical losses and gradients, on `ranks`
+// processes of mpirun. `before`: shell code that precedes the command.
 bool trains_alike(int ranks, const std::string& arguments,
                   const std::array<std::string, 2>& options, const std::string& before = "");
-// With gradients reduced beside backward and after it.
+// Compares gradient reduction overlapped with backward and after it.
 bool reduces_alike(int ranks, const std::string& arguments, const std::string& before = "");
 
 }  // namespace tpsim::test

@@ -69,7 +69,7 @@ Seconds layer_time(const Layer& layer, BytesPerSecond memory) {
          around / memory;
 }
 
-TEST_CASE("measured layers of experts are as far from their price with few tokens as with many") {
+TEST_CASE("measured layers of experts have the same price error with few and many tokens") {
   static const std::map<std::string, BytesPerSecond> kMemory = {
       {"h100-sxm", BytesPerSecond(2.85e12)}, {"h200", BytesPerSecond(4.0e12)},
       {"b200", BytesPerSecond(6.8e12)},      {"gb200", BytesPerSecond(6.8e12)},
@@ -95,7 +95,7 @@ TEST_CASE("measured layers of experts are as far from their price with few token
   }
 }
 
-TEST_CASE("the same tokens take longer, the more experts share them, in every product") {
+TEST_CASE("the same tokens take longer with more experts, in every GEMM") {
   for (const std::uint8_t variant : {std::uint8_t{kTransposeB}, std::uint8_t{0}}) {
     Seconds before;
     for (const std::int64_t experts : {1, 2, 8, 32}) {
@@ -115,7 +115,7 @@ TEST_CASE("the same tokens take longer, the more experts share them, in every pr
   CHECK(gradient(8, kNarrow, DType::kFloat8) < eight);
 }
 
-TEST_CASE("the matrices of more experts are moved on top of the product") {
+TEST_CASE("the weights of more experts add their memory traffic to the GEMM") {
   const Seconds one = price("h100-sxm", {1, 16384, 4096, 2048}, kTransposeB);
   const Seconds two = price("h100-sxm", {2, 8192, 4096, 2048}, kTransposeB);
   const Seconds nine = price("h100-sxm", {9, 8192, 4096, 2048}, kTransposeB);

@@ -46,7 +46,7 @@ TEST_CASE("a power equals repetition") {
   CHECK(power.path.value() == Approx(chain.path.value()));
 }
 
-TEST_CASE("a host that waits is as late as the device") {
+TEST_CASE("a host that waits has the device's time") {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const auto ops = random_ops(seed, 20);
     double host = 0, device = 0;
@@ -61,12 +61,12 @@ TEST_CASE("a host that waits is as late as the device") {
       cost = then(cost, synchronization(Seconds(0.1)));
     }
     CHECK(cost.alone().value() == Approx(std::max(host, device)));
-    // Three in sequence, by powers.
+    // Three repetitions, by squaring.
     CHECK(repeat(cost, 3).alone().value() == Approx(then(then(cost, cost), cost).alone().value()));
   }
 }
 
-TEST_CASE("a period is what one more in a row adds") {
+TEST_CASE("a period is the time of one more repetition") {
   for (unsigned seed = 0; seed < 50; ++seed) {
     const bool waits = seed % 2 == 1;
     HostDeviceTime once = composed(random_ops(seed, 8));

@@ -29,7 +29,7 @@ double bound_of(const Profile& profile, const OpKey& key) {
   return MatmulModel(profile).bound(matmul_shape(key)).time.value();
 }
 
-TEST_CASE("a product takes its waves times the time of one tile") {
+TEST_CASE("a GEMM takes its number of waves times the time of one tile") {
   const Profile profile = bare_profile();  // 100 SMs of 1 TFLOP/s, tiles of 128 x 256
   const double tile = 2.0 * 128 * 256 * 256 / 1e12;
   CHECK(bound_of(profile, key_of(1280, 2560, 256)) == Approx(tile));
@@ -38,21 +38,21 @@ TEST_CASE("a product takes its waves times the time of one tile") {
   CHECK(bound_of(profile, key_of(640, 2560, 256, kTransposeB, 4)) == Approx(2 * tile));
 }
 
-TEST_CASE("a library that spreads the last wave loses nothing to it") {
+TEST_CASE("without wave rounding a partial wave costs its share") {
   Profile profile = bare_profile();
   profile.model.matmul.wave_rounding = 0;
   const double tile = 2.0 * 128 * 256 * 256 / 1e12;
   CHECK(bound_of(profile, key_of(1280, 3840, 256)) == Approx(1.5 * tile));
 }
 
-TEST_CASE("a product with few tiles and much depth splits k") {
+TEST_CASE("a GEMM with few tiles and a large k uses split-K") {
   const MatmulModel model(bare_profile());
   CHECK(model.bound(matmul_shape(key_of(256, 256, 16384))).k_splits > 1);
   CHECK(model.bound(matmul_shape(key_of(256, 256, 256))).k_splits == 1);
   CHECK(model.bound(matmul_shape(key_of(8192, 8192, 16384))).k_splits == 1);
 }
 
-TEST_CASE("rows that are no multiple of 16 bytes slow a product, by layout") {
+TEST_CASE("rows that are not a multiple of 16 bytes slow a GEMM, by layout") {
   CHECK(matmul_shape(key_of(100, 104, 112)).aligned);
   CHECK_FALSE(matmul_shape(key_of(104, 104, 108)).aligned);  // rows of A and B have k elements
   CHECK_FALSE(matmul_shape(key_of(104, 108, 104)).aligned);  // rows of C
@@ -92,7 +92,7 @@ Profile profile_slower_than_bound(double factor) {
   return profile;
 }
 
-TEST_CASE("neighbours correct a product, and far from them the bound stands alone") {
+TEST_CASE("samples correct the bound of GEMMs of similar size only") {
   const MatmulModel model(profile_slower_than_bound(1.3));
   const MatmulEstimate near = model.estimate(key_of(2048, 4096, 3000));
   CHECK(near.near_samples);
@@ -102,7 +102,7 @@ TEST_CASE("neighbours correct a product, and far from them the bound stands alon
   CHECK(far.correction == Approx(1).epsilon(0.01));
 }
 
-TEST_CASE("corrections lie between those of the samples") {
+TEST_CASE("corrections are between those of the samples") {
   Profile profile = profile_slower_than_bound(1.3);
   for (std::size_t i = 0; i < profile.ops.size(); i += 2) profile.ops[i].median *= 1.1 / 1.3;
   const MatmulModel model(profile);
@@ -115,7 +115,7 @@ TEST_CASE("corrections lie between those of the samples") {
   }
 }
 
-TEST_CASE("a layout without samples takes the forward's time by its factor") {
+TEST_CASE("a layout without samples takes the forward's time times its factor") {
   Profile profile = profile_slower_than_bound(1.3);
   profile.model.matmul.nn_layout_factor = 1.1;
   profile.model.matmul.tn_layout_factor = 1.2;
@@ -133,7 +133,7 @@ TEST_CASE("a layout without samples takes the forward's time by its factor") {
         Approx(forward).epsilon(0.02));
 }
 
-// A sample of a small product that waits for memory.
+// Samples of small, memory-bound GEMMs.
 Profile profile_with_samples() {
   Profile profile = test::constant_profile();
   for (std::int64_t n = 128; n <= 2560; n += 128) {
@@ -143,7 +143,7 @@ Profile profile_with_samples() {
   return profile;
 }
 
-TEST_CASE("faster memory makes no fp32 product slower, whatever samples of bf16 say") {
+TEST_CASE("faster memory never slows an fp32 GEMM, with any bf16 samples") {
   Profile profile = profile_with_samples();
   OpKey wide = key_of(256, 1024, 256);
   wide.dtype = DType::kFloat32;
@@ -158,7 +158,7 @@ TEST_CASE("faster memory makes no fp32 product slower, whatever samples of bf16 
   }
 }
 
-TEST_CASE("TF32 multiplies at half of the rate of bf16, where the units take bf16") {
+TEST_CASE("TF32 GEMMs have half of the bf16 rate on GPUs with bf16 units") {
   Profile profile = bare_profile();
   profile.device.vector_peak = 0.1 * profile.device.matmul_peak;
   OpKey wide = key_of(1280, 2560, 256);

@@ -66,7 +66,7 @@ TEST_CASE("shortened steps need every op and collective size of the whole steps"
   }
 }
 
-TEST_CASE("rehearsed plans are as few as there are distinct ones, and fit in memory") {
+TEST_CASE("plans that share a rehearsal are rehearsed once, shortened to fit in memory") {
   const ModelSpec model = test::small_bloom();
   Plan plan = test::plan_of(model, {1, 2, 1}, 8);
   Plan longer = plan;
@@ -126,7 +126,7 @@ TEST_CASE(
   CHECK(stack_as_measured(other, profile).host.per_op == other.host.per_op);
 }
 
-TEST_CASE("where host and device are one queue, a lone rank's step is the sum of its ops") {
+TEST_CASE("with one queue for host and device, a single rank's step is the sum of its ops") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.asynchronous = false;
   const Plan plan = test::plan_of(scenario.model, {1, 1, 1}, 3);

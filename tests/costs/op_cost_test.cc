@@ -52,7 +52,7 @@ const std::vector<OpRecord> kSomeOps = {
     flash(OpKind::kFlashBackward, 4096, 8),
     elementwise(1 << 24)};
 
-TEST_CASE("an op found in the profile costs what was measured") {
+TEST_CASE("an op found in the profile costs its measured time") {
   const Profile profile =
       with_samples({{product(512, 512, 512), Seconds(7e-6)}, {elementwise(1000), Seconds(2e-6)}});
   const OpCostModel model(profile);
@@ -89,7 +89,7 @@ TEST_CASE("more work never takes less time on a device without samples") {
   CHECK(seconds(profile, elementwise(1 << 20)) <= seconds(profile, elementwise(1 << 21)));
 }
 
-TEST_CASE("no product beats the device's peak or its memory") {
+TEST_CASE("no GEMM exceeds the device's peak or its memory bandwidth") {
   const Profile profile = test::constant_profile();
   for (const std::int64_t m : {1, 64, 777, 4096}) {
     for (const std::int64_t k : {32, 1000, 8192}) {
@@ -101,7 +101,7 @@ TEST_CASE("no product beats the device's peak or its memory") {
   }
 }
 
-TEST_CASE("neighbours beat the peak no more than the best sample does") {
+TEST_CASE("interpolation does not exceed the rate of the best sample") {
   // Every sample runs at 90 % of the peak, so that predictions rise to 90 % and no further.
   std::vector<std::pair<OpRecord, Seconds>> samples;
   const double rate = 0.9 * test::constant_profile().device.matmul_peak.value();
@@ -115,7 +115,7 @@ TEST_CASE("neighbours beat the peak no more than the best sample does") {
   CHECK(reached > 0.85 * rate);
 }
 
-TEST_CASE("measured 8-bit products price 8-bit products, and no others") {
+TEST_CASE("measured 8-bit GEMMs price only 8-bit GEMMs") {
   const auto narrow = [](std::int64_t k) {
     OpRecord op = product(4096, 4096, k);
     op.key.dtype = DType::kFloat8;
@@ -139,7 +139,7 @@ TEST_CASE("measured 8-bit products price 8-bit products, and no others") {
         price({}, product(4096, 4096, 1024)).time);
 }
 
-TEST_CASE("a kernel between two measured sizes costs something between") {
+TEST_CASE("a kernel between two measured sizes costs a time between") {
   const Profile profile =
       with_samples({{elementwise(1000), Seconds(3e-6)}, {elementwise(9000), Seconds(5e-6)}});
   const OpPrice between = OpCostModel(profile).price(elementwise(3000));
@@ -149,7 +149,7 @@ TEST_CASE("a kernel between two measured sizes costs something between") {
   CHECK(seconds(profile, elementwise(18000)) == Approx(10e-6));
 }
 
-TEST_CASE("burst clocks are slowed by what the power limit takes, and only for products") {
+TEST_CASE("burst clocks are corrected for the power limit, and only for GEMMs") {
   Profile burst = test::constant_profile();
   burst.burst_clocks = true;
   burst.model.sustained_clock = 0.8;
@@ -163,7 +163,7 @@ TEST_CASE("burst clocks are slowed by what the power limit takes, and only for p
         seconds(test::constant_profile(), elementwise(1 << 24)));
 }
 
-TEST_CASE("a time at sustained clocks is the price, however the burst time would be slowed") {
+TEST_CASE("a time measured at sustained clocks is not corrected") {
   const OpRecord op = product(4096, 4096, 4096);
   Profile profile = with_samples({{op, Seconds(100e-6)}});
   profile.burst_clocks = true;
@@ -187,8 +187,7 @@ TEST_CASE("an explanation names the price, its origin and the source of its cons
 }
 
 }  // namespace
-TEST_CASE(
-    "a scan multiplies what its chunks and states ask for, and half of it for half the heads") {
+TEST_CASE("the FLOPs of a scan follow from its chunks and states, and halve with the heads") {
   const Label label{ModelPart::kRecurrence, "test"};
   const ScanShape shape{MixerKind::kMamba2, 1024, 16, 4, 32, 64, 128};
   const OpRecord forward = scan_record(OpKind::kScanForward, shape, DType::kBFloat16, label);

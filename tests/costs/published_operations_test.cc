@@ -63,7 +63,7 @@ OpCostModel burst_model(const std::string& name) {
   return OpCostModel(profile);
 }
 
-TEST_CASE("matrix products outside the profiles are predicted") {
+TEST_CASE("GEMMs outside the profiles are predicted") {
   std::map<std::string, std::array<Errors, 2>> errors;
   std::map<std::string, OpCostModel> models;
   for (const Row& row : rows_of("held_out_products.csv")) {
@@ -158,7 +158,7 @@ TEST_CASE("large all-reduces across nodes are predicted") {
 }
 
 // Korthikanti et al. 2022, table 4: one layer of the 22B model, tensor parallel over 8 A100s.
-TEST_CASE("the layer of the 22B model takes what its authors measured") {
+TEST_CASE("the layer of the 22B model takes its published time") {
   Scenario scenario{catalogue().load_model("gpt-22b").value(),
                     catalogue().load_cluster("dgx-a100").value(),
                     catalogue().load_profile("a100-sxm4-80gb").value(),

@@ -1,6 +1,6 @@
 // Counts the work of a block in one micro-batch, of its share of the step's end, and of the head.
-// Kernels, GEMMs and copies are counted by the emulated GPU, bytes by the ops; collectives are
-// counted too. Needs no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
+// The emulated GPU counts kernels, GEMMs and copies. Bytes and collectives are counted here. Needs
+// no GPU: TPSIM_EMULATED_GPU=idle build/emulated/tpsim_gpu_work
 //
 // Writes a Markdown table for a step with one micro-batch. --reduce-after: gradients are reduced at
 // the step's end. --clear-first: all gradients are cleared first. --sum-after: dgrad all-reduces

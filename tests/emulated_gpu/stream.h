@@ -21,7 +21,7 @@ using Work = std::function<bool()>;
 // State of an event: whether it has occurred, and when.
 struct Completion {
   bool passed = false;
-  bool recorded = false;  // captured in a graph: nobody can wait for it
+  bool recorded = false;  // captured in a graph, so that no wait is possible
   double at_s = 0;
 };
 
@@ -34,7 +34,7 @@ cudaStream_t new_stream();
 void delete_stream(cudaStream_t stream);  // after finishing it
 void enqueue(cudaStream_t stream, Work work);
 
-// Runs work until `done()`. Streams on which it does not depend stay behind where possible.
+// Runs work until `done()`. Other streams run only as far as necessary.
 void work_until(cudaStream_t first, const std::function<bool()>& done);
 void finish(cudaStream_t stream);
 void finish_all();

@@ -1,4 +1,4 @@
-# Makes a source of kernels/cuda one that a host compiler understands:
+# Translates a source of kernels/cuda for a host compiler:
 #   cmake -DFROM=<file> -DTO=<file> -P translate.cmake
 # Launches become calls, shared memory becomes the block's own, and launch bounds become a check.
 # All other keywords are macros and functions of device_words.h. Line numbers are kept.

@@ -1,4 +1,4 @@
-// What users, launchers and other people's software say.
+// Targets for command lines, launcher variables, logs, and launch files of other software.
 #include <map>
 
 #include "cli/commands/program.h"
@@ -30,7 +30,7 @@ std::vector<std::string> parts_of(std::string_view bytes, char separator, std::s
 
 }  // namespace
 
-// A word a line.
+// One word per line.
 void read_command_line(std::string_view bytes) {
   std::vector<std::string> words = parts_of(bytes, '\n', 40);
   words.insert(words.begin(), "tpsim");
@@ -48,7 +48,7 @@ void read_command_line(std::string_view bytes) {
   }
 }
 
-// NAME=VALUE, one a line.
+// One NAME=VALUE per line.
 void read_launcher_variables(std::string_view bytes) {
   std::map<std::string, std::string> variables;
   for (const std::string& line : parts_of(bytes, '\n', 40)) {
@@ -89,7 +89,7 @@ void read_report(std::string_view bytes) {
   demand(times->idle.value() >= 0 && times->exposed.value() >= 0, "no time is negative");
 }
 
-// The first byte says whose; files follow each other behind zero bytes.
+// The first byte selects the stack. The files are separated by zero bytes.
 void read_launch_files(std::string_view bytes) {
   if (bytes.empty()) return;
   const auto stack =
@@ -104,7 +104,7 @@ void read_launch_files(std::string_view bytes) {
     demand(validate(imported->plan, imported->model).ok(), "an imported plan is legal");
 }
 
-// A script of people's own, whatever model it states.
+// A script with any model.
 void read_script(std::string_view bytes) {
   const LaunchStack stack = stack_of_text(bytes);
   const LaunchFile file{launch_file_names(stack).front(), std::string(bytes)};
@@ -117,7 +117,7 @@ void read_script(std::string_view bytes) {
   demand(validate(imported->plan, model).ok(), "an imported plan is legal");
 }
 
-// The first byte says which of the formats the text is in.
+// The first byte selects the format of the text.
 void read_configuration(std::string_view bytes) {
   constexpr const char* kNames[] = {"it.yaml", "it.toml", "it.json"};
   const std::size_t format = bytes.empty() ? 0 : static_cast<unsigned char>(bytes[0]) % 3;
@@ -131,7 +131,7 @@ void read_configuration(std::string_view bytes) {
   }
 }
 
-// The first byte says which program's settings the text holds, as YAML.
+// The first byte selects the program; the text is its settings as YAML.
 void read_program(std::string_view bytes) {
   if (bytes.empty()) return;
   const std::vector<const TrainingProgram*>& all = all_programs();

@@ -1,4 +1,4 @@
-// Readers of files that are no text: the bytes are the header, which is where such files break.
+// Targets for binary files: the input is the header, where damage matters.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kData = 64;  // bytes behind a header
+constexpr std::size_t kData = 64;  // bytes after a header
 
-// A header with its true length in front, and data.
+// A file with a header of correct length, and data.
 std::string file_of(std::string_view header) {
   const std::uint64_t size = header.size();
   std::string file(reinterpret_cast<const char*>(&size), sizeof size);
@@ -29,7 +29,7 @@ std::string file_of(std::string_view header) {
   return file;
 }
 
-// A file without a disk.
+// A file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -45,7 +45,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// One for the process; what is in it is written anew.
+// One folder per process; its files are overwritten.
 const fs::path& work_folder() {
   static const Result<PrivateFolder> folder = PrivateFolder::create();
   demand(folder.ok(), "a folder to work in");
@@ -75,7 +75,7 @@ void check_file(const fs::path& path) {
 }  // namespace
 
 void read_safetensors(std::string_view bytes) {
-  check_file(MemoryFile(bytes).path());  // also with a wrong length in front
+  check_file(MemoryFile(bytes).path());  // the length field is part of the input
   const MemoryFile whole(file_of(bytes));
   check_file(whole.path());
 }
@@ -92,7 +92,7 @@ void read_tokens(std::string_view bytes) {
   }
 }
 
-// Two files of a checkpoint, divided by a zero byte.
+// Two files of a checkpoint, separated by a zero byte.
 void read_checkpoint(std::string_view bytes) {
   const std::size_t middle = std::min(bytes.find('\0'), bytes.size());
   const fs::path& folder = work_folder();

@@ -1,7 +1,7 @@
-// One target under libFuzzer: TPSIM_FUZZ_TARGET names it.
+// Runs the target of TPSIM_FUZZ_TARGET under libFuzzer.
 //
-// Blind mutation rarely meets the ends of integers, where readers of sizes and offsets break. Every
-// other mutation here puts such a number in the place of one that the input holds.
+// Random mutation rarely produces integer limits, at which readers of sizes and offsets fail. Half
+// of the mutations here replace a number of the input by such a limit.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -49,7 +49,7 @@ constexpr std::array kNumbers = {"0",
                                  "nan",
                                  "-0"};
 
-// Another number in the place of one of the text's.
+// Replaces a number of the text.
 std::string with_other_number(const std::string& text, std::minstd_rand& random) {
   const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   const auto from = text.begin() + static_cast<std::ptrdiff_t>(random() % text.size());

@@ -1,9 +1,9 @@
-// The campaign: one target for each reader of what others wrote.
+// Fuzzing: one target for each reader of foreign input.
 //
-// A target takes any bytes, and either refuses them as its reader should or holds what it read
-// against a law (what is written reads back, terms add up). Anything else - an exception, a broken
-// law, what a sanitizer or libFuzzer finds - is a failure. libFuzzer drives one target for each
-// program (fuzz_main.cc); replay_main.cc runs all corpora, with any compiler.
+// A target accepts any bytes. Either its reader returns an error, or the result satisfies a law,
+// such as an exact round trip or terms that add up. An exception, a broken law, or a finding of a
+// sanitizer or libFuzzer is a failure. libFuzzer runs one target per process (fuzz_main.cc);
+// replay_main.cc runs all corpora, with any compiler.
 #pragma once
 
 #include <span>
@@ -16,16 +16,16 @@ namespace tpsim::fuzz {
 struct FuzzTarget {
   std::string_view name;
   void (*run)(std::string_view bytes);
-  // Folders or files of the tree that are inputs too, beside corpus/NAME.
+  // Files or folders of the tree that are inputs in addition to corpus/NAME.
   std::vector<std::string_view> seeds = {};
 };
 
 std::span<const FuzzTarget> targets();
 
-// Ends the process where a law does not hold.
+// Ends the process if a law is broken.
 void demand(bool holds, const char* law);
 
-// By readers: text_targets.cc, command_targets.cc, file_targets.cc, port_targets.cc and
+// Targets by file: text_targets.cc, command_targets.cc, file_targets.cc, port_targets.cc and
 // prediction_targets.cc.
 void read_model(std::string_view bytes);
 void read_cluster(std::string_view bytes);

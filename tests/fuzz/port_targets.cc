@@ -1,4 +1,4 @@
-// A caller of the server inside rank 0 says these bytes. A rank is served all the same.
+// The input is sent to the server inside rank 0. A rank must still be served afterwards.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -19,7 +19,7 @@ constexpr const char* kToken = "token";
 class Server {
  public:
   Server() {
-    // The first free of some: several campaigns may run on a machine.
+    // The first free port of a range, since several fuzzers may run on a machine.
     for (port_ = 29700; port_ < 29800; ++port_) {
       auto started = TextServer::start("127.0.0.1", port_, kToken);
       if (!started.ok()) continue;
@@ -29,7 +29,7 @@ class Server {
     demand(false, "a port to listen on");
   }
 
-  // Tens of thousands of connections a minute use up the machine's ports, which come back one by
+  // Tens of thousands of connections per minute use up the local ports, which become free one by
   // one.
   static bool connects(const Socket& socket, const sockaddr_in& to) {
     for (int tries = 0; tries < 400; ++tries) {
@@ -42,8 +42,8 @@ class Server {
     return false;
   }
 
-  // A machine remembers a connection for a minute after its end, and so many of them (131,072,
-  // net.ipv4.tcp_max_tw_buckets): fewer than 1,400 are made in a second.
+  // A closed connection stays in TIME_WAIT for a minute, and at most 131,072 of them fit
+  // (net.ipv4.tcp_max_tw_buckets). The pause limits connections to 1,400 per second.
   std::string answer_to(std::string_view message) const {
     std::this_thread::sleep_for(std::chrono::microseconds(700));
     const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
@@ -51,14 +51,14 @@ class Server {
     to.sin_family = AF_INET;
     to.sin_port = htons(static_cast<std::uint16_t>(port_));
     ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    // Every caller has an address of its own, and so its own ports: there are many.
+    // Every caller has a different loopback address, so that more ports are available.
     static std::uint32_t callers = 0;
     sockaddr_in from{};
     from.sin_family = AF_INET;
     from.sin_addr.s_addr = htonl(0x7f000001U + callers++ % 0xfffffU);
     static_cast<void>(
         ::bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&from), sizeof from));
-    // Without the minute that the system remembers a connection for.
+    // Closes with a reset, which skips TIME_WAIT.
     const linger at_once{1, 0};
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     demand(connects(socket, to), "the server takes callers");
@@ -84,7 +84,7 @@ void answer_caller(std::string_view bytes) {
   static const Server server;
   const std::string answer = server.answer_to(bytes);
   demand(answer.empty() || bytes.starts_with(framed(kToken)), "only who has the token is answered");
-  // Now and then: a conversation of one's own costs as much as the one under test.
+  // Every 64th call, since this conversation takes as long as the one under test.
   static unsigned calls = 0;
   if (calls++ % 64 != 0) return;
   const std::string asked = framed(kToken) + framed("fuzz-own-key") + framed("own");

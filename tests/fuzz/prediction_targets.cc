@@ -1,5 +1,5 @@
-// Predictions of whatever is accepted: every number finite and none negative, terms add up to the
-// step, categories to the peak.
+// Predictions of all accepted inputs: numbers are finite and not negative, terms add up to the
+// step, and memory categories to the peak.
 #include <cmath>
 
 #include "cli/views/report_json.h"
@@ -37,7 +37,7 @@ void check_prediction(const Scenario& scenario, const PlannedRun& run) {
   }
   demand(peak == p.peak, "the fullest stage is the peak");
   demand(p.p_oom >= 0 && p.p_oom <= 1, "a probability is one");
-  // Writing refuses numbers that are none.
+  // to_text() fails for numbers that are not finite.
   static_cast<void>(to_text(cli::simulate_report({scenario, "c", "p", "s", {}}, run)));
 }
 
@@ -46,7 +46,7 @@ void simulate_and_check(const Scenario& scenario, const Plan& plan) {
   if (predicted.ok()) check_prediction(scenario, {plan, *predicted});
 }
 
-// The next byte decides.
+// Choices, each decided by the next byte.
 class Draws {
  public:
   explicit Draws(std::string_view bytes) : bytes_(bytes) {}
@@ -100,7 +100,8 @@ Plan drawn_plan(Draws& draws, const ModelSpec& model) {
 
 }  // namespace
 
-// Model, cluster, stack and profile, divided by zero bytes; what is missing is the tests' own.
+// Model, cluster, stack and profile, separated by zero bytes. Missing inputs are those of the small
+// test scenario.
 void predict_inputs(std::string_view bytes) {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.limits = {Seconds(0.05), Bytes(16 * kMiB)};

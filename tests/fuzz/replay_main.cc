@@ -1,5 +1,6 @@
-// Runs every input of the corpora, and of the tree's own data, through its target: what once broke
-// a reader is read in each test run, with any compiler. Says how many there were.
+// Runs every input of the corpora, and of the tree's own data, through its target. Inputs that once
+// broke a reader are therefore part of each test run, with any compiler. Prints the number of
+// inputs.
 //
 // Usage: tpsim_fuzz_replay SOURCE_FOLDER [TARGET...]
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using tpsim::fuzz::FuzzTarget;
 
-// Also what lies somewhere else in the input: cut off, and with a byte changed.
+// Also runs truncated inputs and inputs with one changed byte.
 void run_near(const FuzzTarget& target, const std::string& input) {
   target.run(input);
   for (std::size_t part = 1; part < 8; ++part) {

@@ -1,4 +1,4 @@
-// Readers of text files: what is accepted is written, and reads back as the same text.
+// Targets for text files: accepted input is written, and reads back as the same text.
 #include "campaigns/assumptions.h"
 #include "campaigns/batch_ramp.h"
 #include "core/base/leading_number.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kFile = "input";
 
-// The error of a refused text says something; the text of an accepted one reads back.
+// A refused text gives an error message; an accepted text reads back.
 template <class Parse, class Write>
 void check_round_trip(std::string_view bytes, const Parse& parse, const Write& write) {
   const auto first = parse(bytes);

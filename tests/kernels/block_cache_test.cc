@@ -38,7 +38,7 @@ std::uintptr_t address(void* data) { return reinterpret_cast<std::uintptr_t>(dat
 
 }  // namespace
 
-TEST_CASE("blocks never overlap, stay aligned, and all come back", "[block_cache]") {
+TEST_CASE("blocks never overlap, stay aligned, and are all freed", "[block_cache]") {
   CountedSegments source(4096 * kMiB);
   BlockCache cache(source);
   std::mt19937 random(1);
@@ -76,7 +76,7 @@ TEST_CASE("blocks never overlap, stay aligned, and all come back", "[block_cache
   CHECK(source.total == 0);
 }
 
-TEST_CASE("a step that repeats reserves nothing after its first time", "[block_cache]") {
+TEST_CASE("a step that repeats reserves no memory after its first run", "[block_cache]") {
   CountedSegments source(4096 * kMiB);
   BlockCache cache(source);
   std::int64_t reserved = 0;
@@ -91,7 +91,7 @@ TEST_CASE("a step that repeats reserves nothing after its first time", "[block_c
   }
 }
 
-TEST_CASE("free segments go back before a request is refused", "[block_cache]") {
+TEST_CASE("free segments are released before a request is refused", "[block_cache]") {
   CountedSegments source(100 * kMiB);
   BlockCache cache(source);
   cache.give_back(cache.acquire(60 * kMiB));

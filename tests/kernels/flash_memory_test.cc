@@ -4,7 +4,7 @@
 
 namespace tpsim {
 
-TEST_CASE("sums of dq take no more than a workspace of products, and room for two units at least") {
+TEST_CASE("sums of dq need at most a GEMM workspace, but at least two units") {
   constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
   const FlashMemory few = flash_backward_memory({1, 2048, 28, 28, 128});
   CHECK(few.slots == 28);
@@ -19,7 +19,7 @@ TEST_CASE("sums of dq take no more than a workspace of products, and room for tw
   CHECK(flash_backward_memory({1, 65536, 8, 1, 64}).bytes < 7 * kWorkspace);
 }
 
-TEST_CASE("a group of query heads is divided where there are few blocks of keys") {
+TEST_CASE("a group of query heads is divided if there are few blocks of keys") {
   CHECK(flash_backward_memory({1, 2048, 32, 32, 128}).parts == 1);  // no group
   CHECK(flash_backward_memory({1, 32768, 32, 8, 128}).parts == 1);
   CHECK(flash_backward_memory({1, 8192, 32, 8, 128}).parts == 2);

@@ -1,5 +1,7 @@
-"""A law is a function of a drawn case that yields its violations. It is registered with @law, and is all that a
-family's file holds. The runner draws cases, and makes failing ones smaller."""
+"""Laws: a law is a function that yields the violations of a random case, registered with @law.
+
+A family's file holds only laws and their helpers.
+The runner draws cases and shrinks failing ones."""
 import json
 import os
 import random
@@ -9,19 +11,19 @@ import zlib
 from program import Refused, typed
 from sample.drawing import ATTEMPTS, OF_EXPERTS, Draw
 
-ROUNDING = 1e-9  # relative difference of two ways to one number
+ROUNDING = 1e-9  # tolerated relative difference of two computations of one number
 SHRINK_S = 40
-# Settings of a drawn search: few GPUs and a model that fits them, so that a search takes about a second.
+# Random searches use few GPUs and a model that fits, so that a search takes about a second.
 LARGEST_SEARCHED = 15e9
 SEARCHED_GPUS = [2, 4, 8, 8, 16]
 
 
 class Skip(Exception):
-    """The law has nothing to say about this case."""
+    """The law does not apply to this case."""
 
 
 class Violation:
-    """`kind` names the contradiction without numbers of the case; `commands` show it."""
+    """A contradiction. `kind` names it without numbers of the case; `commands` reproduce it."""
 
     def __init__(self, kind, text, *commands):
         self.kind, self.text, self.commands = kind, str(text), commands
@@ -37,8 +39,8 @@ LAWS = []
 
 
 def law(draws="prediction", weight=1.0):
-    """Registers a law. `draws`: "prediction" or "search", scenarios that the program accepts, or "nothing". `weight`:
-    its cases for each case that is asked for."""
+    """Registers a law. `draws`: "prediction" or "search" for scenarios that the
+    program accepts, or "nothing". `weight`: number of cases relative to --cases."""
     def register(function):
         LAWS.append(Law(function, draws, weight))
         return function
@@ -46,7 +48,8 @@ def law(draws="prediction", weight=1.0):
 
 
 class Case:
-    """What a law sees: options drawn, random choices of its own, the program, files changed for it."""
+    """Arguments of a law: random options, a random
+    generator, the program, and a folder for files."""
 
     def __init__(self, tpsim, catalogue, folder, seed, options, number):
         self.tpsim, self.catalogue, self.folder, self.seed, self.number = tpsim, catalogue, folder, seed, number
@@ -55,7 +58,8 @@ class Case:
         self.checks, self.preparation = 1, []
 
     def again(self, options):
-        """The same case with other options: the law's own choices are drawn again from the same seed."""
+        """Returns the same case with other options. The law's
+        random generator starts again from the same seed."""
         return Case(self.tpsim, self.catalogue, self.folder, self.seed, options, self.number)
 
     @property
@@ -70,7 +74,7 @@ class Case:
         return {name: value for name, value in self.options.items() if name not in names}
 
     def written(self, text, name):
-        """The path of a file of this case."""
+        """Writes `text` to a file of this case; returns the path."""
         path = os.path.join(self.folder, f"{zlib.crc32(text.encode()):08x}-{name}")
         if not os.path.exists(path):
             with open(path, "w", encoding="utf-8") as file:
@@ -78,7 +82,8 @@ class Case:
         return path
 
     def changed(self, kind, name, *changes):
-        """The path of a catalogue entry with changes, each (place, value); the place is a list of keys."""
+        """Writes a changed catalogue entry; returns the path.
+        Changes are (place, value); a place is a list of keys."""
         entry = self.tpsim.show(kind, name)
         assigned = ""
         for place, value in changes:
@@ -93,14 +98,14 @@ class Case:
         return path
 
     def violation(self, kind, text, *commands):
-        """A violation; commands are texts, or (name of the command, options, words...)."""
+        """Returns a violation; commands are texts, or (name of the command, options, words...)."""
         lines = [line if isinstance(line, str) else typed(line[0], line[1], *line[2:]) for line in commands]
         used = " ".join(lines)
         made = [line for line in dict.fromkeys(self.preparation) if line.rsplit("> ", 1)[1] in used]
         return Violation(kind, text, *made, *[line.replace(self.folder + "/", "") for line in lines])
 
     def differs(self, kind, before, after, *commands, rounding=ROUNDING, skip=()):
-        """At most one violation: what differs between two documents first."""
+        """Yields at most one violation, with the first differences of two documents."""
         found = differences(before, after, rounding, skip)
         if found:
             yield self.violation(kind, "; ".join(f"{path}: {a} and {b}" for path, a, b in found[:3]), *commands)
@@ -111,7 +116,7 @@ def close(a, b, rounding=ROUNDING):
 
 
 def leaves(value, path=""):
-    """A document as (path, leaf)."""
+    """Yields the leaves of a document as (path, leaf)."""
     if isinstance(value, (dict, list)):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(item, f"{path}.{key}" if path else str(key))
@@ -120,7 +125,8 @@ def leaves(value, path=""):
 
 
 def differences(before, after, rounding=ROUNDING, skip=()):
-    """(path, value before, value after) of the leaves that differ; paths that end as one of `skip` are left out."""
+    """Returns (path, value before, value after) of differing
+    leaves, without paths that end as one of `skip`."""
     a, b = dict(leaves(before)), dict(leaves(after))
     out = []
     for path in [*a, *(path for path in b if path not in a)]:
@@ -135,7 +141,7 @@ INTERVAL = ("step_s_low", "step_s_high")
 
 
 def settings_of(case, report):
-    """The settings of a report as options."""
+    """Returns the settings of a report as options."""
     options = {}
     for key in case.catalogue.settings:
         value = report[key]
@@ -150,7 +156,7 @@ def settings_of(case, report):
     return options
 
 
-# The part whose option has another name than its key.
+# The part whose option name does not follow from its key.
 OTHER_NAMES = {"cuda_graphs": "--cuda-graph-scope"}
 
 
@@ -159,14 +165,14 @@ def option_of(key):
 
 
 def parts_of(saved):
-    """The parts that a plan file states, as options."""
+    """Returns the parts in a plan file as options."""
     return {option_of(key): {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
             for key, value in saved.get("parts", {}).items()}
 
 
 # ---- drawing and running
 def drawn_prediction(tpsim, catalogue, rng):
-    """Options that tpsim simulate accepts."""
+    """Returns options that tpsim simulate accepts."""
     draw = Draw(rng, catalogue, rng.choice(sorted(catalogue.models)), rng.choice(sorted(catalogue.clusters)))
     stack = rng.choice(sorted(catalogue.stacks)) if rng.random() < 0.6 else ""
     featured = rng.choice(catalogue.featured()) if rng.random() < 0.7 else None
@@ -185,7 +191,7 @@ def drawn_prediction(tpsim, catalogue, rng):
 
 
 def drawn_search(tpsim, catalogue, rng):
-    """Options of tpsim plan that finds something, soon."""
+    """Returns options of tpsim plan for a short search that finds a plan."""
     small = [name for name, model in sorted(catalogue.models.items()) if model["parameters"] < LARGEST_SEARCHED]
     options = {"--model": rng.choice(small), "--cluster": rng.choice(sorted(catalogue.clusters))}
     cluster = catalogue.clusters[options["--cluster"]]
@@ -226,7 +232,7 @@ def drawn_case(law_, tpsim, catalogue, folder, seed, number):
 
 
 def violations(law_, case):
-    """The law's violations of a case; a bug of the program is one."""
+    """Yields the law's violations of a case. A bug of the program counts as one."""
     try:
         yield from law_.function(case)
     except Refused as error:
@@ -243,7 +249,7 @@ DEGREES = ("--dp", "--pp", "--tp", "--cp", "--ep", "--global-batch")
 
 
 def smaller(options):
-    """Options with one of them dropped or lower."""
+    """Yields the options with one of them removed or lowered."""
     for name in options:
         if name not in KEPT:
             less = {other: value for other, value in options.items() if other != name}
@@ -259,7 +265,8 @@ def smaller(options):
 
 
 def shrunk(law_, case, found):
-    """The smallest example of the same kind that is found in time."""
+    """Returns the smallest violating case of the same
+    kind that is found within SHRINK_S seconds."""
     ends = time.monotonic() + SHRINK_S
     improves = bool(case.options)
     while improves and time.monotonic() < ends:

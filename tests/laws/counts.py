@@ -1,10 +1,11 @@
-"""Parameters, FLOPs and shards of a model file by the papers' formulas, as a second opinion on the program's counts."""
+"""Parameters, FLOPs and shards of a model file by the
+formulas of the papers, independent of the program."""
 import functools
 import math
 
 
 def blocks_of(model):
-    """(kinds of blocks, the kind of each layer)"""
+    """Returns (kinds of blocks, the kind of each layer)."""
     extras = model.get("extras", {})
     kinds = [{"mixer": extras.get("mixer", "attention"), "attention": model["attention"], "ffn": model["ffn_hidden"],
               "recurrent": extras.get("recurrent", model.get("recurrent")), "experts": model.get("experts"),
@@ -27,7 +28,8 @@ def matrices(model):
 
 
 class Mixer:
-    """Weights of matrices, cut by tp and held whole; other parameters, cut and whole; FLOPs of the core."""
+    """A block's mixer: matrix weights sharded by tp and replicated,
+    other parameters likewise, and FLOPs of the core."""
 
     def __init__(self, model, block):
         self.cut = self.whole = self.cut_other = self.whole_other = 0
@@ -38,7 +40,7 @@ class Mixer:
             self._planned(op)
 
     def _planned(self, op):
-        """A matrix, and other parameters, which are cut by rows alone."""
+        """Adds a planned op: a matrix, and other parameters, which only row sharding divides."""
         cut = op["sharding"] in ("rows", "columns")
         matrix = op.get("width", 0) * op["columns"] if op["kind"] == "linear" else 0
         self.cut, self.whole = self.cut + (matrix if cut else 0), self.whole + (0 if cut else matrix)
@@ -98,7 +100,7 @@ class Mixer:
         return self._planned_pairs(seq) if self.block["mixer"] == "planned" else 0
 
     def indexer(self, seq):
-        """Scores that planned ops beside a mixer compute."""
+        """FLOPs of the scores that planned ops next to a mixer compute."""
         return 0 if self.block["mixer"] == "planned" else self._planned_pairs(seq)
 
     def _planned_pairs(self, seq):
@@ -109,7 +111,8 @@ class Mixer:
 
 @functools.lru_cache(maxsize=None)
 def seen_keys(seq, window, stride, most):
-    """Keys that all queries of a sequence see: the last ones, and earlier ones in steps of `stride`."""
+    """Keys that all queries of a sequence attend to: the last
+    `window` ones, and earlier ones in steps of `stride`."""
     near = sum(min(n, window) for n in range(1, seq + 1)) if window else 0
     far = 0
     for keys in range(seq // stride + 1) if stride else ():
@@ -126,7 +129,8 @@ def part_parameters(part):
 
 
 def part_flops(part, seq):
-    """Forward FLOPs of an encoder for one sequence. All positions of an item attend to each other."""
+    """Forward FLOPs of an encoder for one sequence.
+    All positions of an item attend to each other."""
     tokens = part["patches"] * part["items"] if part.get("patches") else seq
 
     def ops(listed):
@@ -145,7 +149,8 @@ def parts_of(model):
 
 
 def pairs(extras, seq):
-    """Pairs of positions: the square of the sequence, times what a window or chunk leaves of a causal core."""
+    """Pairs of positions: the square of the sequence, times
+    the share of a causal core that a window or chunk keeps."""
     windows = [limit for limit in (extras.get("window"), extras.get("chosen")) if limit]
     reach, is_window = min(windows) if windows else extras.get("chunk"), bool(windows)
     if not reach or reach >= seq:
@@ -157,7 +162,8 @@ def pairs(extras, seq):
 
 
 class Mlp:
-    """Weights of a dense layer or of experts: `expert` of one, `cut` and `whole` of the rest, with biases apart."""
+    """A dense MLP or experts: weights `expert` of one expert,
+    `cut` and `whole` of the rest; biases separately."""
 
     def __init__(self, model, block):
         hidden, width, experts = model["hidden"], block["ffn"], block["experts"]
@@ -181,7 +187,7 @@ class Mlp:
         self.whole_other = self.count if extras.get("router", {}).get("bias") else 0
 
     def passed(self):
-        """Weights that a token is multiplied with."""
+        """Weights with which a token is multiplied."""
         return self.cut + self.whole + self.expert * self.per_token
 
     def all(self):
@@ -202,7 +208,7 @@ def positions_of(model):
 
 
 def parameters(model):
-    """(all, those that a token passes)"""
+    """Returns (all parameters, active parameters)."""
     kinds, layers = blocks_of(model)
     tables = 1 if model["tied_embedding"] else 2
     total = tables * model["vocab"] * model["hidden"] + norm_width(model) + positions_of(model)
@@ -219,7 +225,7 @@ def parameters(model):
 
 
 def block_flops(model, block):
-    """Of one sequence, forward."""
+    """Forward FLOPs of a block for one sequence."""
     mixer, seq = Mixer(model, block), model["seq"]
     weights = mixer.cut + mixer.whole + Mlp(model, block).passed()
     return 2 * seq * weights + mixer.core(seq) + mixer.indexer(seq)
@@ -234,7 +240,7 @@ def step_flops(model, batch):
 
 
 def recomputed_flops(model, plan):
-    """Of full recompute, or of the first blocks of each chunk."""
+    """FLOPs of full recompute, or of recomputing the first blocks of each chunk."""
     kinds, layers = blocks_of(model)
     each = [block_flops(model, kind) for kind in kinds]
     again, first = 0, 0
@@ -246,7 +252,7 @@ def recomputed_flops(model, plan):
 
 
 def selected_flops(model, plan, modules):
-    """Of selective recompute of these modules; norms and activations count none."""
+    """FLOPs of selective recompute of these modules. Norms and activations count as zero."""
     kinds, layers = blocks_of(model)
     again = 0
     for block in (kinds[kind] for kind in layers):
@@ -261,7 +267,8 @@ def selected_flops(model, plan, modules):
 
 
 def shard_parameters(model, plan, stage):
-    """(dense, of experts) parameters of a rank of a stage, cut by tensor and expert parallelism."""
+    """Returns (dense, expert) parameters of a rank of a
+    stage, sharded by tensor and expert parallelism."""
     kinds, layers = blocks_of(model)
     tp, pp, ep = plan["tp"], plan["pp"], plan["ep"]
     etp = plan["etp"] or tp

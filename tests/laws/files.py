@@ -1,4 +1,4 @@
-"""Plans and catalogue entries in files: what is read back is what was written."""
+"""Plans and catalogue entries in files read back as written."""
 import json
 import os
 
@@ -45,7 +45,7 @@ def listed_plans(case):
 
 
 def restatements(case, saved, report):
-    """Options that say what the file says."""
+    """Returns options that repeat the values of a plan file."""
     options = {"--cluster": saved["cluster"], "--stack": saved["stack"], "--profile": saved["profile"],
                "--seq": saved["model"]["seq"], "--attention-dropout": saved["model"].get("attention_dropout", 0),
                **settings_of(case, report), **parts_of(saved)}
@@ -58,7 +58,7 @@ def restatements(case, saved, report):
 
 @law("prediction", 0.4)
 def restated(case):
-    """An option beside a saved plan that says what the file says changes nothing."""
+    """Options that repeat the values of a saved plan change nothing."""
     _, file = case.tpsim.simulate(case.options)
     report, again = case.tpsim.simulate(limits(case), file)
     saved = json.loads(again)
@@ -75,13 +75,13 @@ def restated(case):
                                 skip=INTERVAL if name in STATED else ())
 
 
-# They were assumed and are then stated: the interval may narrow.
+# Options for inputs that were assumed. Stating them may narrow the interval.
 STATED = ("--cluster", "--stack", "--profile", "--node-gbps", "--model")
 
 
 @law("prediction", 0.5)
 def own_parts(case):
-    """A part stated as the stack has it anyway changes no prediction."""
+    """A stated part equal to the stack's own value changes no prediction."""
     report, _ = case.tpsim.simulate(case.options)
     own = parts_of(case.tpsim.show("stack", report["stack"]))
     for name, value in own.items():
@@ -101,7 +101,7 @@ def own_parts(case):
 
 @law("search", 0.4)
 def searched_anew(case):
-    """tpsim plan p.json keeps what the plan is made of, and finds nothing slower than the plan."""
+    """A search from a saved plan keeps its fixed settings, and finds no slower plan."""
     report, files = case.tpsim.plan(case.options)
     first = report["plans"][0]
     again, _ = case.tpsim.plan(limits(case), files[0])
@@ -122,7 +122,8 @@ def searched_anew(case):
 
 
 def schema_faults(value, schema, path=""):
-    """What of a document its schema does not allow, for the words that `tpsim show schema` uses."""
+    """Yields where a document violates its schema,
+    for the keywords that `tpsim show schema` uses."""
     kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "number": (int, float)}
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
@@ -154,7 +155,8 @@ def schema_faults(value, schema, path=""):
 
 @law("nothing")
 def catalogue_files(case):
-    """A catalogue entry is valid by its schema, and shown from its own file it is the same."""
+    """A catalogue entry is valid by its schema, and
+    unchanged when it is shown from its own file."""
     kind = sorted(case.catalogue.files)[case.number % 4]
     names = case.catalogue.files[kind]
     name = names[case.number // 4 % len(names)]
@@ -172,7 +174,8 @@ def catalogue_files(case):
 
 @law("prediction")
 def saved_plans(case):
-    """A saved plan is valid by its schema, loaded and saved again it is the same text, and it predicts the same."""
+    """A saved plan is valid by its schema, has the same text
+    after loading and saving, and the same prediction."""
     report, file = case.tpsim.simulate(case.options)
     commands = saving(case), typed("simulate", {**limits(case), "--save": "q.json"}, "p.json")
     for fault in schema_faults(json.loads(file), case.tpsim.show("schema", "plan")):
@@ -185,7 +188,7 @@ def saved_plans(case):
 
 @law("prediction", 0.5)
 def entries_as_files(case):
-    """A model, cluster, stack or profile in a file predicts what it predicts by name."""
+    """A model, cluster, stack or profile in a file gives the same prediction as by name."""
     report, _ = case.tpsim.simulate(case.options)
     named = {**case.options, "--stack": report["stack"], "--profile": report["profile"]["name"]}
     before, _ = case.tpsim.simulate(named)

@@ -1,11 +1,11 @@
-"""90 % intervals: what is stated never widens them."""
+"""90 % intervals: stating an input never widens them."""
 import math
 
 from base import Skip, close, law, option_of
 from program import Refused
 
 ROOM = 1e-6
-HALF_OF_90 = 1.6448536269514722  # standard deviations
+HALF_OF_90 = 1.6448536269514722  # half of a 90 % interval, in standard deviations
 
 
 def step_of(report):
@@ -13,7 +13,7 @@ def step_of(report):
 
 
 def spread(report):
-    """The interval's slow and fast side as shares of the step."""
+    """Returns the slow and fast side of the interval, relative to the step."""
     predicted = report["predicted"]
     step = predicted["step_s"]
     return {"slow": predicted["step_s_high"] / step - 1, "fast": 1 - predicted["step_s_low"] / step}
@@ -21,7 +21,7 @@ def spread(report):
 
 @law("prediction", 2)
 def stated(case):
-    """Stating the software, the network, or both as they are assumed never widens the interval."""
+    """Stating the assumed software, network, or both never widens the interval."""
     options = case.without("--stack", "--node-gbps")
     try:
         report, _ = case.tpsim.simulate(options)
@@ -58,7 +58,7 @@ def stated(case):
 
 @law("nothing", 0.5)
 def own_network(case):
-    """Stating a cluster's own network changes no step, however groups share its NICs."""
+    """Stating a cluster's own network changes no step, with any sharing of NICs."""
     names = [name for name, one in sorted(case.catalogue.clusters.items()) if one["gpus"] > 2 * one["gpus_per_node"]]
     name = names[case.number % len(names)]
     spec = case.tpsim.show("cluster", name)
@@ -79,7 +79,8 @@ def own_network(case):
 
 
 def parts_stated(case, options):
-    """Parts stated as the software has them, one after the other, never widen the interval of assumed software."""
+    """Stating parts equal to the software's, one after the
+    other, never widens the interval of assumed software."""
     own = case.tpsim.show("stack", options["--stack"])["parts"]
     before = {name: value for name, value in options.items() if name != "--stack"}
     names = [key for key in sorted(own) if option_of(key) not in before]
@@ -102,7 +103,8 @@ def parts_stated(case, options):
 
 @law("prediction")
 def assumptions(case):
-    """The report's account of what is assumed is the interval: with all open as printed, no wider with all stated."""
+    """The report's account of assumptions agrees with
+    the interval, and stating all is not wider."""
     report, _ = case.tpsim.simulate(case.without("--stack"))
     assumed = report.get("assumed")
     if not assumed:
@@ -119,7 +121,7 @@ def assumptions(case):
             yield case.violation(f"the interval is wider with {entry['option']} stated, by the report", entry, command)
 
 
-# Terms of a step whose time is the network's, by their names, and the host's.
+# Names of terms that are time of the network, and of the host.
 OF_NETWORK = ("communication", "pipeline_transfer", "gradient_reduction", "weight_gather", "tied_embedding")
 OF_HOST = ("host_wait", "host_step")
 FACTS = {"rows": 5, "on": "a law", "date": "2026-01-01", "left_out_error": 0.1, "host_spread": 0.0,
@@ -129,7 +131,7 @@ SPREAD = 0.4
 
 @law("prediction", 0.5)
 def interval_shares(case):
-    """What the network or the host adds to the interval is no more than their share of the step."""
+    """The part of the interval from the network or the host is at most their share of the step."""
     options = case.without("--node-gbps")
     report, _ = case.tpsim.simulate(options)
     named = {**options, "--stack": report["stack"], "--profile": report["profile"]["name"]}

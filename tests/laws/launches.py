@@ -1,4 +1,4 @@
-"""Launch files: what export writes, import reads; what it cannot write, it names."""
+"""Launch files: import reads exported files, and settings that export cannot write are named."""
 import json
 import os
 import tempfile
@@ -7,20 +7,21 @@ from base import close, differences, law
 from files import limits, saving
 from program import Refused, typed
 
-# The stack files that a launcher's plans are usually predicted with.
+# The stack file for predictions of each launcher's plans.
 STACKS = {"megatron-lm": "megatron-core", "megatron-deepspeed": "megatron-deepspeed", "nemo": "nemo",
           "torchtitan": "torchtitan", "nanotron": "nanotron", "accelerate": "pytorch-fsdp"}
 LAUNCHERS = tuple(STACKS)
 
 
 def comparable(case, file, stack):
-    """What launch files are to carry of a saved plan, with the parts of its stack."""
+    """Returns the parts of a saved plan that launch files
+    should keep, including the parts of its stack."""
     saved, own = json.loads(file), case.tpsim.show("stack", stack)["parts"]
     return {"model": saved["model"], "parts": {**own, **saved.get("parts", {})}, **saved["plan"]}
 
 
 def brought_back(case, export, launcher, options):
-    """The plan file that tpsim import makes of exported files."""
+    """Returns the plan file that tpsim import writes from exported files."""
     with tempfile.TemporaryDirectory(dir=case.folder) as folder:
         for file in export["files"]:
             with open(os.path.join(folder, file["name"]), "w", encoding="utf-8") as out:
@@ -31,7 +32,7 @@ def brought_back(case, export, launcher, options):
 
 
 def export_faults(case, launcher, options):
-    """(kind, text) of a plan exported and imported."""
+    """Yields the faults of exporting and importing a plan, as (kind, text)."""
     report, file = case.tpsim.simulate(options)
     try:
         export, _ = case.tpsim.call("export", {"--to": launcher, "--allow-oom": None, "--allow-loss": None,
@@ -43,7 +44,7 @@ def export_faults(case, launcher, options):
     if not close(export["step_s"], report["predicted"]["step_s"]):
         yield "export predicts another step", f"{export['step_s']} and {report['predicted']['step_s']}"
     if "import_refuses" in export:
-        return  # said by name, and files are written only with --allow-loss
+        return  # reported, and files are written only with --allow-loss
     try:
         back = brought_back(case, export, launcher, options)
     except Refused as error:
@@ -64,7 +65,7 @@ def export_faults(case, launcher, options):
 
 @law("prediction")
 def exported(case):
-    """A plan exported and imported is the same plan, but for what the export names as lost."""
+    """A plan is unchanged by export and import, apart from settings that export names as lost."""
     launcher = case.rng.choice(LAUNCHERS)
     options = {**case.without("--node-gbps", "--ignore-stack-limits"), "--stack": STACKS[launcher]}
     for kind, text in export_faults(case, launcher, options):

@@ -19,7 +19,7 @@ CASES = 24
 
 
 def finds(mistake, law, program):
-    """Whether the law prints a violation of the mistaken program."""
+    """Returns whether the law prints a violation of the mistaken program."""
     command = shlex.join([sys.executable, str(HERE / "mistaken.py"), mistake, program])
     done = subprocess.run([sys.executable, str(HERE / "run.py"), "--program", command, "--law", law, "--cases",
                            str(CASES),

@@ -1,9 +1,10 @@
-"""A better machine, or less work: never slower, never larger, never likelier to run out of memory."""
+"""A better machine or less work is never slower, larger or likelier to run out of memory."""
 from base import Skip, law
 from program import Refused
 
 ROOM = 1e-6
-# Where a number is better when it is larger (1) or smaller (-1); shares do not exceed one.
+# Constants that are better when larger (1) or smaller (-1). Values up to one are shares and stay at
+# most one.
 KNOBS = {
     "cluster": {"intra_node.bandwidth": 1, "intra_node.latency": -1, "intra_node.efficiency": 1,
                 "inter_node.bandwidth": 1,
@@ -15,14 +16,15 @@ KNOBS = {
               "host.per_micro_batch": -1, "host.per_step": -1, "memory.context": -1, "memory.collective_buffers": -1,
               "memory.fragmentation": -1, "rank_jitter": -1, "unmodelled": -1},
 }
-# Measured samples anchor what these constants say; they are changed only where there are none.
+# Measured samples determine the time in place of these constants, so that they are changed only
+# without samples.
 ANCHORED = ("matmul_peak", "sustained_clock", "streaming_efficiency")
-# Samples of 16 bits correct fp32 products too: by more, the faster the memory.
+# 16-bit samples correct fp32 GEMMs too, and more with faster memory.
 ANCHORED_IN_FP32 = ("memory_bandwidth",)
 
 
 def scaled(value, factor):
-    """A number or a text of number and unit, times a factor."""
+    """Multiplies a number, or the number in a text with unit, by a factor."""
     if isinstance(value, str):
         number, unit = value.split(" ", 1)
         return f"{float(number) * factor:.9g} {unit}"
@@ -30,7 +32,8 @@ def scaled(value, factor):
 
 
 def better(case, kind, name, knob, factor):
-    """The path of a catalogue entry whose knob is better; Skip where there is none."""
+    """Writes a catalogue entry with a better constant;
+    returns the path. Skips entries without the constant."""
     entry = case.tpsim.show(kind, name)
     place = knob.split(".")
     value = entry
@@ -44,7 +47,7 @@ def better(case, kind, name, knob, factor):
 
 
 def worse(before, after, room=ROOM):
-    """(what is worse, text) of two reports."""
+    """Yields (kind, text) of each quantity that is worse in the second report."""
     a, b = before["predicted"], after["predicted"]
     if b["step_s"] > a["step_s"] * (1 + room):
         term = max(b["breakdown_s"], key=lambda name: b["breakdown_s"][name] - a["breakdown_s"][name])
@@ -58,7 +61,8 @@ def worse(before, after, room=ROOM):
 
 @law("prediction", 3)
 def better_machine(case):
-    """A plan on a better machine or with faster software is never slower, larger or likelier to run out of memory."""
+    """A plan on a better machine or with faster software is
+    never slower, larger or likelier to run out of memory."""
     before, _ = case.tpsim.simulate(case.options)
     named = {**case.options, "--stack": before["stack"], "--profile": before["profile"]["name"]}
     before, _ = case.tpsim.simulate(named)
@@ -81,7 +85,7 @@ def better_machine(case):
 
 
 def less(case, what, report):
-    """Options with less work, and those to compare them with; Skip where there is nothing to take away."""
+    """Returns (options, options with less work). Skips if there is nothing to remove."""
     options, model = dict(case.options), case.tpsim.show("model", case.options["--model"])
     experts = model.get("experts")
     plain = "blocks" not in model
@@ -124,7 +128,8 @@ WORK = ("sequence", "batch", "vocabulary", "width", "experts a token passes", "i
 
 @law("prediction", 2)
 def less_work(case):
-    """A shorter sequence, a smaller batch, vocabulary or width, no recompute: never slower or larger."""
+    """A shorter sequence, a smaller batch, vocabulary or
+    width, or no recompute is never slower or larger."""
     report, _ = case.tpsim.simulate(case.options)
     for what in case.rng.sample(WORK, 3):
         try:
@@ -137,13 +142,14 @@ def less_work(case):
             if what == "recompute" and found != "slower":
                 continue
             if what == "gradients' bytes" and found != "slower":
-                continue  # a copy in the dtype of the weights may stand beside them at the step's end
+                continue  # a copy in the dtype of the weights may exist at the step's end
             yield case.violation(f"less {what}: {found}", text, ("simulate", more), ("simulate", fewer))
 
 
 @law("prediction", 0.5)
 def memory_risk(case):
-    """The risk of running out of memory is a share, falls with the GPU's memory, and is one half at the peak."""
+    """The risk of running out of memory is in [0,1], falls
+    with the GPU's memory, and is one half at the peak."""
     report, _ = case.tpsim.simulate(case.options)
     if report["offload"] != "none":
         raise Skip("the host may run out of memory too")
@@ -174,7 +180,7 @@ def respelled(value):
 
 @law("prediction", 0.4)
 def units(case):
-    """A machine spelled in other units predicts the same."""
+    """A machine described in other units has the same prediction."""
     before, _ = case.tpsim.simulate(case.options)
     named = {**case.options, "--profile": before["profile"]["name"]}
     before, _ = case.tpsim.simulate(named)

@@ -3,8 +3,8 @@
 
   tests/laws/mistaken.py MISTAKE build/release/tpsim WORDS...
 
-It answers `tpsim call` as the program does, but for the mistake; all else is the program's. laws_test.py runs
-the law of each mistake against it.
+Answers of `tpsim call` contain the mistake; all other commands are passed to
+the program. laws_test.py runs the law of each mistake against this program.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import sys
 
 
 def predictions(document):
-    """Every prediction of a report."""
+    """Yields every prediction of a report."""
     if isinstance(document, dict):
         if "breakdown_s" in document:
             yield document
@@ -25,7 +25,7 @@ def predictions(document):
 
 
 def scaled_step(document, factor):
-    """The step, and what follows from it, times a factor."""
+    """Scales the step and the quantities that follow from it."""
     for predicted in predictions(document):
         for name in ("step_s", "step_s_low", "step_s_high"):
             predicted[name] *= factor
@@ -127,7 +127,7 @@ def nearest_too_low(answer):
         answer["error"]["hint"] = "the nearest that does is 1000003"
 
 
-# name: (the law that finds it, whether a request is answered wrongly, what is wrong)
+# name: (the law that finds it, condition for requests with the mistake, the wrong change)
 MISTAKES = {
     "a saved plan lacks its parts": ("saved_plans", is_call("simulate"),
                                      lambda a: in_files(a, lambda p: p.pop("parts", 0))),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Deliberate mistakes in tpsim's sources, each of which a law must find. Not for CI: it builds the copy.
+"""Deliberate mistakes in tpsim's sources, each of
+which a law must find. Not for CI: it builds the copy.
 
-  tests/laws/mutations.py COPY                 all of them, in a copy of the sources with build/release
+  tests/laws/mutations.py COPY                 all mistakes, in a copy of the sources with
+build/release
   tests/laws/mutations.py COPY a key lacks precision
 
-COPY is changed and restored, so it is no folder that somebody works in. Exit code 1: a law misses a mistake.
+COPY is changed and restored; do not work in it. Exit code 1: a law misses a mistake.
 """
 import os
 import pathlib
@@ -12,7 +14,7 @@ import subprocess
 import sys
 
 CASES = "200"
-# A mistake is made where the variable has its number, so that all are built at once.
+# All mistakes are compiled at once. The one with the variable's number is active.
 VARIABLE = "TPSIM_MISTAKE"
 PREAMBLE = f"""#ifndef {VARIABLE}
 #define {VARIABLE}
@@ -26,11 +28,11 @@ inline bool is_mistaken(int number) {{
 
 
 class Mistake:
-    """`old` becomes `new` in `file`; MISTAKEN in it is true where the mistake is asked for. `law` finds it; a law with
-    a colon is a test program and its cases."""
+    """A mistake: `old` becomes `new` in `file`, where MISTAKEN is true if the mistake is
+    active. `law` must find it; a law with a colon is a test program and its cases."""
 
     def __init__(self, law, file, old, new=""):
-        # Without `new` a statement is left out.
+        # Without `new` the mistake skips a statement.
         self.law, self.file, self.old, self.new = law, file, old, new or f"  if (!MISTAKEN) {old.lstrip()}"
 
 
@@ -121,7 +123,7 @@ def run(words, folder, number=0):
 
 
 def make_mistakes(copy):
-    """Writes all of them into the copy, apart from those in Python, which ask no variable."""
+    """Writes all mistakes into the copy, apart from those in Python, which has no MISTAKEN."""
     for number, (name, mistake) in enumerate(MISTAKES.items(), 1):
         path = copy / mistake.file
         text = path.read_text(encoding="utf-8")
@@ -134,7 +136,7 @@ def make_mistakes(copy):
 
 
 def finding(mistake, number, copy):
-    """The first line of what the judge prints of the mistake; nothing where it finds none."""
+    """Returns the first line of a violation that the law prints; nothing if it finds none."""
     path = copy / mistake.file
     if path.suffix == ".py":
         path.write_text(path.read_text(encoding="utf-8").replace(mistake.old, mistake.new), encoding="utf-8")

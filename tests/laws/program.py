@@ -1,4 +1,4 @@
-"""The program under test: calls of `tpsim call` (docs/json.md), and single commands."""
+"""The program under test: `tpsim call` (docs/json.md), and single commands."""
 import copy
 import json
 import shlex
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class Answers:
-    """A child process of one thread, started when it is first needed."""
+    """A child process of one thread, started at its first request."""
 
     def __init__(self, words, root):
         self.words, self.root, self.child = words, root, None
@@ -59,7 +59,7 @@ class Answers:
 
 
 def call_options(options):
-    """Options of a command line as docs/json.md wants them."""
+    """Converts options of a command line to those of docs/json.md."""
     return {name[2:].replace("-", "_"): "" if value is None else str(value) for name, value in options.items()}
 
 
@@ -71,7 +71,7 @@ def words_of(options):
 
 
 class Tpsim:
-    """Answers of the program. An answer is kept until forget(), so that laws ask as often as they like."""
+    """Cached answers of the program. forget() clears the cache."""
 
     def __init__(self, command, root):
         self.program = Program(command, root)
@@ -89,7 +89,7 @@ class Tpsim:
         self._threads.kept.clear()
 
     def call(self, name, options=None, plan=None, path=None):
-        """(document, texts of plan files). Raises Refused."""
+        """Returns (document, texts of plan files). Raises Refused."""
         request = {"format": "tpsim-request/1", "call": name, "options": call_options(options or {}), "plan": plan,
                    "path": path}
         child, key = self._answers(), json.dumps(request)
@@ -101,20 +101,20 @@ class Tpsim:
         return copy.deepcopy(answer["answer"]), answer["files"]
 
     def simulate(self, options, plan=None):
-        """(report, text of the plan file), also of a plan that does not fit."""
+        """Returns (report, text of the plan file), also if the plan does not fit."""
         report, files = self.call("simulate", {**options, "--allow-oom": None}, plan)
         return report, files[0]
 
     def plan(self, options, file=None):
-        """(report, texts of the plans' files)"""
+        """Returns (report, texts of the plans' files)."""
         return self.call("plan", {"--threads": 1, **options}, file)
 
     def command(self, *words):
-        """(exit code, standard output, standard error) of one command."""
+        """Returns (exit code, standard output, standard error) of one command."""
         return self.program.call(*map(str, words))
 
     def show(self, kind, name):
-        """A catalogue entry as a value."""
+        """Returns a catalogue entry as a value."""
         if (kind, name) not in self._shown:
             code, out, error = self.command("show", kind, name)
             if code != 0:
@@ -128,5 +128,5 @@ class Tpsim:
 
 
 def typed(name, options=None, *more):
-    """A command as a person types it."""
+    """Returns a command as a user types it."""
     return shlex.join(["tpsim", name, *map(str, more), *words_of(options or {})])

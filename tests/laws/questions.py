@@ -12,7 +12,8 @@ ASKED = ("tp=2", "pp=2", "zero=0", "zero=3", "recompute=full", "micro_batch=2", 
 
 @law("search", 0.4)
 def why_not(case):
-    """Why-not compares with the best plan that has what was asked, and its waterfall is the difference of the steps."""
+    """Why-not compares with the best plan that has the requested
+    settings, and its waterfall adds up to the difference of steps."""
     asked = case.rng.choice(ASKED)
     held = {"--" + pair.split("=")[0].replace("_", "-"): pair.split("=")[1] for pair in asked.split(",")}
     options = case.without("--objective", *held)
@@ -48,7 +49,8 @@ def why_not(case):
 
 @law("prediction", 0.2)
 def what_if(case):
-    """What-if starts from the plan's own step, and 10 % more of something good never makes it longer."""
+    """The what-if analysis starts from the plan's own step, and
+    10 % more of a beneficial constant never makes it longer."""
     report, file = case.tpsim.simulate(case.options)
     if report["gpus"] > 16 or case.model["parameters"] > 15e9:
         raise Skip("a long search")
@@ -65,7 +67,7 @@ def what_if(case):
                                  f"{entry['change']:+.4%}", *commands)
 
 
-# (option, better value, what it never raises)
+# (option, better value, quantity that must not grow)
 EASIER = (("--restart-time", "1min", "wall_days"), ("--node-mtbf", "100000h", "wall_days"),
           ("--storage-bandwidth", "1000GB/s", "wall_days"),
           ("--checkpoint", "async", "wall_days"), ("--spare-nodes", "16", "wall_days"),
@@ -74,7 +76,8 @@ EASIER = (("--restart-time", "1min", "wall_days"), ("--node-mtbf", "100000h", "w
 
 @law("prediction", 0.4)
 def campaigns(case):
-    """Fewer failures, faster restarts and storage, more spares never end later; more tokens never end sooner."""
+    """Fewer failures, faster restarts and storage, or more
+    spares never end later. More tokens never end sooner."""
     _, file = case.tpsim.simulate(case.options)
     asked = {"--tokens": case.rng.choice(["1e10", "1e12"]), "--replays": 200,
              "--assumptions": case.rng.choice(["dgx-h100", "jean-zay-a100"]),
@@ -98,7 +101,8 @@ def campaigns(case):
 
 @law("nothing", 0.3)
 def goals(case):
-    """A campaign that meets a deadline does so, no cheaper size is as sure, and a later deadline costs no more."""
+    """A campaign meets its deadline, no cheaper size meets
+    it as surely, and a later deadline costs no more."""
     tokens = case.rng.choice([1e10, 1e11])
     asked = {"--model": case.rng.choice(["llama-3-8b", "gpt-7.5b", "qwen3-8b", "mixtral-8x7b", "llama-3.2-3b"]),
              "--cluster": case.rng.choice(["dgx-h100", "dgx-a100", "dgx-b200"]), "--gpus": "8,16,32,64",

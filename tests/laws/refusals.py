@@ -1,4 +1,4 @@
-"""Refusals: the nearest number is the nearest, and what a hint suggests is accepted or refused for another reason."""
+"""Refusals: a suggested number is the nearest one, and a suggested value removes the error."""
 import re
 
 from base import Skip, law
@@ -13,12 +13,12 @@ WRONG = {"--tp": (3, 5, 6, 16), "--pp": (5, 7, 64), "--dp": (3, 5, 7, 33), "--ep
          "--rank-order": ("tp-pp-dp", "dp-tp-pp"),
          "--sequence-parallel": ("on", "yes"), "--offload": ("optimizer",), "--fp8-param-gather": ("on",),
          "--node-gbps": (0, -3)}
-# A hint's number, and the option that it is for.
+# The number in a hint, and its option.
 NEAREST = re.compile(r"(.*?)(\d+) does not divide by (.*) \(?the nearest that does is (\d+)")
 
 
 def mended(options, changed, error):
-    """Options as the hint has them; nothing where it names no value of the option."""
+    """Returns options with the hint's value; nothing if the hint has no value for the option."""
     by_name = re.search(r"nearest (\w+)(?: that [a-z ]+)? is (\d+)", error.hint)
     if by_name and by_name[1] != "that":
         return {**options, "--" + by_name[1].replace("_", "-"): by_name[2]}
@@ -35,7 +35,7 @@ def mended(options, changed, error):
 
 @law("prediction", 2)
 def hints(case):
-    """A wrong value is refused with a hint, and with the hint's value the same error is gone."""
+    """A wrong value is refused with a hint, and the hint's value removes the error."""
     name = case.rng.choice(sorted(WRONG))
     options = {**case.options, name: case.rng.choice(WRONG[name])}
     try:
@@ -73,7 +73,8 @@ def hints(case):
 
 @law("nothing", 0.3)
 def why_nothing(case):
-    """A search that finds nothing for want of memory finds something on a GPU with 64 times as much."""
+    """A search that finds nothing for lack of memory
+    finds a plan on a GPU with 64 times the memory."""
     name = case.rng.choice([model for model in sorted(case.catalogue.models)
                             if case.catalogue.models[model]["parameters"] > 20e9
                             and not case.catalogue.models[model]["experts"]])

@@ -1,7 +1,8 @@
-"""The walk: every setting of a plan and every part of the software, with every value, before every reader.
+"""The walk: every value of every setting and part, for all readers.
 
-Rows and values come from the program's schemas and help. A new row is walked without a change here, unless its values
-are numbers that stand in no help: then the walk fails and names the row until VALUES has one.
+Rows and values come from the program's schemas and help. New rows are
+walked without a change here, unless their values are numbers that no help
+lists. Then the walk fails and names the row until VALUES has an entry.
 """
 import ast
 import json
@@ -13,10 +14,10 @@ from launches import LAUNCHERS, STACKS, brought_back, comparable
 from program import Refused, typed
 from sample.drawing import OF_EXPERTS, needed
 
-# Of rows whose values the program lists nowhere; None: such a row is no choice of its own.
+# Values of rows whose values the program does not list. None: the row is part of another row.
 VALUES = {"--tp": [2], "--pp": [2], "--dp": [4], "--cp": [2], "--ep": [2], "--etp": [1], "--micro-batch": [2],
           "--virtual-stages": [2], "--global-batch": [32], "--stage-layers": ["9,7"], "--recompute-blocks": None}
-# Machines and models: the first that accepts a value is walked with it.
+# Machines and models: a value is walked with the first one that accepts it.
 MODEL = {"--model": "llama-3.2-1b", "--cluster": "dgx-h100", "--seq": 2048, "--global-batch": 16}
 PLACES = ({}, {"--cluster": "dgx-b200"}, {"--model": "qwen3-30b-a3b"},
           {"--model": "qwen3-30b-a3b", "--cluster": "dgx-b200"},
@@ -29,7 +30,7 @@ MORE_NEEDS = {"--ep": {"--dp": 4}, "--etp": {"--tp": 2, "--dp": 2, "--ep": 2, "-
 
 
 def values_of(catalogue, option, row):
-    """Values to walk; Skip for a row that is part of another one."""
+    """Returns the values to walk. Skips a row that is part of another row."""
     if option in catalogue.choices:
         return catalogue.choices[option]
     if option in VALUES:
@@ -39,19 +40,20 @@ def values_of(catalogue, option, row):
     return row.get("enum", [])
 
 
-# Counts of experts are in a model's file.
+# "counted" needs expert counts in the model's file.
 NOT_WALKED = (("--expert-load", "counted"),)
 
 
 def walk(catalogue):
-    """(option, value) of all rows; a row without known values has the value None."""
+    """Returns (option, value) of all rows; the value is None for a row without known values."""
     rows = [(option_of(key), row) for key, row in {**catalogue.settings, **catalogue.part_rows}.items()]
     return [(option, value) for option, row in rows if VALUES.get(option, 0) is not None
             for value in values_of(catalogue, option, row) or [None] if (option, value) not in NOT_WALKED]
 
 
 def placed(case, option, value, launcher_stack=None):
-    """(options without the row, with it) that the program predicts. Skip where a launcher's stack takes it nowhere."""
+    """Returns (options without the row, with it) that the program can
+    predict. Skips if a launcher's stack never accepts the value."""
     least = {**MORE_NEEDS.get(option, {}), **MORE_NEEDS.get(f"{option} {value}", {}), **needed(option, value)}
     for place in PLACES:
         base = {**MODEL, **place, "--dp": 2, **least}
@@ -76,9 +78,9 @@ def placed(case, option, value, launcher_stack=None):
     raise Skip(f"{option} {value} is accepted nowhere")
 
 
-# ---- readers: each yields (text, commands...) of what it does with the row
+# ---- readers: each yields (text, commands...) of a fault
 def saved_plan(case, base, options, row, value):
-    """A saved plan holds it and predicts the same."""
+    """A saved plan keeps the value and has the same prediction."""
     report, file = case.tpsim.simulate(options)
     again, text = case.tpsim.simulate({"--ignore-stack-limits": None}, file)
     if json.loads(file) != json.loads(text):
@@ -92,15 +94,15 @@ def saved_plan(case, base, options, row, value):
 
 
 def question_of(case, options, report):
-    """The search whose only layout is the report's."""
+    """Returns the search whose only layout is the report's."""
     question = {**options, **settings_of(case, report), "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
-    question.pop("--stage-layers")  # a search cuts the stages itself
+    question.pop("--stage-layers")  # a search divides the stages itself
     return question
 
 
 def search(case, base, options, row, value):
-    """A search over the values with and without it lists what simulate predicts: no cache confuses the values, no rule
-    of pruning leaves out the one that is asked for."""
+    """A search over the values with and without the row lists the plan of simulate.
+    Caches must not confuse the values, and pruning must not remove the requested one."""
     report, before = case.tpsim.simulate(options)[0], case.tpsim.simulate(base)[0]
     mine, other = settings_of(case, report), settings_of(case, before)
     option = option_of(row)
@@ -131,21 +133,21 @@ def search(case, base, options, row, value):
             for what in ("step_s", "memory_gib"):
                 if differences(plan["predicted"][what], report["predicted"][what]):
                     yield f"is another {what} in a search", ("plan", question), ("simulate", options)
-    # Plans that another value makes no slower may be left out.
+    # A search may leave out plans that are not faster with the value.
     is_fastest = report["predicted"]["step_s"] < found["plans"][0]["predicted"]["step_s"] * (1 - 1e-9)
     if not listed and is_fastest and report["predicted"]["p_oom"] < 0.9:
         yield "is left out by a search that asks for it", ("plan", question), ("simulate", options)
 
 
 def part_value(word, own):
-    """A part's value as files have it; what a row of settings lacks is nothing."""
+    """Converts a part's value to its form in files; nothing if the stack has no such part."""
     if own is None:
         return None
     return {"on": True, "off": False}.get(word, word) if isinstance(own, bool) else word
 
 
 def other_searches(case, base, options, row, value):
-    """explain's search and a campaign's find the step that plan finds."""
+    """The searches of explain and campaign find the same step time as the search of plan."""
     report, _ = case.tpsim.simulate(options)
     question = {**question_of(case, options, report), "--top": 1, "--max-oom": "50%"}
     try:
@@ -165,7 +167,8 @@ def other_searches(case, base, options, row, value):
 
 
 def assumed_software(case, base, options, row, value):
-    """Without --stack it predicts what it predicts with the cluster's own stack, with no narrower interval."""
+    """Without --stack the prediction equals that of the
+    cluster's own stack, with no narrower interval."""
     cluster = case.tpsim.show("cluster", options["--cluster"])
     named = {**options, "--stack": cluster["stack"]}
     open_ = {name: given for name, given in options.items() if name != "--stack"}
@@ -178,7 +181,8 @@ def assumed_software(case, base, options, row, value):
 
 
 def flops(case, base, options, row, value):
-    """It leaves the model's FLOPs of a step alone; hardware FLOPs are more with recompute only."""
+    """The row does not change the model's FLOPs of a
+    step. Hardware FLOPs grow only with recompute."""
     report, before = case.tpsim.simulate(options)[0], case.tpsim.simulate(base)[0]
 
     def count(one, key):
@@ -201,7 +205,8 @@ def memory(case, base, options, row, value):
 
 
 def explain(case, base, options, row, value):
-    """explain predicts the same, and where a part changes the step a term names it as asked for."""
+    """explain has the same prediction, and if a part
+    changes the step, a term names the part as requested."""
     report, file = case.tpsim.simulate(options)
     explained, _ = case.tpsim.call("explain", {"--ignore-stack-limits": None}, file)
     before, _ = case.tpsim.simulate(base)
@@ -216,7 +221,7 @@ def explain(case, base, options, row, value):
 
 
 def campaign(case, base, options, row, value):
-    """A campaign runs the same step."""
+    """A campaign uses the same step."""
     report, file = case.tpsim.simulate(options)
     asked = {"--tokens": "1e9", "--replays": 2, "--assumptions": "dgx-h100", "--ignore-stack-limits": None,
              "--allow-oom": None}
@@ -226,7 +231,7 @@ def campaign(case, base, options, row, value):
 
 
 def compare(case, base, options, row, value):
-    """compare names it as what differs, and predicts the same."""
+    """compare names the row as a difference, and has the same prediction."""
     report, file = case.tpsim.simulate(options)
     before, other = case.tpsim.simulate(base)
     if json.loads(file) == json.loads(other):
@@ -246,7 +251,7 @@ def compare(case, base, options, row, value):
 
 
 def what_if(case, base, options, row, value):
-    """What-if of the saved plan starts from its step."""
+    """The what-if analysis of the saved plan starts from its step."""
     report, file = case.tpsim.simulate(options)
     asked = {"--what-if": None, "--ignore-stack-limits": None}
     try:
@@ -260,7 +265,7 @@ def what_if(case, base, options, row, value):
 
 
 def written_with_loss(case, asked, file, row, command):
-    """Export without --allow-loss refuses the row by name."""
+    """Export without --allow-loss names the row in its refusal."""
     try:
         case.tpsim.call("export", asked, file)
     except Refused as error:
@@ -272,11 +277,11 @@ def written_with_loss(case, asked, file, row, command):
 
 def launch_files(launcher):
     def reader(case, base, options, row, value):
-        """Launch files carry it, or export names it as lost, or refuses it with a reason."""
+        """Launch files keep the value, or export names it as lost or refuses it with a reason."""
         try:
             _, taken = placed(case, option_of(row), value, STACKS[launcher])
         except Skip:
-            return  # the stack cannot run it: it comes to no export
+            return  # the stack cannot run the value
         case.checks += 1
         report, file = case.tpsim.simulate(taken)
         try:
@@ -337,11 +342,12 @@ def read_row(case, option, value, readers):
 
 @law("nothing", 6)
 def rows(case):
-    """Saved plans, searches, reports and launch files handle every value of every setting and part."""
+    """Saved plans, searches, reports and launch files
+    handle every value of every setting and part."""
     pairs = walk(case.catalogue)
     if case.number >= len(pairs):
         raise Skip("all are walked")
-    # Spread over the rows: the first cases have one value of each.
+    # The first cases have one value of each row.
     order = sorted(range(len(pairs)),
                    key=lambda place: (sum(pairs[place][0] == pair[0] for pair in pairs[:place]), place))
     yield from read_row(case, *pairs[order[case.number]], READERS)
@@ -349,13 +355,13 @@ def rows(case):
 
 @law("nothing", 0.5)
 def rows_of_what_if(case):
-    """What-if handles every setting and part."""
+    """The what-if analysis handles every setting and part."""
     pairs = walk(case.catalogue)
     yield from read_row(case, *pairs[case.number * 7 % len(pairs)], SLOW_READERS)
 
 
 def python_fields(name):
-    """The fields of a class of the Python package."""
+    """Returns the fields of a class of the Python package."""
     text = (pathlib.Path(__file__).parents[2] / "python" / "tpsim" / "_results.py").read_text(encoding="utf-8")
     classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
     return {field.target.id for node in classes for field in node.body if isinstance(field, ast.AnnAssign)}
@@ -363,7 +369,8 @@ def python_fields(name):
 
 @law("nothing", 0.02)
 def options_of_rows(case):
-    """Every setting and part is an option of simulate and plan, and no option of layout or software lacks a row."""
+    """Every setting and part is an option of simulate and
+    plan, and every option of layout or software has a row."""
     if case.number:
         raise Skip("said once")
     rows_ = {option_of(key) for key in (*case.catalogue.settings, *case.catalogue.part_rows)} - \
@@ -371,7 +378,7 @@ def options_of_rows(case):
     answer, _ = case.tpsim.call("options")
     for call in ("simulate", "plan"):
         offered = {"--" + one["name"].replace("_", "-") for one in answer[call]}
-        # A search finds the layers of stages, and what they count, itself.
+        # A search chooses the stage layers, and whether they count the embedding.
         for option in sorted(rows_ - offered - ({"--stage-layers"} if call == "plan" else set())):
             yield case.violation(f"{option} has a row, and {call} has no such option", "", f"tpsim {call} --help")
     for key in sorted(set(case.catalogue.settings) - python_fields("Plan")):

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Laws: two ways to the same answer must agree, for scenarios drawn over the whole catalogue.
+"""Laws: two computations of the same result must
+agree, for random scenarios over the whole catalogue.
 
   tests/laws/run.py --program build/release/tpsim --cases 20 --seed 7
   tests/laws/run.py --program build/release/tpsim --law restated --law exported --cases 500
   tests/laws/run.py --program build/release/tpsim --list
 
-For each law: cases, violations, and of each kind of violation the smallest example found, as commands to type.
-Exit code 0: no violation; 1: there are some; 2: bad arguments; 4: the program cannot run.
+Prints cases and violations of each law, and the smallest
+example of each kind of violation as commands to type.
+Exit code 0: no violation; 1: violations; 2: bad arguments; 4: the program cannot run.
 """
 import argparse
 import collections
@@ -31,7 +33,7 @@ FAMILIES = ("files", "launches", "machines", "sums", "words", "intervals", "sear
 
 
 class LawCatalogue(Catalogue):
-    """The sample's catalogue, and the rows of settings and parts from the program's schemas."""
+    """The sample's catalogue, with the rows of settings and parts from the program's schemas."""
 
     def __init__(self, tpsim):
         super().__init__(tpsim.program)
@@ -43,7 +45,7 @@ class LawCatalogue(Catalogue):
 
 
 class Tally:
-    """What became of a law's cases."""
+    """Counts of a law's cases and violations."""
 
     def __init__(self):
         self.cases = self.checks = self.skipped = 0
@@ -61,7 +63,7 @@ class Run:
         self.lock, self.tallies = threading.Lock(), {}
 
     def one(self, item):
-        """Runs a case of a law; nothing where the time is over."""
+        """Runs a case of a law, unless the time is over."""
         law, number = item
         start = time.monotonic()
         if start > self.ends:
@@ -92,7 +94,7 @@ class Run:
 
     def run(self, laws, cases):
         self.tallies = {law.name: Tally() for law in laws}
-        # Every law's share of the cases at a time, so that an end in between leaves none out.
+        # Cases of all laws alternate, so that an early end covers every law.
         items = [(number / law.weight, place, law, number) for place, law in enumerate(laws)
                  for number in range(max(1, round(cases * law.weight)))]
         items = [(law, number) for _, _, law, number in sorted(items, key=lambda item: item[:2])]

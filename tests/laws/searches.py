@@ -1,4 +1,5 @@
-"""Searches: nothing legal is better than what is found, and more freedom or machine never hurts."""
+"""Searches: no legal plan is better than the result,
+and more freedom or a better machine never hurts."""
 import json
 import math
 
@@ -15,7 +16,7 @@ FREED = {"--tp": "2", "--pp": "2", "--zero": "1", "--recompute": "full", "--micr
 
 
 def best(case, options):
-    """(best plan, report); (None, None) where nothing fits or is legal."""
+    """Returns (best plan, report); (None, None) if no plan fits or is legal."""
     try:
         report, _ = case.tpsim.plan({**options, "--top": 1})
     except Refused as error:
@@ -26,7 +27,8 @@ def best(case, options):
 
 
 def never_slower(case, kind, before, after):
-    """At most one violation: the best plan with `after` is slower than with `before`, or is gone."""
+    """Yields at most one violation: the best plan with
+    `after` is slower than with `before`, or missing."""
     first, _ = best(case, before)
     if first is None:
         return
@@ -43,7 +45,7 @@ def never_slower(case, kind, before, after):
 
 @law("search", 0.6)
 def more_freedom(case):
-    """A longer list, or one constraint less, never lowers the best plan's tokens/s."""
+    """A longer list, or one constraint fewer, never lowers the best plan's tokens/s."""
     kind = case.rng.choice(["list", "constraint"])
     if kind == "list":
         name = case.rng.choice(sorted(LISTS))
@@ -58,7 +60,7 @@ def more_freedom(case):
 
 @law("search", 0.6)
 def more_machine(case):
-    """More GPU memory, bandwidth, memory that plans may use, or risk never lowers the best tokens/s."""
+    """More GPU memory, bandwidth, allowed memory or allowed risk never lowers the best tokens/s."""
     found, report = best(case, case.options)
     if found is None:
         raise Skip("nothing is found")
@@ -86,7 +88,8 @@ def more_machine(case):
 
 @law("search", 0.5)
 def more_gpus(case):
-    """Twice the GPUs with twice the batch, or with the same batch where all fill it, never lower the best tokens/s."""
+    """Twice the GPUs never lower the best tokens/s, with twice
+    the batch, or with the same batch if it fills them."""
     gpus, batch = case.options["--gpus"], case.options["--global-batch"]
     node = case.cluster["gpus_per_node"]
     if 2 * gpus > case.cluster["gpus"] or (2 * gpus > node and 2 * gpus % node):
@@ -100,7 +103,7 @@ def divisors(number):
 
 
 def neighbour(case, plan):
-    """Settings around a plan: some of them changed, degrees so that they fill the same GPUs."""
+    """Returns random settings near a plan. The degrees use the same number of GPUs."""
     rng, model = case.rng, case.model
     gpus, batch = plan["tp"] * plan["pp"] * plan["dp"] * plan["cp"], plan["global_batch"]
     settings = settings_of(case, plan)
@@ -146,7 +149,7 @@ SEARCHED_BY_CHOICE = ("--tp", "--pp", "--dp", "--cp", "--ep", "--etp", "--zero",
 
 @law("search", 0.6)
 def optimal(case):
-    """No plan around the best one, of settings that the search may take, fits and is faster."""
+    """No plan near the best one, with settings of the search, fits and is faster."""
     options = case.without("--precision", *SEARCHED_BY_CHOICE)
     found, report = best(case, options)
     if found is None or found["offload"] != "none":
@@ -172,7 +175,8 @@ def optimal(case):
 
 @law("search", 0.5)
 def certificate(case):
-    """The certificate adds up, plans are sorted and fit; neither --top, --threads nor a list's order matters."""
+    """The certificate adds up, and plans are sorted and fit.
+    --top, --threads and the order of lists do not matter."""
     report, _ = case.tpsim.plan({**case.options, "--top": 8})
     search, steps = report["search"], [plan["predicted"]["step_s"] for plan in report["plans"]]
     command = "plan", {**case.options, "--top": 8}
@@ -204,7 +208,7 @@ def certificate(case):
 
 @law("search", 0.3)
 def fronts(case):
-    """A front holds the fastest and the smallest plan, and none of it beats another."""
+    """A front holds the fastest and the smallest plan, and no plan of it dominates another."""
     code, out, error = case.tpsim.command("plan",
                                           *words_of({**case.options, "--pareto": None, "--json": None,
                                                      "--quiet": None, "--threads": 1}))

@@ -1,4 +1,5 @@
-"""Changed models: one expert and a dense layer, fewer key/value heads, searches of tiny models by brute force."""
+"""Changed models: one expert compared with a dense layer,
+fewer key/value heads, brute-force searches of tiny models."""
 import itertools
 import math
 
@@ -8,13 +9,14 @@ from program import Refused
 from searches import divisors
 
 DENSE = ("llama-3-8b", "llama-2-7b", "gpt-7.5b", "qwen3-8b", "mistral-7b-v0.3")
-# Roundings of kernels: a share of the step.
+# Tolerance for rounding in kernel models, relative to the step.
 ROOM = 1e-3
 
 
 @law("nothing", 0.4)
 def one_expert(case):
-    """A mixture of one expert has the dense layer's parameters and a router's, and is not faster."""
+    """A mixture with one expert has the parameters of
+    the dense layer plus a router, and is not faster."""
     name = case.rng.choice([name for name in DENSE if name in case.catalogue.models])
     model = case.tpsim.show("model", name)
     tp = case.rng.choice([1, 2, 4])
@@ -44,7 +46,8 @@ def fewer_heads(case):
     heads = model["attention"]["kv_heads"]
     if "blocks" in model or heads % (2 * tp) or model["attention"].get("extras", {}).get("latent"):
         raise Skip("no fewer heads")
-    # Unfused attention multiplies once for each place in a group, which costs the host more.
+    # Unfused attention runs one GEMM for each head in a group, which costs host time; the law uses
+    # flash attention.
     options = {"--model": name, "--cluster": case.rng.choice(sorted(case.catalogue.clusters)), "--tp": tp,
                "--sequence-parallel": "on" if tp > 1 else "off", "--attention": "flash", "--attention-dropout": 0,
                "--micro-batch": case.rng.choice([1, 2]), "--seq": case.rng.choice([2048, 4096]),
@@ -60,11 +63,11 @@ def fewer_heads(case):
 
 # ---- brute force
 TINY = {"layers": (2, 3, 4), "ffn_hidden": (1024, 2048), "vocab": (8192,)}
-LEAST_POSITIONS = 512  # of a context-parallel rank, in a search
+LEAST_POSITIONS = 512  # minimum for a context-parallel rank, in a search
 
 
 def cuts(layers, stages, chunks):
-    """Even cuts, with embedding and head counted as a block each and not."""
+    """Yields even stage layers, with and without counting embedding and head as a block each."""
     number = stages * chunks
     for ends in (0, 2):
         share, left = divmod(layers + ends, number)
@@ -80,7 +83,7 @@ def cuts(layers, stages, chunks):
 
 
 def layouts(gpus, batch, layers):
-    """Every layout of a dense model, as options."""
+    """Yields every layout of a dense model, as options."""
     for tp in divisors(gpus):
         for pp in divisors(gpus // tp):
             dp = gpus // tp // pp
@@ -100,7 +103,8 @@ def layouts(gpus, batch, layers):
 
 @law("nothing", 0.15)
 def enumerated(case):
-    """No layout of a tiny model, of all that there are, fits in the memory allowed and is faster than the best."""
+    """No layout of a tiny model fits in the allowed memory
+    and is faster than the best plan of the search."""
     changes = [([key], case.rng.choice(values)) for key, values in TINY.items()]
     layers = changes[0][1]
     options = {"--model": case.changed("model", "llama-3.2-1b", *changes), "--cp": 1, "--seq": 1024,

@@ -1,4 +1,5 @@
-"""Numbers of a report that follow from others: sums, rates, counts of parameters and FLOPs, ZeRO's shards."""
+"""Numbers of a report that follow from others: sums,
+rates, parameter counts, FLOPs, ZeRO shards."""
 import json
 
 import counts
@@ -13,7 +14,7 @@ def has_mtp(model):
 
 
 def peak_flops(case, report):
-    """Matrix peak of the operands of linear layers, in FLOP/s; None where they are of 8 or 4 bits."""
+    """Returns the peak of 16-bit GEMMs in FLOP/s; None for 8-bit or 4-bit linear layers."""
     device = case.tpsim.show("profile", report["profile"]["name"])["device"]
     number, unit = device["matmul_peak"].split(" ")
     if report["precision"] != "none" or report["dtype"] not in ("bf16", "fp16"):
@@ -23,7 +24,8 @@ def peak_flops(case, report):
 
 @law("prediction", 2)
 def sums(case):
-    """Terms add up to the step, categories to the memory, rates follow from the step, and no term is negative."""
+    """Terms add up to the step, categories to the memory,
+    rates follow from the step, and no term is negative."""
     report, _ = case.tpsim.simulate(case.options)
     predicted, command = report["predicted"], ("simulate", {**case.options, "--allow-oom": None, "--json": None})
     step, terms = predicted["step_s"], predicted["breakdown_s"]
@@ -57,7 +59,7 @@ def sums(case):
 
 
 def recomputed_modules(case, report, saved):
-    """Of selective recompute."""
+    """Returns the modules of selective recompute; empty without it."""
     if report["recompute"] != "selective":
         return []
     own = case.tpsim.show("stack", report["stack"])["parts"]
@@ -66,7 +68,7 @@ def recomputed_modules(case, report, saved):
 
 @law("prediction")
 def flops(case):
-    """Model FLOPs, and those of recompute, are what the papers' formulas give."""
+    """FLOPs of the model and of recompute equal the formulas of the papers."""
     yield from flops_faults(case, case.options)
     modules = case.rng.choice(["core_attn", "mlp", "moe", "core_attn,mlp", "core_attn,moe", "shared_experts", "layernorm"])
     selective = {**case.options, "--recompute": "selective", "--recompute-modules": modules}
@@ -91,7 +93,7 @@ def flops_faults(case, options):
         yield case.violation("model FLOPs are others than the formula's", f"{got:.8g} and {mine:.8g}", command)
     modules = recomputed_modules(case, report, json.loads(file))
     if report["recompute"] == "ops" or "mla_up_proj" in modules:
-        return  # by place, and by the shapes of latents
+        return  # ops depend on positions, and latents on their shapes
     more = counts.selected_flops(model, report, modules) if modules else counts.recomputed_flops(model, report)
     got = (predicted["hw_tflops_per_gpu"] - predicted["model_tflops_per_gpu"]) * 1e12 * gpu_seconds
     if abs(got - more) > 1e-6 * mine:
@@ -101,7 +103,8 @@ def flops_faults(case, options):
 
 @law("nothing", 0.5)
 def parameters(case):
-    """Parameters, and those that a token passes, are what the papers' formulas give, also of changed shapes."""
+    """Parameters and active parameters equal the
+    formulas of the papers, also for changed shapes."""
     name = case.catalogue.files["model"][case.number % len(case.catalogue.files["model"])]
     model, changes = case.tpsim.show("model", name), []
     if has_mtp(model):
@@ -143,7 +146,7 @@ BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 @law("prediction")
 def zero_memory(case):
-    """Optimizer state and weights of a stage are the closed form of their ZeRO stage."""
+    """Optimizer state and weights of a stage equal the closed form of the ZeRO stage."""
     report, file = case.tpsim.simulate(case.options)
     saved = json.loads(file)
     model = saved["model"]
@@ -166,7 +169,8 @@ def zero_memory(case):
 
         for what, want in (("optimizer", sharded(1) * state_bytes), ("weights", sharded(3) * BYTES[report["dtype"]])):
             got = stage[what] * 2**30
-            if what == "weights" and report["zero"] == 3:  # gathered units stand beside the shards at the peak
+            if what == "weights" and report["zero"] == 3:  # gathered units exist next to the shards
+                                                           # at the peak
                 kept = 0 if parts.get("master_weights") == "cast" and report["dtype"] != "fp32" else want
                 want = min(max(got, kept), want + (dense + expert) * BYTES[report["dtype"]])
             if abs(got - want) > 2e-3 * want + 2e6 and abs(got - want) > 0.02 * (dense + expert):
@@ -177,7 +181,8 @@ def zero_memory(case):
 
 @law("prediction", 0.3)
 def timeline(case):
-    """The timeline ends with the step; every micro-batch passes every chunk forward and backward, in order."""
+    """The timeline ends with the step. Every micro-batch
+    passes every chunk forward and backward, in order."""
     report, _ = case.tpsim.simulate(case.options)
     batches, chunks = report["global_batch"] // (report["dp"] * report["micro_batch"]), len(report["stage_layers"])
     if batches * chunks > 2000:

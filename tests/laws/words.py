@@ -1,4 +1,4 @@
-"""Different words for the same thing, and words that cannot matter."""
+"""Different options with the same meaning, and options without effect."""
 import json
 
 from base import INTERVAL, LARGEST_SEARCHED, Skip, close, law, settings_of
@@ -6,16 +6,16 @@ from files import limits, saving
 from program import Refused, typed, words_of
 
 
-# Hashes of catalogue entries, in files that --save writes.
+# Hashes of catalogue entries in saved plans.
 CONTENTS = tuple(f"contents.{kind}" for kind in ("model", "cluster", "profile", "stack"))
 
 
 def alone(report):
-    """No rank holds a copy of another one's weights, or of its experts."""
+    """Returns whether no rank holds a copy of another rank's weights or experts."""
     return report["dp"] * report["cp"] == 1 and report["ep"] == 1 and report["etp"] in (0, report["tp"])
 
 
-# Options that cannot matter, where the condition on report and model holds.
+# Options without effect, if the condition on report and model holds.
 IDLE = {
     "--cp-comm-type": lambda r, m: r["cp"] == 1, "--tp-overlap": lambda r, m: r["tp"] == 1,
     "--tp-recompute-allgather": lambda r, m: not r["sequence_parallel"],
@@ -32,7 +32,7 @@ IDLE = {
 
 @law("prediction", 2)
 def idle(case):
-    """Parts of experts in dense models, of stages where there is one, and the like: no value matters."""
+    """Options of experts in dense models, of stages with pp 1, and similar ones have no effect."""
     report, _ = case.tpsim.simulate(case.options)
     names = [name for name, holds in IDLE.items() if holds(report, case.model)]
     for name in case.rng.sample(names, min(3, len(names))):
@@ -41,14 +41,14 @@ def idle(case):
             try:
                 other, _ = case.tpsim.simulate(options)
             except Refused:
-                continue  # what a stack cannot run is refused, needed or not
+                continue  # the stack refuses the value even without effect
             case.checks += 1
             yield from case.differs(f"{name} matters where it cannot", report["predicted"], other["predicted"],
                                     ("simulate", case.options), ("simulate", options), skip=INTERVAL)
 
 
 def spelled(case, report, nodes_of_plan):
-    """(what, options, options that mean the same) of a scenario."""
+    """Yields (name, options, options with the same meaning) of a scenario."""
     options = {**case.options, "--ignore-stack-limits": None}
     settings = settings_of(case, report)
     yield "settings as they are by default, stated", case.options, {**settings, **case.options}
@@ -67,7 +67,8 @@ def alone_or_dense(report):
 
 @law("prediction")
 def spellings(case):
-    """Defaults stated, ZeRO 0 and 1 without replicas, and the order of ranks on one node predict the same."""
+    """Stated defaults, ZeRO 0 and 1 without replicas, and
+    the rank order on one node give the same prediction."""
     report, _ = case.tpsim.simulate(case.options)
     nodes = -(-report["gpus"] // case.cluster["gpus_per_node"])
     for what, first, second in spelled(case, report, nodes):
@@ -83,7 +84,8 @@ def spellings(case):
 
 @law("prediction", 0.3)
 def command_line(case):
-    """The command line prints and saves what a call answers, and its exit code is 3 where the plan does not fit."""
+    """The command line prints and saves the answer of a
+    call. The exit code is 3 if the plan does not fit."""
     report, file = case.tpsim.simulate(case.options)
     words = [*words_of(case.options), "--json", "--quiet"]
     if case.model["parameters"] > LARGEST_SEARCHED:
@@ -113,7 +115,8 @@ def command_line(case):
 
 @law("prediction", 0.5)
 def reports_agree(case):
-    """explain, compare and campaign are about the step that simulate predicts, and campaign's sums follow from it."""
+    """explain, compare and campaign use the step of
+    simulate, and campaign's sums follow from it."""
     report, file = case.tpsim.simulate(case.options)
     own, step = limits(case), report["predicted"]["step_s"]
     explained, _ = case.tpsim.call("explain", own, file)
@@ -126,7 +129,7 @@ def reports_agree(case):
     path = case.written(file, "plan.json")
     code, out, error = case.tpsim.command("compare", path, path, "--json", "--quiet")
     if own and code == 2:
-        pass  # compare keeps to the stack's limits
+        pass  # compare respects the stack's limits
     elif code not in (0, 3):
         yield case.violation("compare refuses a plan that simulate takes", error, saving(case),
                              "tpsim compare p.json p.json")
@@ -167,7 +170,8 @@ def campaign_faults(case, report, campaign, asked):
 
 @law("search", 0.3)
 def sizes_agree(case):
-    """plan --gpus A,B is plan --gpus A and plan --gpus B; explain's search finds the plan that plan finds."""
+    """plan --gpus A,B equals plan --gpus A and plan --gpus
+    B; explain's search finds the same plan as plan."""
     options = case.options
     gpus = options["--gpus"]
     one, _ = case.tpsim.plan(options)

@@ -52,11 +52,9 @@ TEST_CASE("the source tree keeps the house rules") {
   CHECK(broken_rules(TPSIM_SOURCE_DIR).empty());
 }
 
-TEST_CASE("a tree that keeps the rules is passed without a word") {
-  CHECK(PlantedTree().broken().empty());
-}
+TEST_CASE("a tree that keeps the rules has no findings") { CHECK(PlantedTree().broken().empty()); }
 
-TEST_CASE("every planted fault is found, and named with its place") {
+TEST_CASE("every planted fault is found, and reported with its place") {
   const Fault fault = GENERATE(values<Fault>({
       {"upward include", "core/a.h", "\n#include \"sim/price.h\"\n",
        "core/a.h:2: core/ includes \"sim/price.h\" from a folder above it"},
@@ -117,7 +115,7 @@ TEST_CASE("every planted fault is found, and named with its place") {
   CHECK(std::count(broken.begin(), broken.end(), '\n') == 1);
 }
 
-TEST_CASE("what C++ tells apart may share a name") {
+TEST_CASE("declarations that C++ distinguishes may share a name") {
   const PlantedTree tree;
   tree.plant("sim/a.h", R"(
 namespace tpsim {
@@ -144,7 +142,7 @@ struct Unit {};
   CHECK(tree.broken().empty());
 }
 
-TEST_CASE("hidden folders and build folders are passed over") {
+TEST_CASE("hidden folders and build folders are skipped") {
   const PlantedTree tree;
   tree.plant("build/release/x.cc", "");
   tree.plant(".cache/x.cc", "");

@@ -1,5 +1,5 @@
-# Installs into a folder, moves the folder, and uses what lies there: the program with data of its
-# own, and a small project that finds the package. Run by ctest with BUILD_DIR, SOURCE_DIR, WORK_DIR.
+# Installs into a folder, moves the folder, runs the program with its data there, and builds a small
+# project with the installed package. Run by ctest with BUILD_DIR, SOURCE_DIR, WORK_DIR.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -25,7 +25,7 @@ if(NOT version MATCHES "data: +part of the program")
   message(FATAL_ERROR "the moved program reads other data than its own:\n${version}")
 endif()
 
-# The package of Python starts the program that was moved with it.
+# The Python package starts the moved program.
 find_program(PYTHON python3)
 set(folder "${moved}/lib/python3/dist-packages")
 if(PYTHON AND EXISTS "${folder}/tpsim/_options.py")
@@ -39,7 +39,7 @@ run(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}/tests/library/consumer" -B "${c
     "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
 run(COMMAND "${CMAKE_COMMAND}" --build "${consumer}")
 
-# The library answers what the program answers.
+# The library gives the program's answers.
 run(COMMAND "${consumer}/consumer" OUT of_library)
 run(COMMAND "${moved}/bin/tpsim" plan --model bloom-176b --cluster jean-zay-a100 --gpus 384
     --global-batch 2048 --top 1 --json OUT report)
@@ -54,7 +54,7 @@ if(NOT at EQUAL 0)
   message(FATAL_ERROR "library: ${of_library}program: ${of_program}")
 endif()
 
-# And it reads the data that TPSIM_DATA names.
+# The library reads the folder of TPSIM_DATA.
 set(ENV{TPSIM_DATA} "${WORK_DIR}/nowhere")
 execute_process(COMMAND "${consumer}/consumer" RESULT_VARIABLE code ERROR_VARIABLE err)
 if(NOT code EQUAL 2 OR NOT err MATCHES "nowhere")

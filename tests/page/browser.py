@@ -1,6 +1,6 @@
 """One tab of a headless Chromium, driven over its DevTools protocol.
 
-Speaks the WebSocket that the protocol wants with Python's standard library alone.
+Implements the protocol's WebSocket with Python's standard library only.
 """
 import base64
 import json
@@ -12,22 +12,22 @@ import subprocess
 import time
 import urllib.request
 
-PATIENCE = 90  # seconds: a machine without a GPU draws on the CPU
+PATIENCE = 90  # seconds; without a GPU the CPU renders
 
 
 class BrowserError(Exception):
-    """What the browser, or waiting for it, came to."""
+    """An error of the browser, or a timeout."""
 
 
 class Browser:
     def __init__(self, program: str, page: pathlib.Path, profile: str, size=(1280, 800)):
         self.errors = []  # of the page's scripts
-        self.requests = []  # what it loaded
+        self.requests = []  # URLs that the page loaded
         environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
         self.process = subprocess.Popen(
             [program, "--headless", "--no-sandbox", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             "--disable-dev-shm-usage",  # containers give /dev/shm little room
+             "--disable-dev-shm-usage",  # /dev/shm is small in containers
              "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars",
              f"--window-size={size[0]},{size[1]}", "--remote-debugging-port=0",
              f"--user-data-dir={profile}", "about:blank"],
@@ -113,7 +113,7 @@ class Browser:
             return message["result"]
 
     def value(self, expression: str):
-        """What JavaScript says the expression is."""
+        """Evaluates a JavaScript expression and returns its value."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         return result["result"].get("value")
 
@@ -130,7 +130,7 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=name)
 
     def picture(self) -> bytes:
-        """PNG of what the tab shows."""
+        """Returns the tab's content as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot")["data"])
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a page of `tpsim report` as a browser shows it: page_picture.py report.html out.png"""
+"""Renders a page of `tpsim report` in a browser: page_picture.py report.html out.png"""
 import pathlib
 import shutil
 import sys

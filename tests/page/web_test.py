@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Opens the page of `tpsim report` in headless Chromium and uses it.
 
-web_test.py tpsim folder: from disk it loads, a slider is dragged, the plan changes, a picture is
-taken. Exits with 77 where there is no Chromium or no page: ctest calls that skipped.
+web_test.py tpsim folder: loads the page from disk, drags a slider,
+checks that the plan changes, and takes a picture. Exits with 77,
+which ctest counts as skipped, if there is no Chromium or no page.
 """
 import json
 import pathlib
@@ -19,7 +20,7 @@ MOST_BYTES = 1_700_000  # 1.23 MB of program, 0.32 MB of catalogue
 
 
 class Page:
-    """The program in the tab: what it says of itself, and its controls by their labels."""
+    """The program in the tab: its facts, and its controls by label."""
 
     def __init__(self, browser: Browser):
         self.browser = browser
@@ -43,7 +44,7 @@ class Page:
                            f"{ {k: v for k, v in now.items() if not k.startswith('at:')} }")
 
     def mouse(self, kind: str, x: float, y: float, held: bool = False) -> None:
-        """A mouse event, and the frames that see it."""
+        """Sends a mouse event and waits until two more frames are drawn."""
         drawn = self.facts()["frames"]
         self.browser.mouse(kind, x, y, held)
         self.wait_until("a frame is drawn", lambda now: now["frames"] >= drawn + 2)
@@ -73,7 +74,7 @@ def is_ready(now: dict) -> bool:
 
 
 def colors_of(png: bytes) -> int:
-    """How many bytes of the picture's pixels differ: a page that drew nothing has very few."""
+    """Returns the number of distinct bytes in the picture's pixels; an empty page has very few."""
     at, packed = 8, b""
     while at < len(png):
         size, kind = int.from_bytes(png[at:at + 4], "big"), png[at + 4:at + 8]
@@ -110,7 +111,7 @@ def use(page: Page, folder: pathlib.Path) -> str:
     saved = page.wait_until("the plan is downloaded", lambda now: now["notice"] != "")
     assert saved["notice"].startswith("Saved the plan"), saved["notice"]
 
-    time.sleep(1)  # until the last input's frames are drawn
+    time.sleep(1)  # all frames of the last input are then drawn
     idle = page.facts()["frames"]
     time.sleep(1)
     assert page.facts()["frames"] - idle <= 2, "frames are drawn while nothing happens"
@@ -121,13 +122,13 @@ def use(page: Page, folder: pathlib.Path) -> str:
             f"step {shown['plan.step_s']} s -> {turned['plan.step_s']} s")
 
 
-# What would leave the script that holds it, or become markup where it is shown.
+# A name that would end the script around it, or become markup, without escaping.
 HOSTILE = ("</script><script>window.broken=1</script><img src=x onerror=window.broken=1>"
            "<!--<script>]]>&lt;${window.broken=1}`'\"\\\u2028\u202e%s%n")
 
 
 def hostile_plan(tpsim: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """A plan whose model and cluster bear names that attack the page."""
+    """Writes a plan with hostile names of model and cluster; returns its path."""
     for kind, name in (("model", "bloom-560m"), ("cluster", "jean-zay-a100")):
         entry = json.loads(subprocess.run([tpsim, "show", kind, name], check=True,
                                           capture_output=True).stdout)
@@ -151,7 +152,7 @@ def withstand(page: Page) -> None:
 
 
 def browse(chromium: str, tpsim: pathlib.Path, plan: pathlib.Path, page: pathlib.Path, visit):
-    """What a visit to the plan's page says."""
+    """Returns the result of `visit` on the plan's page."""
     subprocess.run([tpsim, "report", plan, "--html", page], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(chromium, page.resolve(), profile)

@@ -114,7 +114,7 @@ class QueueWorld final : public World {
 
 }  // namespace
 
-TEST_CASE("a collective's time holds neither the host's calls nor how late a neighbour comes") {
+TEST_CASE("a collective's time includes neither host calls nor the delay of other ranks") {
   Meeting meeting;
   std::array<Samples, kRanks> samples;
   const auto rank = [&](int number) {

@@ -44,7 +44,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("an op's time is what the device took for one run, however many are timed at once") {
+TEST_CASE("an op's time is the device time of one run, with any number of runs per sample") {
   Bench bench;
   for (const std::int64_t nanoseconds : {200, 30'000, 2'000'000}) {
     bench.device.duration = [=](const Op&) { return nanoseconds; };
@@ -56,7 +56,7 @@ TEST_CASE("an op's time is what the device took for one run, however many are ti
   }
 }
 
-TEST_CASE("samples that other programs disturbed are thrown away, not averaged in") {
+TEST_CASE("samples that other programs disturbed are discarded") {
   Bench bench(3);
   bench.device.duration = [&](const Op&) {
     return std::int64_t{bench.meter.disturbed() ? 900'000 : 100'000};
@@ -66,28 +66,28 @@ TEST_CASE("samples that other programs disturbed are thrown away, not averaged i
   CHECK(*std::max_element(times.begin(), times.end()) == Approx(100e-6));
 }
 
-TEST_CASE("on a machine that is never quiet there are no samples, and an end to it") {
+TEST_CASE("on a machine that is never idle the timer ends without samples") {
   Bench bench(1);
   CHECK(bench.times(kFillKey).empty());
 }
 
-TEST_CASE("operands rotate through as many bytes as asked for") {
+TEST_CASE("operands rotate through the requested number of bytes") {
   Bench bench;
   bench.settings.rotated = Bytes(10 * 4096);
   bench.times(kFillKey);
   CHECK(bench.device.written().size() == 10);
 }
 
-TEST_CASE("the device is delayed until the host has issued a sample, outside the time measured") {
+TEST_CASE("the device is delayed until the host has issued a sample, outside the measured time") {
   Bench bench;
   const std::vector<double> times = bench.times(kFillKey);
   CHECK(bench.device.delayed() >= 10e-6 * static_cast<double>(bench.device.ops()));
   for (const double seconds : times) CHECK(seconds == Approx(1e-6));
 }
 
-TEST_CASE("sustained times are taken after the soak, and the watch hears of both") {
+TEST_CASE("sustained times are measured after the warm-up, and at_work is called in both phases") {
   Bench bench;
-  // The device is hot after more than a second and then takes a quarter longer.
+  // The device slows by a quarter after 1.2 s of work.
   double worked = 0;
   bench.device.duration = [&](const Op&) {
     const std::int64_t nanoseconds = worked < 1.2 ? 1'000'000 : 1'250'000;
@@ -106,7 +106,7 @@ TEST_CASE("sustained times are taken after the soak, and the watch hears of both
   CHECK(heard.size() == 2);
 }
 
-TEST_CASE("a device at sustained clocks rests no longer than the host needs to get ahead") {
+TEST_CASE("delays at sustained clocks are short, so that the device stays busy") {
   Bench bench;
   bench.device.duration = [](const Op&) { return std::int64_t{20'000}; };
   OpTimer timer(bench.device, bench.meter, bench.barrier, bench.settings);
@@ -118,7 +118,7 @@ TEST_CASE("a device at sustained clocks rests no longer than the host needs to g
   CHECK(bench.device.delayed() - delayed < 0.05 * worked);
 }
 
-TEST_CASE("steady times end the samples early, scattered ones when the budget is spent") {
+TEST_CASE("sampling ends early for steady times, and at the budget for scattered ones") {
   Bench steady;
   steady.device.duration = [](const Op&) { return std::int64_t{1'000'000}; };
   CHECK(steady.times(kFillKey).size() == 10);  // two rounds of five

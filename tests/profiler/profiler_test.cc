@@ -18,7 +18,7 @@ void hear_nothing(double) {}
 
 }  // namespace
 
-TEST_CASE("the middle of samples ignores a few that are far off") {
+TEST_CASE("the median of samples ignores outliers") {
   const MedianSpread middle = median_and_spread({10, 11, 9, 10, 1000});
   CHECK(middle.median == 10);
   CHECK(middle.spread == Approx(0.1));
@@ -39,7 +39,7 @@ TEST_CASE("samples of several ranks become one entry") {
   CHECK(first.collectives()[0].bytes.value() == 64);
 }
 
-TEST_CASE("samples survive the way to another process") {
+TEST_CASE("samples are unchanged by packing for another process") {
   const OpKey key{OpKind::kMatmul, kFp32, kTransposeB, {1, 8, 16, 32}};
   Samples here;
   here.add(key, 1.0);
@@ -57,7 +57,7 @@ TEST_CASE("samples survive the way to another process") {
   CHECK(there.rank_jitter() == here.rank_jitter());
 }
 
-TEST_CASE("a shrunken key is the same op, small") {
+TEST_CASE("a reduced key is the same op with small sizes") {
   const OpKey keys[] = {
       {OpKind::kMatmul, DType::kBFloat16, kTransposeA | kAccumulate, {1, 4096, 14336, 14336}},
       {OpKind::kFlashForward, kFp32, 1, {4, 2048, 32, 8, 128}},
@@ -81,7 +81,7 @@ TEST_CASE("a shrunken key is the same op, small") {
   CHECK(reduced_key(keys[2]).dims[2] == 128);
 }
 
-TEST_CASE("a device that computes something else is caught before it is timed") {
+TEST_CASE("a device with wrong results is detected before timing") {
   const std::vector<OpKey> keys = {{OpKind::kMatmul, kFp32, 0, {1, 512, 512, 512}}};
   SlowDevice right;
   CHECK(check_ops(right, keys, hear_nothing).ok());
@@ -128,8 +128,7 @@ TEST_CASE("without an undisturbed large copy the bandwidth is that of the fastes
   CHECK(profile.device.memory_bandwidth.value() == Approx(fastest));
 }
 
-TEST_CASE(
-    "a step that runs in the profiler gives every op of it a sample; the rest is timed by itself") {
+TEST_CASE("a step in the profiler gives samples of all its ops; other ops are timed separately") {
   ModelSpec model;
   model.name = "tiny";
   model.layers = 2;

@@ -1,8 +1,8 @@
-"""Every function of the package with values that a seed draws: wrong, huge, hostile.
+"""Random wrong, huge and hostile arguments for every function of the package.
 
-An answer, a tpsim.Error or a TypeError comes back, soon, and never an error that calls itself a bug;
-eight threads and forked processes get what one caller gets. Run by ctest with PYTHONPATH set;
-TPSIM_ATTACKS is the number of calls.
+Every call quickly returns an answer, or raises tpsim.Error or TypeError, but never
+an error of kind bug. Eight threads and forked processes get the same answers as
+one caller. Run by ctest with PYTHONPATH set; TPSIM_ATTACKS is the number of calls.
 """
 
 import concurrent.futures
@@ -35,7 +35,7 @@ FUNCTIONS = {
     "validate": tpsim.validate,
 }
 
-# What a right call looks like: most attacks change one thing of it.
+# Valid calls. Most attacks change one argument of such a call.
 LAYOUT = {"model": "bloom-560m", "tp": 2, "pp": 2, "dp": 4, "micro_batch": 2, "global_batch": 64}
 RIGHT = {
     "plan": {"model": "bloom-560m", "gpus": 8, "global_batch": 64},
@@ -51,7 +51,7 @@ RIGHT = {
 
 
 class OwnError(Exception):
-    """Of an argument, not of the package: it comes through as it is."""
+    """Raised by an argument, not by the package; must reach the caller unchanged."""
 
 
 class Thrower(os.PathLike):
@@ -73,7 +73,7 @@ def without_end():
 
 
 def drawn(rng):
-    """A value of no kind in particular."""
+    """Returns a random value of any type."""
     return rng.choice([
         lambda: None,
         lambda: rng.choice([True, False]),
@@ -100,7 +100,7 @@ def keywords_of(name):
 
 
 def attack(seed):
-    """The function and keywords of a seed."""
+    """Returns the function and keywords of a seed."""
     rng = random.Random(seed)
     name = rng.choice(sorted(FUNCTIONS))
     given = dict(RIGHT[name])
@@ -113,7 +113,7 @@ def attack(seed):
 
 
 def answer(seed):
-    """What a call answers, as text."""
+    """Returns the outcome of a call as text."""
     name, given = attack(seed)
     try:
         got = FUNCTIONS[name](**given)
@@ -128,7 +128,7 @@ def answer(seed):
 
 @contextlib.contextmanager
 def bounded():
-    """Ends the process, with where it was, if a call takes too long."""
+    """Ends the process with a traceback if a call takes too long."""
     faulthandler.dump_traceback_later(SECONDS_A_CALL, exit=True)
     try:
         yield
@@ -169,7 +169,7 @@ class Attacks(unittest.TestCase):
             with bounded():
                 kind = answer(seed).split(":")[0]
             kinds[kind] = kinds.get(kind, 0) + 1
-        # What is drawn reaches the commands, and not only the checks of types.
+        # Random values must reach the commands, and not only the type checks.
         self.assertGreater(kinds.get("bad_input", 0), CALLS // 10, kinds)
         self.assertGreater(sum(kinds.values()) - kinds.get("bad_input", 0), CALLS // 10, kinds)
 

@@ -1,4 +1,4 @@
-"""What notebooks show: every answer has a table, of plain HTML alone, with its texts escaped.
+"""Output in notebooks: every answer has a table of plain HTML with escaped texts.
 
 Run by ctest with PYTHONPATH, TPSIM_PROGRAM and TPSIM_SOURCE_DIR set.
 """
@@ -18,7 +18,7 @@ RUNS = os.path.join(os.environ["TPSIM_SOURCE_DIR"], "data", "published_runs", "m
 
 
 class Page(html.parser.HTMLParser):
-    """Checks HTML while it reads it: these elements, closed in order, with a style at most."""
+    """Checks HTML: only these elements, closed in order, with at most a style attribute."""
 
     ELEMENTS = ("div", "table", "thead", "tbody", "tr", "th", "td")
 
@@ -50,7 +50,7 @@ class Page(html.parser.HTMLParser):
 
 
 def hostile(value):
-    """The same answer with every text replaced."""
+    """Returns the same answer with every text replaced."""
     if isinstance(value, str):
         return HOSTILE
     if isinstance(value, (tuple, list)):
@@ -64,7 +64,7 @@ def hostile(value):
 
 
 def answers():
-    """One answer at least of every kind that has a table."""
+    """Returns at least one answer of every kind that has a table."""
     plan = tpsim.simulate(**SMALL).plan
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "training.log")

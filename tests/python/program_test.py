@@ -1,4 +1,4 @@
-"""The child processes behind import tpsim: which program is found, and what becomes of a child.
+"""The child processes of import tpsim: which program is found, and how a child ends.
 
 Run by ctest with PYTHONPATH and TPSIM_PROGRAM set.
 """
@@ -26,7 +26,7 @@ SMALL = {"model": "bloom-560m", "tp": 2, "pp": 2, "dp": 4, "micro_batch": 2, "gl
 
 
 def children():
-    """Process ids of the programs that this Python started, from whichever thread."""
+    """Returns the pids of programs that this Python process started, from any thread."""
     found = set()
     for task in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError):  # a thread that ended
@@ -36,7 +36,7 @@ def children():
 
 
 def python(text, environment=None, **options):
-    """Runs a script as a Python of its own, with the environment of this one unless given."""
+    """Runs a script in a new Python process, by default with the current environment."""
     return subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(text)], env=environment,
                           capture_output=True, text=True, timeout=120, **options)
 
@@ -152,7 +152,7 @@ class WhichProgram(Folder):
 class Children(Folder):
     def setUp(self):
         super().setUp()
-        _program._pool.end()  # what other tests started
+        _program._pool.end()  # ends children of other tests
         self.addCleanup(_program._pool.end)
 
     def test_an_import_starts_nothing(self):
@@ -213,7 +213,7 @@ class Children(Folder):
         killer = threading.Thread(target=kill_again_and_again)
         killer.start()
         with self.assertRaisesRegex(tpsim.Error, "signal 9.*memory") as caught:
-            while True:  # until it is at work when it is killed
+            while True:  # a long search, so that the kill comes during a call
                 tpsim.plan("deepseek-v3", gpus=2048, cluster="dgx-h100")
         enough.set()
         killer.join()
@@ -248,7 +248,7 @@ class Children(Folder):
         """)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.assertEqual(done.stdout.readline(), "ready\n")
         time.sleep(0.3)
-        os.killpg(done.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(done.pid, signal.SIGINT)  # sent to the whole group, like Ctrl-C in a terminal
         out, err = done.communicate(timeout=60)
         self.assertEqual((out, err), ("interrupted True True True\n", ""))
 
@@ -260,7 +260,7 @@ class Children(Folder):
             tpsim.simulate(**{**SMALL, "global_batch": batch}).plan.save(self.path(name, "plan.json"))
             os.chdir(folder)
             self.assertEqual(tpsim.load_plan("plan.json").global_batch, batch)
-        shutil.rmtree(self.path("two", ""))  # and what was there is elsewhere
+        shutil.rmtree(self.path("two", ""))  # folder "one" takes its place
         os.chdir(self.folder)
         os.rename("one", "two")
         os.chdir("two")

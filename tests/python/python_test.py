@@ -1,4 +1,4 @@
-"""import tpsim answers what the command line answers, with types, and fails with the same text.
+"""import tpsim gives the answers of the command line with types, and fails with the same text.
 
 Run by ctest with PYTHONPATH and TPSIM_PROGRAM set.
 """
@@ -38,7 +38,8 @@ def document(*words):
 
 
 def fields_against(test, value, data, path="report"):
-    """Every key of a document is a property that holds the same, and the other way round."""
+    """Checks that the keys of a document and the properties
+    of its class are the same, with equal values."""
     if dataclasses.is_dataclass(value):
         shown = {one.name for one in dataclasses.fields(value)} - {"document", "file"}
         optional = {name for name in shown if getattr(value, name) is None}
@@ -345,7 +346,7 @@ class TypesAndManners(unittest.TestCase):
         for name in _options.OPTIONS:
             for names in written[name]:
                 self.assertEqual(names, list(inspect.signature(getattr(tpsim, name)).parameters))
-        # One overload a report: explanation, why-not, what-if, program.
+        # explain has one overload per report: explanation, why-not, what-if, program.
         self.assertEqual(len(written["explain"]), 4)
 
     def test_everything_public_says_what_it_is(self):

@@ -1,4 +1,5 @@
-"""tpsim_recipes runs recipes under stubs, and holds what they may do. Argument: the folder with the package."""
+"""tpsim_recipes runs recipes under stubs, and limits
+their actions. Argument: the folder with the package."""
 import json
 import os
 import pathlib
@@ -10,7 +11,8 @@ import unittest
 PACKAGES = pathlib.Path(sys.argv.pop(1)).resolve()
 START = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)"
 
-# A framework of one file: a configuration of dataclasses, a base class that is not installed, and a program to start.
+# A small framework: a configuration of dataclasses, a base class that is not installed, and a
+# program to start.
 FRAMEWORK = {
     "megatron/bridge/training/pretrain.py": """
 def pretrain(config, forward_step_func):
@@ -199,7 +201,7 @@ class Recipes(unittest.TestCase):
 
 
 class Imports(unittest.TestCase):
-    """The program reads what recipes make, each setting in its group."""
+    """tpsim import reads the settings of recipes, each in its group."""
 
     def setUp(self):
         kept = tempfile.TemporaryDirectory()

@@ -59,7 +59,7 @@ TEST_CASE("a process that no launcher started is alone") {
   }
 }
 
-TEST_CASE("each launcher's variables say the rank, the GPU and where to meet") {
+TEST_CASE("each launcher's variables give the rank, the GPU and the rendezvous") {
   const Launch torchrun = launched({{"RANK", "5"},
                                     {"WORLD_SIZE", "16"},
                                     {"LOCAL_RANK", "1"},
@@ -97,7 +97,7 @@ TEST_CASE("each launcher's variables say the rank, the GPU and where to meet") {
   CHECK(mpich.address == "node1");
 }
 
-TEST_CASE("variables that make no sense are errors which name them") {
+TEST_CASE("invalid variables are errors with their name") {
   const std::map<std::string, std::string> several_nodes = {{"OMPI_COMM_WORLD_RANK", "3"},
                                                             {"OMPI_COMM_WORLD_SIZE", "8"},
                                                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
@@ -112,7 +112,7 @@ TEST_CASE("variables that make no sense are errors which name them") {
   }
 }
 
-TEST_CASE("a port that is none is refused by name, before anything listens or calls") {
+TEST_CASE("an invalid port is refused by name, before any connection") {
   const auto port_of = [](std::map<std::string, std::string> ports) {
     ports.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}});
     return launch_from(environment(ports));
@@ -150,7 +150,7 @@ TEST_CASE("the ranks of a job have one token, other jobs another") {
   }
 }
 
-TEST_CASE("jobs of Slurm that share a node meet at ports of their own") {
+TEST_CASE("jobs of Slurm that share a node use different ports") {
   const auto port_of = [](const char* job, const char* step) {
     return launched({{"SLURM_PROCID", "1"},
                      {"SLURM_STEP_NUM_TASKS", "2"},
@@ -196,7 +196,7 @@ TEST_CASE("ranks meet at rank 0's port") {
   check_meeting(launch);
 }
 
-TEST_CASE("what nobody puts is missing after a while") {
+TEST_CASE("a missing key is an error after the timeout") {
   Launch launch;
   launch.folder = std::filesystem::temp_directory_path().string();
   const auto met = meet(launch);

@@ -6,7 +6,7 @@
 #include "tests/ranks/environment.h"
 
 namespace tpsim {
-TEST_CASE("a task of several that knows of no other is alone, the shell of a batch script is not") {
+TEST_CASE("a task of several without MPI is detected, the shell of a batch script is none") {
   const auto task = lone_task(environment({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}}));
   REQUIRE(task);
   CHECK(task->launcher == "srun");
@@ -29,7 +29,7 @@ TEST_CASE("a task of several that knows of no other is alone, the shell of a bat
   }
 }
 
-TEST_CASE("the patience of collectives is a number of seconds") {
+TEST_CASE("the timeout of collectives is a number of seconds") {
   CHECK(collective_patience(environment({}))->count() == 600);
   CHECK(collective_patience(environment({{"TPSIM_TIMEOUT", "5"}}))->count() == 5);
   for (const char* text : {"", "0", "-1", "5s", "1e3", "99999999999"}) {

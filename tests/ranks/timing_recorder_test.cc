@@ -50,7 +50,7 @@ TEST_CASE("runs of one op add up, and different ops are kept apart") {
   CHECK(recorder.take().ops.empty());
 }
 
-TEST_CASE("what a collective runs on the device is the collective's time") {
+TEST_CASE("ops of a collective count as the collective's time") {
   ClockDevice device;
   const Tensor x = vector_of(device, 8);
   WorkingCommunicator group(device, GroupKind::kTensor, 0, 2);
@@ -63,7 +63,7 @@ TEST_CASE("what a collective runs on the device is the collective's time") {
   CHECK(times.collectives[0].time.value() == Approx(1000e-9));
 }
 
-TEST_CASE("a thread that has no core while it works is noticed") {
+TEST_CASE("a thread that waits for a core is detected") {
   ClockDevice device;
   const Tensor x = vector_of(device, 8);
   device.duration = [](const Op&) {
@@ -77,7 +77,7 @@ TEST_CASE("a thread that has no core while it works is noticed") {
   CHECK(recorder.share_on_core() < 0.5);
 }
 
-TEST_CASE("a recorder gives the device back to the one before it") {
+TEST_CASE("a recorder restores the previous recorder of the device") {
   ClockDevice device;
   TraceRecorder before;
   device.set_recorder(&before);

@@ -17,7 +17,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// Whether `line` is `pattern`, whose "..." stand for any text.
+// True if `line` equals `pattern`, in which "..." matches any text.
 bool matches(std::string_view pattern, std::string_view line) {
   const std::size_t dots = pattern.find("...");
   if (dots == std::string_view::npos) return pattern == line;
@@ -29,8 +29,8 @@ bool matches(std::string_view pattern, std::string_view line) {
   return false;
 }
 
-// Whether shown[i..] is lines[j..]. `furthest` becomes the first shown line that no attempt got
-// past.
+// True if shown[i..] matches lines[j..]. `furthest` is the first shown line that no attempt
+// matched.
 bool matches_lines(const std::vector<std::string>& shown, const std::vector<std::string>& lines,
                    std::size_t i, std::size_t j, std::size_t& furthest) {
   furthest = std::max(furthest, i);

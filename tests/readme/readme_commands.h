@@ -1,7 +1,7 @@
-// The commands that README.md shows with their output.
+// Commands in README.md and their shown output.
 //
-// A fenced block marked `console` holds commands, each after "$ ", and under each the output it
-// prints. "..." in an output line stands for any text, on a line of its own for any lines.
+// A fenced block marked `console` holds commands, each after "$ ", and below each its output. "..."
+// within an output line matches any text; a line "..." matches any lines.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct ShownCommand {
 
 std::vector<ShownCommand> shown_commands(std::string_view markdown);
 
-// The first shown line that the printed text does not go on with; empty when all of it is there.
-// Nothing shown matches anything printed.
+// Returns the first shown line that the printed text does not continue with; empty if all match. An
+// empty output matches everything.
 std::string first_line_missing(const std::vector<std::string>& shown, std::string_view printed);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Runs the commands that README.md and two pages of docs/ show, and compares their output.
+// Runs the commands shown in README.md and two pages of docs/, and compares their output.
 #include <sys/wait.h>
 
 #include <array>
@@ -26,7 +26,7 @@ struct Finished {
   std::string printed;  // both streams
 };
 
-// Runs in the source folder, as a reader would, but with the tpsim of this build.
+// Runs in the source folder with the tpsim of this build.
 Finished run(std::string command) {
   const std::string shown_binary = "build/release/";
   for (std::size_t at = 0; (at = command.find(shown_binary, at)) != std::string::npos;) {
@@ -46,13 +46,13 @@ Finished run(std::string command) {
   return finished;
 }
 
-// Of a shown line what it begins with: its first word, blanks before it included.
+// Returns the first word of a line, including leading spaces.
 std::string beginning(const std::string& line) {
   const std::size_t word = line.find_first_not_of(' ');
   return word == std::string::npos ? line : line.substr(0, line.find(' ', word));
 }
 
-// Lines of the page below `shown` anew: each as the next printed line with the same beginning.
+// Replaces the lines below `shown` on the page by the next printed lines with the same beginning.
 void write_anew(std::vector<std::string>& page, const ShownCommand& shown,
                 const std::string& printed) {
   std::istringstream lines(printed);
@@ -68,7 +68,7 @@ void write_anew(std::vector<std::string>& page, const ShownCommand& shown,
   }
 }
 
-// The page with the outputs of today, to be read as a diff: for TPSIM_REGENERATE_GOLDEN.
+// Replaces all outputs on the page by current ones; review the diff. For TPSIM_REGENERATE_GOLDEN.
 void regenerate(const std::string& path) {
   const std::string text = text_of(path);
   std::vector<std::string> page;
@@ -110,7 +110,7 @@ TEST_CASE("commands are read from console blocks only, with their lines and outp
   CHECK(commands[1].output.empty());
 }
 
-TEST_CASE("a shown line that was not printed is found") {
+TEST_CASE("a shown line that is not printed is detected") {
   const std::string printed = "step 105 s\nmemory 59 GiB\nsearch 0.031 s\n";
   CHECK(first_line_missing({"step 105 s", "memory 59 GiB", "search ... s"}, printed) == "");
   CHECK(first_line_missing({}, printed) == "");

@@ -1,4 +1,4 @@
-// Small models and machines for tests: everything stated here, nothing read from data files.
+// Small models and machines for tests, stated here and not read from data files.
 #pragma once
 
 #include "core/plan/plan.h"
@@ -49,8 +49,8 @@ inline ModelSpec small_mixture() {
   return model;
 }
 
-// Blocks of one branch each, as Nemotron 3 has them: Mamba-2, attention, experts of a latent beside
-// a shared one, a feed-forward part.
+// Blocks with one branch each, as in Nemotron 3: Mamba-2, attention, latent experts with a shared
+// expert, and an MLP.
 inline ModelSpec small_hybrid() {
   ModelSpec model = small_llama();
   model.name = "small-hybrid";
@@ -75,7 +75,7 @@ inline ModelSpec small_hybrid() {
   return model;
 }
 
-// Gated delta nets and gated attention, as Qwen3-Next has them.
+// Gated delta nets and gated attention, as in Qwen3-Next.
 inline ModelSpec small_delta_net() {
   ModelSpec model = small_llama();
   model.name = "small-delta-net";
@@ -105,7 +105,8 @@ inline PlannedOp planned_matrix(const char* name, PlannedSharding sharding, std:
           .parameters = width};
 }
 
-// Blocks whose positions an indexer chooses, planned mixers, two residual streams and an encoder.
+// Blocks with an indexer that chooses positions, planned mixers, two residual streams, and an
+// encoder.
 inline ModelSpec small_planned() {
   constexpr auto kWhole = PlannedSharding::kWhole;
   constexpr auto kRows = PlannedSharding::kRows;
@@ -192,7 +193,7 @@ inline Scenario small_scenario(const ModelSpec& model) {
   scenario.stack.name = "test stack";
   scenario.stack.host.per_op = Seconds(1e-6);
   scenario.stack.host.per_collective = Seconds(2e-6);
-  scenario.stack.parts.expert_load = kBalancedLoad;  // as the reference model is traced
+  scenario.stack.parts.expert_load = kBalancedLoad;  // as in the reference model
   return scenario;
 }
 

@@ -1,4 +1,4 @@
-// What software of other parts would take, for tests of their laws.
+// Prediction of a plan with changed stack parts, for tests of laws.
 #pragma once
 
 #include <catch2/catch.hpp>

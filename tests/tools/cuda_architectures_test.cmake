@@ -1,4 +1,4 @@
-# Which GPUs a build is for, as stand-in nvccs of CUDA 12.4, 12.8 and 13 list what they know.
+# GPU architectures of a build, with fake nvccs of CUDA 12.4, 12.8 and 13 that list theirs.
 include("${SOURCE_DIR}/cmake/CudaArchitectures.cmake")
 
 function(expect nvcc listed wanted)
@@ -15,7 +15,7 @@ expect(nvcc-12.8 "compute_80\\ncompute_90\\ncompute_100\\ncompute_101\\ncompute_
 expect(nvcc-13 "compute_75\\ncompute_80\\ncompute_90\\ncompute_100\\ncompute_103" "80;90;100")
 expect(nvcc-silent "" "80;90")
 
-# Kernels of sm_90a are in a build that has Hopper among its GPUs, however it is written.
+# A build for Hopper, in any spelling, has kernels of sm_90a.
 function(expect_hopper architectures wanted)
   tpsim_hopper_architecture("${architectures}" chosen)
   if(NOT "${chosen}" STREQUAL "${wanted}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Links of markdown pages, and pages that sources name, exist. Decisions are named by topic, not by number."""
+"""Links in markdown pages and pages named in sources
+exist. Decisions are named by topic, not by number."""
 import pathlib
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""tools/golden_sample.py against a stand-in for the program, whose names and numbers a test can change."""
+"""tools/golden_sample.py with a fake program, whose names and numbers a test can change."""
 import argparse
 import contextlib
 import io
@@ -17,7 +17,8 @@ from sample.program import Answer  # noqa: E402
 
 
 class StandIn:
-    """Two models. `renamed` maps the names of the recording to those of now, `factor` is on steps with fp8."""
+    """A fake program with two models. `renamed` maps recorded
+    names to current ones, `factor` scales steps with fp8."""
 
     def __init__(self):
         self.renamed, self.factor, self.width, self.best_tp = {}, 1.0, 4, None
@@ -30,7 +31,7 @@ class StandIn:
         return [{"name": self.now("small"), "family": "llama"}, {"name": "large", "family": "mixtral"}]
 
     def options(self, scenario):
-        """By the names of the recording; None where the scenario has one that is gone."""
+        """Returns the options with recorded names; None if the scenario uses a removed name."""
         old = {new: name for name, new in self.renamed.items()}
         words = [str(word) for pair in scenario.options.items() for word in pair]
         if any(word in self.renamed for word in words):
@@ -89,7 +90,7 @@ class Sample(unittest.TestCase):
         self.assertEqual(self.tool("record")[0], 0)
 
     def tool(self, command, **given):
-        """The exit code and what is printed."""
+        """Returns the exit code and the output."""
         options = argparse.Namespace(folder=self.folder, program="", count=None, tolerance=0.0)
         vars(options).update(given)
         with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/gpu_check.sh on a machine whose GPU, profiles and measurements are played: what a stage leaves
-# behind when its steps succeed, fail, or hang.
+# tools/gpu_check.sh with fake GPU, profiles and measurements: the results of a stage with steps
+# that succeed, fail, or hang.
 #   gpu_check_test.sh SOURCE_DIR TPSIM
 set -euo pipefail
 source_dir=$1 tpsim=$2
@@ -13,7 +13,7 @@ ln -s "$source_dir/data" "$bundle/data"
 ln -s "$source_dir/tests/golden" "$bundle/golden"
 
 program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1" && chmod +x "$1"; }
-# Plans are predicted by tpsim itself; one profile fails, one run does not fit.
+# tpsim itself predicts the plans. One profile fails, and one run does not fit.
 program "$bundle/tpsim" 'case "$*" in
   simulate*) exec "'"$tpsim"'" "$@" ;;
   profile*bloom-3b*) echo "tpsim: error: a kernel is wrong" >&2; exit 1 ;;

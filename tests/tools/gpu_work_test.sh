@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table in docs/validation/gpu-work.md is what tpsim_gpu_work prints.
+# The table in docs/validation/gpu-work.md equals the output of tpsim_gpu_work.
 #   gpu_work_test.sh TPSIM_GPU_WORK
 set -euo pipefail
 TPSIM_EMULATED_GPU=idle "$1" |

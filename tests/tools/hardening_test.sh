@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reads back from programs how they were compiled and linked.
+# Checks compile and link options, read from the programs.
 #
 # Usage: hardening_test.sh BUILD_TYPE SANITIZERS PROGRAM...
 set -euo pipefail
@@ -8,7 +8,7 @@ shift 2
 command -v readelf >/dev/null || exit 77
 
 failed=0
-demand() { # what is wrong where this line's command fails
+demand() { # MESSAGE, then a command that must succeed
   local what=$1
   shift
   "$@" || { echo "$program: $what"; failed=1; }
@@ -19,7 +19,7 @@ lacks() { ! grep -q -- "$1" <<<"$2"; }
 
 for program in "$@"; do
   dynamic=$(readelf --dynamic --wide "$program")
-  # An empty folder in a list of folders is the current one; $ORIGIN would be the program's own.
+  # An empty entry in a list of folders means the current folder; $ORIGIN is the program's folder.
   paths=$(sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p' <<<"$dynamic")
   [[ -n $paths ]] || paths=/
   IFS=: read -ra folders <<<"$paths:end"

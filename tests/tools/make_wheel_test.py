@@ -1,4 +1,4 @@
-"""tools/release/make_wheel.py: the same bytes twice, what they hold, and that they work once unpacked.
+"""tools/release/make_wheel.py: wheels are reproducible, complete, and work when unpacked.
 
 Run by ctest with the arguments PROGRAM PACKAGE VERSION.
 """
@@ -39,11 +39,11 @@ def made(folder, **options):
 
 
 def elf(machine, is_static):
-    """A program of nothing: its header, and a segment for the loader unless it is static."""
+    """Returns a minimal ELF file: the header, and a segment for the loader unless it is static."""
     head = bytearray(64)
     head[:6] = b"\x7fELF\x02\x01"
     head[18:20] = machine.to_bytes(2, "little")
-    head[32] = 64  # where the segments are
+    head[32] = 64  # offset of the segments
     head[54], head[56] = 56, 1
     return bytes(head) + (1 if is_static else 3).to_bytes(4, "little") + bytes(52)
 
@@ -114,7 +114,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_it_works_once_unpacked(self):
-        """As an installer unpacks it: the package into site-packages, the program into bin."""
+        """Unpacks like an installer: the package into site-packages, the program into bin."""
         site = self.folder / "lib" / "python3" / "site-packages"
         with zipfile.ZipFile(made(self.folder / "wheel")) as wheel:
             wheel.extractall(site)

@@ -1,4 +1,5 @@
-"""The scripts of tools/release: the same bytes from another folder, digests that lead to the files, a closed bill."""
+"""The scripts of tools/release: reproducible archives,
+digests of the files, and a complete SBOM."""
 import hashlib
 import io
 import json
@@ -22,7 +23,7 @@ import notice  # noqa: E402
 
 
 def staged(folder, order):
-    """A prefix with a program and two documents, written in that order."""
+    """Writes a prefix with a program and two documents, in the given order."""
     contents = {"bin/tpsim": b"\x7fELF", "share/doc/tpsim/NOTICE": b"notice\n", "share/man/man1/tpsim.1": b".TH\n"}
     for name in order(contents):
         path = folder / name

@@ -1,4 +1,5 @@
-"""What a release says of itself: one version everywhere, and every source of data and libraries in NOTICE."""
+"""Metadata of a release: one version everywhere,
+and every source of data and libraries in NOTICE."""
 import datetime
 import fnmatch
 import pathlib
@@ -24,7 +25,7 @@ def version():
 
 
 def dated_headings():
-    """[version, date] of the headings of CHANGELOG.md, the newest first."""
+    """Returns [version, date] of the headings of CHANGELOG.md, newest first."""
     return re.findall(r"^## (\d+\.\d+\.\d+) \((\S+)\)$", text_of("CHANGELOG.md"), re.MULTILINE)
 
 
@@ -33,7 +34,7 @@ def citation(key):
 
 
 def table(path):
-    """Rows of the first table of a README, as [first cell without quotes, last cell]."""
+    """Returns rows of the first table of a README, as [first cell without quotes, last cell]."""
     rows = [line.strip("| ").split("|") for line in text_of(path).splitlines() if line.startswith("| `")]
     return [(row[0].strip().strip("`"), row[-1].strip()) for row in rows]
 
@@ -104,7 +105,8 @@ class Notice(unittest.TestCase):
 
 class Workflows(unittest.TestCase):
     def test_they_call_scripts_of_the_tree_and_actions_of_github_by_commit(self):
-        allowed = (".ci/run", "tools/release.sh", "tools/nightly.sh",  # and what is needed around them
+        allowed = (".ci/run", "tools/release.sh", "tools/nightly.sh",  # and the commands around
+                                                                       # them
                    "apt-get ", "git config ", "cd dist && sha256sum ", "gh release create ")
         workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
         self.assertEqual([path.stem for path in workflows], ["ci", "nightly", "release"])

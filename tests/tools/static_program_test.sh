@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program of the preset static needs nothing of the machine that it runs on: no library, no loader, no
-# lookup of hosts or users, no data. tools/release.sh runs it for both architectures.
+# A program of the preset static depends on nothing of the machine: no library, no loader, no lookup
+# of hosts or users, no data files. tools/release.sh runs this test for both architectures.
 #
 # Usage: static_program_test.sh PROGRAM [EMULATOR]     EMULATOR runs programs of another architecture
 set -euo pipefail
@@ -13,7 +13,7 @@ fail() { echo "static_program_test.sh: $*" >&2; exit 1; }
 
 readelf --program-headers "$program" | grep -q INTERP && fail "asks for a loader"
 readelf --dynamic "$program" | grep -q NEEDED && fail "asks for libraries"
-# dlopen() itself is part of glibc's start-up; that nobody calls it is checked by the linker, whose
+# dlopen() is part of glibc's start-up. The linker checks that the program does not call it:
 # warnings are errors (cmake/Options.cmake).
 if nm "$program" | grep -E ' (getaddrinfo|gethostbyname|getpwnam|getpwuid|getgrnam)$'; then
   fail "looks up hosts or users"
@@ -23,7 +23,7 @@ bytes=$(stat --format %s "$program")
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp "$program" "$folder/tpsim" # away from its build tree
+cp "$program" "$folder/tpsim" # away from its build folder
 run[-1]=$folder/tpsim
 cd "$folder"
 env -i "${run[@]}" --version | grep -q 'data: *part of the program' || fail "reads data of its machine"

@@ -1,4 +1,4 @@
-// Half of a table of measured runs, by every second line, calibrates; the other half is predicted.
+// Every second row of a table of measured runs calibrates; the other rows are predicted.
 #include "evidence/calibration/calibration.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 struct Half {
   const char* table;
-  std::size_t calibrates;  // lines from this one on, every second
-  // Of the other half's mean error before, at most, or this mean error where that is more: what was
-  // seen when the row was written, plus a little.
+  std::size_t calibrates;  // index of the first calibration row; every second row follows
+  // Maximum mean error of the other half, relative to its error before calibration, or `error` if
+  // that is larger. The values are the observed ones plus a margin.
   double share;
   double error = 0;
 };
@@ -76,9 +76,9 @@ void check(const Half& half) {
 
 }  // namespace
 
-TEST_CASE("half of Lucie's runs calibrates for the other half") { check(kHalves[1]); }
+TEST_CASE("half of Lucie's runs calibrates the other half") { check(kHalves[1]); }
 
-TEST_CASE("half of a stranger's runs calibrates for the other half", "[.nightly]") {
+TEST_CASE("half of an external table calibrates the other half", "[.nightly]") {
   for (const Half& half : kHalves) check(half);
 }
 

@@ -1,5 +1,5 @@
-// Predictions of runs that others measured stay as good as they were recorded here. Only rows that
-// no constant was fitted on count.
+// Predictions of published runs stay within the recorded errors. Only rows that no constant was
+// fitted on count.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
@@ -10,13 +10,13 @@
 namespace tpsim {
 namespace {
 
-// Errors as shares; what was seen when the row was written, plus a little.
+// Maximum errors, as fractions: the observed ones plus a margin.
 struct Tolerance {
   const char* file;
   const char* regime;  // empty: all rows
   double mape, median, memory;
-  double kendall_tau;  // at least
-  double coverage;     // of the 90 % intervals, at least
+  double kendall_tau;  // minimum
+  double coverage;     // minimum coverage of the 90 % intervals
 };
 
 constexpr Tolerance kTolerances[] = {
@@ -40,7 +40,7 @@ RunLoader make_loader() {
   return RunLoader(Catalogue(data_folder()), *environments, {});
 }
 
-// Outcomes of a table's rows of one regime.
+// Outcomes of the rows of a table in one regime.
 std::vector<RunOutcome> outcomes_of(RunLoader& loader, const Tolerance& wanted) {
   const auto runs =
       read_run_table(data_folder() / "published_runs" / (std::string(wanted.file) + ".csv"));
@@ -96,7 +96,7 @@ TEST_CASE("runs of external sources are predicted as recorded") {
   }
 }
 
-TEST_CASE("mixtures of experts are predicted as recorded") {
+TEST_CASE("MoE runs are predicted as recorded") {
   RunLoader loader = make_loader();
   const auto runs = read_run_table(data_folder() / "strangers" / "moe_rows.csv");
   REQUIRE(runs.ok());
@@ -110,7 +110,8 @@ TEST_CASE("mixtures of experts are predicted as recorded") {
   CHECK(s.interval_coverage < 0.97);
 }
 
-TEST_CASE("every BLOOM run that ran out of memory is foretold, and no other") {
+TEST_CASE(
+    "every BLOOM run that ran out of memory is predicted to run out of memory, and no other") {
   RunLoader loader = make_loader();
   const ValidationSummary s = summarize(outcomes_of(loader, {"bloom_jean_zay", "", 1, 1, 1, 0, 0}));
   CHECK(s.oom_total == 2);
@@ -118,12 +119,12 @@ TEST_CASE("every BLOOM run that ran out of memory is foretold, and no other") {
   CHECK(s.false_oom == 0);
 }
 
-TEST_CASE("runs that fitted on 40 GB are not foretold to run out of memory") {
+TEST_CASE("runs that fitted on 40 GB are not predicted to run out of memory") {
   RunLoader loader = make_loader();
   CHECK(summarize(outcomes_of(loader, {"mosaic_fsdp", "", 1, 1, 1, 0, 0})).false_oom == 0);
 }
 
-TEST_CASE("intervals hold nine of ten test rows of all tables together") {
+TEST_CASE("intervals contain nine of ten test rows of all tables together") {
   RunLoader loader = make_loader();
   std::vector<RunOutcome> all;
   for (const Tolerance& tolerance : kTolerances) {
@@ -151,7 +152,7 @@ TEST_CASE("no data set has more than fifteen calibration rows") {
   }
 }
 
-TEST_CASE("rows that are not counted say why") {
+TEST_CASE("excluded rows have a reason") {
   RunLoader loader = make_loader();
   for (const Tolerance& tolerance : kTolerances) {
     for (const RunOutcome& run : outcomes_of(loader, tolerance)) {

@@ -69,7 +69,7 @@ TEST_CASE("an answer is the document that --json prints, to the last digit, with
   }
 }
 
-TEST_CASE("every call is answered, with an error that says what it lacks") {
+TEST_CASE("every call is answered, with an error that names a missing key") {
   for (const CallRow& row : call_rows()) {
     CAPTURE(row.name);
     const JsonValue document = answered(requested(std::string(row.name)));
@@ -83,7 +83,7 @@ TEST_CASE("every call is answered, with an error that says what it lacks") {
   }
 }
 
-TEST_CASE("a request that is none is answered with what is wrong") {
+TEST_CASE("an invalid request is answered with what is wrong") {
   CHECK_THAT(error_of(""), Catch::StartsWith("request:1: "));
   CHECK_THAT(error_of("{"), Catch::StartsWith("request:1: "));
   CHECK(error_of("7") == "request: is a whole number, not an object");
@@ -103,7 +103,7 @@ TEST_CASE("a request that is none is answered with what is wrong") {
              Catch::Contains("carries the requests"));
 }
 
-TEST_CASE("an error has the parts and the exit code of the command's") {
+TEST_CASE("an error has the parts and the exit code of the command") {
   const JsonValue document = answered(requested(
       "plan", R"(, "options": {"model": "bloom-7b1", "gpus": "1", "global_batch": "8"})"));
   CHECK(text_at(document, "error", "kind") == "does_not_fit");
@@ -114,7 +114,7 @@ TEST_CASE("an error has the parts and the exit code of the command's") {
   CHECK_THAT(text_at(typo, "error", "hint"), Catch::Contains("bloom-7b1"));
 }
 
-TEST_CASE("options that only direct output are not for callers") {
+TEST_CASE("options that only direct output are refused in calls") {
   for (const CallRow& row : call_rows()) {
     if (!row.command) continue;
     for (const CallKeyword& keyword : call_keywords(*row.command)) {

@@ -1,4 +1,4 @@
-// argv to arguments, and the nearest valid choice for what is none.
+// argv to arguments, and the nearest valid word in the error for an unknown one.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -42,7 +42,7 @@ TEST_CASE("options and the plan file arrive as they were typed") {
   CHECK(arguments.command_line == "tpsim simulate 'a plan.json' --tp=4 --allow-oom");
 }
 
-TEST_CASE("what is unknown is answered with what may have been meant") {
+TEST_CASE("unknown words are refused with the nearest known word") {
   CHECK(error_of({"simulat"}) == "unknown command 'simulat' (did you mean simulate?)");
   CHECK(error_of({"plan", "--micro-bach", "2"}) ==
         "plan: unknown option '--micro-bach' (did you mean --micro-batch?)");
@@ -62,7 +62,7 @@ TEST_CASE("a value that is missing, given twice or before the command is an erro
         "--model: is given 2 times (give it once)");
 }
 
-TEST_CASE("what import is told of a file may be told again, and the last word counts") {
+TEST_CASE("options of import may be repeated, and the last value counts") {
   const Arguments arguments = arguments_of(
       {"import", "run.sh", "--set", "A=1,B=2", "--model", "a", "--set", "A=3", "--model", "b"});
   CHECK(arguments[Opt::kSet] == "A=1,B=2,A=3");

@@ -1,4 +1,4 @@
-// Profiles of GPUs that nobody has timed.
+// Profiles of GPUs from datasheets, without measurements.
 #include "cli/commands/datasheet.h"
 
 #include <catch2/catch.hpp>
@@ -6,7 +6,7 @@
 namespace tpsim {
 namespace {
 
-TEST_CASE("a datasheet makes a profile of what it states and no constant more") {
+TEST_CASE("a datasheet makes a profile of its stated facts and the usual constants") {
   const auto made = cli::datasheet_profile(
       "x100",
       {"peak=1200TFLOP/s", "fp8=2400TFLOP/s", "memory=96GB", "bandwidth=4TB/s", "processors=144"},
@@ -18,7 +18,8 @@ TEST_CASE("a datasheet makes a profile of what it states and no constant more") 
   CHECK(profile.device.matmul_peak.value() == 1200e12);
   CHECK(profile.device.fp8_peak.value() == 2400e12);
   CHECK(profile.device.mxfp8_peak.value() == 0);
-  CHECK(profile.device.vector_peak.value() == 75e12);  // a sixteenth, as its source says
+  CHECK(profile.device.vector_peak.value() ==
+        75e12);  // a sixteenth of the matrix peak, as in its source
   CHECK(profile.device.source.find("not stated") != std::string::npos);
   CHECK(profile.model.matmul_efficiency == usual_model().matmul_efficiency);
   CHECK(made->text.find("matmul_efficiency") == std::string::npos);

@@ -1,4 +1,4 @@
-// Models that launch files leave partly open, as the catalogue knows them.
+// Models that launch files define only in part, completed from the catalogue.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +12,7 @@
 namespace tpsim::cli {
 namespace {
 
-// A script of LLaMA's 70 billion weights, whose tokenizer is a folder's.
+// A launch script with the shape of LLaMA 70B and a tokenizer that is not known.
 Result<ImportAnswer> imported(const std::string& more,
                               const std::vector<const char*>& options = {}) {
   const test::TemporaryFolder folder;
@@ -35,7 +35,7 @@ Result<ImportAnswer> imported(const std::string& more,
 
 }  // namespace
 
-TEST_CASE("of models of one shape with other words the file has to say which") {
+TEST_CASE("models of one shape and different vocabularies: the file must name one") {
   const auto open = imported("");
   REQUIRE_FALSE(open.ok());
   CHECK_THAT(open.error().message,
@@ -73,7 +73,7 @@ TEST_CASE("settings that are assumed to be harmless stay in the plan and widen i
   CHECK(wide.step_high > 1.01 * narrow.step_high);
 }
 
-TEST_CASE("of options that are repeated the last one counts") {
+TEST_CASE("the last one of repeated options counts") {
   const auto last =
       imported("", {"--model", "llama-3-70b", "--set", "tensor-model-parallel-size=2", "--model",
                     "llama-2-70b", "--set", "tensor-model-parallel-size=4"});

@@ -1,4 +1,4 @@
-// Intervals of what nobody stated: every command that predicts a plan prints the same.
+// Intervals from unstated inputs: every command that predicts a plan prints the same interval.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -76,7 +76,7 @@ TEST_CASE("a campaign has the interval of its plan's step") {
     given.emplace_back(Opt::kAllowOom, "");
     const CampaignReport report =
         campaign_answer(arguments_of(Command::kCampaign, given), std::nullopt, {}).value();
-    // What else a run takes grows with its steps.
+    // The other parts of the wall time grow with the steps.
     const Campaign& campaign = report.campaign;
     const Seconds later = campaign.wall_high - campaign.time.wall();
     const Seconds sooner = campaign.time.wall() - campaign.wall_low;
@@ -86,7 +86,7 @@ TEST_CASE("a campaign has the interval of its plan's step") {
   }
 }
 
-TEST_CASE("the spread over other software is that of the steps that naming it predicts") {
+TEST_CASE("the spread over other software equals that of predictions with each stack") {
   const GivenOptions plan = {{Opt::kModel, "opt-1.3b"},
                              {Opt::kCluster, "hgx-h200"},
                              {opt_of(Setting::kDp), "4"},
@@ -140,7 +140,7 @@ TEST_CASE("settings that change nothing in a plan do not change its interval") {
   same(Setting::kZero, alone, "0", "1");
 }
 
-TEST_CASE("however much is open, an interval begins above zero") {
+TEST_CASE("an interval with many open inputs begins above zero") {
   const SimulatedPlan wide = simulated({{Opt::kModel, "bloom-3b"},
                                         {Opt::kCluster, "jean-zay-a100-before-numa-fix"},
                                         {opt_of(Setting::kTp), "2"}});

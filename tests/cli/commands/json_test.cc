@@ -1,4 +1,4 @@
-// What programs read: the reports of --json and the trace of a timeline.
+// JSON for programs: the reports of --json and the trace of a timeline.
 #include <catch2/catch.hpp>
 
 #include "cli/views/report_json.h"
@@ -163,8 +163,8 @@ TEST_CASE("spans on one track of a trace never overlap and stages never share on
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
     if (*event.find("ph")->as<std::string>() == "X") tracks.push_back(number(*event.find("tid")));
   }
-  // Stage 0 computes on its own track, its second transfer needs a lane beside the first's, which
-  // the third takes again; stage 1 comes after them.
+  // Track 0: compute of stage 0. Its second transfer overlaps the first and needs a second track.
+  // The third transfer uses the first transfer's track again. Stage 1 has the track after them.
   CHECK(tracks == std::vector<double>{0, 1, 2, 1, 3});
 }
 

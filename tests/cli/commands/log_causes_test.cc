@@ -1,4 +1,4 @@
-// A step that took as long as it does with one thing changed is explained by that thing first.
+// If the logged step equals a prediction with one change, check-log lists this change first.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ TEST_CASE("a log written with one part changed is explained by that part first")
     Scenario truth = believed;
     truth.stack = with_parts(truth.stack, {{part, value}});
     const PartRow& row = row_of(part);
-    INFO(text_of(row, value));  // words that cost these plans the same are told first as well
+    INFO(text_of(row, value));  // values with equal cost for these plans also count as first
     CHECK(first_cause(believed, truth, plan).starts_with(std::string(row.key) + "="));
   }
 }
@@ -49,7 +49,7 @@ TEST_CASE("a slow link is named by its share") {
   CHECK(first_cause(believed, truth, plan) == "links between nodes at a half of their bandwidth");
 }
 
-TEST_CASE("experts that are not loaded alike are named") {
+TEST_CASE("an unbalanced expert load is named") {
   const Scenario believed = test::small_scenario(test::small_mixture());
   Plan plan = test::plan_of(believed.model, {.tp = 1, .pp = 1, .dp = 4}, 2);
   plan.degrees.ep = 4;
@@ -60,7 +60,7 @@ TEST_CASE("experts that are not loaded alike are named") {
 
 namespace {
 
-// A trace of three steps whose kernels run one after the other, each class for so many seconds.
+// A trace of three steps with consecutive kernels and the given seconds for each class.
 std::string trace_of(Seconds products, Seconds attention, Seconds others, Seconds collectives,
                      Seconds step) {
   std::string text = "{\"distributedInfo\": {\"rank\": 0, \"world_size\": 16}, \"traceEvents\": [";
@@ -86,7 +86,7 @@ std::string trace_of(Seconds products, Seconds attention, Seconds others, Second
 
 }  // namespace
 
-TEST_CASE("a trace is held against the terms of its plan, and the part that is off is named") {
+TEST_CASE("a trace is compared with the terms of its plan, and the differing part is named") {
   const test::TemporaryFolder folder;
   const Catalogue catalogue = Catalogue::open().value();
   PlanFile file;
@@ -131,13 +131,13 @@ TEST_CASE("a trace is held against the terms of its plan, and the part that is o
   const CheckedLog slow = checked_with(3, 6);
   CHECK_THAT(slow.check.findings.front().evidence, Catch::StartsWith("exposed collectives"));
 
-  file.plan.degrees.dp = 8;  // of another job than the trace's
+  file.plan.degrees.dp = 8;  // not the data-parallel degree of the trace
   const auto other = check_log_answer(asked, file);
   REQUIRE_FALSE(other.ok());
   CHECK_THAT(to_string(other.error()), Catch::Contains("16"));
 }
 
-TEST_CASE("a log's own arguments are found in colours and packed, and a fault of them is said") {
+TEST_CASE("a log's own arguments are found in coloured lines, and an error in them is reported") {
   const test::TemporaryFolder folder;
   const auto printed = [&](const std::string& text) {
     const std::string path = (folder / "it.log").string();
@@ -145,7 +145,7 @@ TEST_CASE("a log's own arguments are found in colours and packed, and a fault of
     Arguments asked;
     asked.command = Command::kCheckLog;
     asked.positional = path;
-    asked.more = {(folder / "another.log").string()};  // as calibrate takes them
+    asked.more = {(folder / "another.log").string()};  // calibrate accepts several logs
     return plan_printed_in_log(asked, open_log(path).value());
   };
   std::string text;

@@ -1,5 +1,5 @@
-// The memory of a run before it starts: against what the CPU device then takes, and against
-// machines of any size.
+// The predicted memory of a run: compared with the CPU device's measured memory, and with machines
+// of any size.
 #include "cli/commands/memory_check.h"
 
 #include <catch2/catch.hpp>
@@ -43,7 +43,7 @@ LocalDevices with_memory(Bytes free) {
   return devices;
 }
 
-// What the CPU devices of all ranks took for their tensors.
+// Peak bytes of the CPU device of each rank.
 std::vector<std::int64_t> measured(const Case& one) {
   TrainingRun run;
   run.model = one.named.scenario.model;

@@ -1,4 +1,4 @@
-// The window, its page and programs that link tpsim answer as the command line does.
+// The window, its page and programs that link tpsim give the same answers as the command line.
 #include <catch2/catch.hpp>
 #include <set>
 #include <sstream>
@@ -17,7 +17,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Searches nothing: plans are looked at that were chosen.
+// Never searches: the tests show plans that are already chosen.
 class NoSearch : public gui::SearchHost {
  public:
   void begin(gui::SearchJob) override {}
@@ -27,7 +27,7 @@ class NoSearch : public gui::SearchHost {
 
 struct Shown {
   Prediction predicted;
-  std::string software;  // that was assumed; empty where it was stated
+  std::string software;  // assumed stack; empty if stated
   std::string command;
 };
 
@@ -100,7 +100,7 @@ TEST_CASE("the window shows the step and the interval of a saved plan as the com
   }
 }
 
-TEST_CASE("what nobody stated widens the window's interval, the copied command's and a program's") {
+TEST_CASE("unstated inputs widen the interval in the window, its command and a program") {
   for (const test::GoldenPlan& golden : test::golden_plans()) {
     INFO(golden.what);
     const SimulatedPlan answer = simulated(golden);
@@ -116,13 +116,13 @@ TEST_CASE("what nobody stated widens the window's interval, the copied command's
     check_same(shown.predicted, typed(shown.command).run.predicted);
     const ScenarioNames names{
         named.scenario.model.name, named.cluster, "", "", named.parts, named.node_gbps};
-    if (named.scenario.model.attention_dropout > 0) continue;  // of an option, not of the catalogue
+    if (named.scenario.model.attention_dropout > 0) continue;  // given by an option
     check_same(simulate(Catalogue::open().value(), names, file.plan)->predicted,
                answer.run.predicted);
   }
 }
 
-TEST_CASE("a network that was turned in the window is in the copied command") {
+TEST_CASE("a network bandwidth changed in the window is in the copied command") {
   const SimulatedPlan saved = simulated(test::golden_plans().front());
   gui::AppState state;
   gui::show_plan(plan_file_of(saved.named, saved.run.plan), state);
@@ -138,14 +138,14 @@ TEST_CASE("a network that was turned in the window is in the copied command") {
 
 namespace {
 
-// A row's option with a value, and what the value needs beside it.
+// An option with a value, and other options that the value requires.
 struct Walked {
   Opt opt{};
   std::string value;
   test::GivenOptions needs = {};
 };
 
-// Every value of every setting and part.
+// Every named value of every setting and part, and some numbers.
 std::vector<Walked> walked_values() {
   std::vector<Walked> all;
   const auto need = [](Setting setting, const char* value) {
@@ -168,7 +168,7 @@ std::vector<Walked> walked_values() {
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     for (const PartWord& word : row.words) {
-      // Counts are in a model's file, which the command names.
+      // The counts are in a model file, and the command names the model.
       const bool is_counted = row.part == StackPart::kExpertLoad && word.value == kCountedLoad;
       if (!is_counted) all.push_back({opt, std::string(word.word)});
     }
@@ -178,7 +178,7 @@ std::vector<Walked> walked_values() {
   return all;
 }
 
-// Layouts of dense models and of mixtures: what one cannot have, another one has.
+// Layouts of dense and mixture models: every setting is legal in at least one.
 std::vector<test::GivenOptions> places() {
   const auto at = [](const char* model, const char* cluster) {
     return test::GivenOptions{{Opt::kModel, model},
@@ -213,7 +213,7 @@ TEST_CASE("the copied command holds every setting and part") {
       given.emplace_back(one.opt, one.value);
       const Arguments arguments = test::arguments_of(Command::kSimulate, given);
       const auto answer = simulate_answer(arguments, std::nullopt);
-      if (!answer.ok()) continue;  // no such plan
+      if (!answer.ok()) continue;  // the plan is not legal
       CAPTURE(row_of(one.opt).name, one.value);
       const PlanFile file = plan_file_of(answer->named, answer->run.plan);
       const std::string model = "--model " + answer->named.scenario.model.name;
@@ -232,7 +232,7 @@ TEST_CASE("the copied command holds every setting and part") {
   }
 }
 
-TEST_CASE("the window plans the batch that tpsim plan takes, another for another model") {
+TEST_CASE("the window plans the batch that tpsim plan assumes, and changes it with the model") {
   const auto planned = [](const std::string& model) {
     Arguments arguments = test::arguments_of(
         Command::kPlan, {{Opt::kModel, model}, {Opt::kCluster, "dgx-h200"}, {Opt::kGpus, "512"}});
@@ -247,7 +247,7 @@ TEST_CASE("the window plans the batch that tpsim plan takes, another for another
     choice.gpus = 512;
     const gui::LoadedChoice loaded = gui::load_choice(catalogue, choice).value();
     CHECK(gui::global_batch_of(choice, loaded.scenario.model) == planned(model));
-    choice.global_batch = 4096;  // a stated one is that model's
+    choice.global_batch = 4096;  // a stated batch stays with the model that was loaded
     CHECK(gui::global_batch_of(choice, loaded.scenario.model) == 4096);
   }
 }

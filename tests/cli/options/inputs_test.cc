@@ -44,8 +44,7 @@ std::string error_of(const std::vector<std::pair<Opt, std::string>>& given) {
 
 }  // namespace
 
-TEST_CASE(
-    "embedding and head count in the cut when that divides, else blocks alone when that does") {
+TEST_CASE("stages count embedding and head if that divides evenly, else blocks only") {
   CHECK(default_stage_layers(70, 12) == Layers{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
   CHECK(default_stage_layers(8, 4) == Layers{2, 2, 2, 2});
   CHECK(default_stage_layers(8, 1) == Layers{8});
@@ -63,7 +62,7 @@ TEST_CASE("a plan of nothing but defaults runs on one GPU with ZeRO 1 and recomp
   CHECK(plan->stage_layers == Layers{8});
 }
 
-TEST_CASE("virtual stages imply the interleaved schedule and one stage each implies none") {
+TEST_CASE("virtual stages imply the interleaved schedule, one virtual stage does not") {
   const Result<Plan> interleaved =
       plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kVirtualStages), "2"}});
   REQUIRE(interleaved.ok());
@@ -75,7 +74,7 @@ TEST_CASE("virtual stages imply the interleaved schedule and one stage each impl
                   .ok());
 }
 
-TEST_CASE("options beside a plan file change it and cut its stages anew only when they must") {
+TEST_CASE("options change a plan file, and its stages only if they no longer fit") {
   PlanFile file;
   file.model = eight_layers();
   file.plan = *plan_of({{opt_of(Setting::kPp), "2"},
@@ -87,8 +86,8 @@ TEST_CASE("options beside a plan file change it and cut its stages anew only whe
   CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
 }
 
-TEST_CASE("a cut that does not make up the model is cut anew, one that does stays") {
-  PlanFile file;  // of a model of six blocks, beside the checkpoint of one of eight
+TEST_CASE("stage layers that do not add up to the model are replaced, others stay") {
+  PlanFile file;  // a plan of a six-block model, given with a model of eight blocks
   file.plan = *plan_of({{opt_of(Setting::kPp), "2"}, {opt_of(Setting::kGlobalBatch), "16"}});
   file.plan.stage_layers = {2, 4};
   CHECK(plan_of({}, file)->stage_layers == Layers{4, 4});
@@ -96,7 +95,7 @@ TEST_CASE("a cut that does not make up the model is cut anew, one that does stay
   CHECK(plan_of({}, file)->stage_layers == Layers{3, 5});
 }
 
-TEST_CASE("a command's defaults stand where neither option nor plan file says anything") {
+TEST_CASE("a command's defaults apply if neither option nor plan file sets a value") {
   const PlanDefaults defaults{.attention = AttentionKind::kFlash, .usual_batch = false};
   const auto plan = [&](const std::vector<std::pair<Opt, std::string>>& given,
                         const std::optional<PlanFile>& file = std::nullopt) {
@@ -121,7 +120,7 @@ TEST_CASE("a command's defaults stand where neither option nor plan file says an
   CHECK(searched_global_batch(known, 7) == 96);
 }
 
-TEST_CASE("stages that cannot be cut so are refused with the reason") {
+TEST_CASE("impossible stage layers are refused with the reason") {
   CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("more than the 8 layers") !=
         std::string::npos);
   CHECK(error_of({{opt_of(Setting::kStageLayers), "7"}}).find("add up to 7") != std::string::npos);
@@ -129,7 +128,7 @@ TEST_CASE("stages that cannot be cut so are refused with the reason") {
         "--count-embedding: contradicts --no-count-embedding (give one)");
 }
 
-TEST_CASE("what the search is not told stays free") {
+TEST_CASE("settings that are not given stay free in the search") {
   Scenario scenario;
   scenario.model = eight_layers();
   scenario.cluster.name = "small";
@@ -150,7 +149,7 @@ TEST_CASE("what the search is not told stays free") {
   CHECK(nothing.error().where == "--gpus");
 }
 
-TEST_CASE("an interval is as wide as what nobody stated makes it, and stating narrows it") {
+TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
   const auto predicted = [](std::vector<std::pair<Opt, std::string>> given) {
     given.insert(given.end(), {{Opt::kModel, "llama-2-7b"},
                                {opt_of(Setting::kTp), "2"},
@@ -171,7 +170,7 @@ TEST_CASE("an interval is as wide as what nobody stated makes it, and stating na
   const auto [open, wide] = predicted({cluster});
   const auto [none, narrow] =
       predicted({cluster, {Opt::kStack, std::string(open.open.front().taken)}});
-  REQUIRE(open.open.size() == 1);  // the network is the named cluster's
+  REQUIRE(open.open.size() == 1);  // the network is that of the named cluster
   CHECK(open.open.front().input == OpenInput::kSoftware);
   CHECK(none.open.empty());
   CHECK(wide.step == narrow.step);
@@ -208,7 +207,7 @@ TEST_CASE("a load of experts is a word, a number, or a file of counts that the m
   CHECK(short_line.error().where == path + ":1");
 }
 
-TEST_CASE("of parts with several values the search takes those with the shortest step") {
+TEST_CASE("the search chooses the values of parts with the shortest step") {
   const auto searched = [](const std::string& dispatchers) {
     Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
                                         {Opt::kCluster, "dgx-h100"},
@@ -237,7 +236,7 @@ TEST_CASE("of parts with several values the search takes those with the shortest
   }
 }
 
-TEST_CASE("several values of a part are a search's, and a single plan takes one") {
+TEST_CASE("several values of a part are for searches, and a single plan accepts one") {
   Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
                                       {Opt::kCluster, "dgx-h100"},
                                       {opt_of(StackPart::kDispatcher), "alltoall,deepep"}});

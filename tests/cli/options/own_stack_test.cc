@@ -1,4 +1,4 @@
-// The best plan of a stack is one that the stack launches: it goes to its launch files and back.
+// The best plan of a stack is legal for its launcher: export and import return the same plan.
 #include <catch2/catch.hpp>
 
 #include "core/scenario/catalogue.h"

@@ -1,4 +1,4 @@
-// Every setting of a plan reaches everything that is made from the table of settings.
+// Every setting of a plan reaches all users of the table of settings.
 #include "core/plan/plan_settings.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Plan start(const ModelSpec& model) {
   return plan;
 }
 
-// The plan with another value of one setting, and what must change with it.
+// The plan with another value of one setting, and the settings that must change with it.
 Plan turned(const Plan& plan, const SettingRow& row, const ModelSpec& model) {
   if (row.setting == Setting::kGlobalBatch) {
     Plan next = plan;
@@ -55,7 +55,7 @@ Plan turned(const Plan& plan, const SettingRow& row, const ModelSpec& model) {
     next.sequence_parallel = false;
     return next;
   }
-  if (row.setting == Setting::kFp8ParamGather) {  // there is nothing of 8 bits without a recipe
+  if (row.setting == Setting::kFp8ParamGather) {  // FP8 gathers need an FP8 recipe
     Plan next = plan;
     next.precision = Precision::kFp8;
     next.fp8_param_gather = true;
@@ -80,7 +80,7 @@ bool is_shown(const Plan& plan, const std::string& filter) {
   return !gui::shown_plans({PlannedRun{plan, {}}}, table).empty();
 }
 
-// "tp=4" or the tag of a word.
+// Filter text for a setting: "tp=4", or the tag of a named value.
 std::string filter_word(const Plan& plan, const SettingRow& row) {
   const std::int64_t value = row.get(plan);
   for (const SettingWord& word : row.words) {
@@ -107,7 +107,7 @@ TEST_CASE("every setting reads back from a plan file, and another one from anoth
   }
 }
 
-TEST_CASE("the window's command parses back to the plan, whatever is set") {
+TEST_CASE("the window's command parses back to the plan") {
   const Scenario scenario = all_round_scenario();
   const Plan plan = start(scenario.model);
   for (const SettingRow& row : setting_rows()) {
@@ -128,14 +128,14 @@ TEST_CASE("the window's command parses back to the plan, whatever is set") {
   }
 }
 
-TEST_CASE("plans that differ in any setting differ in words and in their names") {
+TEST_CASE("plans that differ in any setting differ in their description and in their names") {
   const Scenario scenario = all_round_scenario();
   const Plan plan = start(scenario.model);
   for (const SettingRow& row : setting_rows()) {
     const Plan other = turned(plan, row, scenario.model);
     const std::string difference = gui::settings_difference(plan, other);
     INFO(row.title << ": " << difference);
-    const bool behind = row.counts_for != nullptr;  // told with the word that it stands behind
+    const bool behind = row.counts_for != nullptr;  // shown with its setting
     const SettingRow& told = behind ? row_of(row.counts_for->setting) : row;
     CHECK(difference.find(std::string(told.title) + " ") != std::string::npos);
     CHECK(difference.find(text_of(other, told.setting)) != std::string::npos);
@@ -161,7 +161,7 @@ TEST_CASE("every setting has a word by which the window filters plans") {
   }
 }
 
-TEST_CASE("a search obeys every constraint and every exclusion") {
+TEST_CASE("a search respects every constraint and every exclusion") {
   const Scenario scenario = all_round_scenario();
   SearchSpace small;
   small.gpus = 8;
@@ -187,7 +187,7 @@ TEST_CASE("a search obeys every constraint and every exclusion") {
       space.asked[row.setting] = {1, 2};
     }
     const std::vector<Plan> all = plans_of(scenario, space);
-    // A value that some plan has and another has not.
+    // A value that some plans have and others do not.
     const auto has = [&](const SettingValue& value) {
       return [&row, value](const Plan& plan) { return setting_of(plan, row.setting) == value; };
     };
@@ -217,7 +217,7 @@ TEST_CASE("a search obeys every constraint and every exclusion") {
   }
 }
 
-TEST_CASE("a software obeys what its file says of any setting") {
+TEST_CASE("a stack's choices restrict every setting") {
   Scenario scenario = all_round_scenario();
   const Plan plan = start(scenario.model);
   for (const SettingRow& row : setting_rows()) {
@@ -240,7 +240,7 @@ TEST_CASE("a software obeys what its file says of any setting") {
   }
 }
 
-TEST_CASE("every setting that was asked for can be given up") {
+TEST_CASE("every constraint has a relaxation") {
   const Scenario scenario = all_round_scenario();
   const Plan plan = start(scenario.model);
   for (const SettingRow& row : setting_rows()) {

@@ -1,5 +1,5 @@
-// A saved plan keeps everything: options that repeat it change nothing, another cluster changes the
-// cluster alone, and searches that start from it keep what it fixes.
+// A saved plan is complete. Options that repeat its values change nothing, --cluster changes only
+// the cluster, and searches that start from the plan keep its fixed settings.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -25,7 +25,7 @@ Arguments arguments_of(Command command, const Given& given) {
   return arguments;
 }
 
-// Plans with something in every place that a plan file has.
+// Plans that together fill every field of a plan file.
 std::vector<Given> drawn_plans() {
   const auto of = [](Setting setting) { return opt_of(setting); };
   return {
@@ -53,7 +53,7 @@ std::vector<Given> drawn_plans() {
        {of(Setting::kGradientDtype), "bf16"},
        {opt_of(StackPart::kDispatcher), "deepep"},
        {opt_of(StackPart::kExpertLoad), "1.5"}},
-      // Nobody names the software.
+      // No stack is given.
       {{Opt::kModel, "bloom-3b"},
        {Opt::kCluster, "jean-zay-a100"},
        {of(Setting::kTp), "2"},
@@ -79,7 +79,7 @@ std::string report(const SimulatedPlan& answer) {
   return to_text(simulate_report(answer.named, answer.run));
 }
 
-// Every option that can repeat what the plan file says.
+// All options that can repeat a value of the plan file.
 Given restatements(const PlanFile& file) {
   Given all = {{Opt::kCluster, file.cluster},
                {Opt::kProfile, file.profile},
@@ -99,7 +99,7 @@ Given restatements(const PlanFile& file) {
 
 }  // namespace
 
-TEST_CASE("a saved plan predicts what it was predicted as, intervals included") {
+TEST_CASE("a saved plan has the same prediction when it is read, intervals included") {
   for (const Given& given : drawn_plans()) {
     const SimulatedPlan first = simulated(given);
     const std::string text = to_json(saved(first));
@@ -150,7 +150,7 @@ TEST_CASE("another cluster changes the cluster, its GPUs and its network alone")
   CHECK(dropped == std::vector<std::string>{"network of 1600 Gb/s a node"});
 }
 
-TEST_CASE("another stack keeps the parts, another model the stages where they still add up") {
+TEST_CASE("another stack keeps the parts, another model the stages if they still add up") {
   const PlanFile file = saved(simulated(drawn_plans().front()));
   CHECK(saved(simulated({{Opt::kStack, "nemo"}}, file)).parts == file.parts);
   const SimulatedPlan other = simulated({{Opt::kModel, "mistral-7b"}}, file);
@@ -167,7 +167,7 @@ TEST_CASE("a search that starts from a saved plan keeps what the plan fixes and 
     const Arguments arguments = arguments_of(Command::kPlan, {});
     const NamedScenario named = load_scenario(arguments, file).value();
     SearchSpace space = search_space(arguments, named.scenario, file).value();
-    space.oom_risk = 1;  // the plan need not fit
+    space.oom_risk = 1;  // the plan may exceed the memory
     const SearchResult found = search(named.scenario, space, 1, {}).value();
     REQUIRE(!found.plans.empty());
     const PlannedRun& best = found.plans.front();
@@ -184,7 +184,7 @@ TEST_CASE("a search that starts from a saved plan keeps what the plan fixes and 
   }
 }
 
-TEST_CASE("values that no search tries unasked are tried around a plan that has them") {
+TEST_CASE("searches from a saved plan also try its values that are otherwise not tried") {
   SimulatedPlan first = simulated({{Opt::kModel, "llama-3-8b"},
                                    {Opt::kCluster, "dgx-h100"},
                                    {Opt::kStack, "torchtitan"},
@@ -206,7 +206,7 @@ TEST_CASE("values that no search tries unasked are tried around a plan that has 
   CHECK(best(unasked).plan.recompute != Recompute::kOps);
 }
 
-TEST_CASE("a question about a saved plan is the same with its options spelt out") {
+TEST_CASE("a question about a saved plan equals the question with all options given") {
   Given given = {{Opt::kModel, "llama-3-8b"},          {Opt::kCluster, "dgx-b200-node"},
                  {Opt::kStack, "megatron-core"},       {opt_of(Setting::kTp), "2"},
                  {opt_of(Setting::kDp), "4"},          {opt_of(Setting::kPrecision), "mxfp8"},
@@ -224,7 +224,7 @@ TEST_CASE("a question about a saved plan is the same with its options spelt out"
                        {opt_of(Setting::kPrecision), "mxfp8"},
                        why};
   CHECK(to_text(asked({why}, file).document) == to_text(asked(spelt, {}).document));
-  // The plan file is what a question is about, however the program came by it.
+  // Questions use the plan of the file.
   const JsonValue what_if = asked({{Opt::kWhatIf, ""}}, file).document;
   CHECK(to_text(what_if).find("plan_break_evens") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// What a terminal's width does to text, and what of it is never broken.
+// Line breaks for a terminal's width, and text that is never broken.
 #include "cli/options/terminal.h"
 
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ std::size_t widest(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a long line goes on below its text, behind the label") {
+TEST_CASE("a long line continues below its text, indented by the label") {
   CHECK(fitted("  step time    54.80 s, 90 % interval 50.34 to 76.36 s; 76,538 tokens/s\n", 50) ==
         "  step time    54.80 s, 90 % interval 50.34 to\n"
         "               76.36 s; 76,538 tokens/s\n");
@@ -32,7 +32,7 @@ TEST_CASE("a long line goes on below its text, behind the label") {
   CHECK(fitted(short_enough, 40) == short_enough);
 }
 
-TEST_CASE("no width is no change, and tables and commands are never broken") {
+TEST_CASE("text without a width is unchanged, and tables and commands are never broken") {
   const std::string row =
       "    1   1  64     1   2  blocks:1  flash   13.87  12.71-16.35  220.0  74.9\n";
   const std::string command =
@@ -45,7 +45,7 @@ TEST_CASE("no width is no change, and tables and commands are never broken") {
   CHECK(widest(fitted(prose, 40)) <= 40);
 }
 
-TEST_CASE("a command that goes on in the next line is the same command to a shell") {
+TEST_CASE("a command broken over lines is the same command for a shell") {
   const std::string command =
       "  tpsim plan --model 'my model.json' --cluster dgx-h100 --gpus 64 --save plan.json   # a "
       "plan";
@@ -56,18 +56,18 @@ TEST_CASE("a command that goes on in the next line is the same command to a shel
         "      --save plan.json   # a plan");
   CHECK(widest(broken) <= 40);
   CHECK(continued(command, 200) == command);
-  // Words that are longer than the terminal stand alone.
+  // A word longer than the terminal gets its own line.
   CHECK(continued("  run --a-very-long-option=that-has-no-end b", 20) ==
         "  run \\\n      --a-very-long-option=that-has-no-end \\\n      b");
 }
 
-TEST_CASE("colours take no columns") {
+TEST_CASE("colours do not count as columns") {
   CHECK(display_width("\033[1mbold\033[0m") == 4);
   CHECK(display_width("größe") == 5);
   CHECK(wrapped("\033[2mone two\033[0m three", 8, 2) == "\033[2mone two\033[0m\n  three");
 }
 
-TEST_CASE("COLUMNS says how wide a terminal is, and files have no width") {
+TEST_CASE("COLUMNS sets the width of a terminal, and files have no width") {
   REQUIRE(::setenv("COLUMNS", "72", 1) == 0);
   CHECK(columns_of(1) == 72);
   CHECK(Terminal::detect().columns == 72);

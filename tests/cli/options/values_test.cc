@@ -1,4 +1,4 @@
-// Texts of options as values, and what is said about those that are none.
+// Option texts as values, and errors for invalid texts.
 #include "cli/options/values.h"
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("a dimension of a search holds each value once, ascending") {
   CHECK(values_of(Setting::kTp, "8,1-3,2") == Integers{1, 2, 3, 8});
 }
 
-TEST_CASE("what a word counts stands behind it") {
+TEST_CASE("a count follows its word") {
   const auto some = setting_choices(with(opt_of(Setting::kRecompute), "full,blocks:2-4,none"),
                                     Setting::kRecompute);
   REQUIRE(some.ok());
@@ -50,7 +50,7 @@ TEST_CASE("what a word counts stands behind it") {
   CHECK(counted.error().where == "--recompute");
 }
 
-TEST_CASE("what is no list of whole numbers is an error that names the option and the text") {
+TEST_CASE("an invalid list of whole numbers is an error with option and text") {
   CHECK(error_of("4x") == "--tp: '4x' is not a whole number");
   CHECK(error_of("") == "--tp: '' is not a whole number");
   CHECK(error_of("1,,2") == "--tp: '' is not a whole number");
@@ -64,7 +64,7 @@ TEST_CASE("what is no list of whole numbers is an error that names the option an
   CHECK(error_of("1-") == "--tp: '' is not a whole number");
 }
 
-TEST_CASE("one value is wanted where a plan has one") {
+TEST_CASE("a plan accepts one value per setting") {
   CHECK(*integer_of(with(opt_of(Setting::kPp), "12"), opt_of(Setting::kPp), 1) == 12);
   CHECK(*integer_of(Arguments(), opt_of(Setting::kPp), 7) == 7);
   const auto several = integer_of(with(opt_of(Setting::kPp), "1,2"), opt_of(Setting::kPp), 1);
@@ -89,7 +89,7 @@ TEST_CASE("a switch is on, off or, in a search, both") {
           .ok());
 }
 
-TEST_CASE("a size needs its unit and more than nothing") {
+TEST_CASE("a size needs a unit and is above zero") {
   CHECK(bytes_of(with(Opt::kMaxMemory, "72GiB"), Opt::kMaxMemory)->value() == 72 * kGiB);
   CHECK(bytes_of(Arguments(), Opt::kMaxMemory)->value() == 0);
   CHECK(*probability_of(with(Opt::kMaxOom, "5%"), Opt::kMaxOom, 0.5) == Approx(0.05));

@@ -1,4 +1,4 @@
-// What people read: tables, numbers, blocks of a report.
+// Text output: tables, numbers, blocks of a report.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -45,7 +45,7 @@ TEST_CASE("a bar is as long as its share") {
   CHECK(blocks.bar(0.5, 3) == "█▌");
 }
 
-TEST_CASE("text of others loses its control characters") {
+TEST_CASE("text from outside loses its control characters") {
   CHECK(printable("a\033[31mb\nc\x7f") == "a?[31mb?c?");
   CHECK(printable("\xC2\x9B"
                   "1m") == "?1m");
@@ -74,14 +74,14 @@ TEST_CASE("paragraphs break at spaces within their width") {
   CHECK(wrapped("longword x", 3, 0) == "longword\nx");
 }
 
-TEST_CASE("the terms shown add up to all of them") {
+TEST_CASE("the terms shown add up to the step") {
   const PlannedRun run = test::small_run();
   const std::string text = breakdown_view({}, run.predicted, 2);
   CHECK(text.find("matmul") != std::string::npos);
   CHECK(text.find("2 others  4.00 s  40.0 %") != std::string::npos);
 }
 
-TEST_CASE("of many stages the first, the fullest and the last are shown") {
+TEST_CASE("only the first, the fullest and the last of many stages are shown") {
   Prediction predicted = test::small_run().predicted;
   predicted.memory.clear();
   for (int stage = 0; stage < 20; ++stage) {

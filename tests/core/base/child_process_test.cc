@@ -4,14 +4,14 @@
 
 namespace tpsim {
 
-TEST_CASE("another program is given its words as they are, and what it prints comes back") {
+TEST_CASE("arguments reach a program unchanged, and its output is returned") {
   CHECK(output_of_program({"printf", "%s|%s", "a b", "$HOME"}).value() == "a b|$HOME");
   CHECK(output_of_program({"sh", "-c", "cat; echo gone >&2"}).value().empty());  // no input
-  // More than a pipe holds.
+  // More bytes than the pipe's buffer.
   CHECK(output_of_program({"head", "-c", "300000", "/dev/zero"}).value().size() == 300000);
 }
 
-TEST_CASE("a program that is not here, or does not end well, is an error by its name") {
+TEST_CASE("a missing or failing program is an error with its name") {
   const auto missing = output_of_program({"tpsim-no-such-program"});
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().kind == ErrorKind::kMissing);

@@ -1,4 +1,4 @@
-// Files are written whole or not at all.
+// Files are written atomically.
 #include "core/base/files.h"
 
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ std::ptrdiff_t entries(const Folder& folder) {
   return std::distance(fs::directory_iterator(folder.path()), {});
 }
 
-// Stands for a disk that fills up after so many bytes.
+// Simulates a disk that is full after a number of bytes.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -41,7 +41,7 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-TEST_CASE("what is written is read, and only that is left") {
+TEST_CASE("a written file is read back, and no other file is left") {
   const Folder folder;
   REQUIRE(write_file_atomically(folder / "plan.json", "first").ok());
   REQUIRE(write_file_atomically(folder / "plan.json", "second").ok());
@@ -49,7 +49,7 @@ TEST_CASE("what is written is read, and only that is left") {
   CHECK(entries(folder) == 1);
 }
 
-TEST_CASE("a full disk is an error that leaves the old file and nothing else") {
+TEST_CASE("a full disk is an error that leaves only the old file") {
   const Folder folder;
   REQUIRE(write_file_atomically(folder / "plan.json", "old").ok());
   Status status = Ok{};
@@ -64,7 +64,7 @@ TEST_CASE("a full disk is an error that leaves the old file and nothing else") {
   CHECK(entries(folder) == 1);
 }
 
-TEST_CASE("a folder that does not exist, a folder and a device are no files to write") {
+TEST_CASE("a missing folder, a folder and a device cannot be written") {
   const Folder folder;
   const Status missing = write_file_atomically(folder / "no" / "plan.json", "x");
   REQUIRE_FALSE(missing.ok());
@@ -84,7 +84,7 @@ TEST_CASE("a link is followed and stays a link") {
   CHECK(*read_file(folder / "real.json", 100) == "new");
 }
 
-TEST_CASE("a file larger than asked for is not read whole") {
+TEST_CASE("a file beyond the size limit is not read") {
   const Folder folder;
   REQUIRE(write_file_atomically(folder / "big", std::string(101, 'x')).ok());
   CHECK_FALSE(read_file(folder / "big", 100).ok());
@@ -92,7 +92,7 @@ TEST_CASE("a file larger than asked for is not read whole") {
   CHECK_FALSE(read_file("/dev/zero", 1 << 20).ok());
 }
 
-TEST_CASE("what a killed process of the same number left behind stands in nobody's way") {
+TEST_CASE("a temporary file of a killed process with the same pid is overwritten") {
   const Folder folder;
   const std::string name = ".plan.json." + std::to_string(::getpid()) + ".tmp";
   std::ofstream(folder / name) << "half";
@@ -106,7 +106,7 @@ TEST_CASE("a file may have the longest name that its folder allows") {
   CHECK(*read_file(folder / name, 10) == "x");
 }
 
-TEST_CASE("a private folder is its owner's alone, new each time, and goes with what is in it") {
+TEST_CASE("a private folder is new, accessible to its owner only, and removed with its files") {
   fs::path path;
   {
     const auto one = PrivateFolder::create(), other = PrivateFolder::create();

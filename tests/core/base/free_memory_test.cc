@@ -1,4 +1,4 @@
-// The memory that a process can still take, read from files that a test writes.
+// The memory that a process can still allocate, read from files that a test writes.
 #include "core/base/free_memory.h"
 
 #include <unistd.h>
@@ -50,7 +50,7 @@ TEST_CASE("free memory is that of the machine without a limit") {
   CHECK(machine.gib() == Approx(8));
 }
 
-TEST_CASE("free memory is what a cgroup of version 2 or one above it leaves") {
+TEST_CASE("free memory is the rest of a version 2 cgroup or its parent") {
   const Machine machine;
   machine.write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
   machine.write("sys/fs/cgroup/slurm/job_7/step_0/memory.max", "max\n");
@@ -59,7 +59,7 @@ TEST_CASE("free memory is what a cgroup of version 2 or one above it leaves") {
   machine.write("sys/fs/cgroup/slurm/job_7/memory.current", gib_in_bytes(3));
   CHECK(machine.gib() == Approx(1));
   CHECK(machine.read().limit == "the cgroup /slurm/job_7");
-  // Pages of files are freed when memory is asked for.
+  // The page cache is freed when memory is needed.
   machine.write("sys/fs/cgroup/slurm/job_7/memory.stat",
                 "anon 1073741824\ninactive_file 1073741824\nactive_file 536870912\n");
   CHECK(machine.gib() == Approx(2.5));
@@ -67,7 +67,7 @@ TEST_CASE("free memory is what a cgroup of version 2 or one above it leaves") {
   CHECK(machine.gib() == 0);
 }
 
-TEST_CASE("free memory is what a cgroup of version 1 leaves, also where its path is the host's") {
+TEST_CASE("free memory is the rest of a version 1 cgroup, also with the host's path") {
   const Machine machine;
   machine.write("proc/self/cgroup", "9:cpu,cpuacct:/x\n4:memory:/docker/abc\n0::/\n");
   machine.write("sys/fs/cgroup/memory/memory.limit_in_bytes", gib_in_bytes(5));
@@ -80,7 +80,7 @@ TEST_CASE("free memory is what a cgroup of version 1 leaves, also where its path
   CHECK(machine.gib() == Approx(8));
 }
 
-TEST_CASE("free memory is what the address space leaves") {
+TEST_CASE("free memory is the rest of the address space limit") {
   const Machine machine;
   machine.write("proc/self/limits", "Max address space         " + gib_in_bytes(2));
   const auto pages = static_cast<std::int64_t>(0.5 * kGiB) / ::sysconf(_SC_PAGESIZE);

@@ -20,7 +20,7 @@ float from_half(std::uint16_t bits, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("every half number survives the way through fp32") {
+TEST_CASE("every half number is unchanged by conversion to fp32 and back") {
   for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
     for (int i = 0; i < 65536; ++i) {
       const auto bits = static_cast<std::uint16_t>(i);
@@ -42,7 +42,7 @@ TEST_CASE("halfway cases round to even, and large numbers to infinity") {
   CHECK(from_float16(to_float16(0x3p-25F)) == 0x1p-23F);
 }
 
-TEST_CASE("8-bit floats are priced, and no device computes in them") {
+TEST_CASE("8-bit floats have a size but no conversions") {
   const double number = 1;
   std::byte stored{};
   CHECK_THROWS_AS(encode(std::span(&number, 1), DType::kFloat8, &stored), BugError);
@@ -50,7 +50,7 @@ TEST_CASE("8-bit floats are priced, and no device computes in them") {
   CHECK_THROWS_AS(load_floats(&stored, DType::kFloat8, 1, &loaded), BugError);
 }
 
-TEST_CASE("the CPU's conversions agree with the plain ones bit for bit") {
+TEST_CASE("the CPU's conversions equal the reference bit for bit") {
   std::vector<float> numbers = {0.0F, -0.0F, INFINITY, -INFINITY, 65519.9F, 65520.0F, 0x1p-24F};
   for (std::uint64_t i = 0; i < 100'001; ++i) {
     const auto bits = static_cast<std::uint32_t>(mix(i));

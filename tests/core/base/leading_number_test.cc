@@ -4,7 +4,7 @@
 
 namespace tpsim {
 
-TEST_CASE("a text is a number when all of it is, and when the type holds it") {
+TEST_CASE("a text is a number if all of it is and the type holds it") {
   CHECK(parse_number<double>("-1.5e3") == -1500.0);
   CHECK(parse_number<int>("-12") == -12);
   CHECK(parse_number<std::int64_t>("9223372036854775807") == 9223372036854775807);

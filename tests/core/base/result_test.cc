@@ -7,15 +7,15 @@
 
 namespace tpsim {
 
-TEST_CASE("memory that runs out is no bug") {
+TEST_CASE("an allocation failure is not reported as a bug") {
   CHECK(error_from(std::bad_alloc()).kind == ErrorKind::kDoesNotFit);
   CHECK(error_from(std::bad_array_new_length()).kind == ErrorKind::kDoesNotFit);
-  // What a container says that is asked to hold more than there can be.
+  // Thrown by a container above its maximum size.
   CHECK(error_from(std::length_error("vector::reserve")).kind == ErrorKind::kDoesNotFit);
   CHECK_FALSE(error_from(std::bad_alloc()).hint.empty());
 }
 
-TEST_CASE("any other exception that nobody caught is a bug, with what it says") {
+TEST_CASE("any other exception is a bug with its message") {
   const Error bug = error_from(BugError("a.cc:1: check failed"));
   CHECK(bug.kind == ErrorKind::kBug);
   CHECK(bug.message == "a.cc:1: check failed");

@@ -1,4 +1,4 @@
-// The data that is part of the program against the folder that it was packed from.
+// The data in the program compared with the folder it was packed from.
 #include "core/base/shipped_data.h"
 
 #include <catch2/catch.hpp>
@@ -42,14 +42,14 @@ TEST_CASE("folders in the program and on disk list the same names") {
   CHECK(stems_in(kData / "nowhere", ".json").empty());
 }
 
-TEST_CASE("a file that the program does not bring is an error with its name") {
+TEST_CASE("a file that is not in the program is an error with its name") {
   const auto missing = read_file("shipped:/models/bloom-177b.json", kMost);
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().where == "shipped:/models/bloom-177b.json");
   CHECK_FALSE(file_is_there("shipped:/models"));
 }
 
-TEST_CASE("the program's own data answers as the folder does") {
+TEST_CASE("the program's own data gives the same answers as the folder") {
   ::setenv("TPSIM_DATA", "shipped:", 1);
   const auto shipped = Catalogue::open();
   ::unsetenv("TPSIM_DATA");

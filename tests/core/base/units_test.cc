@@ -1,4 +1,4 @@
-// Units as types: what derives, what does not compile, what text is read and written.
+// Units as types: derived units, code that does not compile, and text that is read and written.
 #include "core/base/units.h"
 
 #include <catch2/catch.hpp>
@@ -41,7 +41,7 @@ TEST_CASE("prefixes of bytes and bits are kept apart") {
   CHECK(parse_flops_rate("312 TFLOP/s")->value() == 312e12);
 }
 
-TEST_CASE("a number alone, an unknown unit or a negative amount is no quantity") {
+TEST_CASE("a number alone, an unknown unit or a negative amount is not a quantity") {
   CHECK_THAT(parse_bytes("80").error().message, Catch::Contains("the unit is missing"));
   CHECK_THAT(parse_bytes("80 Gb").error().hint, Catch::Contains("GiB"));
   CHECK_FALSE(parse_seconds("3 minutes").ok());
@@ -67,7 +67,7 @@ TEST_CASE("exact text reads back to the same value") {
   }
 }
 
-TEST_CASE("exact text is short where it can be") {
+TEST_CASE("exact text is short if a short number is exact") {
   CHECK(to_exact_string(Bytes(80 * kGiB)) == "80 GiB");
   CHECK(to_exact_string(Bytes(0)) == "0 B");
   CHECK(to_exact_string(BytesPerSecond(300e9)) == "300 GB/s");

@@ -1,4 +1,4 @@
-// What the parser refuses, where it says the fault is, and that text survives a round trip.
+// Errors of the JSON parser with their line, and round trips of text.
 #include "core/json/json_document.h"
 
 #include <bit>
@@ -105,7 +105,7 @@ TEST_CASE("an object of very many keys is checked without comparing all pairs") 
   check_refused(text + "\"k7\":0}", "file.json:1", "'k7' is repeated");
 }
 
-TEST_CASE("every value knows its line") {
+TEST_CASE("every value has its line") {
   const auto root = parse_json("{\n  \"a\": 1,\n  \"b\": [\n    2.5,\n    \"x\"\n  ]\n}\n", "f");
   REQUIRE(root.ok());
   CHECK(root->line() == 1);
@@ -181,7 +181,7 @@ TEST_CASE("text that is not UTF-8 is written with replacements, an infinity not 
   CHECK_THROWS_AS(to_text(JsonValue(std::numeric_limits<double>::infinity())), BugError);
 }
 
-TEST_CASE("a file that cannot be read says why") {
+TEST_CASE("an unreadable file is an error with its reason") {
   const auto missing = read_json_file("/nowhere/model.json");
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().where == "/nowhere/model.json");
@@ -191,7 +191,7 @@ TEST_CASE("a file that cannot be read says why") {
   CHECK_THAT(folder.error().message, Catch::Contains("directory"));
 }
 
-TEST_CASE("a negative zero reads back as one") {
+TEST_CASE("a negative zero reads back as a negative zero") {
   const std::string text = to_text(*parse_json("[-0e24, 0e1, -0.0]", "input"));
   CHECK(text == "[-0.0, 0, -0.0]\n");
   CHECK(to_text(*parse_json(text, "input")) == text);

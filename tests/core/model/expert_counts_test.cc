@@ -1,4 +1,4 @@
-// Files of counts, and models that hold them.
+// Files of expert counts, and models that hold the counts.
 #include "core/model/expert_counts.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 namespace tpsim {
 namespace {
 
-TEST_CASE("counts are lines of a block, or one alone in each line") {
+TEST_CASE("counts are one line per block, or one count per line") {
   const std::vector<double> two_blocks = {1, 2, 3, 4, 5, 6, 7, 8};
   for (const char* text : {"1 2 3 4\n5 6 7 8\n", "# tokens\n1,2,3,4 # first\n\n5;6\t7 8",
                            "1\n2\n3\n4\n5\n6\n7\n8\n", "1 2 3 4\r\n5 6 7 8\r\n"}) {
@@ -20,7 +20,7 @@ TEST_CASE("counts are lines of a block, or one alone in each line") {
   }
 }
 
-TEST_CASE("what is no count, and counts of other experts, are errors with their line") {
+TEST_CASE("invalid counts and wrong numbers of counts are errors with their line") {
   const auto error_of = [](const char* text) {
     const auto counts = parse_expert_counts(text, 4, "counts.txt");
     REQUIRE_FALSE(counts.ok());
@@ -37,7 +37,7 @@ TEST_CASE("what is no count, and counts of other experts, are errors with their 
   CHECK_THAT(error_of("# nothing\n"), Catch::StartsWith("counts.txt: 0 counts for 4"));
 }
 
-TEST_CASE("a model's file keeps its counts, and counts of other experts are refused") {
+TEST_CASE("a model's file keeps its counts, and a wrong number of counts is refused") {
   ModelSpec model = test::small_mixture();
   const auto each = static_cast<std::size_t>(model.experts.count);
   model.experts.counts.assign(2 * each, 3.5);

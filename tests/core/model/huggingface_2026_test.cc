@@ -1,6 +1,6 @@
-// Families of 2025 and 2026 whose parts are planned: indexers, compressed keys, delta nets, layers
-// of several widths, encoders. Sizes as each config.json states them; parameters as their
-// publishers' safetensors files add up to, or by the formula of each class.
+// Families of 2025 and 2026 with layers that are planned but not trained: indexers, compressed
+// keys, delta nets, layers of several widths, encoders. Sizes are those of each config.json.
+// Parameter counts are those of the published safetensors files, or follow from the class.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -16,13 +16,13 @@ ModelSpec read(const std::string& config) {
   return *model;
 }
 
-// Without the blocks that predict later tokens.
+// Parameters without the MTP layers.
 std::int64_t main_parameters(ModelSpec model) {
   model.ends.prediction_layers = 0;
   return parameter_count(model);
 }
 
-// A list of `count` numbers: `first` of one value, then the others.
+// A list of `count` numbers: the first `first` are `before`, the others `behind`.
 std::string numbers(std::int64_t count, std::int64_t first, int before, int behind) {
   std::string text = "[";
   for (std::int64_t i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ TEST_CASE("DeepSeek-V3.2 is V3 with an indexer in every layer") {
       read(R"({"model_type": "deepseek_v32", )" + kDeepSeek + ", " + kIndexer + "}");
   const std::int64_t indexer = 64 * 128 * 1536 + 128 * 7168 + 2 * 128 + 64 * 7168;
   CHECK(main_parameters(model) == 671'026'404'352 + 61 * indexer);
-  // Every query sees 2048 positions, and the indexer scores all of them.
+  // A query attends to 2048 positions, and the indexer scores all positions.
   ModelSpec v3 = read(R"({"model_type": "deepseek_v3", )" + kDeepSeek + "}");
   v3.seq = 32768;
   ModelSpec seen = model;
@@ -64,7 +64,7 @@ TEST_CASE("DeepSeek-V3.2 is V3 with an indexer in every layer") {
   CHECK(sparse.indexer == Approx(2.0 * 32768 * 32768 * 64 * 128));
 }
 
-TEST_CASE("layers that share an indexer's choice have none of their own") {
+TEST_CASE("layers that share an indexer's choice have no indexer") {
   const std::string types = R"("indexer_types": ["full", "shared", "full"])";
   std::string three = kDeepSeek;
   three.replace(three.find("61"), 2, "3");
@@ -82,7 +82,7 @@ TEST_CASE("Qwen3.5 and its encoder have the parameters of the published files") 
       "temporal_patch_size": 2, "in_channels": 3, "deepstack_visual_indexes": []})";
   const ModelSpec model =
       read(R"({"model_type": "qwen3_5", "text_config": {)" + kQwen35 + "}, " + vision + "}");
-  // 27,781,427,952 on the Hub, with the prediction layer of 424,699,392.
+  // The Hub counts 27,781,427,952 parameters, 424,699,392 of them in the MTP layer.
   CHECK(main_parameters(model) == 27'781'427'952 - 424'699'392);
   CHECK(model.attention.rotary.fraction == 0.25);
   CHECK(model.ends.prediction_layers == 1);
@@ -181,7 +181,7 @@ TEST_CASE("Kimi's delta attention has a decay of every channel by a low rank") {
         2 * 163840 * h + h + 8 * h + 3 * delta + attention + 3 * experts + 3 * h * 9216);
 }
 
-TEST_CASE("keys that say what a model has anyway are read over, others are refused by value") {
+TEST_CASE("keys with the value that a model has anyway are ignored, others are refused by value") {
   const auto qwen = [](const std::string& key) {
     return parse_model(R"({"model_type": "qwen3_moe", "hidden_size": 64, "intermediate_size": 64,
         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -248,7 +248,7 @@ TEST_CASE("MiMo-V2's layers with a window have heads and sinks of their own") {
                                       2 * (attention(8) + 64) + 3 * h * 16384 + 2 * experts);
 }
 
-TEST_CASE("pairs of a planned op are those of a loop over its queries") {
+TEST_CASE("the closed form of a planned op's pairs equals a loop over its queries") {
   for (const std::int64_t seq : {1, 7, 64, 130}) {
     for (const std::int64_t window : {0, 1, 16, 500}) {
       for (const std::int64_t stride : {0, 1, 4, 128}) {
@@ -286,7 +286,7 @@ TEST_CASE("models with planned parts are planned and not trained, with the part 
   CHECK_THAT(check_trainable(apertus).error().message, Catch::Contains("xIELU"));
 }
 
-TEST_CASE("planned parts survive a model file") {
+TEST_CASE("planned parts are unchanged by a model file") {
   const ModelSpec model = read(R"({"model_type": "qwen3_5", "text_config": {)" + kQwen35 +
                                R"(}, "vision_config": {"depth": 2, "hidden_size": 32,
       "intermediate_size": 64, "num_heads": 4, "num_position_embeddings": 64,

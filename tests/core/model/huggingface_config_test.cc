@@ -1,4 +1,4 @@
-// config.json of Hugging Face: both spellings, what is derived, what is refused.
+// config.json of Hugging Face: both spellings, derived values, and refused values.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -125,7 +125,7 @@ TEST_CASE("known keys are checked although unknown ones are not") {
   CHECK_THAT(error_of(R"({"model_type": 3})").message, Catch::Contains("must be a text"));
 }
 
-TEST_CASE("what a ModelSpec cannot express is refused") {
+TEST_CASE("keys that a ModelSpec cannot express are refused") {
   const std::string llama =
       R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 64,
           "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, )";
@@ -143,7 +143,7 @@ struct Counted {
   const char* file;
   std::int64_t parameters, active;
 };
-// tests/core/model/configs/README.md says where the files and the numbers come from.
+// Sources of files and numbers: tests/core/model/configs/README.md.
 constexpr Counted kCounted[] = {
     {"llama-3.1-8b.json", 8'030'261'248, 8'030'261'248},
     {"llama-3.1-405b.json", 405'853'388'800, 405'853'388'800},
@@ -171,14 +171,14 @@ constexpr Counted kCounted[] = {
     {"nemotron-h-56b.json", 56'324'350'464, 56'324'350'464},
 };
 
-TEST_CASE("public models have as many parameters as their publishers say") {
+TEST_CASE("public models have the parameter counts of their publishers") {
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
   for (const Counted& one : kCounted) {
     INFO(one.file);
     Result<ModelSpec> model = read_model(folder / one.file);
     if (!model.ok()) FAIL(to_string(model.error()));
-    // Counts are those of the text part; prediction layers and encoders come on top.
+    // The counts are those of the language model, without MTP layers and encoders.
     const bool has_more = model->ends.prediction_layers > 0 || !model->ends.parts.empty();
     CHECK((parameter_count(*model) > one.parameters) == has_more);
     model->ends.prediction_layers = 0;
@@ -191,7 +191,7 @@ TEST_CASE("public models have as many parameters as their publishers say") {
   }
 }
 
-TEST_CASE("hybrids are planned, and refused by name where they would be trained") {
+TEST_CASE("hybrids can be planned, and training them is refused by name") {
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
   for (const auto& [file, part] : {std::pair{"nemotron-h-8b.json", "Mamba-2 layers"},

@@ -1,6 +1,6 @@
-// Families beside those of tests/core/model/configs: the sizes of a published model of each, and
-// the number of parameters that its publisher's files add up to. tests/core/model/configs/README.md
-// says where they come from.
+// Families that are not in tests/core/model/configs: the sizes of one published model of each
+// family, and the parameter count of its published files. Sources:
+// tests/core/model/configs/README.md.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -151,7 +151,7 @@ constexpr Published kPublished[] = {
 
 }  // namespace
 
-TEST_CASE("a published model of every family has as many parameters as its class makes") {
+TEST_CASE("a published model of every family has the parameter count of its class") {
   for (const Published& one : kPublished) {
     INFO(one.name);
     const Result<ModelSpec> model = parse_model(one.config, "config.json");
@@ -194,7 +194,7 @@ TEST_CASE("windows and positions follow each family's own rule") {
   CHECK(arcee.mlp == MlpKind::kReluSquared);
 }
 
-TEST_CASE("published files say what they say of rotary shares and predicted tokens") {
+TEST_CASE("keys of published files set the rotary fraction and the MTP layers") {
   const auto read = [](const std::string& keys) {
     return parse_model(R"({"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4,
                            "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, )" +
@@ -215,7 +215,7 @@ TEST_CASE("published files say what they say of rotary shares and predicted toke
   CHECK(minimax->experts.router.correction_bias);
 }
 
-TEST_CASE("the language part of a model of several senses is read wherever it stands") {
+TEST_CASE("the language model of a multimodal model is read from any of its keys") {
   const std::string text = R"({"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 64,
       "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100})";
   for (const std::string key : {"text_config", "llm_config", "language_config"}) {
@@ -228,7 +228,7 @@ TEST_CASE("the language part of a model of several senses is read wherever it st
   }
 }
 
-TEST_CASE("families that no block here can express are refused by what they have") {
+TEST_CASE("families with unsupported layers are refused with the layer's name") {
   for (const auto& [type, part] :
        {std::pair{"jamba", "Mamba-1"}, std::pair{"rwkv", "time mixing"},
         std::pair{"afmoe", "gated attention"}, std::pair{"falcon_h1", "side by side"}}) {

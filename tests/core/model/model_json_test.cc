@@ -1,4 +1,4 @@
-// The strict reader, seen through model files: every fault names line, key and nearest choice.
+// The strict reader of model files: every error names line, key and nearest valid choice.
 #include "core/model/model_json.h"
 
 #include <catch2/catch.hpp>
@@ -112,7 +112,7 @@ TEST_CASE("a model that breaks a rule of its own is refused") {
                 "fused_qkv keeps q, k and v of each head together");
 }
 
-TEST_CASE("sizes whose products no whole number holds are refused") {
+TEST_CASE("sizes whose products overflow 64 bits are refused") {
   std::string large(kGood);
   for (const char* key : {"layers", "hidden", "ffn_hidden", "vocab", "seq"}) {
     const std::string start = "\"" + std::string(key) + "\": ";

@@ -1,4 +1,4 @@
-// Laws of cutting a model into stages, and the rules that make a plan legal.
+// Laws of dividing a model into stages, and the rules of legal plans.
 #include "core/plan/plan.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ TEST_CASE("an even cut gives every block to one chunk, shares that differ by one
         INFO(layers << " layers, " << chunks << " chunks, embedding " << count_embedding);
         std::vector<std::int64_t> cut = even_stage_layers(layers, chunks, count_embedding);
         if (cut.empty()) {
-          CHECK(count_embedding);  // only then may a share fall below zero
+          CHECK(count_embedding);  // otherwise no stage can be negative
           continue;
         }
         CHECK(static_cast<std::int64_t>(cut.size()) == chunks);
@@ -39,7 +39,7 @@ TEST_CASE("BLOOM's 70 blocks and two ends make twelve sixes") {
   CHECK(cut == std::vector<std::int64_t>{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5});
 }
 
-TEST_CASE("what is left over goes to the middle") {
+TEST_CASE("the remaining blocks go to the middle stages") {
   CHECK(even_stage_layers(10, 4, false) == std::vector<std::int64_t>{2, 3, 3, 2});
   CHECK(even_stage_layers(9, 4, false) == std::vector<std::int64_t>{2, 3, 2, 2});
 }
@@ -116,7 +116,7 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
       "multiples of pp");
 }
 
-TEST_CASE("plans whose numbers no 64 bits hold are refused") {
+TEST_CASE("plans whose numbers overflow 64 bits are refused") {
   check_illegal([](Plan& p) { p.degrees = {1 << 20, 1 << 20, 1 << 20, 16}; }, "is more than");
   check_illegal([](Plan& p) { p.degrees = {1, 1, 1, 1, 1 << 21}; }, "ep is");
   Plan plan = legal_plan();
@@ -138,7 +138,7 @@ ModelSpec small_mixture() {
   return model;
 }
 
-TEST_CASE("experts ask that ep divides replicas and experts, and tensor ranks share sequences") {
+TEST_CASE("ep must divide replicas and experts, and tp with experts needs sequence parallelism") {
   const ModelSpec model = small_mixture();
   Plan plan = legal_plan();
   plan.sequence_parallel = true;
@@ -172,7 +172,7 @@ TEST_CASE("experts ask that ep divides replicas and experts, and tensor ranks sh
   whole.degrees.ep = 2;
   REQUIRE(validate(whole, model).ok());
   CHECK(expert_data_ranks(whole) == 4);
-  Plan odd = whole;  // the third rank of a group of three lies on another replica
+  Plan odd = whole;  // the third rank of an expert group is in another replica
   odd.degrees = {.tp = 2, .pp = 2, .dp = 6, .ep = 3, .etp = 1};
   odd.global_batch = 12;
   REQUIRE(validate(odd, model).ok());
@@ -242,7 +242,7 @@ TEST_CASE("a model with impossible experts is refused") {
 }
 
 }  // namespace
-TEST_CASE("the degree that lets the asked ep divide is named, before another ep") {
+TEST_CASE("the hint names a degree that keeps the requested ep, before another ep") {
   ModelSpec model = small_mixture();
   model.experts.count = 8;
   Plan plan = legal_plan();
@@ -253,17 +253,17 @@ TEST_CASE("the degree that lets the asked ep divide is named, before another ep"
   CHECK_THAT(cut.error().hint, Catch::Contains("etp 1 gives ep 4"));
   plan.degrees.etp = 1;
   CHECK(validate(plan, model).ok());
-  plan.degrees = {.tp = 4, .pp = 2, .dp = 2, .ep = 16};  // more than there are experts
+  plan.degrees = {.tp = 4, .pp = 2, .dp = 2, .ep = 16};  // more than the number of experts
   CHECK_THAT(validate(plan, model).error().hint, !Catch::Contains("etp"));
 }
 
-TEST_CASE("tensor ranks beyond the key/value heads keep one each, where they share evenly") {
+TEST_CASE("tp may exceed the key/value heads if it is their multiple") {
   ModelSpec model = small_model();
   model.fused_qkv = false;
   model.attention.heads = 8;
   model.attention.kv_heads = 2;
   for (const std::int64_t tp : {1, 2, 4, 8}) CHECK(divides_by_tp(model, tp));
-  model.attention.qk_norm = QkNorm::kWidth;  // of all key heads at once
+  model.attention.qk_norm = QkNorm::kWidth;  // over all key heads
   CHECK_FALSE(divides_by_tp(model, 4));
   model.attention.qk_norm = QkNorm::kHead;
   CHECK(divides_by_tp(model, 4));

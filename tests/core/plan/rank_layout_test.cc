@@ -1,4 +1,4 @@
-// Laws of where ranks sit, over random plans in both rank orders.
+// Laws of rank coordinates and groups, for random plans in both rank orders.
 #include "core/plan/rank_layout.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr std::array kGroups = {
     GroupKind::kEmbedding,  GroupKind::kModel,       GroupKind::kWorld, GroupKind::kExpert,
     GroupKind::kExpertData, GroupKind::kExpertTensor};
 
-// Every way to lay experts over the plan's ranks.
+// All expert layouts of the plan's ranks.
 std::vector<ParallelDegrees> expert_layouts(Plan plan) {
   std::vector<ParallelDegrees> layouts;
   for (std::int64_t etp = 0; etp <= stage_ranks(plan); ++etp) {
@@ -48,7 +48,7 @@ std::vector<Plan> random_plans() {
   return plans;
 }
 
-TEST_CASE("every rank is placed once and knows its coordinates") {
+TEST_CASE("every rank is placed once and has its coordinates") {
   for (const Plan& plan : random_plans()) {
     std::set<std::int64_t> placed;
     for (std::int64_t pp = 0; pp < plan.degrees.pp; ++pp) {
@@ -67,7 +67,7 @@ TEST_CASE("every rank is placed once and knows its coordinates") {
   }
 }
 
-TEST_CASE("BLOOM's ranks lie as BLOOM's did") {
+TEST_CASE("the rank layout of BLOOM is the published one") {
   Plan plan;
   plan.degrees = {4, 12, 8, 1};
   CHECK(global_rank(plan, {3, 5, 7}) == 7 * 32 + 5 * 4 + 3);
@@ -75,7 +75,7 @@ TEST_CASE("BLOOM's ranks lie as BLOOM's did") {
   CHECK(global_rank(plan, {3, 5, 7}) == 5 * 48 + 7 * 4 + 3);
 }
 
-TEST_CASE("context-parallel ranks lie between tensor- and data-parallel ones, as Megatron's do") {
+TEST_CASE("context-parallel ranks are between tensor- and data-parallel ones, as in Megatron") {
   Plan plan;
   plan.degrees = {.tp = 4, .pp = 3, .dp = 5, .cp = 2};
   CHECK(global_rank(plan, {.tp = 3, .dp = 4, .pp = 2, .cp = 1}) == ((2 * 5 + 4) * 2 + 1) * 4 + 3);
@@ -83,7 +83,7 @@ TEST_CASE("context-parallel ranks lie between tensor- and data-parallel ones, as
   CHECK(global_rank(plan, {.tp = 3, .dp = 4, .pp = 2, .cp = 1}) == ((4 * 3 + 2) * 2 + 1) * 4 + 3);
 }
 
-TEST_CASE("a rank stands in a group where its members say") {
+TEST_CASE("a rank's position in a group is its index among the members") {
   for (const Plan& plan : random_plans()) {
     for (const GroupKind kind : kGroups) {
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
@@ -108,13 +108,13 @@ TEST_CASE("groups of two coordinates count the inner one first") {
   }
 }
 
-// The place among the ranks of its stage, as attention counts them.
+// Position among the ranks of the stage, in the order of attention's groups.
 std::int64_t place_in_stage(const Plan& plan, std::int64_t rank) {
   const RankCoordinates at = coordinates(plan, rank);
   return (at.dp * plan.degrees.cp + at.cp) * plan.degrees.tp + at.tp;
 }
 
-TEST_CASE("experts lie on etp x ep x edp of a stage's ranks, the first innermost") {
+TEST_CASE("a stage's ranks are etp x ep x edp for experts, etp innermost") {
   for (const Plan& plan : random_plans()) {
     const std::int64_t etp = expert_tensor_ranks(plan), ep = plan.degrees.ep;
     INFO(short_name(plan));
@@ -138,7 +138,7 @@ TEST_CASE("experts lie on etp x ep x edp of a stage's ranks, the first innermost
 }
 
 TEST_CASE("with tensor parallelism whole experts reach fewer nodes") {
-  // Qwen3-235B on 256 GPUs: tp 2, pp 8, 32 ranks share out the experts.
+  // Qwen3-235B on 256 GPUs: tp 2, pp 8, experts sharded over 32 ranks.
   Plan plan;
   plan.degrees = {.tp = 2, .pp = 8, .dp = 16, .ep = 32, .etp = 1};
   CHECK(expert_data_ranks(plan) == 1);
@@ -150,7 +150,7 @@ TEST_CASE("with tensor parallelism whole experts reach fewer nodes") {
   CHECK(place_group(plan, GroupKind::kExpert, 8).ranks_per_node == 4);
 }
 
-TEST_CASE("the groups of a kind part the ranks, and all members agree on their group") {
+TEST_CASE("the groups of a kind partition the ranks, and all members return the same group") {
   for (const Plan& plan : random_plans()) {
     for (const GroupKind kind : kGroups) {
       INFO(short_name(plan) << " " << name_of(kind));
@@ -233,7 +233,7 @@ TEST_CASE("placement counts the nodes of the worst group, and the groups that le
   }
 }
 
-TEST_CASE("BLOOM's groups fall on nodes as its chronicles say") {
+TEST_CASE("BLOOM's groups are placed on nodes as its chronicles state") {
   Plan plan;
   plan.degrees = {4, 12, 8, 1};
   const GroupPlacement tensor = place_group(plan, GroupKind::kTensor, 8);
@@ -245,10 +245,10 @@ TEST_CASE("BLOOM's groups fall on nodes as its chronicles say") {
   CHECK(place_group(plan, GroupKind::kPipeline, 8).nodes == 12);  // one for each stage
 }
 
-// Transfers by sending rank: every chunk but the last sends its activation to the next.
+// Counts transfers by sending rank: every chunk but the last sends its activations to the next.
 struct CountedTransfers {
   std::int64_t all = 0, leaving = 0;
-  std::map<std::int64_t, std::set<std::int64_t>> senders;  // to other nodes, by node
+  std::map<std::int64_t, std::set<std::int64_t>> senders;  // ranks that leave a node, by node
 
   CountedTransfers(const Plan& plan, std::int64_t per_node) {
     const std::int64_t pp = plan.degrees.pp;
@@ -284,7 +284,7 @@ void check_transfers(const Plan& plan) {
   }
 }
 
-TEST_CASE("transfers leave their nodes as a count over all ranks and chunks says") {
+TEST_CASE("transfers that leave a node equal a count over all ranks and chunks") {
   Plan plan;
   for (const std::int64_t tp : {1, 2, 3, 4, 8}) {
     for (const std::int64_t pp : {1, 2, 3, 4, 8}) {
@@ -305,7 +305,7 @@ TEST_CASE("transfers leave their nodes as a count over all ranks and chunks says
   }
 }
 
-TEST_CASE("a pipeline inside a node sends nothing out of it") {
+TEST_CASE("a pipeline inside a node sends nothing to other nodes") {
   Plan plan;
   plan.degrees = {.tp = 2, .pp = 4, .dp = 8};
   plan.rank_order = RankOrder::kTpPpDp;

@@ -1,5 +1,5 @@
-// What ships is complete: every file loads, names itself and its source, and the references among
-// files hold.
+// Shipped data is complete: every file loads, has its name and a source, and references between
+// files resolve.
 #include "core/scenario/catalogue.h"
 
 #include <catch2/catch.hpp>
@@ -50,16 +50,16 @@ TEST_CASE("every profile has matrix products, collectives and sources of its con
     const Profile profile = *kShipped.load_profile(name);
     CHECK(profile.device.source.size() > 10);
     CHECK(profile.model.source.size() > 10);
-    // What nobody timed has the constants of a datasheet alone.
+    // A GPU that was not timed has only the constants of its datasheet.
     if (profile.provenance == Provenance::kDatasheet) continue;
     std::map<OpKind, int> ops;
     for (const OpSample& sample : profile.ops) ++ops[sample.key.kind];
-    // Measured here: the products of a few plans.
+    // Profiles measured here have the GEMMs of a few plans.
     const bool is_measured = profile.provenance == Provenance::kMeasuredHere;
     CHECK((is_measured || profile.provenance == Provenance::kPublished));
     CHECK(ops[OpKind::kMatmul] > (is_measured ? 40 : 150));
     CHECK(ops[OpKind::kMatmul] <= 2500);
-    if (profile.collectives.empty()) continue;  // a host without peer access is nobody's link
+    if (profile.collectives.empty()) continue;  // a host without peer access
     std::map<CollectiveKind, int> collectives;
     for (const CollectiveSample& sample : profile.collectives) ++collectives[sample.kind];
     CHECK(collectives[CollectiveKind::kAllReduce] > 20);
@@ -77,7 +77,7 @@ TEST_CASE("copied samples that beat an edited peak are refused by name") {
   CHECK(read.error().where == "mine.json");
 }
 
-TEST_CASE("a profile needs its device alone, and every key that it lacks is named at once") {
+TEST_CASE("a profile needs only its device, and all missing keys are named at once") {
   const std::string text = R"({"format": "tpsim-profile/1", "name": "mine", "source": "datasheet",
     "date": "2026", "provenance": "datasheet", "device": {"name": "GPU", "source": "datasheet",
     "memory": "80 GB", "processors": 100, "matmul_peak": "900 TFLOP/s", "matmul_dtype": "bf16",
@@ -139,7 +139,7 @@ TEST_CASE("an unknown name offers the nearest, a path is taken as it is") {
   CHECK(missing.error().where == "missing.json");
 }
 
-TEST_CASE("models go by their public names, tuned or not, and by what only one goes on from") {
+TEST_CASE("models are found by public names, tuned or not, and by unique prefixes") {
   for (const auto& [called, entry] :
        {std::pair{"Qwen/Qwen3-8B-Base", "qwen3-8b"}, std::pair{"qwen3-235b", "qwen3-235b-a22b"},
         std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
@@ -159,10 +159,10 @@ TEST_CASE("models go by their public names, tuned or not, and by what only one g
     REQUIRE(model.ok());
     CHECK(model->name == entry);
   }
-  CHECK_FALSE(kShipped.load_model("qwen3").ok());  // of many
+  CHECK_FALSE(kShipped.load_model("qwen3").ok());  // ambiguous prefix
 }
 
-TEST_CASE("a model with the shape of another says so, one under its own name does not") {
+TEST_CASE("a model with the shape of another has a note, and one under its own name does not") {
   const auto distilled = kShipped.load_model("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B");
   REQUIRE(distilled.ok());
   REQUIRE(distilled->notes.size() == 1);
@@ -192,7 +192,7 @@ TEST_CASE("every shape that the names of the hub refer to is in the catalogue") 
   }
 }
 
-TEST_CASE("a program in its build tree reads the source tree's data, or what TPSIM_DATA says") {
+TEST_CASE("a program in its build tree reads the source tree's data, or TPSIM_DATA") {
   ::unsetenv("TPSIM_DATA");
   REQUIRE(Catalogue::open().ok());
   CHECK(Catalogue::open()->directory() == kShipped.directory());

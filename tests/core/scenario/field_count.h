@@ -1,4 +1,5 @@
-// How many fields an aggregate has: a test that counts them fails when one is added and forgotten.
+// Number of fields of an aggregate. A test that compares the number fails if a new field is
+// forgotten.
 #pragma once
 
 #include <cstddef>

@@ -5,11 +5,11 @@
 
 namespace tpsim {
 
-TEST_CASE("models are listed by family and rising size, with what a token uses of them") {
+TEST_CASE("models are listed by family and rising size, with their active parameters") {
   const Catalogue catalogue = Catalogue::open().value();
   const std::vector<ModelEntry> models = model_index(catalogue).value();
   CHECK(models.size() == catalogue.list(CatalogueKind::kModels).size());
-  std::set<std::string> left;  // families that came to their end
+  std::set<std::string> left;  // families already listed completely
   for (std::size_t i = 1; i < models.size(); ++i) {
     const ModelEntry &before = models[i - 1], &entry = models[i];
     if (before.family == entry.family) {

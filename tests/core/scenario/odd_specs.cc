@@ -7,8 +7,9 @@
 
 namespace tpsim::test {
 
-// A new field needs a key in core/*_json.cc and a value below, or files lose it in silence.
-static_assert(field_count<ModelSpec>() == 31);  // one of them its own block
+// A new field needs a key in core/*_json.cc and a value below. Without both, files drop the field
+// silently.
+static_assert(field_count<ModelSpec>() == 31);  // one of them is a BlockShape
 static_assert(field_count<BlockShape>() == 6);
 static_assert(field_count<AttentionShape>() == 17);
 static_assert(field_count<ExpertShape>() == 10);
@@ -113,7 +114,7 @@ Plan odd_plan() {
   plan.recompute = Recompute::kBlocks;
   plan.recompute_blocks = 2;
   plan.offload = Offload::kOptimizer;
-  plan.attention = AttentionKind::kUnfused;  // flash attention supports no attention dropout here
+  plan.attention = AttentionKind::kUnfused;  // because of attention dropout
   plan.schedule = ScheduleKind::kInterleaved;
   plan.dtype = DType::kFloat16;
   plan.gradient_dtype = DType::kBFloat16;
@@ -154,7 +155,8 @@ StackSpec odd_stack() {
                 .per_step = Seconds(12),
                 .blocking_op = Seconds(3e-6),
                 .blocking_collective = Seconds(4e-4)};
-  // Every part another than its first value; all-reduce is as the training above says.
+  // Sets every part to its last value. data_parallel_sync must agree with the training options
+  // above.
   for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
   row_of(StackPart::kShardGroup).set(stack, 16);
   row_of(StackPart::kExpertLoad).set(stack, 1234);

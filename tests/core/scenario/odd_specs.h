@@ -1,4 +1,4 @@
-// A value of every file kind with each field away from its default.
+// A value of every file kind in which every field differs from its default.
 #pragma once
 
 #include "core/machine/cluster_spec.h"
@@ -9,7 +9,7 @@
 
 namespace tpsim::test {
 
-// Numbers that no short decimal fraction equals.
+// Has no exact short decimal fraction.
 inline constexpr double kThird = 1.0 / 3;
 
 ModelSpec odd_model();

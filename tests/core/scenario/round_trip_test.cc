@@ -1,4 +1,4 @@
-// Every file kind reads back what was written, exactly, with every field away from its default.
+// Every file kind reads back exactly as written, with every field different from its default.
 #include <catch2/catch.hpp>
 
 #include "core/json/json_document.h"
@@ -19,7 +19,7 @@ using test::odd_plan;
 using test::odd_profile;
 using test::odd_stack;
 
-// Text is compared: it holds every field, and odd numbers show a lost digit.
+// Compares texts: they hold every field, and a third has no short text.
 template <class Spec, class Parse>
 void check_round_trip(const Spec& spec, Parse parse) {
   const std::string text = to_json(spec);
@@ -28,7 +28,7 @@ void check_round_trip(const Spec& spec, Parse parse) {
   CHECK(to_json(*read) == text);
 }
 
-TEST_CASE("a model survives its file") {
+TEST_CASE("a model is unchanged by its file") {
   check_round_trip(odd_model(), parse_model);
   const ModelSpec read = *parse_model(to_json(odd_model()), "f");
   CHECK(read.attention.rope_theta == odd_model().attention.rope_theta);
@@ -37,14 +37,14 @@ TEST_CASE("a model survives its file") {
   CHECK(parameter_count(read) == parameter_count(odd_model()));
 }
 
-TEST_CASE("a dense model's file says nothing of experts") {
+TEST_CASE("a dense model's file has no keys of experts") {
   ModelSpec model = odd_model();
   model.experts = {};
   check_round_trip(model, parse_model);
   CHECK(to_json(model).find("experts") == std::string::npos);
 }
 
-TEST_CASE("a plan survives its file") {
+TEST_CASE("a plan is unchanged by its file") {
   const PlanFile file{odd_model(),
                       "jean-zay-a100",
                       "a100",
@@ -69,7 +69,7 @@ TEST_CASE("a plan survives its file") {
   CHECK(to_json(read.model) == to_json(odd_model()));
 }
 
-TEST_CASE("the names in a plan file are those that tables print") {
+TEST_CASE("the names in a plan file equal those in tables") {
   const JsonValue plan = plan_to_json(odd_plan());
   CHECK(*plan.find("attention")->as<std::string>() == name_of(AttentionKind::kUnfused));
   CHECK(*plan.find("recompute")->as<std::string>() == name_of(Recompute::kBlocks));
@@ -89,7 +89,7 @@ TEST_CASE("a plan file whose plan breaks a rule is refused") {
   CHECK_THAT(read.error().message, Catch::Contains("add up to 7"));
 }
 
-TEST_CASE("a cluster survives its file") {
+TEST_CASE("a cluster is unchanged by its file") {
   check_round_trip(odd_cluster(), parse_cluster);
   const ClusterSpec read = *parse_cluster(to_json(odd_cluster()), "f");
   CHECK(read.intra_node.bandwidth == odd_cluster().intra_node.bandwidth);
@@ -97,7 +97,7 @@ TEST_CASE("a cluster survives its file") {
   CHECK(read.nics_per_node == 3);
 }
 
-TEST_CASE("a stack file of before calls its rank orders rank_orders") {
+TEST_CASE("the old key rank_orders of stack files is still read") {
   StackSpec stack = odd_stack();
   stack.choices.only = {};
   stack.choices.only[Setting::kRankOrder] = {static_cast<std::int64_t>(RankOrder::kTpPpDp)};
@@ -111,7 +111,7 @@ TEST_CASE("a stack file of before calls its rank orders rank_orders") {
   CHECK(read->choices.parts == stack.choices.parts);
 }
 
-TEST_CASE("a stack survives its file") {
+TEST_CASE("a stack is unchanged by its file") {
   check_round_trip(odd_stack(), parse_stack);
   const StackSpec read = *parse_stack(to_json(odd_stack()), "f");
   CHECK(read.host.per_block_backward == Seconds(kThird));
@@ -119,7 +119,7 @@ TEST_CASE("a stack survives its file") {
   CHECK(read.memory.fragmentation == kThird);
 }
 
-TEST_CASE("a profile survives its file") {
+TEST_CASE("a profile is unchanged by its file") {
   check_round_trip(odd_profile(), parse_profile);
   const Profile profile = odd_profile();
   const Profile read = *parse_profile(to_json(profile), "f");
@@ -139,7 +139,7 @@ TEST_CASE("a profile survives its file") {
   CHECK(read.collectives[2].bytes == Bytes(1e9));
 }
 
-TEST_CASE("samples of 8-bit floats need the rate of the device that they are of") {
+TEST_CASE("samples of 8-bit floats need the 8-bit peak of their device") {
   std::string text = to_json(odd_profile());
   const std::size_t at = text.find("\"fp8_peak\"");
   text.erase(at, text.find('\n', at) - at);

@@ -1,5 +1,5 @@
-// Steps that the simulator made with one constant changed: calibration finds that one again, and
-// moves others little.
+// Calibration on steps that were simulated with one changed constant. The fit recovers this
+// constant and hardly moves others.
 #include "evidence/calibration/calibration.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ Scenario starting_point() {
   return scenario;
 }
 
-// Layouts of which each is bound by something else.
+// Layouts with different bottlenecks.
 std::vector<Plan> layouts(const ModelSpec& model) {
   std::vector<Plan> plans;
   for (const std::int64_t batch : {16, 64}) {
@@ -76,7 +76,7 @@ TEST_CASE("a row that contradicts the others is named, rows that scatter are not
   CHECK(contradicting_steps(steps).empty());
 }
 
-TEST_CASE("Calibration finds the constant again that was changed, and leaves others") {
+TEST_CASE("Calibration finds the changed constant and leaves others") {
   const Change changes[] = {
       {"inter_node.efficiency", [](Scenario& s) { s.cluster.inter_node.efficiency *= 0.5; }},
       {"host.per_step", [](Scenario& s) { s.stack.host.per_step += Seconds(0.02); }}};
@@ -112,7 +112,7 @@ TEST_CASE("Steps as predicted move nothing") {
   }
 }
 
-TEST_CASE("Rows that tell nothing of each other move constants less far than a fit to all goes") {
+TEST_CASE("Constants move less if left-out rows are not predicted better") {
   const Scenario believed = starting_point();
   std::vector<MeasuredStep> steps = steps_of(believed, believed);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i].measured *= i % 2 == 0 ? 1.1 : 0.9;
@@ -133,7 +133,7 @@ TEST_CASE("One run on a bad node moves constants little") {
   }
 }
 
-TEST_CASE("A part of the software is found that all rows speak for, unless they state it") {
+TEST_CASE("A part that the rows state is not inferred") {
   const Scenario believed = starting_point();
   Scenario truth = believed;
   row_of(StackPart::kNormKernel).set(truth.stack, static_cast<int>(KernelFusion::kTorch));
@@ -149,7 +149,7 @@ TEST_CASE("A part of the software is found that all rows speak for, unless they 
   for (const FittedPart& part : stated->parts) CHECK(part.part != StackPart::kNormKernel);
 }
 
-TEST_CASE("What some rows state of a part is taken for the others unless they speak against it") {
+TEST_CASE("A part that some rows state is inferred for the others if they agree") {
   const Scenario believed = starting_point();
   Scenario blocked = believed;
   row_of(StackPart::kBlockingLaunches).set(blocked.stack, 1);
@@ -170,7 +170,7 @@ TEST_CASE("What some rows state of a part is taken for the others unless they sp
   }
 }
 
-TEST_CASE("What the rows say nothing of keeps its prior, and its error") {
+TEST_CASE("A constant without effect on the rows keeps its prior and its error") {
   LinearProblem problem;
   problem.spreads = {0.3, 0.5};
   problem.at = {0, 0};
@@ -184,7 +184,7 @@ TEST_CASE("What the rows say nothing of keeps its prior, and its error") {
 
 namespace {
 
-// As nccl-tests prints an all-reduce over `ranks` GPUs on `nodes` nodes.
+// Output of nccl-tests for an all-reduce over `ranks` GPUs on `nodes` nodes.
 std::string nccl_output(std::int64_t ranks, std::int64_t nodes, double gb_per_s, double latency) {
   std::string text =
       "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1073741824 step: 2(factor) warmup iters: 5\n"
@@ -254,7 +254,7 @@ TEST_CASE("Output of nccl-tests of 2020 has no root, and launchers label its lin
   }
 }
 
-TEST_CASE("A link's efficiency follows what its messages reached") {
+TEST_CASE("A link's efficiency follows the bandwidth of its messages") {
   Scenario scenario = starting_point();
   ClusterSpec cluster = scenario.cluster;
   cluster.gpus_per_node = 8;

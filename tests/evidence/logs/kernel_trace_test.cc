@@ -1,4 +1,4 @@
-// Traces of torch.profiler, written anew with its keys and its kernels' names.
+// Traces in the format of torch.profiler, with kernel names of its libraries.
 #include "evidence/logs/kernel_trace.h"
 
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ std::string trace_of(const std::vector<std::string>& events) {
   return text + "\n],\n  \"traceName\": \"it.json\"\n}\n";
 }
 
-// Two steps of 100 us: 40 of products, 20 of attention, 10 of norms, collectives of 20 of which 10
-// run beside products, 5 of copies; so nothing runs for 15.
+// Two steps of 100 us: 40 us of GEMMs, 20 us of attention, 10 us of norms, 5 us of copies, and 20
+// us of collectives, half of them overlapped with GEMMs. The remaining 15 us are idle.
 std::vector<std::string> two_steps() {
   std::vector<std::string> events;
   for (const double at : {1000.0, 1100.0}) {
@@ -52,7 +52,7 @@ std::vector<std::string> two_steps() {
 
 }  // namespace
 
-TEST_CASE("a trace's kernels are summed by class, and what hides collectives is told") {
+TEST_CASE("a trace's kernels are summed by class, with exposed collectives") {
   const std::string text = trace_of(two_steps());
   REQUIRE(is_kernel_trace(text));
   const KernelTimes times = read_kernel_trace(text, "it.json").value();
@@ -74,19 +74,19 @@ TEST_CASE("a trace's kernels are summed by class, and what hides collectives is 
   CHECK(times.collectives[0].calls == 1);
 }
 
-TEST_CASE("kernels that a step leaves to the next one are of as many steps") {
+TEST_CASE("kernels that run past the end of a step are averaged over the steps") {
   std::vector<std::string> events;
   for (int i = 0; i < 4; ++i) {
     const double at = 1000 + 100 * i;
     events.push_back(event("user_annotation", fmt::format("ProfilerStep#{}", i), at, 100));
-    events.push_back(event("kernel", "nvjet_tst_128x256", at - 30, 60));  // 30 us late or early
+    events.push_back(event("kernel", "nvjet_tst_128x256", at - 30, 60));  // 30 us early
   }
   const KernelTimes times = read_kernel_trace(trace_of(events), "it.json").value();
   CHECK(times[KernelClass::kProducts].value() == Approx(60e-6).epsilon(0.3));
   CHECK(times.step.value() == Approx(100e-6));
 }
 
-TEST_CASE("a device's marks leave out what lies between steps") {
+TEST_CASE("with marks of the device, gaps between steps count as idle") {
   std::vector<std::string> events;
   for (int i = 0; i < 3; ++i) {
     const double at = 1000 + 100 * i;
@@ -99,7 +99,7 @@ TEST_CASE("a device's marks leave out what lies between steps") {
   CHECK(times.idle.value() == Approx(30e-6));
 }
 
-TEST_CASE("kernels are told apart by the names that libraries give them") {
+TEST_CASE("kernels are classified by the names of their libraries") {
   for (const char* name :
        {"ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn", "nvjet_hsh_256x128_64x4_1x2",
         "cutlass::Kernel2<cutlass_80_tensorop_bf16>", "Cijk_Ailk_Bljk_BBS_BH_MT128x128x32",
@@ -119,7 +119,7 @@ TEST_CASE("kernels are told apart by the names that libraries give them") {
         KernelClass::kOthers);
 }
 
-TEST_CASE("a trace that does not tell a rank's steps is refused with what is missing") {
+TEST_CASE("a trace without a rank's steps is refused with what is missing") {
   const auto error = [](const std::vector<std::string>& events) {
     const auto times = read_kernel_trace(trace_of(events), "it.json");
     return times.ok() ? std::string() : to_string(times.error());

@@ -1,5 +1,5 @@
-// Logs in the formats of Megatron-LM, Megatron-DeepSpeed and tpsim, made from a prediction with one
-// thing wrong: the check names that thing.
+// Logs in the formats of Megatron-LM, Megatron-DeepSpeed and tpsim, generated from a prediction
+// with one deviation. The check names this deviation.
 #include "evidence/logs/log_check.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
 using test::checked;
 using Run = test::LoggedRun;
 
-// As Megatron-LM prints an iteration with its timers; `slowest` is the slowest rank's compute.
+// The iteration lines of Megatron-LM with timers; `slowest` is the compute of the slowest rank.
 std::string megatron_lm(const Run& run, double step, double fastest, double slowest, double grads) {
   std::string text = "using world size: 16, data-parallel size: 4\n";
   for (int i = 1; i <= 8; ++i) {
@@ -37,7 +37,7 @@ std::string megatron_lm(const Run& run, double step, double fastest, double slow
   return text;
 }
 
-// As BigScience's Megatron-DeepSpeed prints it.
+// The iteration lines of BigScience's Megatron-DeepSpeed.
 std::string megatron_deepspeed(const Run& run, double step, double compute, double grads) {
   std::string text;
   for (int i = 1; i <= 8; ++i) {
@@ -55,7 +55,7 @@ std::string megatron_deepspeed(const Run& run, double step, double compute, doub
   return text;
 }
 
-// As tpsim run prints it: time and memory with their units.
+// The table of tpsim run: time and memory with their units.
 std::string own_log(const Run& run, double factor, double gib) {
   std::string text = fmt::format("{}, {}, on 16 ranks of this CPU, bf16\n\n",
                                  run.scenario.model.name, short_name(run.plan)) +
@@ -81,7 +81,7 @@ GapCause first_cause(const LogCheck& check) {
 
 }  // namespace
 
-TEST_CASE("routers' losses say how loaded the busiest rank is") {
+TEST_CASE("the load of the busiest rank follows from the routers' losses") {
   Run run;
   const std::string plain =
       megatron_lm(run, run.step_ms(), run.compute_ms(), run.compute_ms(), run.gradients_ms());
@@ -102,7 +102,8 @@ TEST_CASE("routers' losses say how loaded the busiest rank is") {
   run.scenario.model.experts.per_token = 2;
   run.plan.degrees.ep = 4;
   CHECK(check_at(1.0).logged_load == Approx(1));
-  // A spread of 0.2 over four experts of a rank; the largest of four ranks is 1.03 deviations off.
+  // The load of experts has a relative spread of 0.2, and each rank has four experts. The expected
+  // maximum over four ranks is 1.03 standard deviations above the mean.
   CHECK(check_at(1.04).logged_load == Approx(1 + 0.2 / 2 * 1.03).epsilon(0.01));
   CHECK(check_at(1.16).logged_load > check_at(1.04).logged_load);
 }
@@ -118,7 +119,7 @@ TEST_CASE("a run as predicted has no findings, in every format") {
     CHECK(check.as_predicted());
     CHECK(check.findings.empty());
     CHECK(check.measured.value() == Approx(run.predicted.step.value()).epsilon(1e-3));
-    CHECK(check.steps_used == 6);  // without the two of warm-up
+    CHECK(check.steps_used == 6);  // without 2 warm-up steps
   }
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("slower compute is named from the timers of both Megatrons") {
   }
 }
 
-TEST_CASE("a prediction that lacks a term is not held against a log") {
+TEST_CASE("a prediction that lacks a term is not compared with a log") {
   Run run;
   const double c = run.compute_ms();
   const std::string text =
@@ -176,7 +177,7 @@ TEST_CASE("tpsim's own log is read for time and memory") {
   CHECK(first_cause(full) == GapCause::kMemory);
 }
 
-TEST_CASE("data loading that takes long is the host's") {
+TEST_CASE("slow data loading is attributed to the host") {
   const Run run;
   std::string text =
       megatron_deepspeed(run, 2 * run.step_ms(), run.compute_ms(), run.gradients_ms());
@@ -187,7 +188,7 @@ TEST_CASE("data loading that takes long is the host's") {
   CHECK(first_cause(checked(run, text)) == GapCause::kHostBound);
 }
 
-TEST_CASE("time outside of all timers is the host's") {
+TEST_CASE("time outside of all timers is attributed to the host") {
   const Run run;
   const double c = run.compute_ms();
   for (const std::string& text :
@@ -199,7 +200,7 @@ TEST_CASE("time outside of all timers is the host's") {
   }
 }
 
-TEST_CASE("stages of unequal length are no straggler") {
+TEST_CASE("stages of unequal length are not a straggler") {
   Run run;
   run.plan.stage_layers = {2, 6};
   run.predicted = simulate(run.scenario, run.plan).value();
@@ -208,7 +209,7 @@ TEST_CASE("stages of unequal length are no straggler") {
   CHECK(first_cause(checked(run, text)) == GapCause::kSlowerCompute);
 }
 
-TEST_CASE("a log of another layout is refused, in the words of both Megatrons") {
+TEST_CASE("a log of another layout is refused, in the formats of both Megatrons") {
   const Run run;
   const std::string step = "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 |\n";
   const auto judged = [&](const std::string& head) {
@@ -266,7 +267,7 @@ TEST_CASE("garbled logs are errors or findings, never a bug") {
   CHECK(judged > 100);
 }
 
-TEST_CASE("memory is compared by stage, without what the allocator does not hold") {
+TEST_CASE("memory is compared by stage, without memory outside of the allocator") {
   const Run run;
   const std::string steps = own_log(run, 1, reserved_gib(run, 0));
   const auto line = [](std::int64_t rank, double gib) {
@@ -286,7 +287,7 @@ TEST_CASE("memory is compared by stage, without what the allocator does not hold
   CHECK_THAT(check.findings.front().evidence, Catch::Contains("stage 1"));
 }
 
-TEST_CASE("a gap without timers is not explained, and a faster run is called that") {
+TEST_CASE("a gap without timers has no cause, and a faster run is reported") {
   const Run run;
   const auto line = [&](double factor) {
     return fmt::format(
@@ -298,7 +299,7 @@ TEST_CASE("a gap without timers is not explained, and a faster run is called tha
   CHECK(first_cause(checked(run, line(0.5))) == GapCause::kFaster);
 }
 
-TEST_CASE("steps that now and then take long are a straggler") {
+TEST_CASE("occasional slow steps are a straggler") {
   const Run run;
   std::string text;
   for (int i = 0; i < 40; ++i) {
@@ -368,7 +369,7 @@ TEST_CASE("logs of every program are read, with their rates and their times") {
             .time.value() == Approx(1.25));
 }
 
-TEST_CASE("a rate is a time of the plan's tokens") {
+TEST_CASE("a rate becomes a time by the plan's tokens") {
   const Run run;
   const double tokens = static_cast<double>(run.plan.global_batch * run.scenario.model.seq);
   const double rate =

@@ -1,4 +1,4 @@
-// Steps as other programs print them.
+// Step lines of other programs.
 #include "evidence/logs/log_formats.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ TEST_CASE("logs that count steps or state other rates are read") {
   CHECK(deepspeed.iteration == 10);
 }
 
-TEST_CASE("of a reinforcement-learning step the training part is read, with its memory") {
+TEST_CASE("the training part of a reinforcement-learning step is read, with its memory") {
   const TrainingLog verl = log_of(
       "(TaskRunner pid=12) step:7 - actor/pg_loss:0.1 - perf/max_memory_reserved_gb:60.25 - "
       "timing_s/gen:40.1 - timing_s/update_actor:5.5 - timing_s/step:52.3 - perf/throughput:900\n");
@@ -72,7 +72,7 @@ TEST_CASE("of a reinforcement-learning step the training part is read, with its 
   CHECK(log_of("step 3 time: 2.5s\n").training_part.empty());
 }
 
-TEST_CASE("each of these programs prints its steps in its own way") {
+TEST_CASE("the formats of single programs are read") {
   struct Format {
     const char* program;
     const char* text;
@@ -160,7 +160,7 @@ TEST_CASE("each of these programs prints its steps in its own way") {
   CHECK(neox->tflops == std::vector<double>{118.2});
 }
 
-TEST_CASE("numbers under names that say what they are need no program's own format") {
+TEST_CASE("lines with common names of quantities are read without a known format") {
   struct Line {
     const char* text;
     double seconds, tokens_per_s_gpu, tokens_per_s;
@@ -196,7 +196,7 @@ TEST_CASE("numbers under names that say what they are need no program's own form
   CHECK_FALSE(parse_training_log("average step time: 1.25 s\nloss 3.1, lr 0.1\n", "it.log").ok());
 }
 
-TEST_CASE("of the bars that a log draws the longest is the training's") {
+TEST_CASE("the longest progress bar of a log is the training's") {
   std::string text =
       "Loading checkpoint shards: 100%|####| 4/4 [00:18<00:00,  4.54s/it]\n"
       "  Total train batch size (w. parallel, distributed & accumulation) = 1,024\n";
@@ -211,10 +211,10 @@ TEST_CASE("of the bars that a log draws the longest is the training's") {
   REQUIRE(log.steps.size() == 6);
   CHECK(log.steps[0].time.value() == Approx(8.01));
   CHECK(log.steps[0].global_batch ==
-        1024);  // the rate counts what is no padding: the bar goes first
+        1024);  // the progress bar has priority: the rate excludes padding tokens
 }
 
-TEST_CASE("the time since the start tells the steps between two lines") {
+TEST_CASE("step times follow from the elapsed times of two lines") {
   const TrainingLog swift = log_of(
       "{'loss': 1.5, 'global_step/max_steps': '5/94', 'elapsed_time': '58m 50s', 'x': 1}\n"
       "{'loss': 1.5, 'global_step/max_steps': '15/94', 'elapsed_time': '1h 0m 10s', 'x': 1}\n");
@@ -229,7 +229,7 @@ TEST_CASE("the time since the start tells the steps between two lines") {
   CHECK(factory.steps[1].time.value() == Approx((86400 + 90 - 3630) / 10.0));
 }
 
-TEST_CASE("micro-batches are as many to a step as the numbers of both say") {
+TEST_CASE("the micro-batches of a step follow from the counters of both") {
   std::string text;
   for (int i = 76; i < 96; ++i) {
     text += fmt::format("iter {} step {}: loss 10.8, iter time: {}.00ms{}\n", i, (i + 1) / 2,
@@ -240,7 +240,7 @@ TEST_CASE("micro-batches are as many to a step as the numbers of both say") {
   CHECK(log.steps[5].time.value() == Approx(0.215 + 0.198));
 }
 
-TEST_CASE("ranks that print the same step say it once") {
+TEST_CASE("a step that several ranks print counts once") {
   std::string text;
   for (int i = 1; i <= 4; ++i) {
     for (int rank = 0; rank < 3; ++rank) {
@@ -251,18 +251,18 @@ TEST_CASE("ranks that print the same step say it once") {
   CHECK(log_of(text).steps.size() == 4);
 }
 
-TEST_CASE("moves of the cursor and titles hide no part of a line") {
+TEST_CASE("cursor movements and titles are removed from lines") {
   CHECK(without_escapes("\033[2K\033[1G\033[Kitem\033[38;5;9mized\033[0m\n") == "itemized\n");
   CHECK(without_escapes("\033]0;train\a1\0337 2\033[") == "1 2");
 }
 
-TEST_CASE("a loss that is no number is seen however it is written") {
+TEST_CASE("a NaN loss is found in every spelling") {
   const auto losses = [](const char* text) { return log_of(text).nan_losses; };
   const std::string step = "iteration 3/ 9 | elapsed time per iteration (ms): 5.0 | ";
   const auto line = [&](const char* end) { return losses((step + end + "\n").c_str()); };
   CHECK(line("lm loss: NAN | loss scale: 1.0 |") == 1);
   CHECK(line("lm loss: 9.1 | loss scale: 1.0 | number of nan iterations:   2 |") == 1);
-  // Megatron leaves it out, and those of steps that it skipped.
+  // Megatron prints no loss if it is NaN, and none for skipped steps.
   CHECK(line("loss scale: 1.0 | grad norm: nan | number of skipped iterations:   0 |") == 1);
   CHECK(line("loss scale: 1.0 | number of skipped iterations:   1 |") == 0);
   CHECK(line("lm loss: 9.1 | loss scale: 1.0 | number of skipped iterations:   0 |") == 0);
@@ -293,7 +293,7 @@ TEST_CASE("steps that were skipped are counted by iteration, not by line") {
   CHECK(deepspeed.iterations == 20);
 }
 
-TEST_CASE("MLPerf's results files state a step's time, or sequences a second") {
+TEST_CASE("MLPerf's results files have a step's time, or sequences per second") {
   const auto line = [](const std::string& key, const std::string& value, int step) {
     return fmt::format(
         ":::MLLOG {{\"time_ms\": 17, \"key\": \"{}\", \"value\": {}, \"metadata\": "
@@ -315,7 +315,7 @@ TEST_CASE("MLPerf's results files state a step's time, or sequences a second") {
                                    line("tracked_stats", R"({"throughput": 24})", 24576));
   REQUIRE(rates.steps.size() == 2);
   CHECK(rates.steps[0].samples_per_s == Approx(24.5));
-  CHECK(rates.iterations == 2);  // the metadata's steps count sequences
+  CHECK(rates.iterations == 2);  // steps in the metadata are counts of sequences
   for (const char* bad : {"-1", "0", "1e300", "\"x\"", "null"}) {
     const std::string text = line("tracked_stats", fmt::format(R"({{"throughput": {}}})", bad), 1);
     CHECK_FALSE(parse_training_log(text, "it.log").ok());

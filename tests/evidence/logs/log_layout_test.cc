@@ -1,5 +1,4 @@
-// The layout that torchtitan's logs print, held against the plan, and the advice that fits a log's
-// program.
+// The layout in torchtitan's logs, compared with the plan, and the advice for the program of a log.
 #include "evidence/logs/log_layout.h"
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@ namespace {
 
 using Run = test::LoggedRun;
 
-// FSDP over 4 ranks with tp 2 and pp 2, fully recomputed.
+// FSDP over 4 ranks with tp 2, pp 2 and full recompute.
 Run sharded_run() {
   Run run;
   run.plan.zero = 3;
@@ -31,7 +30,7 @@ std::string step_of(const Run& run, double factor) {
       rate);
 }
 
-// Empty where the layout is the plan's.
+// Returns the error of the check; empty if the logged layout is the plan's.
 std::string refusal(const Run& run, const std::string& head) {
   const auto log = parse_training_log(head + step_of(run, 1), "titan.log");
   REQUIRE(log.ok());
@@ -59,7 +58,8 @@ const std::string kOwn = mesh("pp=2, dp_replicate=1, dp_shard=4, cp=1, tp=2, ep=
 
 }  // namespace
 
-TEST_CASE("the mesh that torchtitan prints is the plan's, in the words of every release") {
+TEST_CASE(
+    "the mesh in torchtitan's logs is compared with the plan, in the format of every release") {
   const Run run = sharded_run();
   for (const std::string& own :
        {kOwn, mesh("pp=2, dp_replicate=1, dp_shard=4, cp=1, tp=2, ep=1"),
@@ -86,11 +86,11 @@ TEST_CASE("the mesh that torchtitan prints is the plan's, in the words of every 
   CHECK_THAT(refusal(run, mesh("pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=2, ep=1")),
              Catch::Contains("the log ran tp 2 pp 1 dp 8 (dp_shard 8, dp_replicate 1) on 16 GPUs, "
                              "the plan is tp 2 pp 2 dp 4 (dp_shard 4, dp_replicate 1) on 16 GPUs"));
-  // The meshes of other programs have other dimensions.
+  // Meshes of other programs have other dimension names, and are ignored.
   CHECK(refusal(run, line("Building 2-D device mesh with ['x', 'y'], [3, 5]")).empty());
 }
 
-TEST_CASE("replicas are torchtitan's where a plan does not shard weights") {
+TEST_CASE("a plan without sharded weights is dp_replicate in torchtitan") {
   Run run;
   run.plan.zero = 0;
   run.plan.recompute = Recompute::kFull;
@@ -99,7 +99,7 @@ TEST_CASE("replicas are torchtitan's where a plan does not shard weights") {
   CHECK_FALSE(refusal(run, kOwn).empty());
 }
 
-TEST_CASE("torchtitan's activation checkpointing is the plan's") {
+TEST_CASE("torchtitan's activation checkpointing is compared with the plan") {
   Run run = sharded_run();
   const std::string fsdp = line("Applied FSDP to the model");
   const auto applied = [&](const std::string& mode) {
@@ -142,7 +142,7 @@ TEST_CASE("a gap without timers gets the advice of the log's own program") {
              Catch::Contains("torch.profiler"));
 }
 
-TEST_CASE("the memory gap is that of the stage that is furthest off") {
+TEST_CASE("the memory gap is the largest one of the stages") {
   LogCheck check;
   CHECK(check.memory_gap() == 0);
   check.memory = {

@@ -1,4 +1,4 @@
-// Logs whose run is unsound or cannot be, and those of another batch than the plan's.
+// Logs with NaN losses, impossible speeds, or a batch that differs from the plan.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@ using Run = test::LoggedRun;
 
 }  // namespace
 
-TEST_CASE("a run whose loss is no number is not as predicted, however fast") {
+TEST_CASE("a run with a NaN loss is not reported as predicted") {
   const Run run;
   std::string sound;
   for (int i = 1; i <= 8; ++i) {
@@ -59,7 +59,7 @@ TEST_CASE("a log that states another batch is refused, one that rounds it is not
   CHECK_FALSE(judged(fmt::format(fmt::runtime(head), 256) + titan).ok());
 }
 
-TEST_CASE("no GPU is faster than its peak, whoever counts") {
+TEST_CASE("speeds above the GPU's peak are reported as impossible") {
   const Run run;
   const double peak = run.scenario.profile.device.matmul_peak.value() / 1e12;
   const auto line = [&](double tflops, double ms) {
@@ -76,14 +76,14 @@ TEST_CASE("no GPU is faster than its peak, whoever counts") {
   CHECK(checked(run, line(1, 2 * run.step_ms())).model_tflops == Approx(ours / 2));
   CHECK_FALSE(is_impossible(line(0.5 * peak, run.step_ms())));
   CHECK(is_impossible(line(1.1 * peak, run.step_ms())));
-  CHECK(checked(run, line(1.1 * peak, run.step_ms())).is_possible);  // it may count otherwise
+  CHECK(checked(run, line(1.1 * peak, run.step_ms())).is_possible);  // may count differently
   const std::string hasty =
-      line(1, 0.9 * ours / peak * run.step_ms());  // of micro-batches, perhaps
+      line(1, 0.9 * ours / peak * run.step_ms());  // perhaps times of micro-batches
   CHECK(is_impossible(hasty));
   CHECK_FALSE(checked(run, hasty).is_possible);
 }
 
-TEST_CASE("a step skipped in ten leaves a run sound") {
+TEST_CASE("one skipped step in ten is accepted") {
   const Run run;
   std::string text;
   for (int i = 10; i <= 80; i += 10) {
@@ -97,7 +97,7 @@ TEST_CASE("a step skipped in ten leaves a run sound") {
   CHECK(checked(run, text).skipped == 8);
 }
 
-TEST_CASE("steps of a batch ramp are left out and counted") {
+TEST_CASE("steps of a batch ramp are excluded and counted") {
   const Run run;
   std::string text;
   for (int i = 1; i <= 12; ++i) {

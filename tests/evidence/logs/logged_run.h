@@ -1,4 +1,4 @@
-// A small plan, its prediction, and logs held against it.
+// A small plan, its prediction, and logs compared with it.
 #pragma once
 
 #include <catch2/catch.hpp>

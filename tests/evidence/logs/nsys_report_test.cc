@@ -1,4 +1,4 @@
-// Reports of Nsight Systems, made here with its tables and its kernels' names.
+// Reports of Nsight Systems, generated with its tables and kernel names.
 #include "evidence/logs/nsys_report.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,9 @@ std::string row(const char* table, const std::string& values) {
   return fmt::format("INSERT INTO {} VALUES ({});", table, values);
 }
 
-// One step of 100 us on `device`: 40 of products, 20 of attention, 10 of norms, collectives of 20
-// of which 10 run beside products, 5 of copies; so nothing runs for 15.
+// One step of 100 us on `device`: 40 us of GEMMs, 20 us of attention, 10 us of norms, 5 us of
+// copies, and 20 us of collectives, half of them overlapped with GEMMs. The remaining 15 us are
+// idle.
 std::string step(std::int64_t at_us, int device, std::int64_t pid) {
   const auto kernel = [&](std::int64_t begin, std::int64_t length, int name) {
     return row("CUPTI_ACTIVITY_KIND_KERNEL",
@@ -69,7 +70,7 @@ std::string two_steps() {
          mark("'forward'", 1000, 40);
 }
 
-// The database that these commands make, as its file's bytes.
+// Returns the bytes of the database that the SQL commands create.
 std::string database(const std::string& commands) {
   sqlite3* raw = nullptr;
   REQUIRE(sqlite3_open(":memory:", &raw) == SQLITE_OK);
@@ -95,7 +96,7 @@ Error refused(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a report of Nsight Systems is summed as a trace of torch.profiler is") {
+TEST_CASE("a report of Nsight Systems is summed like a trace of torch.profiler") {
   const std::string bytes = database(kTables + two_steps());
   REQUIRE(is_nsys_report(bytes));
   const KernelTimes times = read_nsys_report(bytes, "it.sqlite").value();
@@ -110,14 +111,14 @@ TEST_CASE("a report of Nsight Systems is summed as a trace of torch.profiler is"
   CHECK(times.idle.value() == Approx(15e-6));
   REQUIRE(times.collectives.size() == 2);
   CHECK(times.collectives[0].calls == Approx(1));
-  // From its file, as large ones are read.
+  // Large reports are read from their file.
   const test::TemporaryFolder folder;
   const auto path = folder.path() / "it.sqlite";
   std::ofstream(path, std::ios::binary) << bytes;
   CHECK(read_nsys_report_file(path.string())->idle.value() == Approx(15e-6));
 }
 
-TEST_CASE("marks of steps may be named in a table of texts, and in several ways") {
+TEST_CASE("step marks may have several names, directly or in a table of texts") {
   for (const char* text : {"'ProfilerStep#3'", "'Iteration: 3'", "'train_step_3'", "'batch3'"}) {
     CAPTURE(text);
     const auto times = read_nsys_report(
@@ -131,7 +132,7 @@ TEST_CASE("marks of steps may be named in a table of texts, and in several ways"
       read_nsys_report(database(kTables + names() + step(1000, 0, 40) + by_id), "it.sqlite").ok());
 }
 
-TEST_CASE("what is no report, or half of one, is one clear error") {
+TEST_CASE("other databases and incomplete reports are one clear error") {
   CHECK_THAT(refused(database("CREATE TABLE a (b);")).message,
              Catch::Contains("without kernels of a GPU"));
   CHECK_THAT(refused(database(kTables + names())).message, Catch::Contains("without a kernel"));
@@ -143,7 +144,7 @@ TEST_CASE("what is no report, or half of one, is one clear error") {
                               "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1);"))
                  .hint,
              Catch::Contains("--cuda-graph-trace=node"));
-  // A view in a table's place does not run.
+  // A view instead of the table is not executed.
   std::string views = kTables;
   views +=
       "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL; CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS "
@@ -153,7 +154,7 @@ TEST_CASE("what is no report, or half of one, is one clear error") {
   const std::string whole = database(kTables + two_steps());
   CHECK_FALSE(read_nsys_report(whole.substr(0, 100), "it.sqlite").ok());
   for (std::size_t cut = 512; cut < whole.size(); cut += 512) {
-    (void)read_nsys_report(whole.substr(0, cut), "it.sqlite");  // an error or what is left of it
+    (void)read_nsys_report(whole.substr(0, cut), "it.sqlite");  // an error, or the readable part
   }
   for (std::size_t at = 100; at < whole.size(); at += 97) {
     std::string damaged = whole;

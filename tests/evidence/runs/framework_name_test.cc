@@ -1,4 +1,4 @@
-// Frameworks of rows: name, version and ZeRO stage by one reader.
+// Frameworks of rows: name, version and ZeRO stage are parsed in one place.
 #include "evidence/runs/framework_name.h"
 
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-TEST_CASE("a framework is split into name, version and ZeRO stage, however they are written") {
+TEST_CASE("a framework is split into name, version and ZeRO stage, in every spelling") {
   struct Case {
     const char *text, *name, *version;
     std::optional<int> zero;
@@ -34,7 +34,7 @@ TEST_CASE("a framework is split into name, version and ZeRO stage, however they 
   }
 }
 
-TEST_CASE("of several known words the longest decides, then more words, then the ZeRO stage") {
+TEST_CASE("the longest known name decides, then more names, then the ZeRO stage") {
   KnownNames names;
   names.add("transformers, DeepSpeed until 2023-01", "plain");
   names.add("FSDP+transformers, transformers ZeRO-3", "sharded");

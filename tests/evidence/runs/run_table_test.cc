@@ -1,4 +1,4 @@
-// Run tables: what is read, and what is refused with file and line.
+// Run tables: valid rows, and errors with file and line.
 #include "evidence/runs/run_table.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 std::string table(const std::string& rows) { return std::string(run_table_header()) + "\n" + rows; }
 
-// The fields of a row by name, all others empty.
+// A row with one field set, all others empty.
 std::string field_row(const std::string& name, const std::string& value) {
   std::string line = "r1";
   const std::string header(run_table_header());
@@ -26,7 +26,7 @@ std::string field_row(const std::string& name, const std::string& value) {
   return line + "\n";
 }
 
-// A row of nothing but its id.
+// A row with only an id.
 std::string row(const std::string& id) {
   std::string line = field_row("", "");
   return line.replace(0, 2, id);
@@ -44,11 +44,11 @@ TEST_CASE("an empty field was not stated") {
   CHECK_FALSE((*runs)[0].step_s.has_value());
 }
 
-TEST_CASE("a setting of plans without a column of its own is stated by its key") {
+TEST_CASE("a plan setting without a predefined column is stated by its key") {
   const auto runs = parse_run_table(table(field_row("rank_order", "tp-pp-dp")), "t.csv");
   REQUIRE(runs.ok());
   CHECK((*runs)[0].settings.at(Setting::kRankOrder) == "tp-pp-dp");
-  // A word that no plan has is kept: the row is the one that cannot be predicted (docs/runs.md).
+  // A value that no plan has is kept. It makes only this row unpredictable (docs/runs.md).
   const auto unknown = parse_run_table(table(field_row("offload", "disk")), "t.csv");
   REQUIRE(unknown.ok());
   CHECK((*unknown)[0].settings.at(Setting::kOffload) == "disk");
@@ -76,14 +76,14 @@ TEST_CASE("errors name file, line and column") {
   CHECK(bad.error().message.find("tp is 'four'") != std::string::npos);
 }
 
-TEST_CASE("more layers than can be laid out one by one are refused") {
+TEST_CASE("too many layers are refused") {
   CHECK(parse_run_table(table(field_row("layers", "1000000")), "t.csv").ok());
   const auto bad = parse_run_table(table(field_row("layers", "1000000000000")), "t.csv");
   REQUIRE_FALSE(bad.ok());
   CHECK(bad.error().message.find("layers is '1000000000000'") != std::string::npos);
 }
 
-TEST_CASE("columns stand in any order, and those that rows can do without may be missing") {
+TEST_CASE("columns may have any order, and optional ones may be missing") {
   const auto runs = parse_run_table(
       "\xEF\xBB\xBFseq,heads,hidden,layers,tp,pp,dp,global_batch,micro_batch,id\n"
       "1024,8,512,4,1,2,3,24,2,r1\n",
@@ -112,7 +112,7 @@ TEST_CASE("docs/runs.md shows all columns") {
   CHECK(page->find("\n" + std::string(run_table_header()) + "\n") != std::string::npos);
 }
 
-TEST_CASE("a row without an id is called by its line") {
+TEST_CASE("a row without an id is named by its line") {
   const auto runs = parse_run_table("model,tp\nbloom-7b1,1\nbloom-7b1,2\n", "t.csv");
   REQUIRE(runs.ok());
   CHECK(runs->at(1).id == "line-3");

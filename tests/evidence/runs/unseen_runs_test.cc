@@ -1,5 +1,5 @@
-// Runs that no table holds: other widths, odd heads, one GPU, tensor groups across nodes. Nothing
-// was measured here; what must hold is what any machine obeys.
+// Runs that are not in any table: other widths, odd head counts, one GPU, tensor groups across
+// nodes. There are no measurements; the tests check laws that hold for every machine.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -38,7 +38,7 @@ RunLoader loader_of_shipped_data() {
   return RunLoader(Catalogue(data), *environments, {});
 }
 
-// The prediction of a run on a machine changed by `change`.
+// Predicted step of a run on a machine changed by `change`.
 template <class Change>
 double changed_step(const PublishedRun& run, const Change& change) {
   RunLoader loader = loader_of_shipped_data();
@@ -61,7 +61,7 @@ std::string refusal_of(const PublishedRun& run) {
 
 }  // namespace
 
-TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") {
+TEST_CASE("a GPU whose name contains another GPU's name is not confused with it") {
   for (const char* gpu : {"GH300 96GB", "A800 80GB PCIe", "H800-PCIe"}) {
     PublishedRun run = gpt_run(1536, 12, 1);
     run.gpu = gpu;
@@ -70,7 +70,7 @@ TEST_CASE("a GPU whose name holds another's, or its card, is not taken for it") 
   }
 }
 
-TEST_CASE("a row of a named model need not repeat its sizes, nor a degree that its GPUs leave") {
+TEST_CASE("sizes of a named model and one degree may be missing in a row") {
   PublishedRun full = gpt_run(4096, 32, 2);
   full.layers = 32;
   full.kv_heads = 8;
@@ -90,15 +90,15 @@ TEST_CASE("a row of a named model need not repeat its sizes, nor a degree that i
   CHECK(loader.setup(named)->assumed.back() == "sizes of Llama3-8B");
   named.dp = 4;
   named.pp = 0;
-  CHECK(loader.completed(named).pp == 1);  // tp 2 and dp 4 take all eight
+  CHECK(loader.completed(named).pp == 1);  // tp 2 and dp 4 use all 8 GPUs
   named.dp = 0;
-  CHECK(refusal_of(named) == "pp is not stated");  // two degrees are open
-  // Sizes that are not the model's: no model of that name is meant.
+  CHECK(refusal_of(named) == "pp is not stated");  // two degrees are missing
+  // Sizes that differ from the model of this name: the name is not used.
   named.hidden = 5120;
   CHECK(refusal_of(named) == "layers is not stated");
 }
 
-TEST_CASE("software is what it was in the month of the row") {
+TEST_CASE("a framework name means the software of the row's month") {
   KnownNames names;
   names.add("NeMo, Megatron-Bridge", "new");
   names.add("NeMo until 2025-01", "old");
@@ -110,25 +110,25 @@ TEST_CASE("software is what it was in the month of the row") {
   CHECK(called("2024-12-31", "NeMo") == "old");
   CHECK(called("2025-01", "NeMo") == "old");
   CHECK(called("2025-02", "NeMo") == "new");
-  CHECK(called("2025", "NeMo") == "new");  // some month of that year
+  CHECK(called("2025", "NeMo") == "new");  // any month of 2025
   CHECK(called("2023", "NeMo") == "old");
   CHECK(called("2023-03", "NeMo") == "oldest");
   CHECK(called("", "NeMo 24.07") == "old");
   CHECK(called("", "NeMo 25.07.01") == "new");
-  CHECK(called("", "NeMo 1.24.07") == "new");  // no release of a month
+  CHECK(called("", "NeMo 1.24.07") == "new");  // not a version with year and month
   CHECK(called("2024-03", "Megatron-Bridge") == "new");
   CHECK(called("2024-03", "torch").empty());
 }
 
-TEST_CASE("what a source's launch scripts say of its software holds where a row does not") {
+TEST_CASE("launch scripts of a source set the parts that a row does not state") {
   PublishedRun run = gpt_run(1536, 12, 1);
   run.gpu = "H100-80GB-SXM";
   run.attention = "flash";
-  run.seq = 8192;  // its host hides the attention of shorter ones
+  run.seq = 8192;  // with shorter sequences the host hides the time of attention
   const double usual = step_of(run);
   run.source = "NVIDIA/dgxc-benchmarking@v25.02:grok1/README_314b.md";
   const double older = step_of(run);
-  CHECK(older > usual);  // FlashAttention-2, by NVTE_FUSED_ATTN=0
+  CHECK(older > usual);  // FlashAttention-2, because NVTE_FUSED_ATTN=0
   run.parts[StackPart::kAttentionKernel] = "best";
   run.parts[StackPart::kPermute] = "unfused";
   CHECK(step_of(run) == usual);
@@ -157,7 +157,7 @@ TEST_CASE("a wider model, a deeper one and a longer batch take longer") {
   for (const std::int64_t hidden : {768, 1000, 1024, 2000, 2048, 3072, 5000, 8192}) {
     CAPTURE(hidden);
     const double step = step_of(gpt_run(hidden, 8, 1));
-    CHECK(step > 0.9 * last);  // unaligned widths may cost more than the next aligned one
+    CHECK(step > 0.9 * last);  // an unaligned width may be slower than the next aligned width
     last = step;
   }
   PublishedRun run = gpt_run(2048, 16, 1);
@@ -166,10 +166,10 @@ TEST_CASE("a wider model, a deeper one and a longer batch take longer") {
   CHECK(step_of(run) > 1.5 * once);
   run.layers /= 2;
   run.global_batch *= 2;
-  CHECK(step_of(run) > 1.7 * once);  // the step's end does not grow
+  CHECK(step_of(run) > 1.7 * once);  // the end of the step does not grow with the batch
 }
 
-TEST_CASE("heads of no multiple of eight and grouped keys are priced, and cost more and less") {
+TEST_CASE("unaligned heads cost more, and grouped query attention costs less") {
   CHECK(step_of(gpt_run(2040, 20, 1)) > step_of(gpt_run(2048, 16, 1)));
   PublishedRun grouped = gpt_run(2048, 16, 1);
   grouped.kv_heads = 2;
@@ -185,7 +185,7 @@ TEST_CASE("a tensor group across nodes is slower than two replicas of half of it
   CHECK(step_of(across) > step_of(inside));
 }
 
-TEST_CASE("no part of the machine that gets faster slows a run down") {
+TEST_CASE("a faster part of the machine never slows a run") {
   PublishedRun run = gpt_run(4096, 32, 2);
   run.pp = 2;
   run.dp = 8;
@@ -199,7 +199,7 @@ TEST_CASE("no part of the machine that gets faster slows a run down") {
   CHECK(changed_step(run, [](Scenario& s) { s.stack.rank_jitter *= 0.5; }) <= step);
 }
 
-TEST_CASE("the interval of a run on an unknown network is wider than without a network") {
+TEST_CASE("the interval of a run on an unknown network is wider than inside a node") {
   PublishedRun alone = gpt_run(4096, 32, 8);
   PublishedRun across = gpt_run(4096, 32, 16);
   RunLoader loader = loader_of_shipped_data();
@@ -210,7 +210,7 @@ TEST_CASE("the interval of a run on an unknown network is wider than without a n
   CHECK(width(across) > width(alone));
 }
 
-TEST_CASE("a causal softmax reads half of the scores and writes them all") {
+TEST_CASE("a causal softmax reads half of the scores and writes all of them") {
   ModelSpec model = model_of(gpt_run(512, 8, 1), {});
   Plan plan;
   plan.attention = AttentionKind::kUnfused;
@@ -227,7 +227,7 @@ TEST_CASE("a causal softmax reads half of the scores and writes them all") {
   CHECK(softmaxes >= 2);
 }
 
-TEST_CASE("8 bits are for linear layers, and each of their operands is rounded once") {
+TEST_CASE("only linear layers use 8 bits, and each operand is quantized once") {
   ModelSpec model = model_of(gpt_run(512, 8, 1), {});
   Plan plan;
   plan.attention = AttentionKind::kUnfused;
@@ -245,15 +245,15 @@ TEST_CASE("8 bits are for linear layers, and each of their operands is rounded o
     CHECK(ops.back().key.dtype == DType::kFloat8Block);
     if (ops.size() == 1) continue;
     ++casts;
-    const double scales = 2.0 * 4 / 128;  // of rows and of columns
+    const double scales = 2.0 * 4 / 128;  // row and column scales
     CHECK(ops.front().bytes ==
           Approx((4.0 + scales) * static_cast<double>(op.key.dims[1] * op.key.dims[3])));
   }
-  CHECK(linear == 12);  // four layers forward, and two gradients of each
+  CHECK(linear == 12);  // 4 linear layers: forward, dgrad and wgrad
   CHECK(casts == 8);
 }
 
-TEST_CASE("in 8 bits experts multiply as linear layers do, and the router keeps its 16") {
+TEST_CASE("experts use 8 bits like linear layers, and the router keeps 16 bits") {
   const ModelSpec model = test::small_mixture();
   Plan plan;
   plan.attention = AttentionKind::kUnfused;
@@ -268,7 +268,7 @@ TEST_CASE("in 8 bits experts multiply as linear layers do, and the router keeps 
   CHECK(narrow == expected);
 }
 
-TEST_CASE("a table's dtype and recipe say how the linear layers of a bf16 run multiply") {
+TEST_CASE("dtype and recipe of a row set the precision of linear layers") {
   PublishedRun run = gpt_run(4096, 32, 8);
   const auto recipe = [&](const char* dtype, const char* column) {
     run.dtype = dtype;
@@ -295,7 +295,7 @@ TEST_CASE("a table's dtype and recipe say how the linear layers of a bf16 run mu
   CHECK(recipe("fp8", "secret") == "precision_recipe 'secret' is not modelled");
 }
 
-TEST_CASE("8-bit products make a large model faster, but not twice as fast") {
+TEST_CASE("8-bit GEMMs make a large model faster, but not twice as fast") {
   PublishedRun run = gpt_run(12288, 96, 8);
   run.gpu = "H100-80GB";
   run.framework = "NeMo";
@@ -307,7 +307,7 @@ TEST_CASE("8-bit products make a large model faster, but not twice as fast") {
   CHECK(narrow > 0.5 * wide);
 }
 
-TEST_CASE("runs that were made for their memory have no time to be wrong about") {
+TEST_CASE("runs of memory measurements do not count for time errors") {
   PublishedRun run = gpt_run(2048, 16, 1);
   run.cluster = "here";
   run.memory_gb = 10;
@@ -321,7 +321,7 @@ TEST_CASE("runs that were made for their memory have no time to be wrong about")
   CHECK(s.memory_n == 1);
 }
 
-TEST_CASE("words are padded to divide, and one rank's words not at all where the runs did not") {
+TEST_CASE("vocabularies are padded, with tp 1 only if the runs pad them") {
   PublishedRun run = gpt_run(2048, 16, 1);
   run.vocab = 50257;
   RunEnvironment unpadded;
@@ -332,7 +332,7 @@ TEST_CASE("words are padded to divide, and one rank's words not at all where the
   CHECK(padded_vocab(model_of(run, unpadded), 4) == 50688);
 }
 
-TEST_CASE("a run that cannot be priced says what is wrong with it") {
+TEST_CASE("a run that cannot be priced has a reason") {
   PublishedRun run = gpt_run(2048, 16, 1);
   run.gpu = "P100-16GB";
   CHECK_THAT(refusal_of(run), Catch::Contains("P100-16GB") && Catch::Contains("--cluster"));

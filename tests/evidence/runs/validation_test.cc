@@ -1,4 +1,4 @@
-// What the figures of a validation mean, on rows made up for it.
+// The figures of a validation, on synthetic rows.
 #include "evidence/runs/validation.h"
 
 #include <catch2/catch.hpp>
@@ -42,12 +42,12 @@ TEST_CASE("errors are predicted over measured, less one") {
   CHECK(s.mape == Approx(0.15));
   CHECK(s.bias == Approx(-0.05));
   CHECK(s.max_ape == Approx(0.2));
-  CHECK(s.median_ape == Approx(0.15));  // of two the mean
+  CHECK(s.median_ape == Approx(0.15));  // mean of both
   CHECK(s.interval_coverage == Approx(0.5));
 }
 
 TEST_CASE("order is judged within groups only") {
-  // The two groups contradict each other's times, but no planner chooses between them.
+  // The two groups contradict each other, but a planner never compares plans of different groups.
   const ValidationSummary s =
       summarize({row("a", 10, 30), row("a", 11, 31), row("b", 20, 3), row("b", 19, 2)});
   CHECK(s.pairs == 2);
@@ -63,7 +63,7 @@ TEST_CASE("regret is how much slower the predicted pick is than the best row") {
   CHECK(s.top1_regret == Approx(0.1));
 }
 
-TEST_CASE("rows that ran out of memory have no time but a foretold outcome") {
+TEST_CASE("rows that ran out of memory have a predicted outcome and no time") {
   RunOutcome oom = row("a", 10, 10);
   oom.outcome = "oom";
   oom.measured_step_s.reset();
@@ -77,7 +77,7 @@ TEST_CASE("rows that ran out of memory have no time but a foretold outcome") {
   CHECK(s.false_oom == 1);
 }
 
-TEST_CASE("speed stands for time where no time is stated") {
+TEST_CASE("a stated speed replaces a missing time") {
   PublishedRun run = small_run();
   CHECK_FALSE(measured_step(run).ok());
   run.tokens_per_s_per_gpu = 8 * 2048 / 2.0;
@@ -102,7 +102,7 @@ TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {
   CHECK(plan->zero == 1);
 }
 
-TEST_CASE("a row says what keeps it from being modelled") {
+TEST_CASE("an unsupported row has a reason") {
   PublishedRun run = small_run();
   run.dtype = "int4";
   const auto plan = plan_of(run, {}, {});
@@ -110,7 +110,7 @@ TEST_CASE("a row says what keeps it from being modelled") {
   CHECK(plan.error().message == "dtype int4 is not modelled");
 }
 
-TEST_CASE("a row that shares out its sequences is a plan that does") {
+TEST_CASE("a row with context parallelism gives such a plan") {
   PublishedRun run = small_run();
   run.cluster = "here";
   run.cp = 2;
@@ -127,7 +127,7 @@ TEST_CASE("a row that shares out its sequences is a plan that does") {
   CHECK(gpu_count(setup->plan) == 2);
 }
 
-TEST_CASE("a row without a time is judged by its memory") {
+TEST_CASE("a row without a time counts for memory only") {
   PublishedRun run = small_run();
   run.cluster = "here";
   run.outcome = "ok";
@@ -141,7 +141,7 @@ TEST_CASE("a row without a time is judged by its memory") {
   CHECK(s.memory_n == 1);
 }
 
-TEST_CASE("runs that nothing was fitted on have wider intervals") {
+TEST_CASE("runs that no constant was fitted on have wider intervals") {
   PublishedRun run = small_run();
   run.cluster = "here";
   run.outcome = "ok";

@@ -1,4 +1,4 @@
-// Jobs of Slurm and Kubernetes around launch files, and what accelerate's files can say.
+// Jobs of Slurm and Kubernetes around launch files, and the sharding options of accelerate.
 #include <catch2/catch.hpp>
 
 #include "frameworks/launch/launch_files.h"
@@ -16,7 +16,7 @@ using test::titan_file;
 
 }  // namespace
 
-TEST_CASE("jobs start the files of every stack that has any, and are read back") {
+TEST_CASE("jobs start the files of every stack with launch files, and are read back") {
   PlanFile nanotron = titan_file();
   nanotron.plan.zero = 1;
   nanotron.plan.schedule = ScheduleKind::kOneFOneB;
@@ -59,7 +59,7 @@ TEST_CASE("jobs start the files of every stack that has any, and are read back")
   CHECK_THAT(export_plan(LaunchStack::kKubernetes, own, 8).error().hint, Catch::Contains("Slurm"));
 }
 
-TEST_CASE("a JobSet asks for the nodes and GPUs of the plan, under a name that Kubernetes takes") {
+TEST_CASE("a JobSet requests the plan's nodes and GPUs, with a valid Kubernetes name") {
   PlanFile file = bloom_file();
   file.model.name = "My_Model: v2.0!";
   const std::string text = export_plan(LaunchStack::kKubernetes, file, 8)->front().text;

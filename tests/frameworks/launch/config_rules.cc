@@ -5,7 +5,7 @@
 namespace tpsim::test {
 namespace {
 
-// What stands behind "key: " in a YAML file, at any depth; each of these keys is there once.
+// Returns the value of a key in a YAML file, at any depth. The key occurs once.
 std::string yaml_value(const std::string& yaml, const std::string& key) {
   const std::size_t at = (" " + yaml).find(" " + key + ": ");
   const std::size_t line = ("\n" + yaml).find("\n" + key + ": ");
@@ -17,7 +17,7 @@ std::string yaml_value(const std::string& yaml, const std::string& key) {
 
 }  // namespace
 
-// nanotron/config/parallelism_config.py and config.py: what they assert.
+// The assertions of nanotron/config/parallelism_config.py and config.py.
 std::string objection_of_nanotron(const Script& script, const std::string& yaml) {
   const auto number_of = [&](const char* key) {
     const std::string value = yaml_value(yaml, key);
@@ -38,7 +38,7 @@ std::string objection_of_nanotron(const Script& script, const std::string& yaml)
        {script.variables.count("CUDA_DEVICE_MAX_CONNECTIONS") > 0, "max connections"}});
 }
 
-// accelerate/commands/launch.py, and the Trainer's TrainingArguments.
+// The checks of accelerate/commands/launch.py and of the Trainer's TrainingArguments.
 std::string objection_of_accelerate(const Script& script, const std::string& yaml) {
   const auto gives = [&](const char* option) {
     return std::count(script.arguments.begin(), script.arguments.end(), option) == 1;

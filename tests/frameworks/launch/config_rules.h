@@ -1,4 +1,5 @@
-// Rules of single programs, written from their own sources; tests hold exported files against them.
+// Rules of single programs, written from their sources. Tests check exported files against the
+// rules.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ struct Rule {
   bool holds;
   const char* objection;
 };
-// The objection of the first rule that does not hold; empty where all do.
+// Returns the objection of the first broken rule; empty if all rules hold.
 std::string first_broken(const std::vector<Rule>& rules);
 std::int64_t world_of(const Script& script);
 

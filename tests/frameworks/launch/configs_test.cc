@@ -1,5 +1,5 @@
-// Configuration files as people have them (tests/frameworks/launch/configs), and the YAML and TOML
-// they are in.
+// Configuration files as users write them (tests/frameworks/launch/configs), and their YAML and
+// TOML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ LaunchFile config(const std::string& name) {
   return {name, read_file(configs() / name, kMostBytes).value()};
 }
 
-// With everything that a file may leave open.
+// Inputs for everything that a file may leave open.
 ImportInputs inputs(std::int64_t gpus = 0, const char* model = nullptr) {
   const Catalogue catalogue = Catalogue::open().value();
   ImportInputs all;
@@ -49,15 +49,15 @@ std::string value_of(const std::vector<FlatSetting>& settings, const std::string
 
 }  // namespace
 
-TEST_CASE("torchtitan's TOML is a plan on so many GPUs") {
+TEST_CASE("torchtitan's TOML and a GPU count give a plan") {
   const auto read = import_config(config("titan.toml"), inputs(16, "llama-3-8b"));
   REQUIRE(read.ok());
-  CHECK(read->plan.degrees == ParallelDegrees{.tp = 2, .dp = 8});  // -1 takes the rest
+  CHECK(read->plan.degrees == ParallelDegrees{.tp = 2, .dp = 8});  // -1: the remaining GPUs
   CHECK(read->plan.zero == 3);
   CHECK(read->plan.recompute == Recompute::kOps);
   CHECK(read->plan.global_batch == 128);
   CHECK(read->plan.micro_batch == 2);
-  CHECK(read->model.seq == 4096);  // the file's, not the model's 8192
+  CHECK(read->model.seq == 4096);  // from the file, where the model has 8192
   CHECK(read->parts == PartValues{{StackPart::kCompile, 1}});
   CHECK(read->stack == "torchtitan");
   const auto narrow = import_config(
@@ -71,7 +71,7 @@ TEST_CASE("torchtitan's TOML is a plan on so many GPUs") {
   CHECK_FALSE(import_config(config("titan.toml"), inputs(0, "llama-3-8b")).ok());
 }
 
-TEST_CASE("torchtitan's dtype of reduction is a part, read and written") {
+TEST_CASE("torchtitan's reduction dtype is read and written as a part") {
   ImportInputs how = inputs(16, "llama-3-8b");
   how.given = {{"training.mixed_precision_reduce", "bfloat16"}};
   const auto read = import_config(config("titan.toml"), how);
@@ -89,7 +89,7 @@ TEST_CASE("torchtitan's dtype of reduction is a part, read and written") {
   CHECK(again->parts.at(StackPart::kReduceDtype) == as_computed);
 }
 
-TEST_CASE("nanotron's YAML is a model and a plan") {
+TEST_CASE("nanotron's YAML gives a model and a plan") {
   const auto read = import_config(config("nano.yaml"), inputs());
   REQUIRE(read.ok());
   CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 4});
@@ -112,7 +112,7 @@ TEST_CASE("nanotron's YAML is a model and a plan") {
   CHECK_THAT(unknown.error().hint, Catch::Contains("parallelism.recompute_layer"));
 }
 
-TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
+TEST_CASE("Trainer's files give sharded data parallelism, from any of their formats") {
   const auto fsdp = import_config(config("fsdp.yaml"), [] {
     ImportInputs all = inputs(0, "llama-3-8b");
     all.micro_batch = 2;
@@ -123,11 +123,11 @@ TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
   CHECK(fsdp->plan.zero == 2);
   CHECK(fsdp->plan.recompute == Recompute::kFull);
   CHECK(fsdp->stack == "pytorch-fsdp");
-  CHECK_FALSE(import_config(config("fsdp.yaml"), inputs(0, "llama-3-8b")).ok());  // which batch?
+  CHECK_FALSE(import_config(config("fsdp.yaml"), inputs(0, "llama-3-8b")).ok());  // no batch
 
   const auto tune = import_config(config("tune.yml"), inputs(8));
   REQUIRE(tune.ok());
-  CHECK(tune->plan.zero == 3);  // of the JSON that it names
+  CHECK(tune->plan.zero == 3);  // from the DeepSpeed JSON that the file names
   CHECK(tune->plan.global_batch == 2L * 4 * 8);
   CHECK(tune->plan.dtype == DType::kBFloat16);
   CHECK(tune->model.seq == 4096);
@@ -138,7 +138,7 @@ TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
   REQUIRE(trainer.ok());
   CHECK(trainer->plan.zero == 3);
   CHECK(trainer->parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kFused));
-  CHECK_FALSE(trainer->parts.contains(StackPart::kGradientSync));  // the stack's own
+  CHECK_FALSE(trainer->parts.contains(StackPart::kGradientSync));  // not stated
   const auto synced = import_config(
       with("trainer.json", R"("logging_steps": 10)",
            R"("accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": true}})"),
@@ -148,7 +148,7 @@ TEST_CASE("Trainer's files are sharded data parallelism, whichever says what") {
         static_cast<std::int64_t>(GradientSync::kEveryMicroBatch));
 }
 
-TEST_CASE("what trains other weights, keeps them elsewhere or in fewer bits is refused by name") {
+TEST_CASE("adapters, sharded sequences and low-bit weights or optimizers are refused by name") {
   const auto refused = [](const char* line) {
     const auto read = import_config(with("tune.yml", "tf32: false", line), inputs(8));
     return read.ok() ? std::string() : read.error().message;
@@ -164,7 +164,7 @@ TEST_CASE("what trains other weights, keeps them elsewhere or in fewer bits is r
   CHECK(paged.error().message == "the optimizer paged_adamw_8bit makes another plan of it");
 }
 
-TEST_CASE("Megatron's arguments are read from YAML, NeMo's words among them") {
+TEST_CASE("Megatron's and NeMo's arguments are read from YAML") {
   const auto read = import_config(config("arguments.yaml"), inputs(16));
   REQUIRE(read.ok());
   CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 2});
@@ -206,7 +206,7 @@ TEST_CASE("YAML is read by its indentation, with lists, quotes and comments") {
   CHECK(flat_yaml("a: 1\nb: 'x\nc: 2\n", "it.yaml").error().where == "it.yaml:2");
 }
 
-TEST_CASE("values stay the text that a file holds, where it stands") {
+TEST_CASE("values keep their text and their line") {
   const auto yaml = flat_yaml("a: 0010\nb: 1e-5\nc: yes\nd:\ne: !!int 3\nf: \"null\"\n", "it.yaml");
   CHECK(value_of(*yaml, "a") == "0010");
   CHECK(value_of(*yaml, "b") == "1e-5");
@@ -217,7 +217,7 @@ TEST_CASE("values stay the text that a file holds, where it stands") {
   CHECK(yaml->back().line == 6);
   const auto toml = flat_toml("z = 1e-5\n\"\u00e9\" = [2.50, 0x10]\nb.c = 2024-01-02\n", "it.toml");
   if (!toml.ok()) FAIL(to_string(toml.error()));
-  CHECK(toml->front().key == "z");  // in the order of the file
+  CHECK(toml->front().key == "z");  // in file order
   CHECK(toml->front().value == "1e-5");
   CHECK(value_of(*toml, "\u00e9.0") == "2.50");
   CHECK(value_of(*toml, "\u00e9.1") == "0x10");
@@ -225,7 +225,7 @@ TEST_CASE("values stay the text that a file holds, where it stands") {
   CHECK(toml->back().line == 3);
 }
 
-TEST_CASE("files that would be deeper or longer than any configuration are refused") {
+TEST_CASE("files with excessive depth or length are refused") {
   std::string dots = "a";
   for (int i = 0; i < 200000; ++i) dots += ".a";
   CHECK_FALSE(flat_toml(dots + " = 1\n", "it.toml").ok());

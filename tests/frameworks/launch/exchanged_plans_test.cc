@@ -1,5 +1,4 @@
-// Every plan that a stack takes comes back exactly from its launch files, every other is refused
-// with a reason.
+// Every plan is either unchanged by export and import, or refused with a reason.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -23,13 +22,13 @@ const std::vector<LaunchStack> kStacks = {LaunchStack::kMegatronLm, LaunchStack:
                                           LaunchStack::kNanotron,   LaunchStack::kAccelerate,
                                           LaunchStack::kSlurm,      LaunchStack::kKubernetes};
 
-// A configuration names what its program must know and no plan is made of.
+// True if the stack's configuration has required settings that are not part of a plan.
 bool names_more(LaunchStack stack) {
   return stack == LaunchStack::kNanotron || stack == LaunchStack::kAccelerate;
 }
 
-// Every combination that the search knows, on 16 GPUs, with every dtype and rank order, sequences
-// whole and shared; with sanitizers one in TPSIM_EVERY_PLAN.
+// All combinations of the search on 16 GPUs, with every dtype and rank order, with and without
+// sequence parallelism. With sanitizers only one in TPSIM_EVERY_PLAN.
 std::vector<Plan> all_plans(const ModelSpec& model) {
   std::vector<Plan> plans;
   SearchSpace space;
@@ -39,7 +38,7 @@ std::vector<Plan> all_plans(const ModelSpec& model) {
   space.asked[Setting::kRankOrder] = {static_cast<std::int64_t>(RankOrder::kTpDpPp)};
   space.asked[Setting::kCp] = {1, 2};
   space.asked[Setting::kRecomputeBlocks] = {1};
-  space.asked[Setting::kOffload] = {0, 1};  // none and optimizer
+  space.asked[Setting::kOffload] = {0, 1};  // without and with an offloaded optimizer
   std::size_t seen = 0;
   enumerate_plans(test::small_scenario(model), space, [&](const Plan& plan) {
     if (seen++ % TPSIM_EVERY_PLAN != 0) return;
@@ -54,7 +53,7 @@ std::vector<Plan> all_plans(const ModelSpec& model) {
   return plans;
 }
 
-// Any plan that is legal for the model, most of its choices made at random.
+// A legal plan with mostly random settings.
 Plan random_plan(const ModelSpec& model, std::mt19937& random) {
   const auto pick = [&](std::initializer_list<std::int64_t> values) {
     return *(values.begin() + static_cast<std::ptrdiff_t>(random() % values.size()));
@@ -77,7 +76,7 @@ Plan random_plan(const ModelSpec& model, std::mt19937& random) {
     plan.rank_order = pick({0, 0, 1}) == 0 ? RankOrder::kTpDpPp : RankOrder::kTpPpDp;
     plan.stage_layers = even_stage_layers(model.layers, chunk_count(plan), pick({0, 1}) == 1);
     if (plan.stage_layers.empty()) continue;
-    if (pick({0, 0, 1}) == 1) {  // blocks move to another stage
+    if (pick({0, 0, 1}) == 1) {  // moves all blocks of a stage to another stage
       const std::size_t from = random() % plan.stage_layers.size();
       const std::size_t to = random() % plan.stage_layers.size();
       plan.stage_layers[to] += std::exchange(plan.stage_layers[from], 0) * (from != to ? 1 : 0);
@@ -88,7 +87,7 @@ Plan random_plan(const ModelSpec& model, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("what a stack takes comes back exactly, and what it refuses has a reason") {
+TEST_CASE("every plan of the search comes back exactly, or is refused with a reason") {
   for (const ModelSpec& model : {test::small_bloom(), test::small_llama(), test::small_gpt()}) {
     std::map<LaunchStack, int> taken;
     for (const Plan& plan : all_plans(model)) {
@@ -154,7 +153,7 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
   for (const LaunchStack stack : kStacks) CHECK(taken[stack] > 20);
 }
 
-TEST_CASE("context parallelism goes to the stacks that run it as the reference model does") {
+TEST_CASE("context parallelism is exported to stacks with the reference model's method") {
   const ModelSpec model = test::small_llama();
   Plan plan = test::plan_of(model, {.tp = 2, .pp = 1, .dp = 2, .cp = 2}, 4);
   plan.attention = AttentionKind::kFlash;
@@ -164,7 +163,8 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
   REQUIRE(megatron.ok());
   CHECK(holds_line(megatron->front().text, "--context-parallel-size 2"));
   CHECK(holds_line(megatron->front().text, "--cp-comm-type all_gather"));
-  // Nothing said is Megatron's ring; PyTorch's is no setting of it.
+  // Without the option Megatron uses its ring (p2p). PyTorch's context parallelism has no equal
+  // option.
   const auto exchanged = [&](const std::string& instead) {
     auto files = *megatron;
     files.front().text = without(files.front().text, "  --cp-comm-type all_gather\n", instead);
@@ -207,7 +207,7 @@ TEST_CASE("context parallelism goes to the stacks that run it as the reference m
   CHECK_THAT(deepspeed.error().message, Catch::Contains("context parallelism"));
 }
 
-TEST_CASE("uneven stages are laid out for Megatron and refused where stages are equal") {
+TEST_CASE("uneven stages are exported to Megatron and refused by stacks with equal stages") {
   ModelSpec model = test::small_gpt();
   Plan plan = test::plan_of(model, {.tp = 2, .pp = 4, .dp = 2}, 4);
   plan.stage_layers = {0, 3, 4, 1};

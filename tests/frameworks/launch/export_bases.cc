@@ -28,7 +28,7 @@ const ExportBase kBases[] = {
     {"deepseek-v3", "megatron-core", LaunchStack::kMegatronLm, "pp=8,dp=32,ep=32,global_batch=256"},
 };
 
-// "tp=2,recompute=blocks:2"
+// Parses settings such as "tp=2,recompute=blocks:2".
 void set_all(std::string_view text, Plan& plan) {
   while (!text.empty()) {
     std::string_view value = cut_off(text, ",");
@@ -53,7 +53,7 @@ std::span<const ExportBase> export_bases() { return kBases; }
 
 namespace {
 
-// Files of the catalogue take milliseconds to read: each base is read once.
+// Caches the bases, since reading files of the catalogue takes milliseconds.
 const Exported& read_once(const ExportBase& base) {
   static std::map<const ExportBase*, Exported> all;
   Exported& made = all[&base];

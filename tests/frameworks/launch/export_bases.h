@@ -1,5 +1,5 @@
-// Plans of the models and stacks that each launcher takes, to be exported with other settings and
-// parts.
+// Plans for every launcher, with a model and stack that it supports. Tests export them with other
+// settings and parts.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace tpsim::test {
 
 const Catalogue& catalogue();
 
-// A plan, and a launcher that takes it.
+// A model, a stack, and a launcher that supports both.
 struct ExportBase {
   const char* model;
   const char* stack;
@@ -23,13 +23,13 @@ struct ExportBase {
 };
 std::span<const ExportBase> export_bases();
 
-// A base with some settings and parts of its own.
+// A base with changed settings and parts.
 struct Exported {
   Scenario scenario;
   StackSpec own;
   PlanFile file;
 };
-// `settings` as those of a base.
+// Applies `settings` (format as in ExportBase) and `parts` to a base.
 Exported exported_of(const ExportBase& base, const std::string& settings, const PartValues& parts);
 
 }  // namespace tpsim::test

@@ -1,5 +1,5 @@
-// Exports held against their own files: what is lost is what a second reading finds lost, and what
-// launch files have an option for comes back.
+// The check of exports: the reported losses equal a comparison after import, and settings with an
+// option in launch files are unchanged.
 #include "frameworks/launch/export_check.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::set<std::string> keys_of(const ExportLoss& loss) {
   return keys;
 }
 
-// The same by hand.
+// The expected losses, computed by comparison.
 std::set<std::string> keys_that_differ(const Exported& made, const ImportedPlan& back) {
   std::set<std::string> keys;
   for (const SettingRow& row : setting_rows()) {
@@ -55,7 +55,7 @@ std::set<std::string> keys_that_differ(const Exported& made, const ImportedPlan&
   return keys;
 }
 
-// Without what plans of the launcher do not have.
+// Removes settings and parts that have no effect in plans of the launcher.
 std::set<std::string> with_effect(const Exported& made, LaunchStack launcher,
                                   std::set<std::string> keys) {
   for (const SettingRow& row : setting_rows()) {
@@ -70,7 +70,7 @@ std::set<std::string> with_effect(const Exported& made, LaunchStack launcher,
   return keys;
 }
 
-// One of the settings and parts of a law's sample.
+// A change of settings, parts or sequence length in the sample.
 struct Change {
   std::string settings;
   PartValues parts;
@@ -97,8 +97,8 @@ std::vector<Change> changes_of(const StackSpec& own) {
 
 }  // namespace
 
-TEST_CASE("an export names just what its own files lose, and what that changes") {
-  constexpr int kOneOf = 3;  // cases that are tried
+TEST_CASE("an export reports exactly the settings that its files lose, and their effect") {
+  constexpr int kOneOf = 3;  // one case in three is tried
   std::mt19937 random(20261125);
   int whole = 0, lossy = 0, refused = 0;
   for (const Base& base : kBases) {
@@ -115,7 +115,7 @@ TEST_CASE("an export names just what its own files lose, and what that changes")
         ++refused;
         continue;
       }
-      if (!found.ok()) {  // only a plan that cannot be predicted is not checked
+      if (!found.ok()) {  // exports are unchecked only if the plan cannot be predicted
         CHECK_FALSE(simulate(made.scenario, made.file.plan).ok());
         continue;
       }
@@ -176,7 +176,7 @@ void check_whole(const Base& base, const Exported& made) {
 
 }  // namespace
 
-TEST_CASE("parts that a launcher has an option for come back") {
+TEST_CASE("parts with an option in launch files come back") {
   struct Kept {
     const char* model;
     LaunchStack target;
@@ -226,7 +226,7 @@ TEST_CASE("parts that a launcher has an option for come back") {
   }
 }
 
-TEST_CASE("a run's own sequence and dropout come back, and stages with prediction layers") {
+TEST_CASE("changed sequence length and dropout, and stages with MTP layers, come back") {
   for (const Base& base : kBases) {
     Exported made = exported_of(base, "", {});
     check_whole(base, made);
@@ -247,7 +247,7 @@ TEST_CASE("a run's own sequence and dropout come back, and stages with predictio
   CHECK(files->front().text.find("t*6mL'") != std::string::npos);
 }
 
-TEST_CASE("experts are grouped, and their overlap gets the queues that Megatron wants") {
+TEST_CASE("experts use grouped GEMMs, and their overlap sets CUDA_DEVICE_MAX_CONNECTIONS") {
   const Base& base = base_of("qwen3-30b-a3b", LaunchStack::kMegatronLm);
   const auto text_of_export = [&](const PartValues& parts) {
     const Exported made = exported_of(base, "", parts);
@@ -260,7 +260,7 @@ TEST_CASE("experts are grouped, and their overlap gets the queues that Megatron 
   CHECK(overlapped.find("CUDA_DEVICE_MAX_CONNECTIONS=32\n") != std::string::npos);
 }
 
-TEST_CASE("a job is held against the plan like the files in it") {
+TEST_CASE("a job is checked like the files in it") {
   const Base& base = base_of("llama-3-8b", LaunchStack::kMegatronLm);
   const PartValues unsaid = parts_of({{StackPart::kNormKernel, "torch"}});
   for (const LaunchStack job :

@@ -1,4 +1,4 @@
-// Files that leave something to another file, to the shell, or to a default, as people write them.
+// Files that refer to another file, to shell variables or to defaults, as users write them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Folder = std::map<std::string, std::string>;
 
-// Files of a folder, and the catalogue's models.
+// Inputs with the files of a folder and the models of the catalogue.
 ImportInputs in_folder(Folder files, std::int64_t gpus = 0) {
   const Catalogue catalogue = Catalogue::open().value();
   ImportInputs inputs;
@@ -72,7 +72,7 @@ std::vector<std::string> last_words(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a list that says experts in every layer is the number that says so") {
+TEST_CASE("a list with experts in every layer equals the number 1") {
   const ImportedPlan one = read(of_script(mixture("--moe-layer-freq 1"), {}));
   for (const char* list :
        {"'([1]*12)'", "[1]*12", "'[1]*6+[1]*6'", "'[1,1]*6'", "'[1, 1, 1]*4'", "'([1]+[1]*2)*4'"}) {
@@ -84,7 +84,7 @@ TEST_CASE("a list that says experts in every layer is the number that says so") 
   }
 }
 
-TEST_CASE("layers without experts are as wide as the file says, wherever they stand") {
+TEST_CASE("layers without experts have the width of the file, at any position") {
   const auto kinds = [](const std::string& more) {
     const ModelSpec model = read(of_script(mixture(more), {})).model;
     std::string text;
@@ -101,7 +101,7 @@ TEST_CASE("layers without experts are as wide as the file says, wherever they st
   CHECK(kinds("--moe-layer-freq '[0,1]*6'") == "dededededede");
 }
 
-TEST_CASE("a list of layers that cannot be is refused with one that can") {
+TEST_CASE("an invalid list of layers is refused with a valid example") {
   for (const char* wrong : {"[1]*11", "[1]*13", "[2]*12", "[1", "[1]*99999999", "[]*12", "x", "0",
                             "((((((((((((((((((([1]*12)))))))))))))))))))"}) {
     INFO(wrong);
@@ -114,7 +114,7 @@ TEST_CASE("a list of layers that cannot be is refused with one that can") {
              Catch::Contains("--set FREQ="));
 }
 
-TEST_CASE("a shared expert and its overlap are read, with a note where it could hide") {
+TEST_CASE("a shared expert and its overlap are read, with a note if the overlap has an effect") {
   const ImportedPlan plain = read(of_script(mixture(""), {}));
   const ImportedPlan alone = read(of_script(mixture("--moe-shared-expert-overlap"), {}));
   CHECK(alone.plan == plain.plan);
@@ -126,7 +126,7 @@ TEST_CASE("a shared expert and its overlap are read, with a note where it could 
   CHECK(has_note(both, "--moe-shared-expert-overlap"));
 }
 
-TEST_CASE("prediction layers of a named model are trained where the file trains them") {
+TEST_CASE("MTP layers of a named model are trained only if the file trains them") {
   ImportInputs inputs = in_folder({}, 64);
   inputs.model = Catalogue::open().value().load_model("glm-4.5-air").value();
   const auto imported = [&](const std::string& more) {
@@ -150,7 +150,7 @@ TEST_CASE("prediction layers of a named model are trained where the file trains 
   CHECK_FALSE(has_note(with, "multi-token prediction"));
 }
 
-TEST_CASE("files that a script sources are read where they lie") {
+TEST_CASE("files that a script sources are read from their folder") {
   const Folder folder = {{"sizes/tiny.sh", "SIZES=(" + kSizes + ")\n"},
                          {"nested.sh", ". \"$(dirname \"${BASH_SOURCE[0]}\")/sizes/tiny.sh\"\n"}};
   for (const char* line : {"source ./sizes/tiny.sh", "source sizes/../nested.sh",
@@ -167,18 +167,18 @@ TEST_CASE("files that a script sources are read where they lie") {
   }
 }
 
-TEST_CASE("a sourced file that is not there is named") {
+TEST_CASE("a missing sourced file is named") {
   const std::string error = error_of(
       of_script("source conf/gone.sh\n" + kRun + "\"${SIZES[@]}\"" + kBatch, in_folder({})));
   CHECK_THAT(error, Catch::Contains("conf/gone.sh"));
   CHECK(has_note(read(of_script("source conf/gone.sh\n" + kRun + kSizes + kBatch, in_folder({}))),
                  "conf/gone.sh"));
-  // Two that source each other end.
+  // Two files that source each other do not loop forever.
   const Folder loop = {{"a.sh", "source b.sh\n"}, {"b.sh", "source a.sh\n"}};
   CHECK(of_script("source a.sh\n" + kRun + kSizes + kBatch, in_folder(loop)).ok());
 }
 
-TEST_CASE("a variable that only a branch sets that is not taken is empty") {
+TEST_CASE("a variable that only a skipped branch sets is empty") {
   const auto run = [](const std::string& before) {
     return last_words(before + "\nrun --a 1 $EXTRA --b\n");
   };
@@ -189,7 +189,7 @@ TEST_CASE("a variable that only a branch sets that is not taken is empty") {
   CHECK(run("M=x\n[ $M = y ] && EXTRA=--c") == none);
   CHECK(run("case x in y) EXTRA=--c ;; esac") == none);
   CHECK(run("if [ 1 -gt 2 ]; then if [ -f here ]; then EXTRA=--c; fi; fi") == none);
-  // What a file, a program or the environment decides stays open.
+  // Values that depend on files, programs or the environment stay open.
   for (const char* open :
        {"if [ -f here ]; then EXTRA=--c; fi", "if [ \"$M\" = y ]; then EXTRA=--c; fi",
         "[ -n \"$M\" ] && EXTRA=--c", "case $M in y) EXTRA=--c ;; esac", "f() { EXTRA=--c; }",
@@ -200,7 +200,7 @@ TEST_CASE("a variable that only a branch sets that is not taken is empty") {
   CHECK(run("M=y\nif [ $M = y ]; then EXTRA='--c'; fi")[3] == "--c");
 }
 
-TEST_CASE("a file that the script writes is found under every spelling of its path") {
+TEST_CASE("a file that the script writes is found by every spelling of its path") {
   const std::string json =
       "{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 2, "
       "\"fp16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 1}}";
@@ -223,7 +223,7 @@ TEST_CASE("a file that the script writes is found under every spelling of its pa
   CHECK(plan("${PWD}/ds.json", "conf/../ds.json") == same);
 }
 
-TEST_CASE("trainers that a console command starts are read by their configuration") {
+TEST_CASE("trainers started by a console command are read from their configuration") {
   const Folder folder = {
       {"sft.yaml",
        "model_name_or_path: some/Model-8B\nstage: sft\nfinetuning_type: full\ndeepspeed: z.json\n"
@@ -251,7 +251,7 @@ TEST_CASE("trainers that a console command starts are read by their configuratio
              Catch::Contains("none.yml"));
 }
 
-TEST_CASE("the TOML that a command names is read, and its options go before it") {
+TEST_CASE("the TOML that a command names is read, and command line options override it") {
   const Folder folder = {
       {"conf/run.toml",
        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\n"
@@ -279,7 +279,7 @@ TEST_CASE("the TOML that a command names is read, and its options go before it")
              Catch::Contains("conf/none.toml"));
 }
 
-TEST_CASE("a trainer's longest sequence is a bound, and the import says so") {
+TEST_CASE("a trainer's maximum sequence length is an upper bound, with a note") {
   const Folder folder = {
       {"z.json", "{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 3}}"}};
   const auto with = [&](const std::string& more) {
@@ -306,7 +306,7 @@ TEST_CASE("a trainer's longest sequence is a bound, and the import says so") {
   }
 }
 
-TEST_CASE("layers without rotary positions are nanotron's, each so many") {
+TEST_CASE("nanotron's no_rope_layer removes rotary positions from every n-th layer") {
   const std::string yaml =
       "model:\n  dtype: bfloat16\n  model_config:\n    is_llama_config: true\n"
       "    hidden_size: 512\n    intermediate_size: 1024\n    num_attention_heads: 8\n"
@@ -319,7 +319,7 @@ TEST_CASE("layers without rotary positions are nanotron's, each so many") {
     const BlockShape block = block_of_kind(plan.model, block_kind(plan.model, layer));
     CHECK((block.attention.position == PositionKind::kNone) == (layer % 3 == 2));
   }
-  // Elements of a list are one setting.
+  // A list counts as one setting.
   CHECK(std::count(plan.outside.begin(), plan.outside.end(), "data_stages") == 1);
   for (const std::string& name : plan.outside) CHECK(name.find(".0") == std::string::npos);
 }

@@ -1,4 +1,4 @@
-// The table of what launch files hold says what files that are written and read back hold.
+// The table of settings in launch files agrees with files that are written and read back.
 #include "frameworks/launch/held_settings.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using test::ExportBase;
 using test::Exported;
 using test::exported_of;
 
-// Settings and parts with which a value is written, or matters.
+// Settings and parts under which a value is written or has an effect.
 const char* const kWithSettings[] = {"",
                                      "attention=unfused",
                                      "recompute=selective",
@@ -50,7 +50,7 @@ std::string changed(const SettingRow& row, std::string_view text) {
 
 struct Trial {
   Exported made;
-  std::optional<ImportedPlan> back;  // nothing where export or import refuses
+  std::optional<ImportedPlan> back;  // none if export or import refuses
 };
 
 void add_trials(const ExportBase& base, const std::string& settings, const PartValues& parts,
@@ -84,7 +84,7 @@ std::vector<Trial> trials(LaunchStack launcher, const std::string& settings,
   return all;
 }
 
-// Whether the plan is predicted alike with the software's own value of the part.
+// True if the stack's own value of the part gives the same prediction.
 bool is_idle(const Trial& trial, const PartRow& row) {
   Scenario scenario = trial.made.scenario;
   scenario.stack = without_limits(scenario.stack);
@@ -104,7 +104,7 @@ std::vector<LaunchStack> launchers() {
   return all;
 }
 
-// What the trials show of a value; `holds` tells whether files hold it.
+// True if the files of any trial hold the value, as `holds` checks.
 template <class Holds>
 bool is_written(const std::vector<Trial>& trials, Holds holds) {
   return std::any_of(trials.begin(), trials.end(),
@@ -142,7 +142,7 @@ TEST_CASE("files hold the parts that the table calls written, and no others") {
     for (const PartRow& row : part_rows()) {
       std::vector<std::int64_t> values;
       for (const PartWord& word : row.words) {
-        // A scope that Megatron-Core takes together with another one alone.
+        // moe_preprocess is legal only together with moe_router.
         const char* text = word.word == "moe_preprocess" ? "moe_router,moe_preprocess" : nullptr;
         values.push_back(text == nullptr ? word.value : parse_value(row, text).value());
       }
@@ -151,7 +151,7 @@ TEST_CASE("files hold the parts that the table calls written, and no others") {
       for (const std::int64_t value : values) {
         CAPTURE(name_of(launcher), row.key, text_of(row, value));
         std::vector<Trial> tried = trials(launcher, "", {{row.part, value}});
-        // The value of the software itself needs no option.
+        // The stack's own value needs no option.
         std::erase_if(tried, [&](const Trial& trial) { return row.get(trial.made.own) == value; });
         const auto holds = [&](const Trial& trial) {
           const auto found = trial.back->parts.find(row.part);

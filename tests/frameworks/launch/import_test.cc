@@ -1,5 +1,5 @@
-// Reading launch files that people wrote: what stands for a default, what is set aside, what is
-// refused.
+// Import of launch files: defaults for missing options, options outside of the plan, and refused
+// options.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ using test::llama_file;
 using test::titan_file;
 using test::without;
 
-TEST_CASE("launch files of another model are refused, whatever differs") {
+TEST_CASE("launch files of another model are refused, for each difference") {
   const PlanFile file = llama_file();
   const auto files = export_plan(LaunchStack::kMegatronLm, file, 8).value();
   const auto refused = [&](auto change) {
@@ -36,16 +36,16 @@ TEST_CASE("launch files of another model are refused, whatever differs") {
   CHECK(refused([](ModelSpec& m) { m.norm_epsilon *= 2; }));
 }
 
-TEST_CASE("what people leave out stands for the stack's default, and a typo has a nearest name") {
+TEST_CASE("missing options have the stack's default, and a typo has the nearest name") {
   const PlanFile file = bloom_file();
   auto files = export_plan(LaunchStack::kMegatronDeepSpeed, file, 8).value();
   const auto text = files[0].text;
-  files[0].text = without(text, "  --ffn-hidden-size 57344\n", "");  // as BLOOM's script does
+  files[0].text = without(text, "  --ffn-hidden-size 57344\n", "");  // as in BLOOM's script
   CHECK(import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model).value().plan == file.plan);
   files[0].text = without(text, "  --hidden-dropout 0\n", "");
   const auto dropout = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
   REQUIRE(dropout.ok());
-  CHECK(dropout->model.hidden_dropout == 0.1);  // what the arguments train
+  CHECK(dropout->model.hidden_dropout == 0.1);  // the default of Megatron
   CHECK(dropout->model.attention_dropout == 0);
   files[0].text = without(text, "--micro-batch-size", "--micro-batch-sise");
   const auto typo = import_plan(LaunchStack::kMegatronDeepSpeed, files, file.model);
@@ -84,7 +84,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what no plan is made of is set aside by name, what makes another plan is refused") {
+TEST_CASE("options outside of the plan are listed, and unsupported plans are refused") {
   const PlanFile llama = llama_file();
   const auto with = [](std::vector<LaunchFile> files, std::size_t which, const std::string& before,
                        const std::string& lines) {
@@ -110,7 +110,7 @@ TEST_CASE("what no plan is made of is set aside by name, what makes another plan
     return import_plan(LaunchStack::kNemo, with(nemo, 1, "ddp:", lines), llama.model);
   };
   CHECK(read("optimizer:\n  lr: 0.0001\n")->outside == std::vector<std::string>{"optimizer.lr"});
-  CHECK(read("dist:\n  use_tp_pp_dp_mapping: false\n")->plan == llama.plan);  // off is left out
+  CHECK(read("dist:\n  use_tp_pp_dp_mapping: false\n")->plan == llama.plan);  // ignored if off
   CHECK_THAT(read("train:\n  micro_batch_sise: 1\n").error().hint,
              Catch::Contains("did you mean train.micro_batch_size?"));
 
@@ -126,7 +126,7 @@ TEST_CASE("what no plan is made of is set aside by name, what makes another plan
   }
 }
 
-TEST_CASE("DeepSpeed's JSON may hold what no plan is made of, and nothing that moves memory") {
+TEST_CASE("DeepSpeed's JSON may have other settings, but none that moves memory") {
   const PlanFile file = bloom_file();
   const auto good = export_plan(LaunchStack::kMegatronDeepSpeed, file, 8).value();
   const auto read = [&](const std::string& part, const std::string& instead) {

@@ -1,5 +1,5 @@
-// Launch files: their text is that of tests/frameworks/launch/launch_files/, and what a stack
-// cannot run is refused with a reason.
+// Launch files: they equal the golden files in tests/frameworks/launch/launch_files/, and plans
+// that a stack cannot run are refused with a reason.
 #include "frameworks/launch/launch_files.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ constexpr std::size_t kMostBytes = 1 << 20;
 
 }  // namespace
 
-TEST_CASE("the stacks' own rules notice a file that breaks them") {
+TEST_CASE("the test's rules of each stack find broken files") {
   const auto objects = [](LaunchStack stack, const PlanFile& file, const std::string& part,
                           const std::string& instead) {
     auto files = export_plan(stack, file, 8).value();
@@ -103,7 +103,7 @@ TEST_CASE("BLOOM's layout is exported with the settings of its launch script") {
   }
 }
 
-TEST_CASE("refusals name what and why") {
+TEST_CASE("refusals name the setting and the reason") {
   struct Case {
     LaunchStack stack;
     PlanFile file;
@@ -111,7 +111,7 @@ TEST_CASE("refusals name what and why") {
   };
   PlanFile zero_2 = bloom_file();
   zero_2.plan.zero = 2;
-  PlanFile zero_3 = bloom_file();  // its engine is the pipeline's on one stage too
+  PlanFile zero_3 = bloom_file();  // ZeRO 3 is refused without pipeline too
   zero_3.plan.zero = 3;
   zero_3.plan.degrees = {.tp = 4, .pp = 1, .dp = 96};
   zero_3.plan.global_batch = 1920;
@@ -130,7 +130,7 @@ TEST_CASE("refusals name what and why") {
   few.plan.stage_layers = even_stage_layers(80, 4, false);
   few.plan.global_batch = 3 * few.plan.degrees.dp;
   PlanFile odd = titan_file();
-  odd.model.seq = 8200;  // divides by tp, not by twice as much
+  odd.model.seq = 8200;  // divides by tp but not by 2 tp
   PlanFile mapped = llama_file();
   mapped.plan.zero = 3;
   mapped.plan.degrees = {.tp = 8, .pp = 1, .dp = 32};
@@ -161,7 +161,7 @@ TEST_CASE("refusals name what and why") {
   }
 }
 
-TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
+TEST_CASE("the stack's overlaps are exported as Megatron options") {
   StackSpec software;
   TrainingOptions& training = software.training;
   training.overlap_gradient_reduction = training.overlap_parameter_gather = true;
@@ -176,7 +176,7 @@ TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
   CHECK_THAT(text(LaunchStack::kMegatronLm),
              Catch::Contains("--overlap-grad-reduce\n  --overlap-param-gather"));
   CHECK_THAT(text(LaunchStack::kNemo), Catch::Contains("overlap_param_gather: true"));
-  file.plan.zero = 0;  // nothing to gather
+  file.plan.zero = 0;  // ZeRO 0 has no parameter gather
   CHECK_THAT(text(LaunchStack::kMegatronLm), Catch::Contains("--overlap-grad-reduce") &&
                                                  !Catch::Contains("--overlap-param-gather"));
   auto files = export_plan(LaunchStack::kMegatronLm, file, 8, software).value();
@@ -185,8 +185,8 @@ TEST_CASE("what the plan's stack overlaps is asked for, where Megatron can") {
              Catch::Contains("needs a distributed optimizer"));
 }
 
-TEST_CASE("the exported files are the golden ones") {
-  // Regenerated with TPSIM_REGENERATE_GOLDEN=1, and read as a diff.
+TEST_CASE("the exported files equal the golden files") {
+  // To update: TPSIM_REGENERATE_GOLDEN=1; review the diff.
   const PlanFile titan = titan_file();
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/frameworks/launch/launch_files";

@@ -1,4 +1,5 @@
-// Launch files of plans that save memory by recompute of some blocks or an offloaded optimizer.
+// Launch files of plans that save memory by recompute of some blocks, the allocator, or an
+// offloaded optimizer.
 #include <catch2/catch.hpp>
 
 #include "frameworks/launch/launch_files.h"
@@ -13,7 +14,7 @@ using test::holds_line;
 using test::llama_file;
 using test::without;
 
-TEST_CASE("recompute of some blocks goes to the stacks that recompute the first ones") {
+TEST_CASE("recompute of some blocks is exported to stacks that recompute the first blocks") {
   PlanFile file = llama_file();
   file.plan.recompute = Recompute::kBlocks;
   file.plan.recompute_blocks = 3;
@@ -23,7 +24,7 @@ TEST_CASE("recompute of some blocks goes to the stacks that recompute the first 
   CHECK(holds_line(megatron->front().text, "--recompute-num-layers 3"));
   CHECK(import_plan(LaunchStack::kMegatronLm, *megatron, file.model)->plan == file.plan);
 
-  auto all = *megatron;  // chunks have four blocks
+  auto all = *megatron;  // each chunk has 4 blocks
   all.front().text =
       without(all.front().text, "--recompute-num-layers 3", "--recompute-num-layers 4");
   CHECK(import_plan(LaunchStack::kMegatronLm, all, file.model)->plan.recompute == Recompute::kFull);
@@ -47,7 +48,7 @@ TEST_CASE("the allocator of a plan goes into every launch file and comes back") 
     file.plan.stage_layers = {file.model.layers};
     if (stack == LaunchStack::kTorchTitan || stack == LaunchStack::kAccelerate) file.plan.zero = 3;
     const auto plain = export_plan(stack, file, 8);
-    if (!plain.ok()) continue;  // not that software's model
+    if (!plain.ok()) continue;  // the stack does not support this model
     ++tried;
     CHECK(plain->front().text.find("ALLOC_CONF") == std::string::npos);
     CHECK(import_plan(stack, *plain, file.model)->parts.count(StackPart::kExpandableSegments) == 0);
@@ -68,7 +69,7 @@ TEST_CASE("the allocator of a plan goes into every launch file and comes back") 
   CHECK(tried >= 7);
 }
 
-TEST_CASE("an offloaded optimizer goes to the stacks that offload it alone") {
+TEST_CASE("an offloaded optimizer is exported to stacks that can offload it") {
   PlanFile file = llama_file();
   file.plan.zero = 1;
   file.plan.offload = Offload::kOptimizer;

@@ -1,4 +1,4 @@
-// Plans for tests of launch files, and a way to break the files.
+// Plans for tests of launch files, and functions that change the files.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 namespace tpsim::test {
 
 PlanFile file_of(const ModelSpec& model, const Plan& plan);
-// BLOOM's own layout.
+// The published layout of BLOOM.
 PlanFile bloom_file();
 // LLaMA-3 70B with an interleaved, sequence-parallel layout.
 PlanFile llama_file();
-// The same model as torchtitan shards it.
+// LLaMA-3 70B with a layout of torchtitan.
 PlanFile titan_file();
 
-// `text` with `instead` in place of the first `part`, which it has.
+// Returns `text` with `instead` in place of the first `part`. Fails the test without `part`.
 std::string without(std::string text, const std::string& part, const std::string& instead);
-// Whether an exported file has `line` among its indented lines.
+// True if an exported file has `line` among its indented lines.
 bool holds_line(const std::string& text, const std::string& line);
 
 }  // namespace tpsim::test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scripts that tpsim exports are read by bash and, where it is installed, pass shellcheck: of every
-# stack that has launch files, alone, in a Slurm job and in a JobSet.
+# Checks exported scripts with bash -n and, if it is installed, with shellcheck: for every stack
+# with launch files, as plain scripts, in a Slurm job and in a JobSet.
 #
 # Usage: tests/frameworks/launch/launch_scripts_test.sh TPSIM FOLDER
 set -euo pipefail
@@ -25,7 +25,7 @@ plan accelerate --stack pytorch-fsdp --dp 16 --zero 3 --recompute full
 scripts=()
 export_to() { # PLAN STACK
   "$tpsim" export "$1.json" --to "$2" -o "$1-$2" >/dev/null
-  if [[ $2 == kubernetes ]]; then # the container's script lies 22 columns to the right
+  if [[ $2 == kubernetes ]]; then # the script inside the JobSet is indented by 22 columns
     { echo '#!/bin/bash'; sed -n 's/^ \{22\}//p' "$1-$2/jobset.yaml"; } >"$1-$2/container.sh"
   fi
   scripts+=("$1-$2"/*.s*h "$1-$2"/*.slurm)

@@ -1,4 +1,4 @@
-// What keeps a file from being planned is said at once, in every format, and each advice works.
+// All settings that prevent an import are reported at once, in every format, and each hint works.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
@@ -21,14 +21,14 @@ ImportInputs inputs_with(std::int64_t gpus, const std::string& model = "") {
   return inputs;
 }
 
-// A file of each format with two unknown settings and one that is not modelled. Without these three
-// it is a plan.
+// A file of each format with two unknown settings and one unsupported setting. Without these three
+// the import succeeds.
 struct Case {
   const char* name;
   LaunchFile file;
   ImportInputs inputs;
   std::string refused;
-  std::vector<std::string> unknown;  // as --set has them
+  std::vector<std::string> unknown;  // names for --set
 };
 
 std::vector<Case> cases() {
@@ -85,7 +85,7 @@ Result<ImportedPlan> imported(const Case& one, const ImportInputs& inputs) {
   return import_config(one.file, inputs);
 }
 
-// What "--set a=null,b=null ..." of a hint says.
+// Parses the hint "--set a=null,b=null ...".
 std::map<std::string, std::string> advised(const std::string& hint) {
   std::map<std::string, std::string> given;
   const std::size_t at = hint.find("--set ");
@@ -108,7 +108,7 @@ std::string refused_name(const Case& one) {
 
 }  // namespace
 
-TEST_CASE("settings that keep a file from being planned are named at once, in two groups") {
+TEST_CASE("settings that prevent an import are named at once, in two groups") {
   for (const Case& one : cases()) {
     INFO(one.name);
     const auto read = imported(one, one.inputs);
@@ -125,7 +125,7 @@ TEST_CASE("settings that keep a file from being planned are named at once, in tw
   }
 }
 
-TEST_CASE("what the import advises for unknown settings works") {
+TEST_CASE("the hint for unknown settings works") {
   for (const Case& one : cases()) {
     INFO(one.name);
     ImportInputs told = one.inputs;
@@ -149,7 +149,7 @@ TEST_CASE("what the import advises for unknown settings works") {
   }
 }
 
-TEST_CASE("what changes the plan is not assumed to be harmless") {
+TEST_CASE("settings that change the plan are not assumed to be harmless") {
   for (const Case& one : cases()) {
     INFO(one.name);
     ImportInputs assuming = one.inputs;
@@ -160,7 +160,7 @@ TEST_CASE("what changes the plan is not assumed to be harmless") {
   }
 }
 
-TEST_CASE("what a file leaves open is asked for together with what nobody knows") {
+TEST_CASE("missing inputs and unknown settings are reported together") {
   const LaunchFile file{"sft.yaml", "model_name_or_path: nobody/knows\nof_next_year: 4\n"};
   const auto read = import_config(file, inputs_with(0));
   REQUIRE_FALSE(read.ok());
@@ -172,7 +172,7 @@ TEST_CASE("what a file leaves open is asked for together with what nobody knows"
   }
 }
 
-TEST_CASE("one import does not hear of the settings of another") {
+TEST_CASE("imports are independent of each other") {
   const Case one = cases().front();
   CHECK_FALSE(imported(one, one.inputs).ok());
   Case clean = one;

@@ -8,8 +8,8 @@
 namespace tpsim::test {
 namespace {
 
-// Stages of "Et*2|t|t*3L" and the blocks in them, as PipelineParallelLayerLayout reads them: any
-// stage may repeat letters by *n; E first, L last.
+// Returns the number of stages in a layout such as "Et*2|t|t*3L", and of blocks in them, by the
+// rules of PipelineParallelLayerLayout. A letter may repeat by *n; E is first, L is last.
 std::optional<std::pair<std::int64_t, std::int64_t>> read_layout(const std::string& text) {
   std::int64_t stages = 1;
   std::int64_t blocks = 0;
@@ -50,7 +50,7 @@ std::string megatron_stages(const OptionValues& v, std::int64_t pp) {
                        {layout->second == layers, "layout's blocks"}});
 }
 
-// What its expert groups ask for: they are cut out of data x context parallel ranks.
+// Rules of expert groups, which are formed from tp x dp x cp ranks.
 std::string megatron_experts(const OptionValues& v, std::int64_t tp, std::int64_t data_ranks) {
   const std::int64_t experts = number(v, "--num-experts", 0);
   const std::int64_t ep = number(v, "--expert-model-parallel-size", 1);

@@ -1,5 +1,5 @@
-// Files that leave a plan open are asked about all of it at once, and what makes another plan is
-// refused by its name and value.
+// For files that leave a plan open, the error lists all missing inputs at once. Settings of
+// unsupported plans are refused with name and value.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -31,7 +31,7 @@ ImportedPlan read(Result<ImportedPlan> plan) {
   return *std::move(plan);
 }
 
-// A command of Megatron's with everything that a plan needs, and `more`.
+// A Megatron command with everything that a plan needs except the vocabulary, and `more`.
 LaunchFile megatron(const std::string& more) {
   return {"megatron-lm.sh",
           "torchrun --nproc_per_node 8 --nnodes ${NODES:-1} pretrain_gpt.py --num-layers 8 "
@@ -61,7 +61,7 @@ LaunchFile deepspeed(const std::string& more) {
 
 }  // namespace
 
-TEST_CASE("what a configuration leaves open is asked for at once") {
+TEST_CASE("all missing inputs of a configuration are reported at once") {
   const LaunchFile shards{"fsdp.yaml",
                           "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n"
                           "mixed_precision: bf16\n"};
@@ -82,7 +82,7 @@ TEST_CASE("what a configuration leaves open is asked for at once") {
         "model.context_parallel_size=N, and --gpus N");
 }
 
-TEST_CASE("torchtitan's degrees are its GPUs where none is left to them") {
+TEST_CASE("torchtitan's degrees give the GPU count if none of them is -1") {
   const char* degrees = "data_parallel_shard_degree = 4\ntensor_parallel_degree = 2\n";
   CHECK(read(import_config(titan(degrees), on(0))).plan.degrees ==
         ParallelDegrees{.tp = 2, .dp = 4});
@@ -101,7 +101,7 @@ TEST_CASE("torchtitan's degrees are its GPUs where none is left to them") {
             .plan.precision == Precision::kNone);
 }
 
-TEST_CASE("GPUs that a layout does not fill are told with it") {
+TEST_CASE("a GPU count that the layout does not divide is refused with the layout") {
   const Error error =
       refused(of_megatron("--vocab-size 1024 --tensor-model-parallel-size 4 "
                           "--pipeline-model-parallel-size 4"));
@@ -109,7 +109,7 @@ TEST_CASE("GPUs that a layout does not fill are told with it") {
   CHECK(error.hint == "say on how many it runs: --gpus N, a multiple of 16");
 }
 
-TEST_CASE("sizes that a script takes from outside are named where they choose its model") {
+TEST_CASE("unset variables for sizes of the model are named") {
   LaunchFile file = megatron("--vocab-size 1024");
   file.text.replace(file.text.find("--num-layers 8"), 14, "--num-layers $LAYERS");
   const Error error = refused(import_plan(LaunchStack::kMegatronLm, {file}, on(8)));
@@ -123,7 +123,7 @@ TEST_CASE("sizes that a script takes from outside are named where they choose it
       Catch::Contains("--nproc_per_node is what a program prints"));
 }
 
-TEST_CASE("another optimizer, or fewer bits of its state, is refused by name") {
+TEST_CASE("unsupported optimizers and their 8-bit states are refused by name") {
   const auto message = [](const Result<ImportedPlan>& plan) { return refused(plan).message; };
   CHECK(message(of_megatron("--vocab-size 1024 --optimizer muon")) ==
         "--optimizer muon makes another plan of it");
@@ -143,7 +143,7 @@ TEST_CASE("another optimizer, or fewer bits of its state, is refused by name") {
         "optimizer.type: OneBitAdam makes another plan of it");
 }
 
-TEST_CASE("a log of an optimizer is read as a script is") {
+TEST_CASE("the optimizer in a log is read like that of a script") {
   const auto log = [](const char* optimizer) {
     std::string text = "  world_size ...................................... 8\n";
     for (const auto& [name, value] :
@@ -172,7 +172,7 @@ TEST_CASE("a log of an optimizer is read as a script is") {
         "--optimizer dist_muon makes another plan of it");
 }
 
-TEST_CASE("what gradients add up in is said by Megatron's optimizer and by DeepSpeed's JSON") {
+TEST_CASE("the gradient dtype is read from Megatron's options and DeepSpeed's JSON") {
   const std::string aware =
       "--vocab-size 1024 --use-distributed-optimizer --use-precision-aware-optimizer ";
   CHECK(read(of_megatron(aware + "--main-grads-dtype bf16")).plan.gradient_dtype ==
@@ -185,7 +185,7 @@ TEST_CASE("what gradients add up in is said by Megatron's optimizer and by DeepS
   CHECK(read(trained).plan.gradient_dtype == DType::kBFloat16);
 }
 
-TEST_CASE("an option of a script is left out with null") {
+TEST_CASE("null ignores an option of a script") {
   const std::string more = "--vocab-size 1024 --something-of-next-year --mirror";
   const Error error = refused(of_megatron(more));
   CHECK(error.message == "2 settings are unknown: '--something-of-next-year', '--mirror'");
@@ -194,7 +194,7 @@ TEST_CASE("an option of a script is left out with null") {
             .ok());
 }
 
-TEST_CASE("merges are GPT-2's words, and a gated part has its usual width") {
+TEST_CASE("a merges file means GPT-2's vocabulary, and a gated MLP has its usual width") {
   CHECK(read(of_megatron("--vocab-file v.json --merge-file m.txt")).model.vocab == 50257);
   const ImportedPlan gated = read(of_megatron("--vocab-size 1024 --swiglu --disable-bias-linear"));
   CHECK(gated.model.ffn_hidden == 8 * 512 / 3 / 64 * 64);
@@ -202,7 +202,7 @@ TEST_CASE("merges are GPT-2's words, and a gated part has its usual width") {
             .model.attention.rotary.fraction == 0.5);
 }
 
-TEST_CASE("DeepSpeed's launcher takes the GPUs that it includes") {
+TEST_CASE("DeepSpeed's launcher uses the GPUs of --include") {
   const auto plan = [](const char* include) {
     LaunchFile file{"megatron-lm.sh", std::string("deepspeed --include ") + include +
                                           " train.py --model_name_or_path llama-2-7b "
@@ -213,7 +213,7 @@ TEST_CASE("DeepSpeed's launcher takes the GPUs that it includes") {
   CHECK(plan("one:0,1@two:2,3,4") == 5);
 }
 
-TEST_CASE("LLaMA-Factory's words are read: it recomputes unless told otherwise") {
+TEST_CASE("LLaMA-Factory's settings are read, with recompute as default") {
   const std::string text =
       "model_name_or_path: llama-2-7b\nstage: sft\nfinetuning_type: full\ntemplate: llama2\n"
       "flash_attn: fa2\nenable_liger_kernel: true\nper_device_train_batch_size: 2\nbf16: true\n";
@@ -236,7 +236,7 @@ TEST_CASE("LLaMA-Factory's words are read: it recomputes unless told otherwise")
   CHECK(read(import_config({"dpo.yaml", pairs}, on(8))).plan.micro_batch == 4);
 }
 
-TEST_CASE("settings of an adapter that is not trained are left out") {
+TEST_CASE("settings of an adapter that is not trained are ignored") {
   const auto with = [](const std::string& text) {
     return import_config({"sft.yaml", text + "lora_r: 8\nlora_alpha: 16\nbf16: true\n"}, on(8));
   };
@@ -258,7 +258,7 @@ TEST_CASE("settings of an adapter that is not trained are left out") {
   }
 }
 
-TEST_CASE("lists that say what a default says are the default") {
+TEST_CASE("lists equal to a default are accepted") {
   const std::string moe = [] {
     std::string text = "  moe_layer_freq: [1";
     for (int i = 1; i < 32; ++i) text += ", 1";
@@ -286,7 +286,7 @@ TEST_CASE("lists that say what a default says are the default") {
             .parts);
 }
 
-TEST_CASE("a named model wins over what a script says of it, and stands for what it leaves out") {
+TEST_CASE("a named model overrides a script's sizes and completes missing ones") {
   ImportInputs inputs = on(8, "llama-3-8b");
   inputs.model_wins = true;
   const auto script = [](const std::string& sizes) {
@@ -310,7 +310,7 @@ TEST_CASE("a named model wins over what a script says of it, and stands for what
   CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, {script("--num-layers 40")}, inputs).ok());
 }
 
-TEST_CASE("attention by blocks of masks is refused however it is asked for") {
+TEST_CASE("flex attention is refused in every spelling") {
   const std::string text =
       "base_model: llama-2-7b\nmicro_batch_size: 2\nbf16: true\nsequence_len: 2048\n";
   CHECK(read(import_config({"a.yaml", text + "attention: flash\n"}, on(8))).plan.attention ==
@@ -321,7 +321,7 @@ TEST_CASE("attention by blocks of masks is refused however it is asked for") {
   }
 }
 
-TEST_CASE("names and words of older files are today's") {
+TEST_CASE("names and values of older files are accepted") {
   LaunchFile file = megatron("--vocab-size 1024 --position-embedding-type absolute");
   file.text.replace(file.text.find("--max-position"), 14, "--max-absolute-position");
   CHECK(read(import_plan(LaunchStack::kMegatronLm, {file}, on(0))).model.attention.position ==
@@ -330,7 +330,7 @@ TEST_CASE("names and words of older files are today's") {
             .model.attention.position == PositionKind::kRotary);
 }
 
-TEST_CASE("a script that exits for want of an argument says so") {
+TEST_CASE("a script that exits without an argument is reported") {
   LaunchFile file = megatron("--vocab-size 1024");
   file.text.insert(0, "if [ \"$1\" != small ]; then exit 1; fi\n");
   const Error error = refused(import_plan(LaunchStack::kMegatronLm, {file}, on(8)));
@@ -339,7 +339,7 @@ TEST_CASE("a script that exits for want of an argument says so") {
   CHECK(import_plan(LaunchStack::kMegatronLm, {file}, on(8, nullptr, {{"1", "small"}})).ok());
 }
 
-TEST_CASE("axolotl's mesh of shards says on how many GPUs it runs") {
+TEST_CASE("axolotl's mesh of shards gives the GPU count") {
   const std::string text =
       "base_model: llama-2-7b\nmicro_batch_size: 2\nbf16: true\nfsdp_version: 2\n";
   const ImportedPlan plan =
@@ -357,7 +357,7 @@ TEST_CASE("a configuration of GPT-NeoX without a width asks for its model") {
   CHECK_THAT(refused(import_config(neox, on(8))).message, Catch::Contains("which model?"));
 }
 
-TEST_CASE("NeMo's tokenizer by its type has its words, and Bridge's dtype is a precision") {
+TEST_CASE("NeMo's tokenizer type gives the vocabulary, and Bridge's dtype the precision") {
   const LaunchFile words{"nemo.yaml",
                          "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nmodel:\n"
                          "  micro_batch_size: 1\n  global_batch_size: 8\n"

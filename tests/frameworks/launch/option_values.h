@@ -12,8 +12,8 @@ namespace tpsim::test {
 
 using OptionValues = std::map<std::string, std::string>;
 
-// argparse without abbreviations; an option given twice would silently win, so it is refused.
-// Returns the first fault; empty where there is none.
+// Parses options like argparse without abbreviations. Repeated options are an error here, since
+// argparse would silently use the last one. Returns the first error; empty if there is none.
 std::string parse_options(const std::vector<std::string>& words, const std::vector<Option>& known,
                           OptionValues& values);
 

@@ -1,4 +1,4 @@
-// Programs' files written anew, and their import within their folder.
+// Test files of training programs, and their import from the test folder.
 #pragma once
 
 #include <algorithm>

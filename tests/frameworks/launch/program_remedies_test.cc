@@ -1,4 +1,4 @@
-// Every remedy that the message of a program's file advises works when followed.
+// Every hint in an error about a program's file works when it is followed.
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace tpsim {
 
-TEST_CASE("every remedy that the message of a program's file advises works") {
+TEST_CASE("every hint in an error about a program's file works") {
   struct Remedy {
     std::string file;
-    std::string change, by;  // of the file's text
+    std::string change, by;  // replacement in the file's text
     std::int64_t gpus;
-    std::string advice;  // in the message
+    std::string advice;  // part of the message
     std::map<std::string, std::string> given;
     std::int64_t gpus_given;
     bool assumes = false;

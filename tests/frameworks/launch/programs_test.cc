@@ -1,5 +1,4 @@
-// Programs whose settings become another reader's: their files, written anew, give the plans that
-// they state, and every remedy that a message advises works when followed.
+// Programs with settings that are translated for another reader: their files give the stated plans.
 #include "frameworks/launch/programs.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ bool says(const ImportedPlan& plan, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("ms-swift's commands are a Trainer's or Megatron's plan") {
+TEST_CASE("ms-swift's commands give plans of the Trainer or of Megatron") {
   const ImportedPlan sft = plan_of("swift_sft.sh");
   CHECK(sft.stack == "deepspeed-zero3");
   CHECK(sft.model.name == "qwen2.5-7b");
@@ -25,12 +24,12 @@ TEST_CASE("ms-swift's commands are a Trainer's or Megatron's plan") {
   CHECK(sft.plan.degrees.dp == 4);
   CHECK(sft.plan.zero == 3);
   CHECK(sft.plan.global_batch == 64);
-  CHECK(sft.plan.recompute == Recompute::kFull);  // its default
+  CHECK(sft.plan.recompute == Recompute::kFull);  // ms-swift's default
   const ImportedPlan megatron = plan_of("swift_megatron.sh");
   CHECK(megatron.stack == "megatron-core");
   CHECK(megatron.plan.degrees.tp == 4);
   CHECK(megatron.plan.degrees.dp == 4);
-  CHECK(megatron.plan.zero == 1);  // its default
+  CHECK(megatron.plan.zero == 1);  // ms-swift's default
   CHECK(megatron.plan.recompute == Recompute::kSelective);
   CHECK(megatron.model.attention_dropout == 0);
   const ImportedPlan pairs = plan_of("swift_dpo.sh");
@@ -55,7 +54,7 @@ TEST_CASE("adapters are refused in one sentence, by default too") {
                  Catch::Contains("lora_rank: 8") && !Catch::Contains("of_next_year"));
 }
 
-TEST_CASE("verl's actor is planned and the rest is named") {
+TEST_CASE("verl's actor is planned and its other models are named") {
   const ImportedPlan fsdp = plan_of("verl_fsdp.sh");
   CHECK(fsdp.stack == "pytorch-fsdp");
   CHECK(fsdp.plan.degrees.dp == 16);
@@ -69,7 +68,7 @@ TEST_CASE("verl's actor is planned and the rest is named") {
   CHECK(megatron.plan.degrees.tp == 2);
   CHECK(megatron.plan.degrees.pp == 2);
   CHECK(megatron.plan.degrees.dp == 2);
-  CHECK(megatron.plan.micro_batch == 4);  // 8192 tokens of sequences of 2048
+  CHECK(megatron.plan.micro_batch == 4);  // 8192 tokens / sequences of 2048
   CHECK(megatron.plan.recompute == Recompute::kFull);
   CHECK(megatron.plan.sequence_parallel);
   CHECK(says(megatron, "a critic is trained too"));
@@ -78,7 +77,7 @@ TEST_CASE("verl's actor is planned and the rest is named") {
   CHECK(sft.plan.global_batch == 64);
 }
 
-TEST_CASE("OpenRLHF's command stands in a text that the script reads") {
+TEST_CASE("OpenRLHF's command is read from a here-document") {
   const ImportedPlan plan = plan_of("openrlhf.sh", beside(8));
   CHECK(plan.stack == "deepspeed-zero3");
   CHECK(plan.plan.zero == 2);
@@ -87,7 +86,7 @@ TEST_CASE("OpenRLHF's command stands in a text that the script reads") {
   CHECK(plan.model.name == "llama-3-8b");
 }
 
-TEST_CASE("slime's model lies in a file that it sources") {
+TEST_CASE("slime's model is read from a sourced file") {
   const ImportedPlan plan = plan_of("slime.sh");
   CHECK(plan.model.layers == 36);
   CHECK(plan.model.seq == 4096);
@@ -103,7 +102,7 @@ TEST_CASE("slime's model lies in a file that it sources") {
   CHECK_THAT(missing.error().message, Catch::Contains("words-8b.sh"));
 }
 
-TEST_CASE("Primus names presets; without them the catalogue and its defaults stand") {
+TEST_CASE("Primus presets that are missing are replaced by the catalogue and defaults") {
   const ImportedPlan plan = plan_of("primus.yaml", beside(8));
   CHECK(plan.model.name == "llama-3.1-8b");
   CHECK(plan.model.seq == 8192);
@@ -113,7 +112,7 @@ TEST_CASE("Primus names presets; without them the catalogue and its defaults sta
   CHECK(says(plan, "primus/configs/models/megatron/llama3.1_8B.yaml"));
 }
 
-TEST_CASE("a default stands behind a variable's name, as Primus writes it") {
+TEST_CASE("Primus writes a default after the variable's name") {
   std::string text = read_file(kFiles / "primus.yaml", 1 << 20).value();
   text.replace(text.find("llama3.1_8B.yaml"), 16, "${PRIMUS_MODEL:llama3.1_8B}.yaml");
   const auto plan = import_text("primus.yaml", text, beside(8));
@@ -141,7 +140,7 @@ TEST_CASE("GPT-NeoX's YAML states its model, with parallel branches") {
   CHECK(open.error().hint == "add --gpus N");
 }
 
-TEST_CASE("torchtune's weights have 16 bits alone") {
+TEST_CASE("torchtune's weights have no fp32 copy") {
   const ImportedPlan plan = plan_of("torchtune.yaml", beside(8));
   CHECK(plan.model.name == "llama-3.1-8b");
   CHECK(plan.plan.zero == 3);
@@ -188,7 +187,7 @@ TEST_CASE("a template that a script fills in by sed is DeepSpeed's configuration
   CHECK(plan.plan.global_batch == 64);
 }
 
-TEST_CASE("arguments of a script are named, and given at once") {
+TEST_CASE("missing arguments of a script are named and can be given at once") {
   const auto open = import_named("arguments.sh", beside());
   REQUIRE_FALSE(open.ok());
   CHECK_THAT(open.error().hint, Catch::Contains("--set '@=MODEL BATCH TP'"));
@@ -198,8 +197,9 @@ TEST_CASE("arguments of a script are named, and given at once") {
   CHECK(plan.plan.micro_batch == 2);
 }
 
-TEST_CASE("a value that is set wins over what a script assigns, whatever it assigns") {
-  // GPUS_PER_NODE is what a program prints, MODEL an argument, LAYERS of a branch, micro a number.
+TEST_CASE("a value of --set overrides every assignment of a script") {
+  // The script sets GPUS_PER_NODE from a program's output, MODEL from an argument, LAYERS in a
+  // branch, and micro as a number.
   const ImportedPlan printed =
       plan_of("arguments.sh", beside(0, {{"@", "small 2 4"}, {"GPUS_PER_NODE", "8"}}));
   CHECK(printed.plan.degrees.dp == 2);
@@ -215,7 +215,7 @@ TEST_CASE("a value that is set wins over what a script assigns, whatever it assi
             .plan.degrees.tp == 2);
 }
 
-TEST_CASE("trl's and accelerate's command lines have the settings of files") {
+TEST_CASE("trl's and accelerate's command lines accept the settings of files") {
   const auto trl = import_text("trl.sh",
                                "trl dpo --model_name_or_path meta-llama/Llama-3.1-8B "
                                "--per_device_train_batch_size 2 --accelerate_config zero3\n",
@@ -223,8 +223,8 @@ TEST_CASE("trl's and accelerate's command lines have the settings of files") {
   REQUIRE(trl.ok());
   CHECK(trl->stack == "deepspeed-zero3");
   CHECK(trl->plan.zero == 3);
-  CHECK(trl->plan.micro_batch == 4);               // pairs
-  CHECK(trl->plan.recompute == Recompute::kFull);  // its default
+  CHECK(trl->plan.micro_batch == 4);               // pairs of sequences
+  CHECK(trl->plan.recompute == Recompute::kFull);  // trl's default
   CHECK(trl->plan.dtype == DType::kBFloat16);
   CHECK(trl->model.seq == 1024);
   const auto accelerate = import_text(
@@ -257,7 +257,7 @@ TEST_CASE("tune run and deepy.py name their configurations") {
   CHECK(neox->plan.degrees.tp == 2);
 }
 
-TEST_CASE("a program that is not read is named") {
+TEST_CASE("an unsupported program is named") {
   const auto plan = import_text("mine.sh",
                                 "torchrun --nproc_per_node 8 scripts/mine.py --run_name words "
                                 "--global_batch_size 64 --of_mine 3\n",
@@ -266,7 +266,7 @@ TEST_CASE("a program that is not read is named") {
   CHECK(plan.error().message == "starts scripts/mine.py, a program that is not read");
 }
 
-TEST_CASE("a program's table has no row in vain") {
+TEST_CASE("every row of a program's table has an effect") {
   for (const TrainingProgram* one : all_programs()) {
     INFO(one->name);
     CHECK_FALSE((one->commands.empty() && one->file_keys.empty()));

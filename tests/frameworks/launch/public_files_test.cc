@@ -1,4 +1,4 @@
-// Configurations and scripts with the syntax, names and oddities of those that people publish.
+// Configurations and scripts with the syntax, names and oddities of published ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ Result<ImportedPlan> of_script(const std::string& name, const ImportInputs& how)
 
 }  // namespace
 
-TEST_CASE("options of a command line are read as the keys of a YAML") {
+TEST_CASE("options of a command line are read like the keys of a YAML file") {
   const ImportedPlan plan = read("cases.yaml", inputs(32));
   CHECK(plan.plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 4});
   CHECK(plan.plan.sequence_parallel);
@@ -105,7 +105,7 @@ TEST_CASE("NeMo's YAML takes values from its own keys and from the environment")
   CHECK_THAT(refused(unknown, inputs(0)).message, Catch::Contains("'model.mirror_gpt'"));
 }
 
-TEST_CASE("what a YAML takes from outside and nobody says is asked for by name") {
+TEST_CASE("unset variables of a YAML file are named in the error") {
   const Error error = refused(config("bridge_whole.yaml"), inputs(64));
   CHECK_THAT(error.message, Catch::Contains("$TP"));
   CHECK_THAT(error.hint, Catch::Contains("--set TP=VALUE"));
@@ -121,7 +121,7 @@ TEST_CASE("what a YAML takes from outside and nobody says is asked for by name")
   CHECK(names(plan, "logger.wandb_exp_name"));
 }
 
-TEST_CASE("overrides of a recipe ask for what the recipe alone knows") {
+TEST_CASE("for overrides the error names settings that only the recipe has") {
   const Error error = refused(config("bridge_old.yaml"), of_model("llama-3-8b", 16));
   CHECK_THAT(error.message, Catch::Contains("model.context_parallel_size"));
   CHECK_THAT(error.message, !Catch::Contains("model.tensor_model_parallel_size"));
@@ -138,7 +138,7 @@ TEST_CASE("overrides of a recipe ask for what the recipe alone knows") {
       read("bridge_old.yaml",
            of_model("llama-3-8b", 16,
                     {{"model.context_parallel_size", "1"}, {"ddp.overlap_grad_reduce", "false"}}));
-  CHECK(off.parts.at(StackPart::kOverlapGradientReduction) == 0);  // said, though a default
+  CHECK(off.parts.at(StackPart::kOverlapGradientReduction) == 0);  // given explicitly
   LaunchFile matrix = config("bridge_old.yaml");
   matrix.text += "\nperf_matrix:\n  h100:\n    tp: 2\n";
   CHECK_THAT(refused(matrix, of_model("llama-3-8b", 16)).message, Catch::Contains("many plans"));
@@ -155,7 +155,7 @@ TEST_CASE(
   const auto part = [&](StackPart which) { return text_of(row_of(which), plan.parts.at(which)); };
   CHECK(part(StackPart::kNormKernel) == "fused");
   CHECK(part(StackPart::kTpOverlap) == "userbuffers");
-  CHECK(plan.parts.count(StackPart::kCompile) == 0);  // of the loss alone
+  CHECK(plan.parts.count(StackPart::kCompile) == 0);  // only the loss is compiled
   LaunchFile other = config("titan2024.toml");
   other.text.replace(other.text.find("\"13B\""), 5, "\"14Q\"");
   ImportInputs how = inputs(16);
@@ -183,7 +183,7 @@ TEST_CASE(
   CHECK(plan.plan.recompute == Recompute::kFull);
   CHECK(plan.model.seq == 2048);
   CHECK(plan.stack == "deepspeed-zero3");
-  CHECK(names(plan, "warmup_ratio"));  // merged
+  CHECK(names(plan, "warmup_ratio"));  // from the merged map
   CHECK(read("mesh.yaml",
              [] {
                ImportInputs how = of_model("llama-2-7b", 0);
@@ -215,7 +215,7 @@ TEST_CASE("scripts that start a Trainer are read with the configurations that th
     return how;
   }());
   if (!named.ok()) FAIL(to_string(named.error()));
-  CHECK(named->plan.degrees == ParallelDegrees{.dp = 4});  // the command line goes first
+  CHECK(named->plan.degrees == ParallelDegrees{.dp = 4});  // the command line overrides the file
   CHECK(named->plan.global_batch == 2L * 8 * 4);
   CHECK(named->plan.zero == 3);
   const auto plain = of_script("vicuna.sh", inputs(0));
@@ -240,7 +240,7 @@ TEST_CASE("a script that starts another one says which") {
   CHECK_THAT(outer.error().hint, Catch::Contains("it starts examples/inner/train.sh"));
 }
 
-TEST_CASE("what a script leaves open is said by the option's name") {
+TEST_CASE("a missing value is given by the option's name") {
   LaunchFile file{"megatron-lm.sh",
                   "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --hidden-size 256 "
                   "--num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 "
@@ -252,14 +252,14 @@ TEST_CASE("what a script leaves open is said by the option's name") {
       import_plan(LaunchStack::kMegatronLm, {file}, inputs(0, {{"vocab-size", "32000"}}));
   REQUIRE(said.ok());
   CHECK(said->model.vocab == 32000);
-  // Megatron drops out a tenth of the attention unless told otherwise.
+  // Megatron's default attention dropout is 0.1.
   CHECK(said->plan.attention == AttentionKind::kFlash);
   CHECK(said->model.attention_dropout == 0);
   CHECK(said->notes ==
         std::vector<std::string>{"dropout inside of flash attention is predicted as none"});
 }
 
-TEST_CASE("YAML repeats what has an anchor, and a map's own keys go before merged ones") {
+TEST_CASE("YAML anchors are expanded, and a map's own keys override merged ones") {
   const char* text =
       "base: &base\n  a: 1\n  deep:\n    b: 2\n    c: 3\n"
       "other: &other {a: 9, d: 4}\n"
@@ -298,7 +298,7 @@ TEST_CASE("YAML repeats what has an anchor, and a map's own keys go before merge
   CHECK_FALSE(flat_yaml(bomb, "bomb.yaml").ok());
 }
 
-TEST_CASE("a file that Megatron-Bridge wrote of itself is read as a log is") {
+TEST_CASE("the configuration that Megatron-Bridge saves is read") {
   LaunchFile dump = config("bridge_whole.yaml");
   const auto put = [&](const std::string& before, const std::string& text) {
     dump.text.insert(dump.text.find(before), text);
@@ -325,7 +325,7 @@ TEST_CASE("a file that Megatron-Bridge wrote of itself is read as a log is") {
              Catch::Contains("--recompute-modules moe_dct"));
 }
 
-TEST_CASE("a script of 2021 keeps the attention of its year") {
+TEST_CASE("a script of 2021 has the attention of its year") {
   const std::string command =
       "python -m torch.distributed.launch --nproc_per_node 8 pretrain_gpt.py --num-layers 2 "
       "--hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128 "
@@ -342,7 +342,7 @@ TEST_CASE("a script of 2021 keeps the attention of its year") {
   CHECK(of("").plan.attention == AttentionKind::kFlash);
 }
 
-TEST_CASE("a list may stand as deep as its key") {
+TEST_CASE("a list may have the indentation of its key") {
   const auto settings =
       flat_yaml("map:\n  list:\n  - a\n  - b: 1\n    c: 2\n  after: 3\nend: 4\n", "x.yaml");
   REQUIRE(settings.ok());
@@ -352,7 +352,7 @@ TEST_CASE("a list may stand as deep as its key") {
         std::vector<std::string>{"map.list.0", "map.list.1.b", "map.list.1.c", "map.after", "end"});
 }
 
-TEST_CASE("values refer to keys beside them, of the whole file, and of the environment") {
+TEST_CASE("values refer to keys of the same map, of the whole file, and to the environment") {
   const auto values = with_values({{"a.b", "${.c}", 1},
                                    {"a.c", "7", 2},
                                    {"d", "x${a.b}y${outer.a.c}", 3},
@@ -371,7 +371,7 @@ TEST_CASE("values refer to keys beside them, of the whole file, and of the envir
   CHECK(of("e") == "said");
   CHECK(of("f") == "local");
   CHECK(of("h") == "9");
-  CHECK(of("g").find("$g") != std::string::npos);  // of itself: nobody knows it
+  CHECK(of("g").find("$g") != std::string::npos);  // refers to itself, so stays open
 }
 
 }  // namespace tpsim

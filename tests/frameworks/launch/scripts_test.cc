@@ -1,5 +1,5 @@
-// Scripts and logs as people have them (tests/frameworks/launch/scripts): shell of many kinds,
-// options of the stacks' releases and forks.
+// Scripts and logs as users write them (tests/frameworks/launch/scripts): many shell constructs,
+// and options of several releases and forks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,20 +40,20 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a script of arrays is read with its experts, its size and what changes no plan") {
+TEST_CASE("a script with arrays is read with its experts, size and other options") {
   const auto read = imported(LaunchStack::kMegatronLm, script("experts.sh"));
   REQUIRE(read.ok());
   const Plan& plan = read->plan;
   CHECK(plan.degrees == ParallelDegrees{.tp = 1, .pp = 4, .dp = 4, .cp = 1, .ep = 4});
-  CHECK(plan.virtual_stages == 4);  // of 32 layers on 4 stages, 2 at a time
+  CHECK(plan.virtual_stages == 4);  // 32 layers on 4 stages, 2 layers per chunk
   CHECK(plan.schedule == ScheduleKind::kInterleaved);
   CHECK(plan.zero == 1);
   CHECK(plan.attention == AttentionKind::kFlash);
-  CHECK_FALSE(plan.sequence_parallel);  // of one tensor-parallel rank
+  CHECK_FALSE(plan.sequence_parallel);  // has no effect with one tensor-parallel rank
   CHECK(read->model.experts.count == 8);
   CHECK(read->model.experts.dropless);
   CHECK(read->model.seq == 4096);
-  CHECK(read->model.vocab == 32000);  // of its kind of tokenizer
+  CHECK(read->model.vocab == 32000);  // by the type of the tokenizer
   CHECK(read->stack == "megatron-core");
   CHECK(read->parts.at(StackPart::kRotaryKernel) ==
         static_cast<std::int64_t>(RotaryKernel::kTorch));
@@ -76,7 +76,7 @@ TEST_CASE("a script of arrays is read with its experts, its size and what change
   CHECK(imported(LaunchStack::kMegatronLm, script("experts.sh"), more)->plan.degrees.dp == 8);
 }
 
-TEST_CASE("a script of texts, functions, conditions and loops runs as a shell would run it") {
+TEST_CASE("strings, functions, conditions and loops run as in a shell") {
   const auto read = imported(LaunchStack::kMegatronLm, script("strings.sh"));
   REQUIRE(read.ok());
   CHECK(read->plan.degrees == ParallelDegrees{.tp = 2, .pp = 4, .dp = 2});
@@ -105,7 +105,7 @@ TEST_CASE("a script of texts, functions, conditions and loops runs as a shell wo
   CHECK(imported(LaunchStack::kMegatronLm, wrong).error().where == "their/strings.sh");
 }
 
-TEST_CASE("a job that writes DeepSpeed's JSON itself is read with it") {
+TEST_CASE("a job is read with the DeepSpeed JSON that it writes") {
   const auto read = imported(LaunchStack::kMegatronDeepSpeed, script("alibi.slurm"));
   REQUIRE(read.ok());
   CHECK(read->plan.degrees == ParallelDegrees{.tp = 4, .pp = 12, .dp = 8});
@@ -125,7 +125,7 @@ TEST_CASE("a job that writes DeepSpeed's JSON itself is read with it") {
   CHECK(sharded->stack == "megatron-deepspeed");
 }
 
-TEST_CASE("a log's block of arguments is a plan") {
+TEST_CASE("a log's block of arguments gives a plan") {
   const LaunchFile log = script("arguments.log");
   CHECK(has_arguments_block(log.text));
   CHECK(stack_of_text(log.text) == LaunchStack::kMegatronLm);
@@ -151,7 +151,7 @@ TEST_CASE("a log's block of arguments is a plan") {
   CHECK(rounded->plan.precision == Precision::kFp8);
 }
 
-TEST_CASE("what a script takes from outside is named, with what mends it") {
+TEST_CASE("unset variables of a script are named, with the option that sets them") {
   LaunchFile file = script("experts.sh");
   const std::string batch = "--micro-batch-size 1";
   file.text.replace(file.text.find(batch), batch.size(), "--micro-batch-size $3");
@@ -173,7 +173,7 @@ TEST_CASE("what a script takes from outside is named, with what mends it") {
   CHECK(imported(LaunchStack::kMegatronLm, file, size)->plan.degrees.dp == 8);
 }
 
-TEST_CASE("words are expanded as a shell expands them") {
+TEST_CASE("words are expanded as in a shell") {
   using Words = std::vector<std::string>;
   CHECK(words_of("A=(x 'y z')\nrun \"${A[@]}\"") == Words{"run", "x", "y z"});
   CHECK(words_of("A='y z'\nrun $A \"$A\" '$A'") == Words{"run", "y", "z", "y z", "$A"});
@@ -217,11 +217,11 @@ TEST_CASE("pipeline layouts are read in every spelling") {
   CHECK(stages("--decoder-last-pipeline-num-layers 5")->plan.stage_layers == Chunks{9, 9, 9, 5});
   CHECK(stages("--pipeline-model-parallel-layout 'Et*6|t*10|t*10|t*6L'")->plan.stage_layers ==
         Chunks{6, 10, 10, 6});
-  CHECK_FALSE(stages("--account-for-embedding-in-pipeline-split").ok());  // 33 of 4
+  CHECK_FALSE(stages("--account-for-embedding-in-pipeline-split").ok());  // 33 layers on 4 stages
   CHECK_FALSE(stages("--num-layers-per-virtual-pipeline-stage 3").ok());
 }
 
-TEST_CASE("scripts that grow by themselves end, and so do files of endless options") {
+TEST_CASE("scripts with recursive eval terminate, and so do files with endless options") {
   const std::string eval = "X='run $A; eval \"$X\"; eval \"$X\"; eval \"$X\"'\nA=a\neval \"$X\"\n";
   CHECK(read_shell_script(eval, "it.sh").ok());
   std::string doubled = "A=aaaaaaaaaaaaaaaa\n";
@@ -235,13 +235,13 @@ TEST_CASE("scripts that grow by themselves end, and so do files of endless optio
   CHECK_FALSE(read_launch_command({"it.sh", options}).ok());
 }
 
-TEST_CASE("quotes inside of backticks close no text around them") {
+TEST_CASE("quotes inside of backticks do not end the outer string") {
   CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
             .back() == "1");
   CHECK_FALSE(read_shell_script("A=\"x `y\"\n", "it.sh").ok());
 }
 
-TEST_CASE("a script that another one starts is named in quotes too") {
+TEST_CASE("the name of a started script may be in quotes") {
   const auto outer =
       imported(LaunchStack::kMegatronLm, {"run.sh", "exec bash \"${HERE}/train.sh\" \"$@\"\n"});
   REQUIRE_FALSE(outer.ok());

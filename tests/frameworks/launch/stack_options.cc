@@ -142,7 +142,7 @@ const std::vector<Option>& deepspeed_options() {
   return options;
 }
 
-// Keys of the configuration classes, "section.key".
+// Keys of the configuration classes, as "section.key".
 const std::vector<Option>& nemo_keys() {
   static const std::vector<Option> keys = {
       {"model.num_layers", "int"},

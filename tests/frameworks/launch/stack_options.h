@@ -1,4 +1,4 @@
-// The options that training stacks know, as their own sources list them; see stack_rules.h.
+// The options of training stacks, from their sources; see stack_rules.h.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@ namespace tpsim::test {
 
 struct Option {
   const char* name;
-  // "" takes no value; "int" and "float" one number; otherwise the words it may be, by '|'; "*" any
+  // "" has no value; "int" and "float" are one number; "*" is any value; otherwise legal values
+  // separated by '|'
   const char* kind;
 };
 

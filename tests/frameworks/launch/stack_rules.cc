@@ -168,7 +168,8 @@ std::string objection_of_slurm(const Script& script, const std::map<std::string,
   return objection_of_megatron(script);
 }
 
-// Words of one line, single quotes taken off; nothing when a quote stays open or bash would expand.
+// Splits a line into words and removes single quotes. None if a quote is open or bash would expand
+// the line.
 std::optional<std::vector<std::string>> words_of(const std::string& line) {
   std::vector<std::string> words;
   std::string current;

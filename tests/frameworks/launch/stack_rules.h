@@ -1,6 +1,5 @@
-// What the training stacks themselves make of launch files: parsers written from their documented
-// rules, sharing nothing with the exporters. Each returns what the stack would object to, or an
-// empty text.
+// The rules of training stacks for their launch files, independent of the exporters. Each function
+// returns the stack's objection, or an empty text.
 //
 //   Megatron-LM         megatron/training/arguments.py @ 000c4ac2: add_argument and validate_args
 //   Megatron-DeepSpeed  bigscience-workshop megatron/arguments.py @ 007719ad, pretrain_gpt.py, and
@@ -19,11 +18,11 @@ namespace tpsim::test {
 
 std::string objection(LaunchStack stack, const std::vector<LaunchFile>& files);
 
-// What bash makes of a file: variables, and the words of the array TRAIN_ARGS.
+// Result of running a script in bash: variables, and the words of the array TRAIN_ARGS.
 struct Script {
   std::map<std::string, std::string> variables;
   std::vector<std::string> arguments;
-  std::vector<std::string> directives;  // behind #SBATCH
+  std::vector<std::string> directives;  // words after #SBATCH
   std::string fault;
 };
 Script run_script(const std::string& text);

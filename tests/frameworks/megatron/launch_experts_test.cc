@@ -1,4 +1,4 @@
-// Experts in launch files: how they lie on ranks, what they take, and how tokens reach them.
+// Experts in launch files: their layout, capacity and dispatcher.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -15,7 +15,7 @@ using test::file_of;
 using test::holds_line;
 using test::without;
 
-TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
+TEST_CASE("experts are exported to Megatron with their capacity, other stacks refuse them") {
   for (const std::int64_t per_token : {1, 2}) {
     ModelSpec model = test::small_mixture();
     model.experts.per_token = per_token;
@@ -63,7 +63,7 @@ TEST_CASE("experts go to Megatron with their capacity, and nowhere else") {
   }
 }
 
-TEST_CASE("experts on ranks of their own go to Megatron and come back, with their dispatcher") {
+TEST_CASE("expert layouts are exported to Megatron and come back, with their dispatcher") {
   ModelSpec model = test::small_mixture();
   model.experts.dropless = true;
   model.experts.capacity_factor = 1;
@@ -93,7 +93,7 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
       CHECK(read->parts.at(part) == value);
     }
   }
-  // Slices of the hidden dimension are a dispatcher's type to Megatron.
+  // In Megatron unfused permute of hidden slices is a dispatcher type, alltoall_seq.
   PlanFile seq = file_of(model, plan);
   seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kAllToAll);
   seq.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfusedSeq);
@@ -116,7 +116,7 @@ TEST_CASE("experts on ranks of their own go to Megatron and come back, with thei
   CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
 }
 
-TEST_CASE("what models of today have goes to Megatron-LM and comes back") {
+TEST_CASE("features of recent models are exported to Megatron-LM and come back") {
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
   struct Line {
@@ -145,7 +145,7 @@ TEST_CASE("what models of today have goes to Megatron-LM and comes back") {
     const auto read = import_plan(LaunchStack::kMegatronLm, *files, model);
     if (!read.ok()) FAIL(to_string(read.error()));
     CHECK(read->plan == plan);
-    // Another model's are not taken for these.
+    // Import for another model is refused.
     CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *files, test::small_llama()).ok());
     CHECK_FALSE(export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 8).ok());
   }

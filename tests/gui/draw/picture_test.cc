@@ -21,7 +21,7 @@ TEST_CASE("two runs draw the same pixels") {
         0);
 }
 
-TEST_CASE("the picture is as it was stored, give or take a font") {
+TEST_CASE("the picture is close to the stored one, apart from fonts") {
   const std::filesystem::path stored =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/gui/draw/pictures/small.png";
   const Picture now = picture_of(small_state(), 1280, 800);
@@ -41,7 +41,7 @@ TEST_CASE("dark and light differ nearly everywhere, sizes from small to large ar
   }
 }
 
-TEST_CASE("a drawing's pixels lie where its shapes are, in any scale") {
+TEST_CASE("a drawing's pixels match its shapes, at any scale") {
   const Rgba white{255, 255, 255, 255}, red{200, 0, 0, 255}, blue{0, 0, 200, 255};
   Drawing drawing(100, 60, white);
   drawing.rects({10, 10, 20, 10, 40, 10, 20, 10}, red);
@@ -75,7 +75,7 @@ TEST_CASE("a drawing's pixels lie where its shapes are, in any scale") {
   }
 }
 
-TEST_CASE("a triangle's neighbours share no pixel and leave none out") {
+TEST_CASE("adjacent triangles cover every pixel once") {
   // Two half-transparent halves of a square: a pixel drawn twice would be darker.
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;

@@ -67,7 +67,7 @@ std::vector<std::string> expected_lines(const PlanView& view, const TimelineSpan
 
 }  // namespace
 
-TEST_CASE("what the pointer is over is named as the report names it, in every kind of plan") {
+TEST_CASE("the span under the pointer has the report's term, in every kind of plan") {
   std::size_t kinds = 0;
   for (const test::GoldenPlan& golden : test::golden_plans()) {
     AppState state;

@@ -56,7 +56,7 @@ const TimelineColors kColors{palette_of(Theme::kLight).span, {255, 255, 255, 255
 
 }  // namespace
 
-TEST_CASE("a timeline never costs more rectangles than its lanes have pixels") {
+TEST_CASE("a timeline has at most one rectangle per pixel of a lane") {
   const Timeline timeline = ladder(16, 6250);  // 100,000 spans
   const TimelineIndex index = index_of(timeline);
   const double step = to_seconds(timeline.end).value();
@@ -100,7 +100,7 @@ TEST_CASE("the critical path of a step has no gap and ends with it") {
   }
 }
 
-TEST_CASE("every value that a knob offers gives a plan that is legal on all the GPUs") {
+TEST_CASE("every value that a knob offers gives a legal plan on all GPUs") {
   const Scenario scenario = small_scenario();
   Plan shared = small_plan();  // the same layout, with context parallelism 2
   shared.degrees.cp = 2;
@@ -121,7 +121,7 @@ TEST_CASE("every value that a knob offers gives a plan that is legal on all the 
   }
 }
 
-TEST_CASE("experts are shared out as far as data-parallel ranks and experts allow") {
+TEST_CASE("ep is offered up to the data-parallel ranks and experts") {
   Choice choice;
   choice.model = "mixtral-8x7b";
   const ModelSpec model =
@@ -143,7 +143,7 @@ TEST_CASE("experts are shared out as far as data-parallel ranks and experts allo
   CHECK(values_of(small_plan(), Setting::kEp, small_scenario().model, 16).empty());
 }
 
-TEST_CASE("as many blocks are recomputed as the chunks have, whatever else is turned") {
+TEST_CASE("recomputed blocks never exceed the chunks, with any other change") {
   const Scenario scenario = small_scenario();
   Plan start = small_plan();
   start.recompute = Recompute::kBlocks;
@@ -167,7 +167,7 @@ TEST_CASE("as many blocks are recomputed as the chunks have, whatever else is tu
   CHECK(validate(moved, scenario.model).ok());
 }
 
-TEST_CASE("nothing beats a plan of the Pareto front, and something beats every other") {
+TEST_CASE("no plan dominates a plan of the Pareto front") {
   std::mt19937 random(7);
   std::vector<PlannedRun> plans(60);
   for (PlannedRun& run : plans) {
@@ -185,7 +185,7 @@ TEST_CASE("nothing beats a plan of the Pareto front, and something beats every o
   CHECK(front.size() > 1);
 }
 
-TEST_CASE("the search in pieces finds what one search finds") {
+TEST_CASE("the search in pieces has the result of one search") {
   Choice choice;
   choice.model = "bloom-7b1";
   choice.gpus = 16;
@@ -227,7 +227,7 @@ TEST_CASE("the search in pieces finds what one search finds") {
   }
 }
 
-TEST_CASE("a failed check in the search's thread reaches the window's") {
+TEST_CASE("a failed check in the search's thread reaches the window's thread") {
   auto scenario = std::make_shared<Scenario>(small_scenario());
   scenario->model.hidden_dropout = 2;  // its layers cannot be traced
   BackgroundSearch search([] {});
@@ -241,7 +241,7 @@ TEST_CASE("a failed check in the search's thread reaches the window's") {
   CHECK_THROWS_AS(await(), BugError);
 }
 
-TEST_CASE("words find spans") {
+TEST_CASE("a text search finds spans") {
   const Timeline timeline = ladder(3, 5);
   const auto count = [&](const char* words) {
     const SpanMask mask = matching_spans(timeline, words);
@@ -288,7 +288,7 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   CHECK_FALSE(drawing_from(json_object(), "drawing").ok());
 }
 
-TEST_CASE("two data colours never look alike, nor like what lies behind them") {
+TEST_CASE("data colours differ from each other and from the background") {
   for (const Theme theme : {Theme::kLight, Theme::kDark}) {
     const Palette& palette = palette_of(theme);
     for (std::size_t i = 0; i < palette.memory.size(); ++i) {

@@ -32,7 +32,7 @@ Plan bloom_plan() {
 
 }  // namespace
 
-TEST_CASE("the search fills the table and the fastest plan is looked at") {
+TEST_CASE("the search fills the table and the fastest plan is shown") {
   GuiFixture gui;
   CHECK(
       gui.run("wait\nexpect plans > 10\nexpect front > 1\nexpect chosen no\nexpect searching no") ==
@@ -48,7 +48,7 @@ TEST_CASE("a click on a row chooses its plan") {
   CHECK(gui.run("click \"Back to the fastest\"\nexpect chosen no") == "");
 }
 
-TEST_CASE("dragging a slider turns the plan and predicts it anew in the next frame") {
+TEST_CASE("dragging a slider changes the plan and its prediction in the next frame") {
   GuiFixture gui;
   REQUIRE(gui.run("wait\nslide \"tensor parallel\" 0.02\nexpect plan.tp 1") == "");
   const Seconds with_one = gui.views().a->predicted.step;
@@ -105,13 +105,13 @@ TEST_CASE("the timeline zooms about the pointer, pans, and goes back to the whol
                 "click \"Critical path\"\nexpect timeline.critical yes") == "");
 }
 
-TEST_CASE("a pinned plan is compared with the one looked at") {
+TEST_CASE("a pinned plan is compared with the shown plan") {
   GuiFixture gui;
   CHECK(gui.run("wait\nclick \"Pin as B\"\nexpect pinned yes\nclick \"plan 4\"\n"
                 "expect other.runs yes\nclick \"Pin as B\"\nexpect pinned no") == "");
 }
 
-TEST_CASE("another model or number of GPUs is a new question") {
+TEST_CASE("another model or number of GPUs starts a new search") {
   GuiFixture gui;
   CHECK(gui.run("wait\nclick \"plan 2\"\nclick model\nclick bloom-3b\nwait\nexpect model bloom-3b\n"
                 "expect chosen no\nexpect plan.runs yes") == "");
@@ -120,7 +120,7 @@ TEST_CASE("another model or number of GPUs is a new question") {
       "");
 }
 
-TEST_CASE("another model brings the batch that tpsim plan takes for it") {
+TEST_CASE("another model sets the batch that tpsim plan assumes for it") {
   AppState state = small_state();
   state.choice.global_batch = 48;
   GuiFixture gui(state);
@@ -129,7 +129,7 @@ TEST_CASE("another model brings the batch that tpsim plan takes for it") {
   CHECK(gui.views().global_batch == searched_global_batch(gui.views().scenario->model, 16));
 }
 
-TEST_CASE("software that nobody stated is named, and widens the interval once it is priced") {
+TEST_CASE("assumed software is named, and widens the interval once it is priced") {
   AppState state = small_state();
   state.plan = bloom_plan();
   GuiFixture gui(state);
@@ -144,7 +144,7 @@ TEST_CASE("software that nobody stated is named, and widens the interval once it
   CHECK(gui.views().a->assumed.open.size() == 1);  // a selected cluster counts as stated
 }
 
-TEST_CASE("a plan that was opened is on the screen before the search begins") {
+TEST_CASE("a plan that was opened is shown before the search begins") {
   AppState state = small_state();
   state.plan = bloom_plan();
   GuiFixture gui(state);
@@ -155,7 +155,7 @@ TEST_CASE("a plan that was opened is on the screen before the search begins") {
   CHECK(gui.views().found.considered == 0);
 }
 
-TEST_CASE("what cannot be planned is said in place") {
+TEST_CASE("errors of a search are shown in the panel") {
   SECTION("too many GPUs for the cluster") {
     AppState state = small_state();
     state.choice.gpus = 1 << 20;
@@ -185,7 +185,7 @@ TEST_CASE("what cannot be planned is said in place") {
   }
 }
 
-TEST_CASE("a saved view opens as it was; a foreign file changes nothing") {
+TEST_CASE("a saved view opens unchanged; another file changes nothing") {
   GuiFixture gui;
   gui.state().view_file = scratch("view.json");
   REQUIRE(gui.run("wait\nclick \"plan 2\"\nclick \"Pin as B\"\nclick \"plan 3\"\n"
@@ -211,7 +211,7 @@ TEST_CASE("a saved view opens as it was; a foreign file changes nothing") {
   CHECK(other.choice == before.choice);
 }
 
-TEST_CASE("a plan that the window saves notes what its names stood for") {
+TEST_CASE("a plan that the window saves has checksums of the files that it names") {
   GuiFixture gui;
   gui.state().view_file = scratch("plan.json");
   REQUIRE(gui.run("wait\nclick Save\nclick \"Save plan\"") == "");
@@ -237,7 +237,7 @@ TEST_CASE("plans are exported and copied from the window") {
   CHECK(gui.state().notice.find("tpsim simulate --model llama-2-7b") != std::string::npos);
 }
 
-TEST_CASE("a script that cannot go on says which line and what to write instead") {
+TEST_CASE("a script error has the line and the nearest valid word") {
   GuiFixture gui;
   CHECK(gui.run("wait\nclik model").find("click") != std::string::npos);
   CHECK(gui.run("wait\nclick clustre").find("cluster") != std::string::npos);

@@ -61,7 +61,7 @@ PlanFile shown_plan(GuiFixture& gui) {
 
 }  // namespace
 
-TEST_CASE("two plans stand side by side on one scale of time, their differences named") {
+TEST_CASE("two plans are shown on one time scale, with their differences") {
   GuiFixture gui;
   REQUIRE(gui.run("wait\nclick \"plan 1\"\nclick \"Pin as B\"\nclick \"plan 8\"\nwait 2") == "");
   const Rect a = place_of(gui, "timeline A"), b = place_of(gui, "timeline B");
@@ -101,7 +101,7 @@ TEST_CASE("W, A, S and D zoom and pan the timeline about the pointer") {
   CHECK(gui.run("press 0\nexpect timeline.end 0") == "");
 }
 
-TEST_CASE("what is searched in the timeline is found, counted and gone to") {
+TEST_CASE("search results in the timeline are counted and scrolled to") {
   GuiFixture gui;
   REQUIRE(gui.run("wait\nslide \"tensor parallel\" 0.02\nslide \"pipeline stages\" 0.5\n"
                   "slide micro-batch 0.02\nexpect plan.pp > 1\n"
@@ -117,7 +117,7 @@ TEST_CASE("what is searched in the timeline is found, counted and gone to") {
                   "press Enter\nexpect timeline.end 0") == "");
 }
 
-TEST_CASE("the critical path is jumped to and left again") {
+TEST_CASE("the view jumps to the critical path and back") {
   GuiFixture gui;
   REQUIRE(gui.run("wait\nwheel timeline 5\nclick \"Critical path\"\nexpect timeline.critical yes\n"
                   "expect timeline.end 0\npress c\nexpect timeline.critical no") == "");
@@ -164,7 +164,7 @@ TEST_CASE("a model of 1T parameters on 16,384 GPUs is planned and drawn") {
                 "expect timeline.begin > 0") == "");
 }
 
-TEST_CASE("a broken file is named with its fault, and nothing else changes") {
+TEST_CASE("a broken file is named with its error, and nothing else changes") {
   const Folder folder;
   GuiFixture gui;
   REQUIRE(gui.run("wait\nclick \"plan 2\"") == "");
@@ -188,7 +188,7 @@ TEST_CASE("a broken file is named with its fault, and nothing else changes") {
   }
 }
 
-TEST_CASE("a copied command names the file that holds a model of one's own") {
+TEST_CASE("a copied command names the file that holds a user's model") {
   const Folder folder;
   GuiFixture gui;
   REQUIRE(gui.run("wait\nclick \"plan 1\"") == "");
@@ -206,7 +206,7 @@ TEST_CASE("a copied command names the file that holds a model of one's own") {
   CHECK(gui.state().notice.find("tpsim simulate " + own + " --cluster") != std::string::npos);
 }
 
-TEST_CASE("predictions stand beside measurements where there is a report") {
+TEST_CASE("predictions are shown with measurements if there is a report") {
   const Folder folder;
   AppState state = small_state();
   state.measured_file = folder.write(

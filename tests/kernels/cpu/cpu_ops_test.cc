@@ -64,7 +64,7 @@ TEST_CASE("the same op on the same values gives the same bits") {
   CHECK(results[0] == results[1]);
 }
 
-TEST_CASE("initial values do not depend on the layout, and are normal") {
+TEST_CASE("initial values do not depend on the layout, and are normally distributed") {
   const auto device = cpu();
   const auto whole = device->allocate({64, 96}, DType::kFloat32, MemoryCategory::kWeights, "w");
   const auto block = device->allocate({16, 32}, DType::kFloat32, MemoryCategory::kWeights, "w");
@@ -92,7 +92,7 @@ TEST_CASE("initial values do not depend on the layout, and are normal") {
   }
 }
 
-TEST_CASE("memory that was given back is given out again, and counted") {
+TEST_CASE("freed memory is reused, and counted") {
   const auto device = cpu();
   void* first = nullptr;
   for (int step = 0; step < 3; ++step) {

@@ -18,7 +18,7 @@ std::vector<float> normal_numbers(std::size_t count) {
   return numbers;
 }
 
-TEST_CASE("numbers of E4M3 and E5M2 stay, and others go to the nearest, ties to even") {
+TEST_CASE("numbers of E4M3 and E5M2 are unchanged, others are rounded to nearest even") {
   for (const float exact : {0.0F, 448.0F, -448.0F, 1.875F, 0.015625F, 0.001953125F, -240.0F}) {
     CHECK(rounded_to_e4m3(exact) == exact);
   }
@@ -33,7 +33,7 @@ TEST_CASE("numbers of E4M3 and E5M2 stay, and others go to the nearest, ties to 
   CHECK(rounded_to_e4m3(0.0011F) == 0.001953125F);
 }
 
-TEST_CASE("a rounded operand is off by half a step of its format at most") {
+TEST_CASE("a rounded operand has at most half a step of its format as error") {
   struct Case {
     Precision recipe;
     bool gradient;
@@ -48,7 +48,7 @@ TEST_CASE("a rounded operand is off by half a step of its format at most") {
     round_operand({rounded.data(), 96, 160, false}, {one.recipe, one.gradient, false});
     CHECK(rounded != exact);
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      // Small values beside large ones have the step of subnormal numbers.
+      // Small values that share a scale with large ones have the step of subnormal numbers.
       const float least = 5.0F / 448 / 64;
       CHECK(std::abs(rounded[i] - exact[i]) <= std::max(std::abs(exact[i]), least) * one.half_step);
     }
@@ -58,7 +58,7 @@ TEST_CASE("a rounded operand is off by half a step of its format at most") {
   }
 }
 
-TEST_CASE("an outlier spoils the numbers that share its scale, and no others") {
+TEST_CASE("an outlier changes only numbers that share its scale") {
   const auto lost = [](Precision recipe, bool over_rows, bool weight) {
     std::vector<float> numbers(256 * 256, 1e-4F);
     numbers[0] = 448;
@@ -72,7 +72,7 @@ TEST_CASE("an outlier spoils the numbers that share its scale, and no others") {
   CHECK(lost(Precision::kMxFp8, false, true) == 31);
 }
 
-TEST_CASE("a scale of steps before keeps what it reaches, and the greatest magnitude is noted") {
+TEST_CASE("a scale of earlier steps saturates larger numbers, and amax is recorded") {
   std::vector<float> numbers = {1.0F, -3.0F, 0.25F, 100.0F};
   float greatest = 2;
   round_operand({numbers.data(), 2, 2, false},
@@ -86,7 +86,7 @@ TEST_CASE("a scale of steps before keeps what it reaches, and the greatest magni
   CHECK(numbers[3] == 50);  // its own amax maps to the format's maximum
 }
 
-TEST_CASE("almost nothing, rounded to 8 bits, is almost nothing and no NaN") {
+TEST_CASE("tiny numbers rounded to 8 bits stay tiny and are not NaN") {
   for (const Precision recipe :
        {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block, Precision::kMxFp8}) {
     for (const bool gradient : {false, true}) {

@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-TEST_CASE("a library that is nowhere is missing, and the message says where it was looked for") {
+TEST_CASE("a missing library is an error with the searched folders") {
   setenv("TPSIM_LIBRARY_PATH", "/nowhere/one:/nowhere/two", 1);
   const auto library = SharedLibrary::open("The Library", {"libtpsim-absent.so.3"});
   unsetenv("TPSIM_LIBRARY_PATH");
@@ -24,7 +24,7 @@ TEST_CASE("a library that is nowhere is missing, and the message says where it w
   }
 }
 
-TEST_CASE("a library that is there gives its functions, and names one that it lacks") {
+TEST_CASE("a library gives its functions, and a missing function is an error") {
   const auto library = SharedLibrary::open("the C library", {"libc.so.6"});
   REQUIRE(library.ok());
   int (*absolute)(int) = nullptr;
@@ -35,7 +35,7 @@ TEST_CASE("a library that is there gives its functions, and names one that it la
   CHECK(missing.error().kind == ErrorKind::kMissing);
 }
 
-TEST_CASE("a machine without a GPU is told so, and no more") {
+TEST_CASE("a machine without a GPU is an error that starts with no GPU") {
   const GpuCount count = visible_gpus();
   if (count.gpus > 0) return;  // tests with the label gpu cover this machine
   CHECK_FALSE(count.why_none.empty());
@@ -54,7 +54,7 @@ TEST_CASE("a failure of CUDA names the host and the GPU on its bus") {
       Catch::StartsWith("a copy: ") && Catch::Contains(", GPU 0000:") && Catch::Contains(" of "));
 }
 
-TEST_CASE("work that repeats is recorded after the warm-up, and anew when its memory moves") {
+TEST_CASE("repeated work is recorded after the warm-up, and again when its memory moves") {
   using Action = RepeatPlan::Action;
   RepeatPlan plan;
   int a = 0, b = 0;
@@ -77,14 +77,14 @@ TEST_CASE(
   CHECK(launch_gap_of({{0, 100}}).kernel_s == 0);
 }
 
-TEST_CASE("without NVML there is no watch, but a sentence") {
+TEST_CASE("a missing NVML is an error with a message") {
   if (visible_gpus().gpus > 0) return;
   const auto watch = SharedLibrary::open("NVML", {"libnvidia-ml.so.1"});
   if (watch.ok()) return;  // a driver without its GPU
   CHECK_THAT(watch.error().message, Catch::StartsWith("NVML is not on this machine"));
 }
 
-TEST_CASE("the choice of an algorithm survives being written and read") {
+TEST_CASE("the choice of an algorithm is unchanged by writing and reading") {
   MatmulChoice choice;
   choice.key = {DType::kBFloat16, DType::kFloat32,   true, false, true, {1, 4096, 10752, 14336},
                 {5, 6, 7},        {0, 1LL << 40, 3}, 16};
@@ -106,7 +106,8 @@ TEST_CASE("the choice of an algorithm survives being written and read") {
   check_read();
 }
 
-TEST_CASE("recipes of 8 bits are refused with what the GPU has, and with the nearest it has") {
+TEST_CASE(
+    "recipes of 8 bits are refused with the GPU's capability and the nearest supported recipe") {
   const auto reason = [](Precision recipe, int capability, std::size_t library = 130000) {
     return refusal_reason(recipe, {"A GPU", capability, library});
   };
@@ -131,7 +132,7 @@ TEST_CASE("recipes of 8 bits are refused with what the GPU has, and with the nea
   CHECK(reason(Precision::kNvFp4, 100) == "it is predicted only; the nearest that it has is mxfp8");
 }
 
-TEST_CASE("a text that names no algorithm is an error that repeats it") {
+TEST_CASE("an invalid algorithm text is an error that repeats it") {
   for (const char* text : {"", "nn bf16", "xn bf16 bf16 1 2 3 4 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0",
                            "nn bf16 int8 1 2 3 4 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0",
                            "nn bf16 bf16 1 2 3 z 1 1 1 0 0 0 256 0 0 0 0 0 0 0 0 0"}) {

@@ -145,7 +145,7 @@ TEST_CASE("CUDA ops on wide fp16 tensors agree with float64", "[long]") {
   check_wide(DType::kFloat16);
 }
 
-TEST_CASE("more heads than have room for their sums of dq take turns on CUDA", "[long]") {
+TEST_CASE("heads beyond the memory for sums of dq run in turns on CUDA", "[long]") {
   const OpKey key{OpKind::kFlashBackward, DType::kBFloat16, 1, {65, 2, 32, 32, 8, 200}};
   const AttentionDims dims{65, 2, 32, 32, 8, 200};
   REQUIRE(flash_backward_memory(dims).slots < dims.batch * dims.kv_heads);
@@ -180,7 +180,7 @@ TEST_CASE("the same op on the same values gives the same bits on CUDA", "[saniti
   }
 }
 
-TEST_CASE("dropout drops the same elements on CUDA as everywhere") {
+TEST_CASE("dropout drops the same elements on CUDA as on the CPU") {
   const auto device = gpu();
   const OpKey key{OpKind::kDropoutForward, DType::kBFloat16, 3, {33, 4096}};
   const std::vector<std::byte> mask = bytes_after(*device, key, 1);
@@ -189,7 +189,7 @@ TEST_CASE("dropout drops the same elements on CUDA as everywhere") {
   }
 }
 
-TEST_CASE("memory of the GPU is counted, given out again, and runs out politely") {
+TEST_CASE("GPU memory is counted and reused, and exhaustion is an error") {
   const auto device = gpu();
   {
     const Tensor x = device->allocate({1000}, DType::kFloat32, MemoryCategory::kWorkspace, "x");
@@ -208,7 +208,7 @@ TEST_CASE("memory of the GPU is counted, given out again, and runs out politely"
   device->synchronize();
 }
 
-TEST_CASE("marks on CUDA tell the order and the length of what lies between them", "[long]") {
+TEST_CASE("marks on CUDA give the order and duration of the work between them", "[long]") {
   const auto device = gpu();
   const Tensor x =
       device->allocate({std::int64_t{1} << 28}, DType::kFloat32, MemoryCategory::kWorkspace, "x");
@@ -223,7 +223,7 @@ TEST_CASE("marks on CUDA tell the order and the length of what lies between them
   }
 }
 
-TEST_CASE("a GPU's facts and its host's costs lie where a GPU's can lie") {
+TEST_CASE("a GPU's facts and its host's costs are plausible") {
   const auto device = gpu();
   const GpuFacts facts = gpu_facts();
   CHECK_FALSE(facts.name.empty());
@@ -235,7 +235,7 @@ TEST_CASE("a GPU's facts and its host's costs lie where a GPU's can lie") {
   CHECK(costs.download_bytes_per_s > 1e8);
 }
 
-TEST_CASE("a delayed stream begins later, and CUPTI's kernels lie as far apart as marks say") {
+TEST_CASE("a delayed stream begins later, and CUPTI's gaps between kernels agree with marks") {
   const auto device = gpu();
   const Tensor x =
       device->allocate({std::int64_t{1} << 26}, DType::kFloat32, MemoryCategory::kWorkspace, "x");
@@ -257,7 +257,7 @@ TEST_CASE("a delayed stream begins later, and CUPTI's kernels lie as far apart a
   CHECK(gap.gap_s < 1e-4);
 }
 
-TEST_CASE("choices of algorithms are texts that name who chose, and others are left alone") {
+TEST_CASE("choices of algorithms are texts with a library name, and unknown texts are ignored") {
   const OpKey key{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, 256, 512, 1024}};
   const auto first = gpu();
   static_cast<void>(bytes_after(*first, key, 0));
@@ -270,7 +270,7 @@ TEST_CASE("choices of algorithms are texts that name who chose, and others are l
   CHECK(second->algorithms().choices == first->algorithms().choices);
 }
 
-TEST_CASE("a product that cuBLASLt has no algorithm for leaves no choice behind") {
+TEST_CASE("a GEMM without a cuBLASLt algorithm records no choice") {
   const auto device = gpu();
   MatmulCall call;  // 8-bit GEMMs require multiples of 16
   call.key.dtype = DType::kFloat8;
@@ -282,7 +282,7 @@ TEST_CASE("a product that cuBLASLt has no algorithm for leaves no choice behind"
   CHECK(device->algorithms().choices.size() == 1);  // of attention
 }
 
-TEST_CASE("attention is computed as it was when choices of algorithms were made") {
+TEST_CASE("recorded algorithm choices select the attention kernels") {
   const char* const asked = std::getenv("TPSIM_HOPPER_ATTENTION");
   const std::string before = asked == nullptr ? "" : asked;
   setenv("TPSIM_HOPPER_ATTENTION", "0", 1);
@@ -295,7 +295,7 @@ TEST_CASE("attention is computed as it was when choices of algorithms were made"
   if (asked != nullptr) setenv("TPSIM_HOPPER_ATTENTION", before.c_str(), 1);
 }
 
-TEST_CASE("the choice of algorithms carries over to another device of the same kind") {
+TEST_CASE("the choice of algorithms can be used on another device of the same kind") {
   const OpKey key{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, 256, 512, 1024}};
   const auto first = gpu();
   const std::vector<std::byte> product = bytes_after(*first, key, 0);

@@ -68,7 +68,7 @@ std::string last_words(const Grid& grid, Kernel kernel) {
 
 }  // namespace
 
-TEST_CASE("blocks that wait for others go on when these have come so far") {
+TEST_CASE("blocks that wait for others continue when the condition holds") {
   constexpr int kBlocks = 40;
   int begun = 0, ended = 0;
   std::vector<int> order;
@@ -89,7 +89,7 @@ TEST_CASE("blocks that wait for others go on when these have come so far") {
   CHECK(order == expected);
 }
 
-TEST_CASE("blocks that wait for one that cannot begin end with a sentence") {
+TEST_CASE("blocks that wait for a block that cannot begin end with a message") {
   int begun = 0;
   const std::string words = last_words({{40}, {32}, 0}, [&] {
     int& number = block_variable<int>([] {});
@@ -120,7 +120,7 @@ std::vector<std::vector<std::byte>> gradients_on(const char* by_warpgroups, bool
   return all;
 }
 
-TEST_CASE("attention's backward that did not wait for its turns would be found out") {
+TEST_CASE("attention's backward without waits for turns is detected") {
   for (const char* by_warpgroups : {"0", "1"}) {
     const auto waited = gradients_on(by_warpgroups, true);
     const bool are_the_same = gradients_on(by_warpgroups, true) == waited;
@@ -130,7 +130,7 @@ TEST_CASE("attention's backward that did not wait for its turns would be found o
   }
 }
 
-TEST_CASE("every thread of every block runs once, and barriers order what threads share") {
+TEST_CASE("every thread of every block runs once, and barriers order shared memory accesses") {
   constexpr unsigned kThreads = 96;
   std::vector<int> runs(5 * 3 * kThreads);
   std::vector<int> sums(5 * 3);
@@ -147,7 +147,7 @@ TEST_CASE("every thread of every block runs once, and barriers order what thread
   for (const int sum : sums) CHECK(sum == 95 * 96 / 2);
 }
 
-TEST_CASE("without a barrier some thread reads what is not there yet") {
+TEST_CASE("without a barrier some thread reads old values") {
   int stale = 0;
   run_grid({{20}, {64}, 64 * sizeof(int)}, [&] {
     auto* const shared = reinterpret_cast<int*>(shared_memory());
@@ -157,7 +157,7 @@ TEST_CASE("without a barrier some thread reads what is not there yet") {
   CHECK(stale > 0);
 }
 
-TEST_CASE("lanes exchange values, whatever order they come in") {
+TEST_CASE("lanes exchange values, in any order of arrival") {
   std::vector<float> sums(64), firsts(64);
   std::vector<unsigned> votes(64);
   run_grid({{1}, {64}, 0}, [&] {
@@ -174,7 +174,7 @@ TEST_CASE("lanes exchange values, whatever order they come in") {
   }
 }
 
-TEST_CASE("what would hang on a GPU ends with a sentence") {
+TEST_CASE("a grid that would hang a GPU ends with a message") {
   CHECK(last_words({{1}, {64}, 0}, [] {
           if (threadIdx.x < 32) __syncthreads();
         }).find("ended well") == 0);  // ended threads are not waited for
@@ -195,13 +195,13 @@ TEST_CASE("what would hang on a GPU ends with a sentence") {
         }).find("lanes of a warp meet at different instructions") != std::string::npos);
 }
 
-TEST_CASE("more threads than a kernel was compiled for end with a sentence") {
+TEST_CASE("more threads than __launch_bounds__ end with a message") {
   CHECK(last_words({{1}, {32}, 0}, [] { demand_threads(32); }).find("ended well") == 0);
   CHECK(last_words({{1}, {64}, 0}, [] { demand_threads(32); }).find("__launch_bounds__") !=
         std::string::npos);
 }
 
-TEST_CASE("streams work as late as they may, and in the order that events ask for") {
+TEST_CASE("streams work as late as possible, in the order of their events") {
   const cudaStream_t first = stream_of_test(), second = stream_of_test();
   int* const data = on_gpu_memory<int>(1);
   void* memory = nullptr;
@@ -226,7 +226,7 @@ TEST_CASE("streams work as late as they may, and in the order that events ask fo
   REQUIRE(cudaFreeHost(pinned) == cudaSuccess);
 }
 
-TEST_CASE("what CUDA refuses is refused") {
+TEST_CASE("calls that CUDA refuses return its errors") {
   const cudaStream_t stream = stream_of_test();
   const auto refused = [&](const Launch& launch) {
     on_gpu([] {}, launch)();
@@ -293,7 +293,7 @@ cublasStatus_t asked_for(const Narrow& product) {
 }  // namespace
 
 // Source: cuBLAS documentation, "Narrow Precision Data Types Usage".
-TEST_CASE("the emulated cuBLASLt has the scales of blocks that the real one has, and no others") {
+TEST_CASE("the emulated cuBLASLt accepts exactly the block scales of the real one") {
   constexpr std::int32_t kTile = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
   constexpr std::int32_t kVector = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
   constexpr std::int32_t kVector32 = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;

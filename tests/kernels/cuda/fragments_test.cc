@@ -133,7 +133,7 @@ TEST_CASE("tiles multiply by depth on both sides: columns of one with columns of
   });
 }
 
-TEST_CASE("results of two neighbouring products are the next product's left operand") {
+TEST_CASE("results of two adjacent GEMM tiles are the next GEMM's left operand") {
   // Accumulators 0 and 1 of a lane are adjacent in a row: the halves of one register.
   for (int lane = 0; lane < kLanes; ++lane) {
     const int row = lane / 4, k = lane % 4 * 2;  // register 0 of operand A
@@ -145,7 +145,8 @@ TEST_CASE("results of two neighbouring products are the next product's left oper
   }
 }
 
-TEST_CASE("swizzling permutes a tile, spreads a column over all banks, and moves along by xor") {
+TEST_CASE(
+    "swizzling permutes a tile, spreads a column over all banks, and steps along k are an xor") {
   for (const int chunks : {8, 16}) {
     std::set<int> places;
     for (int row = 0; row < 32; ++row) {

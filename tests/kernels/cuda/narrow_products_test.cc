@@ -154,7 +154,7 @@ std::vector<Case> all_cases() {
 
 }  // namespace
 
-TEST_CASE("products of 8 bits on CUDA are the CPU's of operands rounded alike", "[narrow]") {
+TEST_CASE("8-bit GEMMs on CUDA equal the CPU's with equally rounded operands", "[narrow]") {
   const auto device = gpu();
   const auto judge = std::move(CpuDevice::create()).value();
   for (const Precision recipe : kRecipes) {
@@ -163,7 +163,7 @@ TEST_CASE("products of 8 bits on CUDA are the CPU's of operands rounded alike", 
   }
 }
 
-TEST_CASE("what is not finite stays so in products of 8 bits on CUDA", "[narrow]") {
+TEST_CASE("infinities and NaN stay in 8-bit GEMMs on CUDA", "[narrow]") {
   const auto device = gpu();
   for (const Precision recipe : kRecipes) {
     if (!has(*device, recipe)) continue;
@@ -190,7 +190,7 @@ TEST_CASE("what is not finite stays so in products of 8 bits on CUDA", "[narrow]
   }
 }
 
-TEST_CASE("operands that are almost zero make no NaN in products of 8 bits on CUDA", "[narrow]") {
+TEST_CASE("operands near zero give no NaN in 8-bit GEMMs on CUDA", "[narrow]") {
   const auto device = gpu();
   for (const Precision recipe : kRecipes) {
     if (!has(*device, recipe)) continue;
@@ -265,8 +265,7 @@ std::array<std::vector<float>, 2> gradients_on(Device& device, Precision recipe,
   return results;
 }
 
-TEST_CASE("a gradient rounded both ways at once has the bits of two roundings on CUDA",
-          "[narrow]") {
+TEST_CASE("quantizing both orientations of a gradient at once changes no bit on CUDA", "[narrow]") {
   const auto device = gpu();
   for (const Precision recipe : kRecipes) {
     if (!has(*device, recipe)) continue;
@@ -279,7 +278,7 @@ TEST_CASE("a gradient rounded both ways at once has the bits of two roundings on
 }
 
 // Like the experts' matrices, which are adjacent in memory.
-TEST_CASE("batches of products in 8 bits on CUDA are rounded matrix by matrix", "[narrow]") {
+TEST_CASE("batched 8-bit GEMMs on CUDA are quantized per matrix", "[narrow]") {
   const auto device = gpu();
   const auto judge = std::move(CpuDevice::create()).value();
   for (const Precision recipe : kRecipes) {

@@ -225,7 +225,7 @@ std::unique_ptr<CudaDevice> gpu() { return std::move(CudaDevice::create()).value
 
 }  // namespace
 
-TEST_CASE("products at the true size of models agree with float64", "[shapes]") {
+TEST_CASE("GEMMs at the true size of models agree with float64", "[shapes]") {
   const auto device = gpu();
   const std::int64_t tokens = size(2048, 48), hidden = size(14336, 96), ffn = size(14336, 128);
   constexpr int kWeightGradient = kTransposeA | kAccumulate | kOutputFloat32;

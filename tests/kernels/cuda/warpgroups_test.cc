@@ -80,7 +80,7 @@ std::string last_words(Thread thread) {
 
 }  // namespace
 
-TEST_CASE("warpgroups multiply rows with rows where descriptors say they lie") {
+TEST_CASE("warpgroups multiply rows with rows at the addresses of their descriptors") {
   constexpr int kRows = 192, kColumns = 128, kLeft = 0, kRight = kRows * kColumns * 2;
   for (const int first : {0, 64, 128}) {  // row of the left tile
     const std::vector<float> sums = sums_of<128>([first](float(&c)[16][4]) {
@@ -112,7 +112,7 @@ TEST_CASE("warpgroups multiply rows with rows where descriptors say they lie") {
   }
 }
 
-TEST_CASE("warpgroups multiply registers with columns where descriptors say they lie") {
+TEST_CASE("warpgroups multiply registers with columns at the addresses of their descriptors") {
   constexpr int kDepth = 48, kColumns = 128;
   const std::vector<float> sums = sums_of<kColumns>([](float(&c)[16][4]) {
     if (threadIdx.x == 0) put(0, kDepth, kColumns, 5);
@@ -150,7 +150,7 @@ TEST_CASE("warpgroups multiply registers with columns where descriptors say they
   }
 }
 
-TEST_CASE("warpgroups multiply columns with columns where descriptors say they lie") {
+TEST_CASE("warpgroups multiply columns with columns at the addresses of their descriptors") {
   constexpr int kDepth = 128, kRight = kDepth * kPanelColumns * 2;
   for (const unsigned panel : {0U, 1U}) {  // panel of the right tile's columns
     const std::vector<float> sums = sums_of<64>([panel](float(&c)[8][4]) {
@@ -183,7 +183,7 @@ TEST_CASE("warpgroups multiply columns with columns where descriptors say they l
   }
 }
 
-TEST_CASE("products of warpgroups that a GPU would do wrong end the emulated one with a sentence") {
+TEST_CASE("invalid wgmma instructions end the emulated GPU with a message") {
   alignas(16) static const std::array<char, 16> kZeros{};
   const auto multiply = [](std::uint64_t descriptor) {
     float c[16][4] = {};
@@ -219,7 +219,7 @@ TEST_CASE("products of warpgroups that a GPU would do wrong end the emulated one
         }).empty());
 }
 
-TEST_CASE("who waits for a turn that nobody ends, ends the emulated GPU") {
+TEST_CASE("a wait for a turn that never ends is an error of the emulated GPU") {
   static int turn;
   turn = 0;
   CHECK(last_words([] {

@@ -144,7 +144,7 @@ TEST_CASE("flash attention's backward is the slope of its forward") {
   }
 }
 
-TEST_CASE("queries that are the last of the keys get what they get among all queries") {
+TEST_CASE("queries that are the last of the keys have the same results as among all queries") {
   SlowDevice device;
   const auto all = made<FlashForward>(device, 1, {2, 7, 4, 2, 3});
   device.run(all);
@@ -225,7 +225,7 @@ TEST_CASE("the inverse rotation is the transpose of the rotation") {
   check_slopes(objective, r.x.tensor, values_of(device, gradient));
 }
 
-TEST_CASE("the way to experts and back has the slopes of its backward") {
+TEST_CASE("permute and unpermute have the slopes of their backward") {
   for (const std::int64_t per_token : {1, 2}) {
     SlowDevice device;
     const Tensor logits = made<RouteForward>(device, 0, {5, 3, 2, per_token}).logits;

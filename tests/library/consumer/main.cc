@@ -1,4 +1,4 @@
-// The best plan of BLOOM-176B on 384 GPUs: what a program of its own needs of tpsim.
+// The best plan of BLOOM-176B on 384 GPUs, as a minimal program that links tpsim.
 #include <tpsim/tpsim.h>
 
 #include <iostream>

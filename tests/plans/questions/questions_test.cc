@@ -30,7 +30,7 @@ Scenario with_memory(double gib) {
 
 }  // namespace
 
-TEST_CASE("settings are read as they are written") {
+TEST_CASE("settings read back as written") {
   const auto values = parse_settings("tp=8,micro-batch=2,recompute=full,sequence-parallel=on");
   REQUIRE(values.ok());
   CHECK(to_string(*values) == "tp=8,micro-batch=2,recompute=full,sequence-parallel=on");
@@ -59,7 +59,7 @@ TEST_CASE("the waterfall against the best plan adds up") {
   }
 }
 
-TEST_CASE("what does not fit is told with its margin, and what fixes it fits") {
+TEST_CASE("a plan that does not fit is reported with its margin and fixes that fit") {
   const Scenario scenario = with_memory(0.25);
   const auto asked = *parse_settings("tp=1,pp=1,zero=0,recompute=none");
   const auto answer = why_not(scenario, space_of(8), asked);
@@ -79,14 +79,14 @@ TEST_CASE("what does not fit is told with its margin, and what fixes it fits") {
   }
 }
 
-TEST_CASE("an illegal wish is told with its reason") {
+TEST_CASE("illegal settings are reported with the reason") {
   const auto answer = why_not(with_memory(16), space_of(8), *parse_settings("tp=8,pp=4"));
   REQUIRE(answer.ok());
   CHECK_FALSE(answer->illegal.empty());
   CHECK_FALSE(answer->fixes.empty());
 }
 
-TEST_CASE("a degree that divides nothing is named with the nearest that do") {
+TEST_CASE("a degree that does not divide is named with the nearest ones that do") {
   const auto illegal = [](const ModelSpec& model, const char* asked) {
     Scenario scenario = test::small_scenario(model);
     scenario.profile.device.memory = Bytes(16 * kGiB);
@@ -101,7 +101,7 @@ TEST_CASE("a degree that divides nothing is named with the nearest that do") {
              Catch::Contains("ep = 3 does not divide the") && Catch::Contains("nearest: 2, 4"));
 }
 
-TEST_CASE("a search is heard of from its bounds on, and never goes back") {
+TEST_CASE("the progress of a search starts at its bounds and never decreases") {
   std::vector<double> shares;
   const auto found =
       search(with_memory(16), space_of(8), 1, [&](double share) { shares.push_back(share); });
@@ -135,7 +135,7 @@ TEST_CASE("memory unlocks a plan at its break-even point and not below") {
   }
 }
 
-TEST_CASE("where nothing fits, memory unlocks one plan, which gains on none") {
+TEST_CASE("if nothing fits, memory unlocks one plan, without a gain") {
   const SearchSpace space = space_of(8);
   Scenario scenario = with_memory(16);
   scenario.profile.device.memory = Bytes(1);
@@ -171,7 +171,7 @@ TEST_CASE("another plan is best beyond a break-even point and the same before") 
   }
 }
 
-TEST_CASE("a faster constant never slows a step, more host time or jitter never speeds it") {
+TEST_CASE("a faster constant never slows a step, and more host time or jitter never speeds it") {
   Scenario scenario = with_memory(16);
   scenario.stack.rank_jitter = 0.01;
   const Plan plan = test::plan_of(scenario.model, {2, 2, 4, 1}, 8);
@@ -186,7 +186,7 @@ TEST_CASE("a faster constant never slows a step, more host time or jitter never 
   }
 }
 
-TEST_CASE("a recipe pays from its break-even width on, not before, and later on slower products") {
+TEST_CASE("a recipe pays from its break-even width on, and later with slower memory") {
   const Catalogue catalogue(std::string(TPSIM_SOURCE_DIR) + "/data");
   Scenario scenario;
   scenario.model = *catalogue.load_model("llama-3-8b");
@@ -232,7 +232,7 @@ TEST_CASE("the linter finds heads that miss alignment and names better ones") {
   }
 }
 
-TEST_CASE("the hash of the inputs changes with each of them, and only then") {
+TEST_CASE("the hash of the inputs changes exactly if an input changes") {
   const Scenario scenario = with_memory(16);
   const SearchSpace space = space_of(8);
   const std::uint64_t hash = inputs_hash(scenario, space);

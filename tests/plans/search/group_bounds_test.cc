@@ -98,7 +98,7 @@ TEST_CASE("no plan needs less memory or time than its group") {
   }
 }
 
-TEST_CASE("a group is made again from its key") {
+TEST_CASE("a group can be reconstructed from its key") {
   const Scenario scenario = test::small_scenario(test::small_mixture());
   SearchSpace space;
   space.gpus = 8;

@@ -11,7 +11,7 @@
 
 namespace tpsim {
 
-TEST_CASE("every index is worked on once, however many threads there are") {
+TEST_CASE("every index is processed once, with any number of threads") {
   const int threads = GENERATE(0, 1, 2, 7, 40);
   std::vector<std::atomic<int>> worked(25);
   std::atomic<int> workers = 0;
@@ -23,7 +23,7 @@ TEST_CASE("every index is worked on once, however many threads there are") {
   CHECK(workers == std::max(1, threads));
 }
 
-TEST_CASE("what one thread throws is thrown on when the others have ended") {
+TEST_CASE("an exception of one thread is rethrown after the others have ended") {
   const bool caller_throws = GENERATE(false, true);
   const auto caller = std::this_thread::get_id();
   std::latch both_work{2};  // so that neither thread processes all indices
@@ -37,7 +37,7 @@ TEST_CASE("what one thread throws is thrown on when the others have ended") {
   CHECK(ended == 1);
 }
 
-TEST_CASE("after a failure nobody begins anything new") {
+TEST_CASE("after a failure no new index is started") {
   int begun = 0;
   const auto work = [&](std::int64_t i) {
     ++begun;
@@ -47,7 +47,7 @@ TEST_CASE("after a failure nobody begins anything new") {
   CHECK(begun == 4);
 }
 
-TEST_CASE("a worker that cannot be made fails the whole") {
+TEST_CASE("an exception while creating a worker is rethrown") {
   CHECK_THROWS_AS(parallel_for(3, 4, []() -> IndexWork { throw BugError("no worker"); }), BugError);
 }
 

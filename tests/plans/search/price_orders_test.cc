@@ -216,7 +216,7 @@ void check_orders(const Scenario& scenario, LegalPlans plans) {
 
 }  // namespace
 
-TEST_CASE("whatever was priced before, a plan has the same bits in time and memory") {
+TEST_CASE("time and memory of a plan do not depend on plans priced before, bit for bit") {
   std::mt19937 random(1);
   std::set<Setting> seen;
   for (const Scenario& scenario : scenarios()) {
@@ -230,7 +230,7 @@ TEST_CASE("whatever was priced before, a plan has the same bits in time and memo
   }
 }
 
-TEST_CASE("whatever was priced before, a plan has the same bits with any part of the software") {
+TEST_CASE("prices do not depend on plans priced before, with any part of the software") {
   std::mt19937 random(2);
   std::set<Setting> seen;
   for (const PartRow& row : part_rows()) {
@@ -285,7 +285,8 @@ SearchSpace small_space(std::int64_t gpus) {
 
 }  // namespace
 
-TEST_CASE("one thread or two, a search with all values of a setting has the bits of each plan") {
+TEST_CASE(
+    "searches with one or two threads equal separate predictions, for all values of a setting") {
   const Scenario scenario = scenario_of(mixture());
   for (const SettingRow& row : setting_rows()) {
     if (row.words.empty()) continue;
@@ -297,7 +298,8 @@ TEST_CASE("one thread or two, a search with all values of a setting has the bits
   }
 }
 
-TEST_CASE("one thread or two, a search with any part of the software has the bits of each plan") {
+TEST_CASE(
+    "searches with one or two threads equal separate predictions, with any part of the software") {
   for (const PartRow& row : part_rows()) {
     Scenario scenario = scenario_of(divisible(test::small_gpt()));
     row.set(scenario.stack, row.words.back().value);
@@ -309,7 +311,7 @@ TEST_CASE("one thread or two, a search with any part of the software has the bit
   }
 }
 
-TEST_CASE("one thread or two, plans of several GPU counts have the bits of each plan") {
+TEST_CASE("searches with one or two threads equal separate predictions, for several GPU counts") {
   const Scenario scenario = scenario_of(mixture());
   for (const Objective objective : {Objective::kCost, Objective::kEnergy}) {
     SearchSpace space = small_space(8);  // 6 GPUs in nodes of 3, or 8 in nodes of 2

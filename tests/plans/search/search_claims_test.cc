@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-TEST_CASE("more memory is never slower: where memory is short, offloading is tried unasked") {
+TEST_CASE("more memory is never slower: with little memory, offloading is tried by default") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 2;
@@ -60,7 +60,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an impossible precision beside possible ones is counted, and refused alone") {
+TEST_CASE("an unsupported precision is counted among supported ones, and refused alone") {
   const Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 2;
@@ -105,7 +105,7 @@ TEST_CASE("every search tries the parts that the stack leaves open") {
   CHECK(answer.tried.size() == 2);
 }
 
-TEST_CASE("a machine whose steps last for weeks is refused by the search as by a prediction") {
+TEST_CASE("steps of weeks are refused by a search as by a prediction") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 8;

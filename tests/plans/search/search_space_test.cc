@@ -20,7 +20,7 @@ std::vector<std::int64_t> numbers(E... values) {
 
 }  // namespace
 
-TEST_CASE("expert parallelism is for models with experts") {
+TEST_CASE("expert parallelism is searched only for models with experts") {
   SearchSpace space;
   space.gpus = 8;
   space.global_batch = 8;
@@ -35,7 +35,7 @@ TEST_CASE("expert parallelism is for models with experts") {
   for (const PlannedRun& run : found->plans) CHECK(run.plan.degrees.ep == 2);
 }
 
-TEST_CASE("what is excluded is not planned, and the rest is") {
+TEST_CASE("excluded values are not searched, all others are") {
   SearchSpace space;
   space.gpus = 8;
   space.global_batch = 16;
@@ -69,7 +69,7 @@ TEST_CASE("what is excluded is not planned, and the rest is") {
   }
 }
 
-TEST_CASE("sequences are shared when asked, and unasked only when they are long") {
+TEST_CASE("context parallelism is searched if requested, and by default only for long sequences") {
   Scenario scenario = test::small_scenario(test::small_llama());
   SearchSpace space;
   space.gpus = 8;
@@ -92,7 +92,7 @@ TEST_CASE("sequences are shared when asked, and unasked only when they are long"
   CHECK(degrees() == std::set<std::int64_t>{2});
 }
 
-TEST_CASE("GPU counts that the cluster cannot give are refused") {
+TEST_CASE("GPU counts beyond the cluster are refused") {
   const Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.global_batch = 16;
@@ -102,7 +102,7 @@ TEST_CASE("GPU counts that the cluster cannot give are refused") {
   }
 }
 
-TEST_CASE("what the stack cannot run is not planned, and counted") {
+TEST_CASE("plans that the stack cannot run are counted and not returned") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 16;
@@ -123,7 +123,7 @@ TEST_CASE("what the stack cannot run is not planned, and counted") {
   CHECK_FALSE(check_plan(scenario, plan).ok());
 }
 
-TEST_CASE("the optimizer is offloaded where nothing fits without, or when asked for") {
+TEST_CASE("an offloaded optimizer is searched if nothing fits without it, or if requested") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 1;

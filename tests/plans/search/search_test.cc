@@ -233,7 +233,7 @@ TEST_CASE("considered plans are feasible or counted with a reason") {
   CHECK(is_whole(*found));
 }
 
-TEST_CASE("when nothing fits the nearest miss is reported") {
+TEST_CASE("if nothing fits, the nearest miss is reported") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.memory = Bytes(8 * kMiB);
   SearchSpace space;
@@ -256,7 +256,7 @@ TEST_CASE("a failed check in any thread of a search reaches its caller") {
   CHECK_THROWS_AS(search(scenario, space, 1, {}, threads), BugError);
 }
 
-TEST_CASE("the plan of least energy is found, and waits less than others") {
+TEST_CASE("the plan with the least energy is found, and has less idle time than others") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   scenario.profile.device.memory = Bytes(0.3 * kGiB);
   SearchSpace space;

@@ -46,7 +46,8 @@ TEST_CASE("the searches of published models are far below the limits") {
   CHECK(work.estimate.memory < 0.2 * scenario.limits.memory);
 }
 
-TEST_CASE("a search beyond the limits is not started, and says what lifts them") {
+TEST_CASE(
+    "a search beyond the limits is not started, and the error names the option that lifts them") {
   for (const std::int64_t layers : {10'000, 1 << 24}) {
     ModelSpec model = test::small_bloom();
     model.layers = layers;
@@ -60,7 +61,7 @@ TEST_CASE("a search beyond the limits is not started, and says what lifts them")
   }
 }
 
-TEST_CASE("many plans of many tasks to simulate are many") {
+TEST_CASE("the limit counts plans times tasks") {
   const Scenario scenario = test::small_scenario(test::small_bloom());
   CHECK(search(scenario, space_of(16, 1 << 16), 1, {}).ok());
   CHECK_FALSE(search(scenario, space_of(16, 1 << 20), 10'000, {}).ok());
@@ -75,7 +76,7 @@ TEST_CASE("without limits a search of the same space starts") {
   CHECK(search(scenario, space_of(4, 8), 1, {}).ok());
 }
 
-TEST_CASE("a step of too many tasks is not simulated, and its timeline sooner") {
+TEST_CASE("a step with too many tasks is not simulated, and timelines have a lower limit") {
   const ModelSpec model = test::small_bloom();
   Scenario scenario = test::small_scenario(model);
   Plan plan = test::plan_of(model, {1, 8, 1, 1}, 1 << 19);

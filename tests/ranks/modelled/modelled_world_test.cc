@@ -38,14 +38,14 @@ CollectiveSeconds no_time() {
 
 }  // namespace
 
-TEST_CASE("a rank finds itself among the members") {
+TEST_CASE("a rank knows its position among the members") {
   SlowDevice device;
   const auto group = group_of_three(device, no_time());
   CHECK(group->rank() == 1);
   CHECK(group->size() == 3);
 }
 
-TEST_CASE("gathers repeat this rank's part and reductions keep what is there") {
+TEST_CASE("gathers repeat this rank's part and reductions keep the local values") {
   SlowDevice device;
   const auto group = group_of_three(device, no_time());
   const Tensor all = tensor_of(device, {1, 2, 3, 4, 5, 6});
@@ -56,7 +56,7 @@ TEST_CASE("gathers repeat this rank's part and reductions keep what is there") {
   CHECK(values_of<float>(device, all) == std::vector<float>{3, 4, 3, 4, 3, 4});
 }
 
-TEST_CASE("what arrives is finite, varied, in range, and the same every time") {
+TEST_CASE("received values are finite, varied, in range, and reproducible") {
   SlowDevice device;
   std::vector<std::vector<float>> received;
   for (int run = 0; run < 2; ++run) {
@@ -76,7 +76,7 @@ TEST_CASE("what arrives is finite, varied, in range, and the same every time") {
   for (const float value : received[0]) CHECK(std::isfinite(value));
 }
 
-TEST_CASE("a collective takes at least as long as the model says, by its kind and size") {
+TEST_CASE("a collective takes at least the modelled time of its kind and size") {
   SlowDevice device;
   std::vector<CollectiveRecord> asked;
   const auto group = group_of_three(device, [&](const CollectiveRecord& record) {

@@ -93,7 +93,7 @@ void wait_until(const std::function<bool()>& holds) {
 
 }  // namespace
 
-TEST_CASE("a group is joined once all members have come, however often NCCL has to be asked") {
+TEST_CASE("a group is joined when all members have arrived, after any number of status queries") {
   const NcclLibrary nccl = stand_in();
   stage.asked_before = 7;
   CHECK(joined(nccl, {{}, 1, 4}, milliseconds(5000)) == reinterpret_cast<ncclComm_t>(&stage));
@@ -101,7 +101,7 @@ TEST_CASE("a group is joined once all members have come, however often NCCL has 
   CHECK(stage.aborted == 0);
 }
 
-TEST_CASE("members that never come end the joining with a sentence, and so does an error") {
+TEST_CASE("missing members and errors end the joining with a message") {
   const NcclLibrary nccl = stand_in();
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, milliseconds(20)),
@@ -113,7 +113,7 @@ TEST_CASE("members that never come end the joining with a sentence, and so does 
                     Catch::Contains("remote process exited (socket closed)"));
 }
 
-TEST_CASE("a collective that NCCL takes late is waited for, one that it never takes is not") {
+TEST_CASE("a collective that NCCL starts late is waited for, until a timeout") {
   WatchedComm late(milliseconds(5000));
   stage.asked_before = 3;
   late.enqueue(ncclInProgress);
@@ -125,10 +125,10 @@ TEST_CASE("a collective that NCCL takes late is waited for, one that it never ta
                     "all_reduce: NCCL has not taken it within 0.02 s");
   CHECK(stage.aborted == 0);  // the watch aborts it together with all others
   CHECK(never.comm->trouble() == "all_reduce: NCCL has not taken it within 0.02 s");
-  CHECK_THROWS_AS(never.enqueue(), CommunicatorAborted);  // from now on
+  CHECK_THROWS_AS(never.enqueue(), CommunicatorAborted);  // all later collectives fail too
 }
 
-TEST_CASE("a collective that NCCL takes within microseconds is not slept over") {
+TEST_CASE("waiting for a collective that NCCL starts within microseconds does not sleep") {
   WatchedComm one(milliseconds(60'000));
   one.nccl.async_error = [](ncclComm_t, ncclResult_t* state) {
     static std::chrono::steady_clock::time_point first;
@@ -137,7 +137,8 @@ TEST_CASE("a collective that NCCL takes within microseconds is not slept over") 
     *state = now - first < std::chrono::microseconds(100) ? ncclInProgress : ncclSuccess;
     return ncclSuccess;
   };
-  // On a busy machine other processes may run at every yield, and the test would show nothing.
+  // On a busy machine other processes may run at every yield, and the measurement would be
+  // meaningless.
   const auto yields = [] {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
     int count = 0;
@@ -156,7 +157,7 @@ TEST_CASE("a collective that NCCL takes within microseconds is not slept over") 
   CHECK(most >= 10);
 }
 
-TEST_CASE("the oldest unfinished work is what is timed") {
+TEST_CASE("the timeout counts from the oldest unfinished work") {
   WatchedComm one;
   one.reached = false;
   one.enqueue();
@@ -185,7 +186,7 @@ TEST_CASE("members finalize together; one that fails aborts alone") {
   }
 }
 
-TEST_CASE("the watch aborts all communicators at the first trouble, and says which") {
+TEST_CASE("the watch aborts all communicators at the first error, with its text") {
   WatchedComm one;
   auto other = std::make_shared<NcclComm>(one.nccl, reinterpret_cast<ncclComm_t>(&one),
                                           std::make_unique<FakeMark>(one.reached, one.sets),
@@ -205,7 +206,7 @@ TEST_CASE("the watch aborts all communicators at the first trouble, and says whi
   CHECK(stage.group == "(aa)");
 }
 
-TEST_CASE("communicators of an NCCL that knows no such groups are told at the same time") {
+TEST_CASE("without abort groups in NCCL, communicators are aborted concurrently") {
   WatchedComm one;
   stage.version = 22105;
   auto other = std::make_shared<NcclComm>(one.nccl, reinterpret_cast<ncclComm_t>(&one),
@@ -213,7 +214,7 @@ TEST_CASE("communicators of an NCCL that knows no such groups are told at the sa
                                           milliseconds(20));
   one.nccl.abort = [](ncclComm_t) {
     ++stage.aborted;
-    wait_until([] { return stage.aborted == 2; });  // its kernel is behind the other's
+    wait_until([] { return stage.aborted == 2; });  // its kernel waits for the other one's
     return stage.aborted == 2 ? ncclSuccess : ncclInternalError;
   };
   std::atomic<int> begun = 0;
@@ -222,7 +223,7 @@ TEST_CASE("communicators of an NCCL that knows no such groups are told at the sa
   CHECK(begun == 2);
 }
 
-TEST_CASE("an abort that does not come back ends in a sentence all the same") {
+TEST_CASE("an abort that hangs ends with the message") {
   static std::promise<void> lets_go;
   WatchedComm one;
   one.nccl.abort = [](ncclComm_t) {
@@ -241,7 +242,7 @@ TEST_CASE("an abort that does not come back ends in a sentence all the same") {
   CHECK(said == "rank 3: no memory");
 }
 
-TEST_CASE("a communicator is aborted before a call of NCCL or after it, never meanwhile") {
+TEST_CASE("a communicator is aborted before or after a call of NCCL, never during a call") {
   WatchedComm one;
   std::promise<void> called;
   std::future<void> aborting = std::async(std::launch::async, [&] {
@@ -260,7 +261,7 @@ TEST_CASE("a communicator is aborted before a call of NCCL or after it, never me
   CHECK_THROWS_WITH(one.enqueue(), "rank 3: no memory");
 }
 
-TEST_CASE("a failure that another rank reports throws this one out of its collectives") {
+TEST_CASE("a failure of another rank ends this rank's collectives") {
   WatchedComm one(milliseconds(60'000));
   std::atomic<bool> failed{false};
   NcclWatch watch({.elsewhere = [&] { return std::string(failed ? "rank 3: no memory" : ""); },

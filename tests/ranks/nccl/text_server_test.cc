@@ -56,7 +56,7 @@ class Served {
 
 }  // namespace
 
-TEST_CASE("only who knows the job's token is heard, and the first value of a key stays") {
+TEST_CASE("only clients with the job's token are served, and the first value of a key stays") {
   const Served served(29641);
   CHECK(served.ask("another", "failure", "poison").empty());
   CHECK(served.ask("", "failure", "poison").empty());
@@ -66,7 +66,7 @@ TEST_CASE("only who knows the job's token is heard, and the first value of a key
   CHECK(served.ask(kToken, "failure", "rank 2") == "rank 1");
 }
 
-TEST_CASE("silent callers and one that drips hold up nobody") {
+TEST_CASE("silent and slow clients block no other client") {
   const Served served(29642);
   std::vector<Socket> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(served.connected());
@@ -80,14 +80,14 @@ TEST_CASE("silent callers and one that drips hold up nobody") {
   CHECK(::recv(silent.front().descriptor(), &byte, 1, 0) == 0);
 }
 
-TEST_CASE("more callers than are served at once push out the oldest, not the next rank") {
+TEST_CASE("too many clients close the oldest connection, and new ranks are served") {
   const Served served(29643);
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(served.connected());
   CHECK(served.ask(kToken, "id", "value") == "value");
 }
 
-TEST_CASE("lengths that nobody means, garbage and texts behind the last are refused") {
+TEST_CASE("invalid lengths, garbage and trailing texts are refused") {
   const Served served(29644);
   const std::string huge("\xff\xff\xff\x7f", 4);
   CHECK(served.answer_to(huge).empty());
@@ -103,7 +103,7 @@ TEST_CASE("lengths that nobody means, garbage and texts behind the last are refu
   CHECK(served.ask(kToken, "id", "value") == "value");
 }
 
-TEST_CASE("what is stored is bounded, and what was stored before stays") {
+TEST_CASE("the stored bytes are limited, and earlier values stay") {
   const Served served(29645);
   const std::string value(kLongestValue, 'v');
   CHECK(served.ask(kToken, "first", "1") == "1");
@@ -117,14 +117,14 @@ TEST_CASE("what is stored is bounded, and what was stored before stays") {
   CHECK(served.ask(kToken, "first") == "1");
 }
 
-TEST_CASE("the server listens at the address it was given, not at others of the machine") {
+TEST_CASE("the server listens only at the given address") {
   const Served served(29646);
   CHECK(served.connected().good());
   CHECK_FALSE(served.connected("127.0.0.2").good());
   CHECK_FALSE(TextServer::start("192.0.2.1", 29647, kToken).ok());  // unassigned (RFC 5737)
 }
 
-TEST_CASE("a rank of another job gets nothing, and is told what ranks have in common") {
+TEST_CASE("a rank of another job is refused with a hint about the token") {
   const Served served(29648);
   Launch launch;
   launch.rank = 1;

@@ -20,7 +20,7 @@ std::unique_ptr<CpuDevice> cpu() { return std::move(CpuDevice::create()).value()
 
 }  // namespace
 
-TEST_CASE("ranks hear what all of them say, however long") {
+TEST_CASE("gathered texts of any length reach all ranks") {
   for (const int size : {1, 2, 3}) {
     const Status status = run_on_threads(size, [&](World& world) -> Status {
       const auto device = cpu();
@@ -36,7 +36,7 @@ TEST_CASE("ranks hear what all of them say, however long") {
   }
 }
 
-TEST_CASE("collectives of threads move what their names say") {
+TEST_CASE("collectives of threads are correct") {
   for (const int size : {2, 3, 4, 8}) {
     const Status status = run_on_threads(size, [&](World& world) -> Status {
       const auto device = cpu();
@@ -53,7 +53,7 @@ TEST_CASE("collectives of threads move what their names say") {
   }
 }
 
-TEST_CASE("a sum has the same bits on every rank and in every run, whatever the order of arrival") {
+TEST_CASE("a sum has the same bits on every rank and in every run, for any order of arrival") {
   constexpr int kRanks = 4;
   std::vector<std::vector<float>> results(2 * kRanks);
   for (int run = 0; run < 2; ++run) {
@@ -124,7 +124,7 @@ TEST_CASE("when one rank fails, the others leave their collectives and its error
   }
 }
 
-TEST_CASE("a rank that fails with a reduction under way leaves no rank waiting or reading") {
+TEST_CASE("a rank that fails during a reduction leaves no rank waiting or reading") {
   for (const bool others_wait : {false, true}) {
     const Status status = run_on_threads(3, [&](World& world) -> Status {
       const auto device = cpu();
@@ -137,7 +137,7 @@ TEST_CASE("a rank that fails with a reduction under way leaves no rank waiting o
         group->begin_all_reduce(x, ReduceOp::kSum, test::kTest);
       }
       if (others_wait) group->finish();
-      // Without waiting, an op between reports the failure.
+      // Ranks that do not wait get the failure from a later op.
       for (int i = 0; i < 100; ++i) {
         device->run(Fill{other, 2.0F, test::kTest});
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -149,7 +149,7 @@ TEST_CASE("a rank that fails with a reduction under way leaves no rank waiting o
   }
 }
 
-TEST_CASE("a group formed after a failure is of no use either") {
+TEST_CASE("a group formed after a failure fails too") {
   const Status status = run_on_threads(2, [&](World& world) -> Status {
     const auto device = cpu();
     if (world.rank() == 1) return Error{ErrorKind::kBadInput, "at once", "", ""};
@@ -162,7 +162,7 @@ TEST_CASE("a group formed after a failure is of no use either") {
   CHECK(status.error().message == "rank 1: at once");
 }
 
-TEST_CASE("a rank whose memory runs out ends the run as one that does not fit") {
+TEST_CASE("an out-of-memory rank ends the run with the error kind does_not_fit") {
   const Status status = run_on_threads(3, [&](World& world) -> Status {
     const auto device = cpu();
     const auto group = world.communicator(*device, GroupKind::kWorld, all_ranks(world));
@@ -176,7 +176,7 @@ TEST_CASE("a rank whose memory runs out ends the run as one that does not fit") 
   CHECK(status.error().kind == ErrorKind::kDoesNotFit);
 }
 
-TEST_CASE("a failed check on a rank is reported as the bug it is") {
+TEST_CASE("a failed check on a rank is reported as a bug") {
   const Status status = run_on_threads(2, [](World& world) -> Status {
     TPSIM_CHECK(world.rank() == 0, "only rank 0 here");
     return Ok{};

@@ -58,7 +58,7 @@ std::vector<StepReport> trained(const ModelSpec& model, const ParallelDegrees& d
 
 }  // namespace
 
-TEST_CASE("the auxiliary loss's gradient is that of its differences") {
+TEST_CASE("the auxiliary loss's gradient equals finite differences") {
   for (const RouterScore score : {RouterScore::kChosen, RouterScore::kSigmoid}) {
     const ModelSpec model = biased_mixture(score);
     const std::unique_ptr<CpuDevice> device = std::move(CpuDevice::create()).value();
@@ -94,7 +94,7 @@ TEST_CASE("the auxiliary loss's gradient is that of its differences") {
   }
 }
 
-TEST_CASE("an auxiliary loss, or biases of the choice, make the load of experts flatter") {
+TEST_CASE("an auxiliary loss or correction biases balance the load of experts") {
   const ModelSpec model = biased_mixture(RouterScore::kSigmoid);
   // Mean over the last steps, since the load of a few hundred tokens is noisy.
   const auto excess = [&](const BalanceSettings& balance) {
@@ -131,7 +131,7 @@ TEST_CASE("balanced experts train alike in every layout of one micro-batch") {
   }
 }
 
-TEST_CASE("biases that follow the load go on where a state was saved") {
+TEST_CASE("correction biases continue from a saved state") {
   const ModelSpec model = biased_mixture(RouterScore::kSigmoid);
   const BalanceSettings balance{.bias_rate = 0.05};
   const std::vector<StepReport> wanted = trained(model, {}, balance, 6);
@@ -151,7 +151,7 @@ TEST_CASE("biases that follow the load go on where a state was saved") {
   }
 }
 
-TEST_CASE("a router without biases has none to move, and a dense model no experts to balance") {
+TEST_CASE("correction biases and balancing are refused without biases or experts") {
   const TokenSource tokens = TokenSource::synthetic(12, 61, 9);
   const auto refusal = [&](const ModelSpec& model, const BalanceSettings& balance) {
     TrainingRun run = run_of(model, layout_of(model, {}, 2));

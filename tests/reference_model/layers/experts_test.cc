@@ -147,7 +147,7 @@ void check_equal(const Values& a, const Values& b, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("experts compute what a dense loop over all of them computes") {
+TEST_CASE("experts equal a dense loop over all experts") {
   for (const std::int64_t ffn : {5, 16}) {
     ModelSpec model = mixture(8, ffn);
     model.attention = {1, 1, 8, PositionKind::kRotary, 10000.0};
@@ -184,7 +184,7 @@ TEST_CASE("experts compute what a dense loop over all of them computes") {
   }
 }
 
-TEST_CASE("one expert alone is a dense feed-forward part") {
+TEST_CASE("a single expert equals a dense MLP") {
   ModelSpec model = mixture(8, 16);
   model.attention = {1, 1, 8, PositionKind::kRotary, 10000.0};
   model.experts = {1, 1, 1.0};
@@ -194,7 +194,7 @@ TEST_CASE("one expert alone is a dense feed-forward part") {
   check_equal(layer.forward(x), layer.dense(x), 1e-12);
 }
 
-TEST_CASE("every layout of experts trains as one rank in float64 does") {
+TEST_CASE("every layout of experts trains like one rank in float64") {
   ModelSpec latent = mixture(24, 20);
   latent.experts.latent = 12;
   for (const ModelSpec& model : {mixture(24, 20), switch_model(), latent}) {
@@ -232,7 +232,7 @@ TEST_CASE("every layout of experts trains as one rank in float64 does") {
   }
 }
 
-TEST_CASE("gradients kept apart and in bf16 train experts too") {
+TEST_CASE("separate and bf16 gradients train experts too") {
   const ModelSpec model = mixture(32, 16);
   const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
   for (const int zero : {0, 1, 2}) {
@@ -248,7 +248,7 @@ TEST_CASE("gradients kept apart and in bf16 train experts too") {
   }
 }
 
-TEST_CASE("what experts cannot take is left out, wherever the experts are") {
+TEST_CASE("tokens beyond the capacity are dropped, in any layout") {
   ModelSpec model = mixture(24, 20);
   const Plan whole = layout_of(model, {1, 1, 2, 1, 1}, 4);
   const Trained all = trained_on_cpu(run_of(model, whole));
@@ -262,7 +262,7 @@ TEST_CASE("what experts cannot take is left out, wherever the experts are") {
   check_same(trained_on_cpu(run_of(model, plan)), few);
 }
 
-TEST_CASE("training of experts resumes in another layout where it stopped") {
+TEST_CASE("training of experts resumes in another layout") {
   const ModelSpec model = mixture(24, 20);
   const Trained wanted = trained_slowly(run_of(model, layout_of(model, {1, 1, 1, 1, 1}, 8)));
   test::check_resumes(model, layout_of(model, {2, 1, 4, 1, 2}, 2),

@@ -41,7 +41,7 @@ void for_each_layout(const ModelSpec& model, const std::function<void(const Plan
 
 }  // namespace
 
-TEST_CASE("every layout of experts and attention over eight ranks trains as one rank does") {
+TEST_CASE("every layout of experts and attention over eight ranks trains like one rank") {
   const ModelSpec model = divisible_mixture();
   TrainingRun alone = run_of(model, layout_of(model, {}, 8));
   alone.steps = 2;
@@ -63,7 +63,7 @@ TEST_CASE("every layout of experts and attention over eight ranks trains as one 
   CHECK(beyond_dp > 30);
 }
 
-TEST_CASE("experts drop the same tokens whole on a rank and cut over the tensor group") {
+TEST_CASE("whole and tensor-sharded experts drop the same tokens") {
   ModelSpec model = divisible_mixture();
   model.experts.capacity_factor = 0.5;
   const auto trained = [&](std::int64_t etp, std::int64_t ep) {
@@ -76,7 +76,7 @@ TEST_CASE("experts drop the same tokens whole on a rank and cut over the tensor 
   check_same(trained(4, 1), cut);
 }
 
-TEST_CASE("experts that drop nothing do so wherever they lie") {
+TEST_CASE("dropless experts drop no token in any layout") {
   ModelSpec model = divisible_mixture();
   model.experts.dropless = true;
   model.experts.capacity_factor = 1;
@@ -95,7 +95,7 @@ TEST_CASE("experts that drop nothing do so wherever they lie") {
   }
 }
 
-TEST_CASE("experts that drop nothing take the room that the busiest one needs") {
+TEST_CASE("dropless experts allocate slots for the busiest expert") {
   ModelSpec dropless = divisible_mixture();
   dropless.seq = 64;
   dropless.experts.dropless = true;
@@ -116,7 +116,7 @@ TEST_CASE("experts that drop nothing take the room that the busiest one needs") 
   }
 }
 
-TEST_CASE("a state of folded experts is read in any other layout") {
+TEST_CASE("a state of folded experts is read in every other layout") {
   const ModelSpec model = divisible_mixture();
   const test::Trained wanted = trained_slowly(run_of(model, layout_of(model, {}, 8)));
   test::check_resumes(model, layout_of(model, {.tp = 4, .dp = 2, .ep = 2, .etp = 1}, 2),

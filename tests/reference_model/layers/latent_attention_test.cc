@@ -143,7 +143,7 @@ void give_weights(Layer& from, Layer& to) {
 
 }  // namespace
 
-TEST_CASE("latent attention with the identity for its latent is multi-head attention") {
+TEST_CASE("latent attention with the identity as down projection equals multi-head attention") {
   for (const AttentionKind kind : {AttentionKind::kUnfused, AttentionKind::kFlash}) {
     const ModelSpec full = multi_head(), low = latent();
     Layer heads(full, kind), latents(low, kind);

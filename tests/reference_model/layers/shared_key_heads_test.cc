@@ -1,4 +1,4 @@
-// Key/value heads shared by several tensor-parallel ranks: every layout trains as one rank does.
+// Key/value heads shared by several tensor-parallel ranks: every layout trains like one rank.
 #include <catch2/catch.hpp>
 
 #include "core/plan/plan_settings.h"
@@ -22,7 +22,7 @@ ModelSpec with_few_heads(std::int64_t kv_heads, QkNorm norm) {
 
 }  // namespace
 
-TEST_CASE("ranks that share key heads train as one rank does") {
+TEST_CASE("ranks that share key heads train like one rank") {
   int layouts = 0;
   for (const auto& [kv_heads, norm] :
        {std::pair{std::int64_t{1}, QkNorm::kNone}, std::pair{std::int64_t{2}, QkNorm::kHead},

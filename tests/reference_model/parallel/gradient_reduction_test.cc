@@ -18,7 +18,7 @@ void check_same_bits(TrainingRun run) {
 
 }  // namespace
 
-TEST_CASE("gradients reduced beside backward have the bits of those reduced after it") {
+TEST_CASE("overlapping the gradient reduction with backward does not change a bit") {
   for (const char* model : {"bloom-tiny", "llama-tiny"}) {  // with a tied table and without
     for (const int zero : {0, 1, 2, 3}) {
       INFO(model << ", zero " << zero);
@@ -28,7 +28,7 @@ TEST_CASE("gradients reduced beside backward have the bits of those reduced afte
   }
 }
 
-TEST_CASE("so have they in every schedule, with full recompute, and however they are added up") {
+TEST_CASE("overlapped reductions change no bit in every schedule and accumulation") {
   for (const int zero : {0, 1, 3}) {
     TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, zero);
     INFO("zero " << zero);
@@ -51,7 +51,7 @@ TEST_CASE("so have they in every schedule, with full recompute, and however they
   }
 }
 
-TEST_CASE("so have those of experts, which fewer ranks hold") {
+TEST_CASE("overlapped reductions of expert gradients change no bit") {
   for (const int zero : {0, 1, 2, 3}) {
     INFO("zero " << zero);
     check_same_bits(run_of("mixtral-tiny", {1, 1, 4, 1, 2}, zero));
@@ -59,7 +59,7 @@ TEST_CASE("so have those of experts, which fewer ranks hold") {
   }
 }
 
-TEST_CASE("gradients that ZeRO 2 and 3 hold whole until the last micro-batch are those of ZeRO 1") {
+TEST_CASE("unsharded gradients of ZeRO 2 and 3 until the last micro-batch equal those of ZeRO 1") {
   for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
     for (const bool beside : {false, true}) {
       INFO(model << (beside ? ", beside backward" : ""));
@@ -98,7 +98,7 @@ TEST_CASE("gradients that ZeRO 2 and 3 hold whole until the last micro-batch are
   }
 }
 
-TEST_CASE("ZeRO 2 and 3 that reduce in the dtype of sums have the bits of ZeRO 1") {
+TEST_CASE("ZeRO 2 and 3 with reductions in the accumulation dtype equal ZeRO 1 bit for bit") {
   for (const bool beside : {false, true}) {
     TrainingRun run = run_of("llama-tiny", {1, 1, 4, 1}, 1);
     run.plan.dtype = DType::kBFloat16;

@@ -1,4 +1,4 @@
-// Weights over ranks, on the meta device.
+// Weights of ranks, on the meta device.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -149,7 +149,7 @@ TEST_CASE("weights of public models over the ranks of any layout add up to the m
   }
 }
 
-TEST_CASE("ZeRO shares cover a unit without overlap") {
+TEST_CASE("ZeRO shards cover a unit without overlap") {
   const ModelSpec model = test::small_bloom();
   Plan plan = test::plan_of(model, {2, 1, 4, 1}, 2);
   plan.zero = 1;
@@ -163,7 +163,7 @@ TEST_CASE("ZeRO shares cover a unit without overlap") {
   }
 }
 
-TEST_CASE("segments cover a unit in order and separate what decays") {
+TEST_CASE("segments cover a unit in order and separate parameters with weight decay") {
   const ModelSpec model = test::small_bloom();
   const Plan plan = test::plan_of(model, {2, 1, 1, 1}, 2);
   MetaRank meta(model, plan, {}, {1, 0, 0});
@@ -186,7 +186,7 @@ TEST_CASE("segments cover a unit in order and separate what decays") {
   }
 }
 
-TEST_CASE("what is cleared is what no product writes, and products overwrite once a step") {
+TEST_CASE("gradients without a GEMM are cleared, and GEMMs overwrite once a step") {
   const ModelSpec model = test::small_bloom();
   Plan plan = test::plan_of(model, {1, 1, 1, 1}, 3);
   TrainingOptions options;

@@ -48,7 +48,7 @@ std::vector<PipelineShape> shapes() {
 
 }  // namespace
 
-TEST_CASE("forward and backward alternate only where nothing is in flight between them") {
+TEST_CASE("forward and backward alternate only if nothing is in flight between them") {
   CHECK(alternates({ScheduleKind::kOneFOneB, 1, 1, 7}));
   CHECK(alternates({ScheduleKind::kGpipe, 1, 1, 1}));
   CHECK_FALSE(alternates({ScheduleKind::kGpipe, 1, 1, 2}));
@@ -81,7 +81,8 @@ TEST_CASE("every stage runs each micro-batch of each chunk once forward, then on
   }
 }
 
-TEST_CASE("a stage warms up, runs forward and backward in turn, and finishes its backwards") {
+TEST_CASE(
+    "a stage warms up, alternates forward and backward, and ends with the remaining backwards") {
   for (const PipelineShape& shape : shapes()) {
     const std::int64_t total = shape.micro_batches * shape.virtual_stages;
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {

@@ -1,4 +1,4 @@
-// Saved states: which are kept, and which count as intact.
+// Saved states: which are kept, and which are complete.
 #include "reference_model/state/state_folder.h"
 
 #include <sys/stat.h>
@@ -61,7 +61,7 @@ bool is_there(const Folder& folder, std::int64_t step) {
 
 }  // namespace
 
-TEST_CASE("damaged states that are newer cost no whole one its place") {
+TEST_CASE("newer, damaged states do not displace complete ones") {
   const Folder folder;
   for (const std::int64_t step : {98, 99}) plant(folder, step, "{}");
   for (const std::int64_t step : {1, 2, 3}) {
@@ -72,7 +72,7 @@ TEST_CASE("damaged states that are newer cost no whole one its place") {
   CHECK_FALSE(is_there(folder, 1));
 }
 
-TEST_CASE("of every mix of damaged and whole states the newest whole one outlives the next save") {
+TEST_CASE("the newest complete state is kept by the next save, among any damaged states") {
   constexpr std::int64_t kOld = 6;
   for (int mask = 0; mask < 1 << kOld; ++mask) {
     const Folder folder;
@@ -94,7 +94,7 @@ TEST_CASE("of every mix of damaged and whole states the newest whole one outlive
   }
 }
 
-TEST_CASE("a state that takes another's name is there before the other goes") {
+TEST_CASE("a state that replaces another one exists before the other is removed") {
   const Folder folder;
   save(folder, 5);
   damage(folder, 5);
@@ -103,7 +103,7 @@ TEST_CASE("a state that takes another's name is there before the other goes") {
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("a manifest speaks of files of its own folder only, and of all of them") {
+TEST_CASE("a manifest lists exactly the files of its folder") {
   const Folder folder;
   save(folder, 1);
   const std::string row = R"({"name": "@", "bytes": 0, "checksum": "0"})";
@@ -128,7 +128,7 @@ TEST_CASE("a manifest speaks of files of its own folder only, and of all of them
   CHECK(newest(folder) == 1);
 }
 
-TEST_CASE("a pipe in the place of a state's file is passed over, not waited for") {
+TEST_CASE("a pipe in place of a state's file is skipped and not read") {
   for (const std::string name : {"manifest.json", kFile}) {
     const Folder folder;
     save(folder, 1);
@@ -140,7 +140,7 @@ TEST_CASE("a pipe in the place of a state's file is passed over, not waited for"
   }
 }
 
-TEST_CASE("a state says what it belongs to, and a run what it is not") {
+TEST_CASE("a state records its run, and a different run lists the differences") {
   const Folder folder;
   save(folder, 1);
   const RunFacts saved = newest_whole_state(folder.path())->run;
@@ -153,7 +153,7 @@ TEST_CASE("a state says what it belongs to, and a run what it is not") {
   CHECK_FALSE(check_model(saved, {{"model.hidden", "128"}}).ok());
 }
 
-TEST_CASE("a state of an older version, which says nothing of its run, is read") {
+TEST_CASE("a state of an older version, without a record of its run, is read") {
   const Folder folder;
   save(folder, 1);
   const fs::path state = saved_state(folder.path(), 1);

@@ -55,7 +55,7 @@ TEST_CASE("blocks of several files make up the tensor") {
   CHECK(*head == std::vector<float>{1, 1, 2, 2, 2, 2, 2, 2});
 }
 
-TEST_CASE("the same half twice is no whole tensor") {
+TEST_CASE("the same half twice is not a complete tensor") {
   const Folder folder;
   for (const char* name : {"a.safetensors", "b.safetensors"}) {
     REQUIRE(write_blocks(folder / name, {rows_of(0, 2)}).ok());
@@ -65,7 +65,7 @@ TEST_CASE("the same half twice is no whole tensor") {
   CHECK_THAT(head.error().message, Catch::Contains("a part of it twice"));
 }
 
-TEST_CASE("a part that overlaps another hides no hole") {
+TEST_CASE("overlapping parts do not hide a gap") {
   const Folder folder;
   REQUIRE(write_blocks(folder / "a.safetensors", {rows_of(0, 2)}).ok());
   REQUIRE(write_blocks(folder / "b.safetensors", {rows_of(1, 2)}).ok());
@@ -88,7 +88,7 @@ TEST_CASE("places outside their tensor, and beyond 64 bits, are refused") {
 }
 
 // For an unsupported dtype the shape is not checked against the data.
-TEST_CASE("a tensor that is no float is refused before room is made for it") {
+TEST_CASE("a tensor that is not a float is refused before its memory is allocated") {
   const Folder folder;
   file_of(folder, R"({"w": {"dtype": "F4", "shape": [4294967296, 2], "data_offsets": [0, 16]}})");
   const auto reader = BlockReader::open(folder.path());
@@ -98,7 +98,7 @@ TEST_CASE("a tensor that is no float is refused before room is made for it") {
   CHECK_THAT(whole.error().message, Catch::Contains("not a float"));
 }
 
-TEST_CASE("tokens whose shape or offsets pass 64 bits are refused") {
+TEST_CASE("tokens whose shape or offsets overflow 64 bits are refused") {
   for (const auto& [shape, offsets] :
        {std::pair<const char*, const char*>{"4294967296, 2147483648, 2", "0, 0"},
         {"1, 1, 2", "9223372036854775800, 9223372036854775807"},

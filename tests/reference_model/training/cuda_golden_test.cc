@@ -105,7 +105,7 @@ TEST_CASE("models of today in fp32 on CUDA follow PyTorch's losses", "[long]") {
   }
 }
 
-TEST_CASE("micro-batches that are replayed give the losses of those that are issued", "[long]") {
+TEST_CASE("micro-batches replayed as CUDA graphs have the losses of launched ones", "[long]") {
   for (const auto& [name, overwrites] :
        {std::pair{"bloom-tiny", true}, {"bloom-tiny", false}, {"llama-tiny", true}}) {
     Golden golden = load(name);

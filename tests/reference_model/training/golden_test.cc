@@ -137,7 +137,7 @@ void check_gradients(const Golden& golden, const GoldenLayout& layout) {
 
 }  // namespace
 
-TEST_CASE("gradients of the first step equal PyTorch's, put together from any layout") {
+TEST_CASE("gradients of the first step equal PyTorch's, gathered from any layout") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     const Golden golden = load(name);
     for (const GoldenLayout& layout : golden_layouts(golden.model)) check_gradients(golden, layout);
@@ -159,7 +159,7 @@ std::vector<std::string> cases_of_today() {
 
 }  // namespace
 
-TEST_CASE("models of today follow PyTorch's losses and gradient norms in every kind of layout") {
+TEST_CASE("recent models follow PyTorch's losses and gradient norms in every kind of layout") {
   for (const std::string& name : cases_of_today()) {
     const Golden golden = load(name);
     for (const GoldenLayout& layout : few_golden_layouts(golden.model)) {
@@ -169,7 +169,7 @@ TEST_CASE("models of today follow PyTorch's losses and gradient norms in every k
   }
 }
 
-TEST_CASE("gradients of models of today equal PyTorch's under the checkpoint's names") {
+TEST_CASE("gradients of recent models equal PyTorch's under the checkpoint's names") {
   for (const std::string& name : cases_of_today()) {
     const Golden golden = load(name);
     for (const GoldenLayout& layout : few_golden_layouts(golden.model)) {
@@ -178,7 +178,7 @@ TEST_CASE("gradients of models of today equal PyTorch's under the checkpoint's n
   }
 }
 
-TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
+TEST_CASE("bf16 training stays within 1 % of the float64 losses") {
   for (const std::string name : {"bloom-tiny", "llama-tiny"}) {
     const Golden golden = load(name);
     for (const bool fused : {true, false}) {
@@ -196,7 +196,7 @@ TEST_CASE("bf16 training stays within a hundredth of the float64 losses") {
 
 // Each operand is off by at most 2^-4 (E4M3 has three mantissa bits), and sums of many operands by
 // far less. Half of one rounding bounds the effect on a loss.
-TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 losses") {
+TEST_CASE("emulated 8-bit GEMMs stay within half a rounding of the fp32 losses") {
   constexpr double kHalfRounding = 1.0 / 32;
   for (const std::string name : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
     const Golden golden = load(name);
@@ -225,7 +225,7 @@ TEST_CASE("emulated products of 8 bits stay within half a rounding of the fp32 l
   }
 }
 
-TEST_CASE("training resumes in another layout where it stopped") {
+TEST_CASE("training resumes in another layout") {
   const Golden golden = load("bloom-tiny");
   const test::TemporaryFolder folder;
   TrainingRun first = run_of(golden, golden_plan(golden.model, {2, 1, 1, 2}, 2));

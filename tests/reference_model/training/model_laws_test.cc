@@ -20,7 +20,7 @@ test::Trained trained_with(const ModelSpec& model, AttentionKind kind) {
 
 }  // namespace
 
-TEST_CASE("a window, or chunks, as long as the sequence are full attention, shorter ones are not") {
+TEST_CASE("windows and chunks of the sequence length equal full attention, shorter ones differ") {
   for (const AttentionKind kind : {AttentionKind::kFlash, AttentionKind::kUnfused}) {
     const ModelSpec full = dense_model();
     const test::Trained wanted = trained_with(full, kind);
@@ -34,7 +34,7 @@ TEST_CASE("a window, or chunks, as long as the sequence are full attention, shor
   }
 }
 
-TEST_CASE("blocks of two kinds that are alike train as blocks of one") {
+TEST_CASE("two equal kinds of blocks train like one kind") {
   const ModelSpec one = dense_model();
   ModelSpec two = one;
   // Another kind of block that is equivalent for sequences of this length.

@@ -19,7 +19,7 @@ void check_same_bits(TrainingRun run, bool TrainingOptions::*option) {
 
 }  // namespace
 
-TEST_CASE("gradients that the first micro-batch overwrites have the bits of cleared ones") {
+TEST_CASE("overwriting gradients in the first micro-batch does not change a bit") {
   constexpr auto kOption = &TrainingOptions::overwritten_gradients;
   // A tied table, on one stage and on two, and an untied table.
   for (const char* model : {"bloom-tiny", "llama-tiny"}) {
@@ -39,7 +39,7 @@ TEST_CASE("gradients that the first micro-batch overwrites have the bits of clea
   }
 }
 
-TEST_CASE("so have those of chunks that take turns, recompute, and narrow or separate gradients") {
+TEST_CASE("overwriting changes no bit with chunks, recompute, and narrow or separate gradients") {
   constexpr auto kOption = &TrainingOptions::overwritten_gradients;
   TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);
   run.plan.schedule = ScheduleKind::kGpipe;
@@ -61,7 +61,7 @@ TEST_CASE("so have those of chunks that take turns, recompute, and narrow or sep
   }
 }
 
-TEST_CASE("input gradients added up beside weight gradients have the bits of those after them") {
+TEST_CASE("overlapping the dgrad all-reduce with the wgrad GEMM does not change a bit") {
   constexpr auto kOption = &TrainingOptions::overlap_tensor_reduction;
   for (const char* model : {"bloom-tiny", "llama-tiny", "qwen2-tiny"}) {
     for (const bool sequence_parallel : {false, true}) {
@@ -83,7 +83,7 @@ TEST_CASE("input gradients added up beside weight gradients have the bits of tho
 }
 
 // Inputs of head, attention and MLP.
-TEST_CASE("inputs that are kept as they were gathered have the bits of those gathered again") {
+TEST_CASE("keeping gathered inputs for backward does not change a bit") {
   constexpr auto kOption = &TrainingOptions::tp_recompute_allgather;
   for (const char* model : {"bloom-tiny", "llama-tiny", "mixtral-tiny"}) {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
@@ -96,8 +96,8 @@ TEST_CASE("inputs that are kept as they were gathered have the bits of those gat
   }
 }
 
-// On one rank the exponentials are equal; on several ranks sums are scaled once more.
-TEST_CASE("a loss of one pass over the logits is that of two") {
+// On one rank the exponentials are equal. On several ranks the sums are rescaled once more.
+TEST_CASE("a loss with one pass over the logits equals that with two passes") {
   constexpr auto kOption = &TrainingOptions::online_loss;
   check_same_bits(run_of("bloom-tiny", {1, 1, 2, 1}, 0), kOption);
   for (const char* model : {"bloom-tiny", "llama-tiny"}) {

@@ -1,5 +1,4 @@
-// Rings of keys and values as laws: what hides beside attention, what is waited for, what is
-// copied.
+// Laws of context-parallel rings: overlap with attention, exposed time, and bytes sent.
 #include "sim/layers/context_ring.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ struct RingCase {
   Plan plan;
 };
 
-// Grouped heads: two queries to a key.
+// Grouped query attention with two queries per key head.
 RingCase case_of(std::int64_t seq, std::int64_t cp) {
   ModelSpec model = test::small_llama();
   model.seq = seq;
@@ -44,14 +43,14 @@ const PartValues kTorch = exchange_by(CpCommType::kTorchRing);
 
 }  // namespace
 
-TEST_CASE("without context parallelism the exchange of keys and values costs nothing") {
+TEST_CASE("without context parallelism every exchange of keys and values is free") {
   const RingCase c = case_of(128, 1);
   const Seconds step = with(c.scenario, c.plan, kGather).step;
   CHECK(with(c.scenario, c.plan, kMegatron).step == step);
   CHECK(with(c.scenario, c.plan, kTorch).step == step);
 }
 
-TEST_CASE("PyTorch's ring moves more than one gather, and compiled code waits for all of it") {
+TEST_CASE("PyTorch's ring sends more than a gather, and is exposed in compiled code") {
   const RingCase c = case_of(128, 4);
   const Seconds eager = exchanged(c, kTorch);
   PartValues compiled = kTorch;
@@ -59,17 +58,17 @@ TEST_CASE("PyTorch's ring moves more than one gather, and compiled code waits fo
   CHECK(exchanged(c, compiled) > std::max(exchanged(c, kGather), eager));
 }
 
-TEST_CASE("Megatron's ring hides beside attention, as far as a pass of it is long") {
-  // Attention grows with the square of a sequence, what travels as the sequence.
+TEST_CASE("Megatron's ring overlaps with attention, up to the time of a pass") {
+  // Attention grows with the square of the sequence length, the bytes sent only linearly.
   RingCase c = case_of(1 << 15, 4);
   c.scenario.stack.overlap_slowdown = 1;
   CHECK(exchanged(c, kMegatron) < 0.01 * exchanged(c, kGather));
-  // What is hidden slows attention down.
+  // Overlapped communication slows attention.
   c.scenario.stack.overlap_slowdown = 1.5;
   const Seconds slowed = exchanged(c, kMegatron);
   CHECK(slowed > Seconds());
   CHECK(slowed < exchanged(c, kGather));
-  // Passes shorter than what travels beside them.
+  // Attention passes are shorter than the communication.
   c = case_of(256, 4);
   c.scenario.stack.overlap_slowdown = 1;
   const Seconds seen = exchanged(c, kMegatron);
@@ -78,9 +77,9 @@ TEST_CASE("Megatron's ring hides beside attention, as far as a pass of it is lon
   CHECK(exchanged(c, kMegatron) > seen);
 }
 
-TEST_CASE("a ring sends every rank's keys and values to all others once, their gradients too") {
+TEST_CASE("a ring sends every rank's keys and values to all others once, and their gradients") {
   const RingCase c = case_of(1024, 4);
-  const double rank_keys = 2.0 * 4 * 64 * 256 * 2;  // both, heads, width, rows, bytes
+  const double rank_keys = 2.0 * 4 * 64 * 256 * 2;  // keys and values, heads, width, rows, bytes
   const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
                                 .group = GroupKind::kContext,
                                 .bytes = static_cast<std::int64_t>(4 * rank_keys),
@@ -100,7 +99,7 @@ TEST_CASE("a ring sends every rank's keys and values to all others once, their g
   CHECK(sent_by(CpCommType::kP2p, gather, false) == Approx(3));
   CHECK(sent_by(CpCommType::kP2p, gather, true) + sent_by(CpCommType::kP2p, reduce, true) ==
         Approx(3 + 3));
-  // PyTorch repeats them for as many heads as queries have, and sums of fp32 go around.
+  // PyTorch repeats key/value heads to the number of query heads, and sends fp32 gradients.
   CHECK(sent_by(CpCommType::kTorchRing, gather, false) == Approx(4 * 2));
   CHECK(sent_by(CpCommType::kTorchRing, reduce, true) == Approx(4 * 2 * 2));
 }

@@ -1,4 +1,4 @@
-// What experts cost beyond their products, as laws.
+// Laws of expert prices apart from GEMMs: dispatch, load, permute and host time.
 #include "sim/layers/expert_prices.h"
 
 #include <bit>
@@ -21,7 +21,7 @@ namespace {
 
 using test::with;
 
-// Over all choices of k of the experts: how many of the equal parts hold any.
+// Mean over all choices of k experts: the number of parts that hold a chosen expert.
 double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int64_t parts) {
   double reached = 0, choices = 0;
   for (std::uint32_t set = 0; set < 1U << count; ++set) {
@@ -36,7 +36,7 @@ double parts_of_all_choices(std::int64_t count, std::int64_t per_token, std::int
   return reached / choices;
 }
 
-// The experts that the reference model's router chooses for tokens of drawn scores.
+// Returns the experts that the reference model's router chooses for tokens with random logits.
 std::vector<std::int32_t> routed(const ExpertShape& experts, std::int64_t tokens) {
   SlowDevice device;
   const auto allocate = [&](Shape shape, DType dtype) {
@@ -58,10 +58,10 @@ std::vector<std::int32_t> routed(const ExpertShape& experts, std::int64_t tokens
 
 struct Sent {
   double copies = 0;  // choices on other ranks
-  double places = 0;  // other ranks that hold a choice, of each token
+  double places = 0;  // other ranks that hold a choice, per token
 };
 
-// Every rank's tokens in turn, with consecutive experts on each of the ranks.
+// Tokens belong to the ranks in turn, and each rank has consecutive experts.
 Sent sent_by(std::span<const std::int32_t> chosen, const ExpertShape& experts, std::int64_t tokens,
              std::int64_t ranks) {
   const std::int64_t each = experts.count / ranks;
@@ -102,7 +102,7 @@ Plan mixture_plan(const ModelSpec& model) {
 
 }  // namespace
 
-TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
+TEST_CASE("the number of ranks that a token reaches is the hypergeometric mean") {
   for (const std::int64_t count : {4, 8, 12}) {
     for (std::int64_t k = 1; k <= count; ++k) {
       for (std::int64_t parts = 1; parts <= count; ++parts) {
@@ -113,7 +113,7 @@ TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
       }
     }
   }
-  // A router that keeps 4 of 8 groups reaches no more nodes than that.
+  // A router that keeps 4 of 8 groups reaches at most 4 nodes.
   ExpertShape limited{.count = 256, .per_token = 8};
   CHECK(expected_destinations(limited, 8) > 4);
   limited.router.groups = 8;
@@ -121,10 +121,10 @@ TEST_CASE("parts that a token reaches are the hypergeometric expectation") {
   CHECK(expected_destinations(limited, 8) == Approx(4));
 }
 
-TEST_CASE("tokens that a router sends are those that the price counts") {
+TEST_CASE("tokens that a router sends equal the expectation in the price") {
   constexpr std::int64_t kTokens = 4096;
   ExpertShape experts{.count = 64, .per_token = 8};
-  experts.router.score = RouterScore::kSigmoid;  // groups count where scores come before the choice
+  experts.router.score = RouterScore::kSigmoid;  // with sigmoid scores, groups limit the choice
   for (const std::int64_t groups : {1, 8}) {
     experts.router.groups = groups;
     experts.router.groups_kept = groups == 1 ? 1 : 4;
@@ -132,17 +132,17 @@ TEST_CASE("tokens that a router sends are those that the price counts") {
     for (const std::int64_t ranks : {2, 4, 8, 16, 32}) {
       const Sent sent = sent_by(chosen, experts, kTokens, ranks);
       INFO(groups << " groups, " << ranks << " ranks");
-      // All-to-all: a copy for every choice on another rank.
+      // All-to-all: one copy for every choice on another rank.
       const double others = 1 - 1 / static_cast<double>(ranks);
       CHECK(sent.copies / kTokens == Approx(8 * others).epsilon(0.02));
-      // Deduplicated: one for every other rank, however many choices it holds.
+      // Deduplicated: one copy for every other rank with at least one choice.
       CHECK(sent.places / kTokens == Approx(others * expected_destinations(experts, ranks))
                                          .epsilon(groups == 1 ? 0.01 : 0.025));
     }
   }
 }
 
-TEST_CASE("the busiest rank has the stated load, or more the fewer experts each has") {
+TEST_CASE("the busiest rank has the stated load, or a natural load that grows with ep") {
   Scenario scenario = mixture_scenario();
   Plan plan = mixture_plan(scenario.model);
   scenario.model.experts.count = 128;
@@ -153,20 +153,20 @@ TEST_CASE("the busiest rank has the stated load, or more the fewer experts each 
   };
   CHECK(load(8, kBalancedLoad) == 1);
   CHECK(load(8, 1300) == Approx(1.3));
-  CHECK(load(1, 1300) == 1);  // nobody waits
+  CHECK(load(1, 1300) == 1);  // with ep 1 no rank waits for another
   CHECK(load(8, kNaturalLoad) > 1);
   CHECK(load(64, kNaturalLoad) > load(8, kNaturalLoad));
   CHECK(load(128, kNaturalLoad) < 2.5);
 }
 
-TEST_CASE("counted experts load the rank that holds the busiest of them") {
+TEST_CASE("expert counts determine the load of the busiest rank") {
   Scenario scenario = mixture_scenario();
   Plan plan = mixture_plan(scenario.model);
   scenario.model.experts.count = 8;
   scenario.stack.parts.expert_load = kCountedLoad;
   CHECK_FALSE(check_load(scenario.stack, scenario.model).ok());
-  scenario.model.experts.counts = {1, 1, 1, 1, 1, 1, 1, 9,   // 2 2 2 10: 2.5 times the mean
-                                   2, 2, 2, 2, 2, 2, 2, 2};  // even
+  scenario.model.experts.counts = {1, 1, 1, 1, 1, 1, 1, 9,   // sums per rank 2, 2, 2, 10
+                                   2, 2, 2, 2, 2, 2, 2, 2};  // balanced
   REQUIRE(check_load(scenario.stack, scenario.model).ok());
   plan.degrees.ep = 4;
   CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((2.5 + 1) / 2));
@@ -174,7 +174,7 @@ TEST_CASE("counted experts load the rank that holds the busiest of them") {
   CHECK(busiest_load(scenario.stack, scenario.model, plan) == Approx((4.5 + 1) / 2));
   plan.degrees.ep = 1;
   CHECK(busiest_load(scenario.stack, scenario.model, plan) == 1);
-  // As slow as the same load as a number.
+  // The load as a number gives the same step.
   plan.degrees.ep = 4;
   scenario.model = mixture_scenario().model;
   const std::int64_t count = scenario.model.experts.count;
@@ -187,10 +187,10 @@ TEST_CASE("counted experts load the rank that holds the busiest of them") {
   CHECK(counted.value() == Approx(simulate(scenario, plan)->step.value()));
 }
 
-// Algorithm bandwidths of its kernels with 16 processors, dispatch and combine in bf16, tokens that
-// stay on the rank counted: 4096 tokens of 7168, 8 choices, 8 experts a rank, on one NVLink domain
-// of GB200 (Hybrid-EP_Implementation.md of deepseek-ai/DeepEP, branch hybrid-ep).
-TEST_CASE("HybridEP takes what its own table says") {
+// Algorithm bandwidths of HybridEP with 16 SMs: dispatch and combine in bf16, including tokens that
+// stay on the rank. 4096 tokens of width 7168, 8 choices and 8 experts per rank, on one NVLink
+// domain of GB200 (Hybrid-EP_Implementation.md of deepseek-ai/DeepEP, branch hybrid-ep).
+TEST_CASE("HybridEP takes its published time") {
   static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
   struct Row {
     std::int64_t ranks;
@@ -222,7 +222,7 @@ TEST_CASE("HybridEP takes what its own table says") {
   }
 }
 
-TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
+TEST_CASE("fewer copies of tokens save time, and imbalance costs time") {
   const Scenario scenario = mixture_scenario();
   const Plan plan = mixture_plan(scenario.model);
   const auto step = [&](const PartValues& parts) { return with(scenario, plan, parts).step; };
@@ -235,7 +235,7 @@ TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
   };
   CHECK(sent("alltoall") > Seconds());
   CHECK(step(one(StackPart::kPermute, "unfused")) > step(one(StackPart::kPermute, "fused")));
-  // Without tensor ranks of experts nothing lies along the hidden dimension.
+  // Without expert tensor parallelism the hidden dimension is not sliced.
   CHECK(step(one(StackPart::kPermute, "unfused_seq")) == step(one(StackPart::kPermute, "unfused")));
   const Plan sharded = test::plan_of(scenario.model, {.tp = 2, .dp = 2, .ep = 2, .etp = 2}, 8);
   CHECK(with(scenario, sharded, one(StackPart::kPermute, "unfused_seq")).step >
@@ -248,7 +248,7 @@ TEST_CASE("copies of tokens that are saved save time, and imbalance costs it") {
         step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")));
 }
 
-TEST_CASE("a host that rounds tokens expert by expert takes longer the more a rank holds") {
+TEST_CASE("host time of quantizing per expert grows with the experts of a rank") {
   static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
   Scenario scenario = mixture_scenario();
   scenario.profile = *data.load_profile("h100-sxm");
@@ -277,7 +277,7 @@ TEST_CASE("a host that rounds tokens expert by expert takes longer the more a ra
   CHECK(cost(Precision::kNone, 4, "none") == 0);
 }
 
-TEST_CASE("modules that are recomputed take time and leave memory") {
+TEST_CASE("recomputed modules take time and save memory") {
   Scenario scenario = mixture_scenario();
   Plan plan = mixture_plan(scenario.model);
   const Prediction keeps = with(scenario, plan, {});
@@ -294,7 +294,7 @@ TEST_CASE("modules that are recomputed take time and leave memory") {
   }
 }
 
-TEST_CASE("blocks that predict later tokens take time and memory") {
+TEST_CASE("MTP layers take time and memory") {
   Scenario scenario = mixture_scenario();
   const Plan plan = mixture_plan(scenario.model);
   const Prediction none = with(scenario, plan, {});
@@ -304,7 +304,7 @@ TEST_CASE("blocks that predict later tokens take time and memory") {
   CHECK(one_more.peak > none.peak);
 }
 
-TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
+TEST_CASE("a row's model has the catalogue's shape if its sizes agree") {
   CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
   PublishedRun run;
   run.model = "deepseek-v3-4l";
@@ -324,12 +324,12 @@ TEST_CASE("a row's model has the catalogue's shape where its sizes agree") {
   CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
   run.hidden = 4096;  // another model
   CHECK_FALSE(models.of(run).has_value());
-  // From columns alone: a dense block is as wide as the experts that a token passes.
+  // Without a catalogue model, a dense block is as wide as 8 chosen experts and a shared one.
   const ModelSpec columns = model_of(run, {});
   CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
 }
 
-TEST_CASE("whether experts drop tokens is what a row says, else what the catalogue does") {
+TEST_CASE("a row decides whether experts drop tokens, else the catalogue") {
   CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
   PublishedRun run;
   run.model = "Mixtral-8x22B-v0.1";

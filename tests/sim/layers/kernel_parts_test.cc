@@ -1,5 +1,5 @@
-// Kernels, loss heads and optimizers of several stacks as laws: each has the passes and the memory
-// of its ops.
+// Laws of the kernels, loss heads and optimizers of several stacks: memory passes and memory of
+// their ops.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -27,7 +27,7 @@ TEST_CASE("plain ops cost at least their passes, and fused kernels are never slo
     const Prediction plain = with(scenario, plan, {{part, row_of(part).words.back().value}});
     CHECK(plain.step > fused.step);
     CHECK(plain.peak >= fused.peak);
-    // Compiled, a layer's plain ops are fused again.
+    // torch.compile fuses a layer's plain ops.
     PartValues compiled{{part, row_of(part).words.back().value}, {StackPart::kCompile, 1}};
     CHECK(with(scenario, plan, compiled).step <= plain.step);
   }
@@ -40,14 +40,14 @@ TEST_CASE("plain ops cost at least their passes, and fused kernels are never slo
   StackSpec stack;
   CHECK(plain_kernel(norm, stack).traffic == 1);
   stack.parts.norm = KernelFusion::kTorch;
-  // To fp32, square, mean, scale, back, weight: 36 bytes an element in place of 4.
+  // Cast to fp32, square, mean, scale, cast back, weight: 36 bytes per element instead of 4.
   CHECK(plain_kernel(norm, stack).traffic == Approx(9));
   CHECK(plain_kernel(norm, stack).kept.value() == Approx(6.0 * 1024 * 4096));
   norm.key.variant = static_cast<std::uint8_t>(NormKind::kLayerNorm);
-  CHECK(plain_kernel(norm, stack).traffic == 1);  // PyTorch's own is fused
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // PyTorch's LayerNorm is fused
 }
 
-TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own") {
+TEST_CASE("autograd adds the residual gradient of a norm by a separate op") {
   const auto fused = value_of(StackPart::kResidualGradient, KernelFusion::kFused);
   const auto apart = value_of(StackPart::kResidualGradient, KernelFusion::kTorch);
   for (const ModelSpec& model : {test::small_llama(), test::small_gpt()}) {
@@ -57,7 +57,7 @@ TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own")
     PartValues compiled = apart;
     compiled[StackPart::kCompile] = 1;
     CHECK(with(scenario, plan, compiled).step <= with(scenario, plan, apart).step);
-    // Sequence parallelism divides it.
+    // Sequence parallelism shards the addition.
     const auto costs = [&](bool sequence_parallel) {
       Plan sharded = plan;
       sharded.sequence_parallel = sequence_parallel;
@@ -74,12 +74,12 @@ TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own")
                 .label = {ModelPart::kNorm, "norm"}};
   StackSpec stack;
   stack.parts.residual_gradient = KernelFusion::kTorch;
-  // Three passes of the norm, two reads and a write of the sum, in place of four.
+  // Three passes of the norm, and two reads and a write of the sum, instead of four passes.
   CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
   CHECK(plain_kernel(norm, StackSpec()).traffic == 1);
   norm.key.variant = static_cast<std::uint8_t>(NormKind::kRmsNorm);
-  CHECK(plain_kernel(norm, stack).traffic == 1);  // nothing bypassed it
-  // torch.compile sums the gain's gradient in passes of its own, and the residual's beside them.
+  CHECK(plain_kernel(norm, stack).traffic == 1);  // the norm has no residual
+  // torch.compile sums the gain's gradient in separate passes, which include the residual gradient.
   stack.parts.norm = KernelFusion::kTorch;
   stack.parts.compile = true;
   CHECK(plain_kernel(norm, stack).traffic == Approx(1.5));
@@ -87,7 +87,7 @@ TEST_CASE("autograd adds the gradient that bypassed a norm by an op of its own")
   CHECK(plain_kernel(norm, stack).traffic == Approx(7.0 / 4));
 }
 
-TEST_CASE("a rotary kernel that takes no scale leaves YaRN's to plain ops") {
+TEST_CASE("a rotary kernel without a scale needs plain ops for YaRN") {
   ModelSpec model = test::small_llama();
   const auto step = [&](RotaryKernel kernel) {
     const Scenario scenario = parts_scenario(model);
@@ -101,18 +101,18 @@ TEST_CASE("a rotary kernel that takes no scale leaves YaRN's to plain ops") {
   stretch.original_positions = 64;
   CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kTorch));
   CHECK(step(RotaryKernel::kFusedUnscaled) > step(RotaryKernel::kFused));
-  stretch.mscale = stretch.mscale_all_dim = 1;  // magnitude 1, as DeepSeek has it
+  stretch.mscale = stretch.mscale_all_dim = 1;  // magnitude 1, as in DeepSeek
   CHECK(step(RotaryKernel::kFusedUnscaled) == step(RotaryKernel::kFused));
 }
 
-TEST_CASE("complex products of rotary positions are what torch.compile finds them to be") {
+TEST_CASE("torch.compile does not fuse rotary embeddings with complex numbers") {
   constexpr double kElements = 1024.0 * 32 * 128;
   OpRecord rotary{.key = {OpKind::kRotary, DType::kBFloat16, 0, {1024, 32, 128}},
                   .bytes = 2 * 2 * kElements,
                   .label = {ModelPart::kRotary, "rotary"}};
   StackSpec stack;
   stack.parts.rotary = RotaryKernel::kTorchComplex;
-  // Read and written in bf16, and in fp32 four times, in place of a read and a write.
+  // A read and a write in bf16 and four in fp32, instead of one read and one write.
   CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
   stack.parts.compile = true;
   CHECK(plain_kernel(rotary, stack).traffic == Approx(5));
@@ -122,7 +122,7 @@ TEST_CASE("complex products of rotary positions are what torch.compile finds the
   CHECK(plain_kernel(rotary, stack).launches == 1);
 }
 
-TEST_CASE("gradients that are overwritten are not cleared, and a loss of one pass is shorter") {
+TEST_CASE("overwritten gradients are not cleared, and a loss with one pass is shorter") {
   for (const ModelSpec& model : {test::small_llama(), test::small_bloom()}) {
     const Scenario scenario = parts_scenario(model);
     for (const int zero : {0, 1, 2, 3}) {
@@ -141,7 +141,7 @@ TEST_CASE("gradients that are overwritten are not cleared, and a loss of one pas
   }
 }
 
-TEST_CASE("Megatron-LM's loss is seven passes where a fused kernel is one") {
+TEST_CASE("Megatron-LM's loss has seven passes instead of one") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = parts_plan(scenario.model);
   const auto of = [&](LossHead head) {
@@ -153,12 +153,12 @@ TEST_CASE("Megatron-LM's loss is seven passes where a fused kernel is one") {
   const std::set<std::string> changed = changed_terms(passes, fused);
   CHECK(changed.contains("elementwise"));
   for (const std::string& term : changed) {
-    CAPTURE(term);  // what waits for the slowest stage moves with it
+    CAPTURE(term);  // waits for the slowest stage change with it
     CHECK((term == "elementwise" || term == "pipeline_bubble" || term == "stragglers"));
   }
 }
 
-TEST_CASE("Megatron-LM's softmax leaves heads that are no multiple of four to plain ops") {
+TEST_CASE("Megatron-LM's softmax needs plain ops for heads that are not a multiple of four") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   plan.degrees = {.tp = 1, .pp = 1, .dp = 1};
@@ -176,7 +176,7 @@ TEST_CASE("Megatron-LM's softmax leaves heads that are no multiple of four to pl
   CHECK(gain(6) > Seconds());
 }
 
-TEST_CASE("gradients of fp16 are divided by the loss scale in a pass of their own") {
+TEST_CASE("gradients of fp16 are divided by the loss scale in a separate pass") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   const auto optimizer = [&](DType dtype, bool scales) {
@@ -188,7 +188,7 @@ TEST_CASE("gradients of fp16 are divided by the loss scale in a pass of their ow
   CHECK(optimizer(DType::kBFloat16, true) == optimizer(DType::kBFloat16, false));
 }
 
-TEST_CASE("heads that keep whole logits need more memory, and those in chunks less") {
+TEST_CASE("loss heads with whole logits need more memory, chunked ones less") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = parts_plan(scenario.model);
   const auto last_stage = [&](LossHead head) {

@@ -1,5 +1,4 @@
-// Recipes of 8 and 4 bits: prices of their products and roundings, their memory, and where they are
-// to be had.
+// Recipes of 8 and 4 bits: prices of GEMMs and casts, memory, and supported GPUs.
 #include "sim/layers/low_precision.h"
 
 #include <catch2/catch.hpp>
@@ -40,7 +39,7 @@ DType dtype_called(const std::string& name) {
   throw BugError("a type that no table has");
 }
 
-// LLaMA 3 8B over eight GPUs of a cluster.
+// LLaMA 3 8B on a cluster.
 Scenario scenario_on(const std::string& cluster, const std::string& model = "llama-3-8b") {
   Scenario scenario;
   scenario.model = *catalogue().load_model(model);
@@ -68,7 +67,7 @@ Prediction predicted(const Scenario& scenario, const Plan& plan) {
   return *result;
 }
 
-TEST_CASE("products of 16, 8 and 4 bits outside the profiles are predicted") {
+TEST_CASE("GEMMs of 16, 8 and 4 bits outside the profiles are predicted") {
   std::ifstream in(std::string(TPSIM_SOURCE_DIR) + "/tests/costs/held_out_newer.csv");
   std::map<std::string, OpCostModel> models;
   std::map<std::string, std::vector<double>> errors;
@@ -97,10 +96,10 @@ TEST_CASE("products of 16, 8 and 4 bits outside the profiles are predicted") {
   }
 }
 
-TEST_CASE("fewer bits never make a modelled product slower") {
+TEST_CASE("fewer bits never make a modelled GEMM slower") {
   for (const char* name : {"h20", "rtx-4090", "rtx-5090", "mi325x", "h100-sxm", "gb200"}) {
     Profile profile = *catalogue().load_profile(name);
-    profile.ops.clear();  // what is left is the model
+    profile.ops.clear();  // only the analytical model remains
     const OpCostModel model(profile);
     for (const std::int64_t m : {1, 17, 100, 512, 4096, 8192}) {
       for (const std::int64_t n : {8, 300, 1024, 5000, 16384}) {
@@ -119,7 +118,7 @@ TEST_CASE("fewer bits never make a modelled product slower") {
   }
 }
 
-TEST_CASE("a measured product of fewer bits that is slower is followed, and said so") {
+TEST_CASE("a slower measurement with fewer bits is used, with a note") {
   Profile profile = *catalogue().load_profile("h100-sxm");
   profile.burst_clocks = false;
   const OpRecord op = product(DType::kFloat8, 4104, 4104, 4104);
@@ -130,8 +129,7 @@ TEST_CASE("a measured product of fewer bits that is slower is followed, and said
   CHECK_THAT(model.explain(op), Catch::Contains("though bf16 takes"));
 }
 
-TEST_CASE(
-    "sums of 8-bit gradients outside the matrix units take longer, never longer than 16 bits") {
+TEST_CASE("8-bit GEMMs with sums outside the tensor cores are slower, but faster than 16 bits") {
   Profile profile = *catalogue().load_profile("h100-sxm");
   profile.burst_clocks = false;
   const OpCostModel model(profile);
@@ -147,7 +145,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("gradients alone sum outside the matrix units, and only with a scale for the tensor") {
+TEST_CASE("only gradients with a scale per tensor sum outside the tensor cores") {
   const Scenario scenario = scenario_on("dgx-h100");
   const auto splits = [&](Precision precision, std::uint8_t layout) {
     RoundedOperands rounded(scenario, plan_for(scenario, precision));
@@ -165,7 +163,7 @@ TEST_CASE("gradients alone sum outside the matrix units, and only with a scale f
   CHECK_FALSE(splits(Precision::kNone, 0));
 }
 
-TEST_CASE("NVFP4 names its Hadamard transforms and stochastic roundings") {
+TEST_CASE("NVFP4 passes are named: Hadamard transforms and stochastic rounding") {
   const Scenario scenario = scenario_on("dgx-b200");
   const auto passes = [&](std::uint8_t layout) {
     RoundedOperands rounded(scenario, plan_for(scenario, Precision::kNvFp4));
@@ -184,10 +182,10 @@ TEST_CASE("NVFP4 names its Hadamard transforms and stochastic roundings") {
                          "greatest values, for the scale of the tensor",
                          "rounded stochastically to nvfp4 by rows",
                          "Hadamard transforms, rounded stochastically to nvfp4 by columns", ""});
-  CHECK(passes(kTransposeA).size() == 1);  // reads what the other two rounded
+  CHECK(passes(kTransposeA).size() == 1);  // reads operands quantized by the other two
 }
 
-TEST_CASE("a norm, a gather and an activation round their outputs at different cost") {
+TEST_CASE("quantizing the output costs differently after a norm and an activation") {
   Scenario scenario = scenario_on("dgx-h100");
   const auto moved = [&](Precision precision, ModelPart before) {
     const Plan plan = plan_for(scenario, precision);
@@ -200,11 +198,11 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
     for (std::size_t i = 0; i + 1 < ops.size(); ++i) bytes += ops[i].bytes;
     return bytes / (1024 * 256);
   };
-  // 16 bits read, 8 written twice; from 8 bits to their transpose alone behind a norm.
+  // Reads 16 bits and writes 8 bits twice. After a norm, only the 8-bit transpose is added.
   CHECK(moved(Precision::kFp8, ModelPart::kActivation) == Approx(4));
   CHECK(moved(Precision::kFp8, ModelPart::kNorm) == Approx(2));
   CHECK(moved(Precision::kFp8Current, ModelPart::kActivation) == Approx(6));
-  // Blackwell's units read either orientation.
+  // Blackwell's tensor cores read both orientations.
   scenario = scenario_on("dgx-b200");
   CHECK(moved(Precision::kFp8, ModelPart::kActivation) == Approx(3));
   CHECK(moved(Precision::kFp8, ModelPart::kNorm) == 0);
@@ -212,8 +210,8 @@ TEST_CASE("a norm, a gather and an activation round their outputs at different c
   CHECK(moved(Precision::kNvFp4, ModelPart::kActivation) == Approx(2 + 2 * (2 + 0.5625)));
 }
 
-// Traffic of kernels/cuda/linear/low_precision.cu: docs/cuda.md, 8-bit GEMMs.
-TEST_CASE("products that round for themselves move each operand once, or twice for its own scale") {
+// Memory traffic of kernels/cuda/linear/low_precision.cu: docs/cuda.md, 8-bit GEMMs.
+TEST_CASE("GEMMs that quantize operands read each once, or twice with current scaling") {
   Scenario scenario = scenario_on("dgx-h100");
   scenario.stack = *catalogue().load_stack("reference");
   constexpr double kM = 1024, kN = 512, kK = 256;
@@ -238,7 +236,7 @@ TEST_CASE("products that round for themselves move each operand once, or twice f
     const double once = one.read + one.written;
     CHECK(moved(one.precision, kTransposeB) == Approx(once * (kM * kK + kN * kK)));
     CHECK(moved(one.precision, 0) ==
-          Approx((once + one.written) * kM * kK + once * kN * kK));  // both ways at once
+          Approx((once + one.written) * kM * kK + once * kN * kK));  // both orientations at once
     CHECK(moved(one.precision, kTransposeA | kAccumulate) == Approx(once * kN * kK));
   }
   const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
@@ -250,11 +248,11 @@ TEST_CASE("products that round for themselves move each operand once, or twice f
   CHECK(fp8.sent(gather).bytes == gather.bytes);
 }
 
-TEST_CASE("the reference's products hold rounded operands, and fp8-block ends with Hopper") {
+TEST_CASE("the reference keeps quantized operands, and fp8-block needs Hopper") {
   Scenario scenario = scenario_on("dgx-h100");
   scenario.stack = *catalogue().load_stack("reference");
   constexpr auto kActivations = static_cast<std::size_t>(MemoryCategory::kActivations);
-  // The first of two stages: its fullest moment is a block's, not the head's.
+  // The first of two stages has its peak in a block and not in the head.
   const auto of = [&](Precision precision) {
     Plan plan = plan_for(scenario, precision);
     plan.degrees = {2, 2, 2};
@@ -276,7 +274,7 @@ TEST_CASE("the reference's products hold rounded operands, and fp8-block ends wi
   CHECK_THAT(refused.error().message, Catch::Contains("compute capability 9.0 alone"));
 }
 
-TEST_CASE("what is gathered is sent in the recipe's bits") {
+TEST_CASE("gathers send the recipe's number of bits") {
   const Scenario scenario = scenario_on("dgx-b200");
   const CollectiveRecord gather{.kind = CollectiveKind::kAllGather,
                                 .group = GroupKind::kTensor,
@@ -289,12 +287,11 @@ TEST_CASE("what is gathered is sent in the recipe's bits") {
   CHECK(fp8.sent(gather).bytes == gather.bytes / 2);
 }
 
-TEST_CASE(
-    "recipes make wide models faster in the order of their bits, and keep less for backward") {
+TEST_CASE("recipes with fewer bits make wide models faster and save activations") {
   const Scenario scenario = scenario_on("dgx-b200", "llama-3-70b");
   Plan plan = plan_for(scenario, Precision::kNone);
   plan.degrees = {8, 1, 1};
-  plan.micro_batch = 4;  // the host keeps no kernel waiting
+  plan.micro_batch = 4;  // kernels are long enough to hide the host time
   plan.global_batch = 8;
   const auto of = [&](Precision precision) {
     Plan with = plan;
@@ -309,7 +306,7 @@ TEST_CASE(
   CHECK(mxfp8.memory[0].by_category[kActivations] < 0.9 * wide.memory[0].by_category[kActivations]);
 }
 
-TEST_CASE("weights kept in 8 bits take less than their copies beside 16") {
+TEST_CASE("8-bit weights need less memory than 16-bit weights with 8-bit copies") {
   const Scenario scenario = scenario_on("dgx-h100");
   Plan plan = plan_for(scenario, Precision::kFp8);
   const Prediction copies = predicted(scenario, plan);
@@ -320,7 +317,7 @@ TEST_CASE("weights kept in 8 bits take less than their copies beside 16") {
   CHECK(alone.step <= copies.step);
 }
 
-TEST_CASE("a recipe is refused where the GPU lacks it, with what it has") {
+TEST_CASE("a recipe is refused if the GPU lacks it, with the supported recipes") {
   const Scenario h20 = scenario_on("hgx-h20");
   const Status refused = check_plan(h20, plan_for(h20, Precision::kMxFp8));
   REQUIRE_FALSE(refused.ok());
@@ -334,7 +331,7 @@ TEST_CASE("a recipe is refused where the GPU lacks it, with what it has") {
   CHECK_FALSE(check_plan(b200, plan).ok());
 }
 
-TEST_CASE("jobs of several racks take 64 of their 72 GPUs, or all") {
+TEST_CASE("jobs of several racks use 64 or 72 GPUs of each rack") {
   const ClusterSpec rack = *catalogue().load_cluster("gb200-nvl72");
   CHECK(node_size(rack, 8) == 72);
   CHECK(node_size(rack, 72) == 72);
@@ -344,7 +341,7 @@ TEST_CASE("jobs of several racks take 64 of their 72 GPUs, or all") {
   CHECK(host_size(*catalogue().load_cluster("dgx-b200")) == 8);
 }
 
-TEST_CASE("replicas of a rack reduce over NVLink, those of eight nodes over the network") {
+TEST_CASE("replicas in a rack reduce over NVLink, replicas on eight nodes over the network") {
   Plan plan;
   plan.degrees = {8, 1, 8};
   const auto reduction = [&](const std::string& name) {

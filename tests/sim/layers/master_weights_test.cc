@@ -1,4 +1,4 @@
-// In which dtype weights are kept, how experts are multiplied and what modules gather, as laws.
+// Laws of the dtype of weights, the kernels of experts, and the host time of gathers.
 #include <catch2/catch.hpp>
 
 #include "core/model/model_spec.h"
@@ -31,7 +31,8 @@ const PartValues kAutocast = value_of(StackPart::kMasterWeights, MasterWeights::
 
 }  // namespace
 
-TEST_CASE("without master weights the optimizer keeps four bytes a weight fewer, at any stage") {
+TEST_CASE(
+    "without master weights the optimizer needs four bytes per weight less, at any ZeRO stage") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const auto weights = static_cast<double>(parameter_count(scenario.model));
   for (const int zero : {0, 1, 3}) {
@@ -41,7 +42,7 @@ TEST_CASE("without master weights the optimizer keeps four bytes a weight fewer,
         held(copied, MemoryCategory::kOptimizer) - held(pure, MemoryCategory::kOptimizer);
     CAPTURE(zero);
     CHECK(spared == Approx(4 * weights / (zero == 0 ? 1 : 4)).epsilon(0.02));
-    CHECK(pure.step < copied.step);  // the update moves less
+    CHECK(pure.step < copied.step);  // the optimizer step moves fewer bytes
     CHECK(changed_terms(copied, pure) == std::set<std::string>{"optimizer"});
     plan.dtype = DType::kFloat32;
     CHECK(with(scenario, plan, kNone).peak == with(scenario, plan, {}).peak);
@@ -64,10 +65,10 @@ TEST_CASE("autocast keeps wider activations and casts weights for every micro-ba
   CHECK(with(scenario, wide, kAutocast).step == with(scenario, wide, {}).step);
 }
 
-TEST_CASE("autograd's gradients are not there while activations are at their peak") {
+TEST_CASE("autograd's gradients do not exist at the peak of activations") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan once = plan_of_ranks(scenario.model, 2, 0, 1);
-  const Plan twice = plan_of_ranks(scenario.model, 2, 0, 2);  // the first micro-batch's stay
+  const Plan twice = plan_of_ranks(scenario.model, 2, 0, 2);  // with gradients at the peak
   const StackSpec copied = scenario.stack, pure = with_parts(scenario.stack, kNone);
   CHECK(step_habits(pure, once).frees_gradients);
   CHECK_FALSE(step_habits(pure, twice).frees_gradients);
@@ -76,7 +77,7 @@ TEST_CASE("autograd's gradients are not there while activations are at their pea
   CHECK(with(scenario, once, {}).peak == with(scenario, twice, {}).peak);
 }
 
-TEST_CASE("an update by plain ops holds the root of a second moment beside the state") {
+TEST_CASE("an optimizer step with plain ops holds the root of a second moment") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = plan_of_ranks(scenario.model, 2, 0, 4);
   const auto copy = [&](const PartValues& parts) {
@@ -91,7 +92,7 @@ TEST_CASE("an update by plain ops holds the root of a second moment beside the s
   CHECK(copy(plain) == Approx(2.0 / 4));
 }
 
-TEST_CASE("experts one after the other take the host's time for each of them") {
+TEST_CASE("looped experts take host time per expert") {
   Scenario scenario = parts_scenario(test::small_mixture());
   scenario.stack.host.per_expert_forward = Seconds(1e-3);
   scenario.stack.host.per_expert_backward = Seconds(2e-3);
@@ -100,16 +101,16 @@ TEST_CASE("experts one after the other take the host's time for each of them") {
   const Prediction together = with(scenario, plan, {}), apart = with(scenario, plan, looped);
   const double blocks = static_cast<double>(scenario.model.layers);
   const double experts = static_cast<double>(scenario.model.experts.count);
-  const double host = 2 * blocks * experts * 3e-3;  // of two micro-batches
+  const double host = 2 * blocks * experts * 3e-3;  // two micro-batches
   CHECK(apart.step.value() > host);
   CHECK(apart.step.value() - together.step.value() > 0.9 * host);
-  // A model without experts has no loop.
+  // A dense model has no loop.
   const Scenario dense = parts_scenario(test::small_llama());
   const Plan of_dense = plan_of_ranks(dense.model, 2, 0, 4);
   CHECK(with(dense, of_dense, looped).step == with(dense, of_dense, {}).step);
 }
 
-TEST_CASE("hooks of modules take the host's time where ZeRO 3 gathers weights, and nowhere else") {
+TEST_CASE("module hooks take host time only if ZeRO 3 gathers weights") {
   Scenario scenario = parts_scenario(test::small_llama());
   Scenario hooked = scenario;
   hooked.stack.host.per_gather = Seconds(5e-3);
@@ -123,7 +124,7 @@ TEST_CASE("hooks of modules take the host's time where ZeRO 3 gathers weights, a
   const double with_recompute =
       with(hooked, plan, {}).step.value() - with(scenario, plan, {}).step.value();
   CHECK(more > 0);
-  CHECK(with_recompute == Approx(1.5 * more).epsilon(0.1));  // three passes in place of two
+  CHECK(with_recompute == Approx(1.5 * more).epsilon(0.1));  // three passes instead of two
 }
 
 }  // namespace tpsim

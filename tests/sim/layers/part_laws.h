@@ -1,4 +1,4 @@
-// A machine and a plan on which parts of software are compared, and what they change.
+// A machine and a plan for comparing stack parts, and the terms that a part changes.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,7 @@ PartValues value_of(StackPart part, E value) {
   return {{part, static_cast<std::int64_t>(value)}};
 }
 
-// Names of the step's terms that take another time in `b` than in `a`.
+// Names of the step's terms with different times in `a` and `b`.
 inline std::set<std::string> changed_terms(const Prediction& a, const Prediction& b) {
   std::set<std::string> changed;
   for (std::size_t i = 0; i < a.breakdown.size(); ++i) {

@@ -1,4 +1,4 @@
-// Parts of software as laws: each has the price of its mechanism and touches no other term.
+// Laws of stack parts: each has the price of its mechanism and changes no other term.
 #include "core/software/stack_parts.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using test::with;
 
 }  // namespace
 
-TEST_CASE("every part has words, a value of its own and an option, and is read back") {
+TEST_CASE("every part has names of values, a value and an option, and is read back") {
   for (const PartRow& row : part_rows()) {
     INFO(row.key);
     StackSpec stack;
@@ -38,11 +38,11 @@ TEST_CASE("every part has words, a value of its own and an option, and is read b
   CHECK(*parse_value(row_of(StackPart::kBlockingLaunches), "1") == 1);
 }
 
-TEST_CASE("a part changes the terms that it is about and no other") {
+TEST_CASE("a part changes only its own terms") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = parts_plan(scenario.model);
   const Prediction base = with(scenario, plan, {});
-  // The pipeline waits for its slowest stage, and stragglers for all of it.
+  // Bubble, stragglers and host waits follow from the other terms.
   const auto about = [&](const PartValues& parts, std::set<std::string> terms) {
     terms.insert({"pipeline_bubble", "stragglers", "host_wait"});
     for (const std::string& term : changed_terms(base, with(scenario, plan, parts))) {
@@ -68,7 +68,7 @@ TEST_CASE("a part changes the terms that it is about and no other") {
         {"gradient_reduction", "weight_gather", "optimizer", "gradient_clipping"});
 }
 
-TEST_CASE("sequence parallelism is a gain where backward's collectives run beside products") {
+TEST_CASE("overlapping backward's collectives with GEMMs helps, also with sequence parallelism") {
   const Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   const PartValues beside = value_of(StackPart::kTpOverlap, TpOverlap::kBackward);
@@ -78,7 +78,7 @@ TEST_CASE("sequence parallelism is a gain where backward's collectives run besid
   CHECK(with(scenario, plan, beside).step < with(scenario, plan, {}).step);
 }
 
-TEST_CASE("sums of input gradients hide behind weight gradients, and gathers of inputs do not") {
+TEST_CASE("the dgrad all-reduce overlaps with the wgrad GEMM, gathers of inputs do not") {
   const Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   const auto tensor_time = [&](TpOverlap overlap) {
@@ -95,7 +95,7 @@ TEST_CASE("sums of input gradients hide behind weight gradients, and gathers of 
   CHECK(tensor_time(TpOverlap::kBackward) < tensor_time(TpOverlap::kReductions));
 }
 
-TEST_CASE("inputs that are kept gathered cost memory and no second gather, unless ops run again") {
+TEST_CASE("keeping gathered inputs costs memory and saves a gather, unless ops are recomputed") {
   const Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   plan.sequence_parallel = true;
@@ -109,18 +109,19 @@ TEST_CASE("inputs that are kept gathered cost memory and no second gather, unles
     return time_of(with(scenario, plan, {}), kTerm) - time_of(with(scenario, plan, kept), kTerm);
   };
   const Seconds everywhere = saved();
-  plan.recompute = Recompute::kOps;  // of the blocks: the head gathers once
+  plan.recompute = Recompute::kOps;  // recompute of the blocks; only the head saves a gather
   CHECK(saved() > Seconds());
   CHECK(saved() < 0.5 * everywhere);
 }
 
-TEST_CASE("calls one after the other keep the receiving stage waiting as well") {
+TEST_CASE("serial P2P calls make the receiving stage wait too") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = parts_plan(scenario.model);
   const Prediction paired = with(scenario, plan, {});
   const Prediction serial = with(scenario, plan, value_of(StackPart::kP2pCalls, P2pCalls::kSerial));
   CHECK(serial.step > paired.step);
-  // On two stages each sends as often as it receives; that is gathered once all the same.
+  // With two stages each one sends and receives equally often. The transfer time is still less than
+  // twice the paired time.
   const double twice = 2 * time_of(paired, StepTerm::kTransfer).value();
   CHECK(time_of(serial, StepTerm::kTransfer).value() < twice);
   CHECK(time_of(serial, StepTerm::kTransfer).value() > 0.75 * twice);
@@ -129,7 +130,7 @@ TEST_CASE("calls one after the other keep the receiving stage waiting as well") 
   CHECK(with(scenario, plan, beside).step <= paired.step);
 }
 
-TEST_CASE("segments that expand leave no holes and cost no time") {
+TEST_CASE("expandable segments have no fragmentation and cost no time") {
   Scenario scenario = parts_scenario(test::small_llama());
   scenario.stack.memory.caching_allocator = true;
   const Plan plan = parts_plan(scenario.model);
@@ -142,7 +143,7 @@ TEST_CASE("segments that expand leave no holes and cost no time") {
   CHECK(grown.peak == without_holes.peak);
 }
 
-TEST_CASE("blocking launches cost what the stack says, on top of waiting") {
+TEST_CASE("blocking launches cost the stack's time in addition to waiting") {
   Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = parts_plan(scenario.model);
   const Prediction blocked = with(scenario, plan, {{StackPart::kBlockingLaunches, 1}});
@@ -153,7 +154,7 @@ TEST_CASE("blocking launches cost what the stack says, on top of waiting") {
   CHECK(with(scenario, plan, {{StackPart::kBlockingLaunches, 0}}).step < blocked.step);
 }
 
-TEST_CASE("shard groups hold more of the state and send less of it between nodes") {
+TEST_CASE("shard groups hold more state and send fewer bytes between nodes") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
@@ -174,7 +175,7 @@ TEST_CASE("shard groups hold more of the state and send less of it between nodes
   CHECK(replica_placement(data, 4) == GroupPlacement{2, 2, 1, 4});
 }
 
-TEST_CASE("owners all-reduce gradients, and each broadcasts what it owns at once") {
+TEST_CASE("owners all-reduce gradients, and broadcast their weights concurrently") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
@@ -187,7 +188,7 @@ TEST_CASE("owners all-reduce gradients, and each broadcasts what it owns at once
   CHECK(time_of(owned, StepTerm::kGradientReduction) ==
         time_of(with(scenario, whole, {}), StepTerm::kGradientReduction));
 
-  // More owners send the same bytes in more rounds, until each has one tensor.
+  // More owners send the same bytes in more rounds, down to one tensor per owner.
   const auto broadcast = [&](std::int64_t dp, std::int64_t shards) {
     plan.degrees.dp = dp;
     PartValues parts = owners;
@@ -198,7 +199,7 @@ TEST_CASE("owners all-reduce gradients, and each broadcasts what it owns at once
   CHECK(broadcast(8, 4) < broadcast(16, kShardOverAll));
 }
 
-TEST_CASE("gradients in buckets wait once a bucket for the network, and once a layer without") {
+TEST_CASE("bucketed gradients pay the latency once per bucket, others once per layer") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   plan.degrees = {.tp = 1, .pp = 1, .dp = 64};
@@ -212,7 +213,7 @@ TEST_CASE("gradients in buckets wait once a bucket for the network, and once a l
   CHECK(reduction(1'000) > by_layer);
 }
 
-TEST_CASE("what ops recompute lies between none and full in time and memory") {
+TEST_CASE("recompute of ops is between none and full in time and memory") {
   const Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);
   const Prediction none = with(scenario, plan, {});

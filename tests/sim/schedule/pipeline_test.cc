@@ -55,7 +55,7 @@ TEST_CASE("interleaving divides the bubble by the virtual stages") {
   }
 }
 
-TEST_CASE("no schedule beats the lower bound, and every task runs once") {
+TEST_CASE("no schedule is faster than the lower bound, and every task runs once") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     const std::int64_t p = 1 + seed % 6, v = 1 + seed % 3;
     const bool interleaved = v > 1 && p > 1;
@@ -86,7 +86,7 @@ TEST_CASE("a faster transfer or task never delays the pipeline") {
   }
 }
 
-TEST_CASE("spans of a stage do not overlap and carry all its work") {
+TEST_CASE("spans of a stage do not overlap and contain all its work") {
   const PipelineShape shape{ScheduleKind::kInterleaved, 3, 2, 6};
   const PipelineTimes times = random_stages(3, 3, 2);
   Timeline timeline;

@@ -1,5 +1,4 @@
-// What is counted of a model and a plan is what is priced: parameters, FLOPs and the optimizer's
-// state against the traced program.
+// Counted parameters, FLOPs and optimizer state agree with the traced program.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
@@ -12,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Latent attention, and experts beside a shared one behind one dense block.
+// One dense block, then blocks with latent attention, experts and a shared expert.
 ModelSpec small_latent() {
   ModelSpec model = test::small_llama();
   model.name = "small-latent";
@@ -28,7 +27,7 @@ ModelSpec small_latent() {
   return model;
 }
 
-// As papers count them: no expert takes more tokens than its share.
+// FLOP counts as in papers: no expert gets more tokens than the mean.
 ModelSpec balanced(ModelSpec model) {
   for (BlockShape& block : model.other_blocks) block.experts.capacity_factor = 1;
   model.experts.capacity_factor = 1;
@@ -85,7 +84,7 @@ double recomputed(const ModelSpec& model, const Plan& plan, std::int64_t modules
 
 }  // namespace
 
-TEST_CASE("what modules recompute counts as many FLOPs as the products that run again") {
+TEST_CASE("FLOPs of recomputed modules equal those of the repeated GEMMs") {
   for (const ModelSpec& model : models()) {
     const Plan plan = one_rank(model, Recompute::kSelective);
     double most = 0;
@@ -100,9 +99,9 @@ TEST_CASE("what modules recompute counts as many FLOPs as the products that run 
   }
 }
 
-TEST_CASE("a recomputed attention core is that of the blocks that attend") {
+TEST_CASE("a recomputed attention core counts only blocks with attention") {
   for (const ModelSpec& model : models()) {
-    if (has_planned_ops(model)) continue;  // tests/laws/counts.py has their formula
+    if (has_planned_ops(model)) continue;  // tests/laws/counts.py checks them
     const Plan plan = one_rank(model, Recompute::kSelective);
     double cores = 0;
     for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -117,7 +116,7 @@ TEST_CASE("a recomputed attention core is that of the blocks that attend") {
   }
 }
 
-TEST_CASE("each recomputed block of a chunk adds its own FLOPs, all of them those of full") {
+TEST_CASE("each recomputed block of a chunk adds its own FLOPs, up to those of full recompute") {
   for (const ModelSpec& model : models()) {
     Plan plan = one_rank(model, Recompute::kBlocks);
     plan.degrees.pp = 2;
@@ -142,7 +141,7 @@ TEST_CASE("each recomputed block of a chunk adds its own FLOPs, all of them thos
   }
 }
 
-TEST_CASE("a block counts the products that are traced of it, and the head those of its logits") {
+TEST_CASE("counted FLOPs of a block equal those of its traced GEMMs") {
   for (const ModelSpec& model : models()) {
     for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
       INFO(model.name << " kind " << kind);
@@ -152,9 +151,9 @@ TEST_CASE("a block counts the products that are traced of it, and the head those
   }
 }
 
-TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
+TEST_CASE("FLOPs and weights of MTP layers equal the traced ones") {
   for (ModelSpec model : models()) {
-    model.vocab = 5120;  // no padding
+    model.vocab = 5120;  // without vocab padding
     ModelSpec more = model;
     more.ends.prediction_layers = 2;
     std::int64_t weights = 0, idle = 0;
@@ -182,12 +181,12 @@ TEST_CASE("a layer that predicts later tokens counts what it is priced for") {
           .by_category[static_cast<std::size_t>(MemoryCategory::kWeights)]
           .value();
     };
-    // Tensors are padded to whole lines.
+    // Allocated sizes are rounded up.
     CHECK(held(more) - held(model) == Approx(2.0 * static_cast<double>(weights)).epsilon(0.01));
   }
 }
 
-TEST_CASE("shards that lie in fp32 alone spare the 16-bit copy, and nothing else does") {
+TEST_CASE("fp32 shards without a 16-bit copy save memory only with ZeRO 3 in bf16") {
   const ModelSpec model = test::small_llama();
   Scenario twice = test::small_scenario(model), once = twice;
   once.stack.parts.master_weights = MasterWeights::kCast;
@@ -206,13 +205,13 @@ TEST_CASE("shards that lie in fp32 alone spare the 16-bit copy, and nothing else
   CHECK(spared(3, DType::kFloat32) == 0);
 }
 
-TEST_CASE("moments of 16 bits take half of the memory, whatever the dtype of the weights") {
+TEST_CASE("16-bit moments need half of the memory, for any dtype of weights") {
   const ModelSpec model = test::small_llama();
   Scenario wide = test::small_scenario(model), narrow = wide;
   narrow.stack.parts.optimizer_dtype = DType::kBFloat16;
   struct Case {
     DType dtype;
-    double wide, narrow;  // bytes of state for each weight
+    double wide, narrow;  // optimizer state, in bytes per weight
   };
   for (const Case& one : {Case{DType::kFloat32, 8, 4}, Case{DType::kBFloat16, 12, 8}}) {
     for (const int zero : {0, 1}) {

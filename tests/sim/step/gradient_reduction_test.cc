@@ -1,4 +1,4 @@
-// When a rank's gradients are reduced, and what the simulator makes of it.
+// The time at which a rank reduces gradients, in the program and in the prediction.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -25,7 +25,7 @@ bool is_backward_product(const Program& program, const ProgramEvent& event) {
   return op.key.kind == OpKind::kMatmul && op.label.part == ModelPart::kMlpLinear;
 }
 
-// Of the program's reductions, how many begin before its last products.
+// Number of reductions that begin before the program's last GEMMs.
 std::int64_t reductions_before_the_end(const Program& program) {
   const auto last =
       std::find_if(program.events.rbegin(), program.events.rend(),
@@ -34,7 +34,7 @@ std::int64_t reductions_before_the_end(const Program& program) {
                        [&](const ProgramEvent& event) { return is_reduction(program, event); });
 }
 
-// How often each was called.
+// Number of calls by kind, group and bytes.
 std::map<std::tuple<CollectiveKind, GroupKind, std::int64_t>, int> calls(const Program& program) {
   std::map<std::tuple<CollectiveKind, GroupKind, std::int64_t>, int> calls;
   for (const CollectiveRecord& call : program.collectives) {
@@ -45,7 +45,7 @@ std::map<std::tuple<CollectiveKind, GroupKind, std::int64_t>, int> calls(const P
 
 }  // namespace
 
-TEST_CASE("reductions beside backward begin layer by layer in the last micro-batch alone") {
+TEST_CASE("overlapped reductions begin layer by layer, only in the last micro-batch") {
   for (const ModelSpec& model : {test::small_bloom(), test::small_llama()}) {
     for (const int zero : {0, 1}) {
       Plan plan = plan_of(model, {1, 1, 4, 1}, 3);
@@ -56,15 +56,15 @@ TEST_CASE("reductions beside backward begin layer by layer in the last micro-bat
       const Program beside = trace_rank(model, plan, options, 0).program;
       INFO(model.name << ", zero " << zero);
       CHECK(reductions_before_the_end(after) == 0);
-      // All blocks but the first, whose products are the last, and the head's norm and, where it is
-      // nobody else's, table.
+      // All blocks but the first, which has the last GEMMs; the head's norm; and the head's table
+      // if it is untied.
       CHECK(reductions_before_the_end(beside) == model.layers - 1 + (model.tied_embedding ? 1 : 2));
       CHECK(calls(beside) == calls(after));
     }
   }
 }
 
-TEST_CASE("where the core that computes reduces gradients, nothing is gained beside backward") {
+TEST_CASE("overlap gains nothing if the computing core also reduces gradients") {
   for (const int zero : {0, 1, 2, 3}) {
     Scenario scenario = small_scenario(test::small_llama());
     scenario.stack.overlap_slowdown = 2;
@@ -79,7 +79,7 @@ TEST_CASE("where the core that computes reduces gradients, nothing is gained bes
   }
 }
 
-TEST_CASE("what runs here in another software's place reduces gradients when that does") {
+TEST_CASE("the executed stack has the named stack's overlap of gradient reduction") {
   StackSpec named, own;
   own.overlap_slowdown = 2;
   for (const bool beside : {false, true}) {
@@ -92,7 +92,7 @@ TEST_CASE("what runs here in another software's place reduces gradients when tha
   }
 }
 
-TEST_CASE("gradients held whole until the last micro-batch are reduced once, and are in memory") {
+TEST_CASE("gradients unsharded until the last micro-batch are reduced once and need memory") {
   Scenario scenario = small_scenario(test::small_llama());
   scenario.stack.training.overlap_gradient_reduction = true;
   const auto with = [&](const Plan& plan, GradientSync sync) {
@@ -109,13 +109,13 @@ TEST_CASE("gradients held whole until the last micro-batch are reduced once, and
     plan.zero = zero;
     const Prediction every = with(plan, GradientSync::kEveryMicroBatch);
     const Prediction last = with(plan, GradientSync::kLastMicroBatch);
-    // Four ranks hold a quarter each, or all of them everything.
+    // Every rank holds a quarter of the gradients, or all of them.
     CHECK(gradients(last).value() > 2 * gradients(every).value());
     CHECK(last.peak > every.peak);
     CHECK(time_of(last, StepTerm::kZeroCommunication) <
           time_of(every, StepTerm::kZeroCommunication));
     CHECK(with(plan, GradientSync::kLastInPipeline).step == every.step);
-    // In one dtype, ZeRO 2 is ZeRO 1 then.
+    // If gradients have the dtype of weights, ZeRO 2 equals ZeRO 1.
     Plan two = plan, one = plan;
     two.gradient_dtype = one.gradient_dtype = plan.dtype;
     one.zero = 1;
@@ -125,7 +125,7 @@ TEST_CASE("gradients held whole until the last micro-batch are reduced once, and
       CHECK(as_one.step.value() == Approx(sharded.step.value()).epsilon(1e-9));
       CHECK(as_one.peak.value() == Approx(sharded.peak.value()).epsilon(1e-9));
     }
-    // One micro-batch is the last, and every.
+    // With one micro-batch both settings are equal.
     plan.global_batch = plan.micro_batch * plan.degrees.dp;
     CHECK(with(plan, GradientSync::kLastMicroBatch).step ==
           with(plan, GradientSync::kEveryMicroBatch).step);
@@ -138,7 +138,7 @@ TEST_CASE("gradients held whole until the last micro-batch are reduced once, and
         with(staged, GradientSync::kEveryMicroBatch).peak);
 }
 
-TEST_CASE("a reduction in the dtype of sums sends twice as much as one in 16 bits") {
+TEST_CASE("a reduction in the accumulation dtype sends more than one in 16 bits") {
   Scenario scenario = small_scenario(test::small_llama());
   scenario.stack.training.fused_gradient_accumulation = false;
   for (const int zero : {2, 3}) {
@@ -154,7 +154,7 @@ TEST_CASE("a reduction in the dtype of sums sends twice as much as one in 16 bit
     CHECK(time_of(wide, StepTerm::kZeroCommunication) >
           time_of(narrow, StepTerm::kZeroCommunication));
     CHECK(wide.peak >= narrow.peak);
-    plan.gradient_dtype = DType::kBFloat16;  // sums of that dtype are nothing wider
+    plan.gradient_dtype = DType::kBFloat16;  // the accumulation dtype is then bf16 too
     CHECK(in(ReduceDtype::kAsComputed).step == in(ReduceDtype::kAsAddedUp).step);
   }
 }

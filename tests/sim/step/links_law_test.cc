@@ -1,4 +1,5 @@
-// Halving a link of the cluster slows what runs over it, by no more than half, and nothing else.
+// Halving a link's bandwidth slows the terms that use the link, at most by a factor of two, and no
+// others.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
@@ -34,7 +35,7 @@ Drawn drawn(std::mt19937& random) {
   return d;
 }
 
-// What a term's collectives run over.
+// Group of a term's collectives; none for terms without communication.
 std::optional<GroupKind> group_of(StepTerm term) {
   switch (term) {
     case StepTerm::kTensorCommunication: return GroupKind::kTensor;
@@ -46,11 +47,11 @@ std::optional<GroupKind> group_of(StepTerm term) {
   }
 }
 
-// Terms that follow from the others: waiting, and shares of their sum.
+// Terms that follow from others: waiting, and shares of the sum.
 bool follows(StepTerm term) {
   return term == StepTerm::kBubble || term == StepTerm::kHostWait ||
          term == StepTerm::kStragglers || term == StepTerm::kUncalibratedOverhead ||
-         term == StepTerm::kClipping;  // one number over the whole world
+         term == StepTerm::kClipping;  // an all-reduce of one number over all ranks
 }
 
 void check_halved(const Drawn& d, bool inside) {
@@ -79,7 +80,7 @@ void check_halved(const Drawn& d, bool inside) {
     const bool is_inside = placement.nodes == 1;
     CHECK(is >= was * (1 - 1e-9));
     CHECK(is <= 2 * was * (1 + 1e-9));
-    // A group on one node knows nothing of the network, and one with a rank a node no NVLink.
+    // Groups inside a node do not use the network. Groups with one rank per node do not use NVLink.
     if (is_inside && !inside) CHECK(is == Approx(was).epsilon(1e-9));
     if (placement.ranks_per_node == 1 && inside && term != StepTerm::kTransfer) {
       CHECK(is == Approx(was).epsilon(1e-9));
@@ -96,7 +97,7 @@ TEST_CASE("halving a link slows the terms that use it by at most half, and no ot
   }
 }
 
-TEST_CASE("a large collective takes twice as long over half of the link that bounds it") {
+TEST_CASE("a large collective takes twice as long with half of the bandwidth of its slowest link") {
   CollectivePath path;
   path.ranks = 8;
   path.intra_bandwidth = BytesPerSecond(200e9);
@@ -116,8 +117,7 @@ TEST_CASE("a large collective takes twice as long over half of the link that bou
 }
 
 }  // namespace
-TEST_CASE(
-    "a send between stages takes its call and its share of the link, and no other term does") {
+TEST_CASE("host time and efficiency of sends between stages change only the transfer term") {
   Scenario scenario = test::small_scenario(test::small_llama());
   scenario.cluster.gpus_per_node = 2;
   const Plan plan = test::plan_of(scenario.model, {.tp = 2, .pp = 2, .dp = 1}, 8);
@@ -135,11 +135,11 @@ TEST_CASE(
     return time_of(*predicted, StepTerm::kTransfer).value();
   };
   const double own = transfer(1, 0);
-  CHECK(transfer(1, 1e-3) >= own + 8 * 1e-3 * (1 - 1e-9));  // one send of each micro-batch at least
+  CHECK(transfer(1, 1e-3) >= own + 8 * 1e-3 * (1 - 1e-9));  // at least one send per micro-batch
   CHECK(transfer(0.5, 0) > own);
   CHECK(transfer(0.5, 0) <= 2 * own * (1 + 1e-9));
   CHECK(transfer(1.2, 0) < own);
-  // The link itself is the most.
+  // The efficiency is capped at the full link.
   CHECK(transfer(1 / scenario.cluster.inter_node.efficiency, 0) == Approx(transfer(20, 0)));
 }
 

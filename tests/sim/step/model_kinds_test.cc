@@ -1,4 +1,4 @@
-// A model of any kind that files can say is planned, or refused with its reason.
+// Every kind of model that files can describe is planned, or refused with a reason.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Planned or refused; never a bug. Returns whether it is planned.
+// Checks that the model is planned or refused without a bug. Returns whether it is planned.
 bool is_planned(const ModelSpec& model) {
   const Scenario scenario = test::small_scenario(model);
   Plan plan = test::plan_of(model, {.tp = 2, .dp = 2}, 2);

@@ -1,4 +1,4 @@
-// What `tpsim explain --program` lists is what the prediction prices.
+// The events of `tpsim explain --program` agree with the priced layers.
 #include "sim/step/rank_programs.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const PartProgram& part_of(const std::vector<PartProgram>& programs, ProgramPart
   return *found;
 }
 
-// Empty where the part has no such phase.
+// Returns the events of a phase; empty if the part has no such phase.
 std::vector<IssuedEvent> events_of(const PartProgram& part, ProgramPhase phase) {
   const auto found = std::find_if(part.phases.begin(), part.phases.end(),
                                   [&](const PhaseProgram& one) { return one.phase == phase; });
@@ -64,7 +64,7 @@ Plan with_precision(Plan plan, Precision precision) {
   return plan;
 }
 
-// Plans whose layers run nothing beside anything else.
+// Plans without overlap inside layers.
 std::vector<Plan> plain_plans(const ModelSpec& model) {
   const Plan plain = test::plan_of(model, {2, 2, 2}, 4);
   std::vector<Plan> plans;
@@ -93,7 +93,7 @@ Scenario scenario_of(const ModelSpec& model) {
 
 }  // namespace
 
-TEST_CASE("the events of a part's program take as long as the layer is priced at") {
+TEST_CASE("the events of a part's program have the price of the layer") {
   const ModelSpec model = GENERATE(test::small_llama(), test::small_bloom(), test::small_gpt());
   const Scenario scenario = scenario_of(model);
   for (const Plan& plan : plain_plans(model)) {
@@ -115,7 +115,7 @@ TEST_CASE("the events of a part's program take as long as the layer is priced at
   }
 }
 
-TEST_CASE("the blocks of a program make up the model, by kind and by recompute") {
+TEST_CASE("the blocks of a program add up to the model, by kind and by recompute") {
   const ModelSpec model = GENERATE(test::small_llama(), test::small_hybrid());
   Plan plan = test::plan_of(model, {1, 2, 2}, 4);
   plan.recompute = Recompute::kBlocks;
@@ -133,7 +133,7 @@ TEST_CASE("the blocks of a program make up the model, by kind and by recompute")
   for (const auto& [kind, left] : by_kind) CHECK(left == 0);
 }
 
-TEST_CASE("what a program allocates and does not free is what the layer leaves in memory") {
+TEST_CASE("unfreed allocations of a program equal the layer's remaining memory") {
   const ModelSpec model = GENERATE(test::small_llama(), test::small_mixture());
   Plan plan = test::plan_of(model, {2, 1, 2}, 4);
   plan.sequence_parallel = true;
@@ -155,7 +155,7 @@ TEST_CASE("what a program allocates and does not free is what the layer leaves i
   }
 }
 
-TEST_CASE("a recipe's passes stand in the program, and selective recompute's ops before backward") {
+TEST_CASE("a program has the recipe's casts, and the ops of selective recompute before backward") {
   const ModelSpec model = test::small_llama();
   Plan plan = with_precision(test::plan_of(model, {2, 1, 2}, 4), Precision::kFp8Current);
   plan.recompute = Recompute::kSelective;
@@ -171,7 +171,7 @@ TEST_CASE("a recipe's passes stand in the program, and selective recompute's ops
   CHECK(again.front().key.kind == OpKind::kFlashForward);
 }
 
-TEST_CASE("a pipeline's program passes activations on, and every part ends with its update") {
+TEST_CASE("a pipeline's program sends activations, and every part ends with its optimizer step") {
   const ModelSpec model = test::small_llama();
   const Plan plan = test::plan_of(model, {2, 4, 2}, 4);
   const LayerPricer pricer(scenario_of(model));

@@ -15,9 +15,9 @@ struct StepCase {
 };
 
 std::vector<StepCase> step_cases();
-// The small scenario of the case's model, with memory counted to the byte.
+// The small scenario with the case's model, with an allocation granularity of one byte.
 Scenario scenario_of(const StepCase& c);
-// The rank of a stage that layers are traced for.
+// The rank of a stage for which layers are traced.
 std::int64_t traced_rank(const Plan& plan, std::int64_t stage);
 
 }  // namespace tpsim::test

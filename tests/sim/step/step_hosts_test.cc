@@ -1,4 +1,4 @@
-// Steps whose hosts run ahead, and intervals of what leaves a node.
+// Host run-ahead, and interval widths from communication between nodes.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace tpsim {
 
 using test::plan_of;
 
-TEST_CASE("a host that receives do not keep waiting runs ahead over interleaved passes") {
+TEST_CASE("a host that does not wait for receives runs ahead over interleaved passes") {
   for (const ModelSpec& model : {test::small_bloom(), test::small_llama()}) {
     Plan plan = plan_of(model, {1, 2, 1, 1}, 8);
     plan.schedule = ScheduleKind::kInterleaved;
@@ -33,7 +33,7 @@ TEST_CASE("a host that receives do not keep waiting runs ahead over interleaved 
       return cost.terms[StepTerm::kHostWait];
     };
     INFO(model.name);
-    // The device is the slower queue by far, then the host.
+    // First the device is slower by far, then the host.
     CHECK(host_wait(false, 1e-3) > Seconds());
     CHECK(std::abs(host_wait(true, 1e-3).value()) < 1e-9);
     CHECK(host_wait(true, 10) > Seconds(1e-6));
@@ -41,7 +41,7 @@ TEST_CASE("a host that receives do not keep waiting runs ahead over interleaved 
   }
 }
 
-TEST_CASE("experts that share tokens between nodes widen the interval by the network's risk") {
+TEST_CASE("expert communication between nodes widens the interval by the network's spread") {
   Scenario scenario = test::small_scenario(test::small_mixture());
   scenario.stack.host = {};
   Plan plan = test::plan_of(scenario.model, {2, 1, 4, 1, 4}, 16);
@@ -58,11 +58,11 @@ TEST_CASE("experts that share tokens between nodes widen the interval by the net
             squared(scenario.stack.residual_spread) + squared(kNetworkSpread * share));
 }
 
-TEST_CASE("an interval answers to the network by the time of groups between nodes, counted once") {
+TEST_CASE("the interval widens by the network's spread times the time between nodes") {
   const auto squared = [](double x) { return x * x; };
   for (const ModelSpec& model : {test::small_mixture(), test::small_llama()}) {
     Scenario scenario = test::small_scenario(model);
-    Plan plan = plan_of(model, {1, 2, 4, 1, 4}, 16);  // stages on two nodes, experts inside one
+    Plan plan = plan_of(model, {1, 2, 4, 1, 4}, 16);  // each stage on one node
     if (!has_experts(model)) plan.degrees.ep = 1;
     plan.zero = 0;
     const auto variance = [&](double network_spread) {
@@ -80,7 +80,7 @@ TEST_CASE("an interval answers to the network by the time of groups between node
   }
 }
 
-TEST_CASE("experts' communication between nodes is uncertain as the network, not as experts too") {
+TEST_CASE("expert communication between nodes has the network's spread, not also the experts'") {
   Scenario scenario = test::small_scenario(test::small_mixture());
   Plan plan = plan_of(scenario.model, {1, 1, 8, 1, 8}, 16);
   scenario.model.experts.count = 8;
@@ -89,7 +89,7 @@ TEST_CASE("experts' communication between nodes is uncertain as the network, not
     Scenario placed = scenario;
     placed.cluster.gpus_per_node = gpus_of_node;
     placed.cluster.inter_node = placed.cluster.intra_node;
-    placed.cluster.calibrated.rows = 10;  // of a network that is known exactly
+    placed.cluster.calibrated.rows = 10;  // calibrated, with a network spread of zero
     const Prediction p = *simulate(placed, plan);
     const double half = std::log(p.step_high / p.step) / kHalfOf90;
     return std::pair(half * half, time_of(p, StepTerm::kExpertCommunication) / p.step);

@@ -1,5 +1,4 @@
-// Laws of a step's memory: it is that of a rank's whole trace, and each option adds or frees what
-// it is about.
+// Laws of memory: it equals the replay of a rank's whole trace, and options change only their part.
 #include <catch2/catch.hpp>
 
 #include "sim/step/simulate.h"
@@ -33,7 +32,7 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   for (int i = 0; i < 2 * static_cast<int>(step_cases().size()); ++i) {
     const StepCase c = step_cases()[static_cast<std::size_t>(i / 2)];
     Scenario scenario = scenario_of(c);
-    const bool beside = i % 2 == 1;  // gradients are reduced beside backward
+    const bool beside = i % 2 == 1;  // gradient reductions overlap with backward
     scenario.stack.training.overlap_gradient_reduction = beside;
     scenario.stack.memory.layer_in_reduction = beside;
     LayerPricer pricer(scenario);
@@ -49,7 +48,7 @@ TEST_CASE("memory of a stage equals the replay of its rank's whole trace") {
   }
 }
 
-TEST_CASE("wide logits and stand-ins take memory where they should") {
+TEST_CASE("fp32 logits and gradient stand-ins take memory") {
   Scenario scenario = test::small_scenario(test::small_llama());
   scenario.stack.memory.fragmentation = 0;
   Plan plan;
@@ -73,7 +72,7 @@ TEST_CASE("wide logits and stand-ins take memory where they should") {
   CHECK(peak() > before);
 }
 
-TEST_CASE("a rank's experts, of one shape, have one stand-in together") {
+TEST_CASE("the experts of a rank share one gradient stand-in") {
   Scenario scenario = test::small_scenario(test::small_mixture());
   scenario.stack.memory.fragmentation = 0;
   const auto of_stand_ins = [&](std::int64_t ep) {
@@ -92,7 +91,7 @@ TEST_CASE("a rank's experts, of one shape, have one stand-in together") {
   CHECK(of_stand_ins(4) == Approx(of_stand_ins(1)).epsilon(0.01));
 }
 
-TEST_CASE("an offloaded optimizer frees its state and pays for the link and the host") {
+TEST_CASE("an offloaded optimizer frees its state and takes time for the link and the host") {
   const ModelSpec model = test::small_bloom();
   Scenario scenario = test::small_scenario(model);
   Plan plan = test::plan_of(model, {2, 1, 2, 1}, 4);
@@ -102,7 +101,7 @@ TEST_CASE("an offloaded optimizer frees its state and pays for the link and the 
   const Prediction offloaded = *simulate(scenario, plan);
   const auto state = static_cast<std::size_t>(MemoryCategory::kOptimizer);
   CHECK(offloaded.memory.front().by_category[state] == Bytes());
-  // Master, momentum and variance leave; beside them the host holds gradients and weights.
+  // Master weights, momentum and variance move to the host, which also holds gradients and weights.
   const double elements = kept.memory.front().by_category[state].value() / 12;
   const double of_node = 4 * elements * (12 + 4 + 2);
   CHECK(offloaded.host_memory.value() == Approx(of_node).epsilon(1e-3));
@@ -121,7 +120,7 @@ TEST_CASE("an offloaded optimizer frees its state and pays for the link and the 
   scenario.cluster.host.memory = Bytes(0.9 * of_node);
   CHECK(simulate(scenario, plan)->p_oom == 1);
 
-  // Where the host is the device there is one memory.
+  // If the device is the host, there is one memory.
   scenario.cluster.host.memory = Bytes(1e12);
   scenario.profile.device.asynchronous = false;
   const Prediction on_cpu = *simulate(scenario, plan);

@@ -1,4 +1,4 @@
-// Laws that tie the plan arithmetic to the traced program of a whole rank.
+// Laws that compare the closed formulas of a plan with the traced program of a whole rank.
 #include "sim/step/step.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ using test::traced_rank;
 
 }  // namespace
 
-TEST_CASE("steps that last longer than time is counted are an error") {
+TEST_CASE("steps beyond the maximum time are an error") {
   for (const StepCase& c : step_cases()) {
     INFO(c.model.name << " " << c.name);
     Scenario slow = scenario_of(c);
@@ -76,7 +76,7 @@ TEST_CASE("an interval of any spread begins above zero and widens with the sprea
 
 TEST_CASE("device time of the layers equals the price of the whole trace") {
   for (const StepCase& c : step_cases()) {
-    if (c.plan.offload != Offload::kNone) continue;  // the cluster's host prices those, no profile
+    if (c.plan.offload != Offload::kNone) continue;  // priced by the host
     const Scenario scenario = scenario_of(c);
     LayerPricer pricer(scenario);
     const PlanCosts costs = plan_costs(pricer, c.plan);
@@ -126,7 +126,7 @@ TEST_CASE("context-parallel ranks share the work of attention equally") {
   }
 }
 
-TEST_CASE("sharing sequences shares activations and the work of a step") {
+TEST_CASE("context parallelism shards activations and the work of a step") {
   const ModelSpec model = test::small_llama();
   const Scenario scenario = small_scenario(model);
   Plan one = plan_of(model, {1, 1, 1, 1}, 4);
@@ -205,7 +205,7 @@ TEST_CASE("no plan is faster than its closed form, and its closed peak is exact"
     const GroupBounds::Times least = group.least_times(c.plan, floors);
     CHECK(least.step <= value.step);
     CHECK(least.busy <= value.busy);
-    CHECK(least.step > 0.5 * value.step);  // it says something
+    CHECK(least.step > 0.5 * value.step);  // the bound is not trivial
   }
 }
 
