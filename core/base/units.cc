@@ -66,7 +66,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   // All units are listed, so that the message suffices to correct the file.
   const std::string known = joined_text(units, ", ", [](const Unit& unit) { return unit.name; });
   const auto error = [&](const std::string& why) {
-    return bad_input(fmt::format("'{}' is no {}: {}", text, what, why), "",
+    return bad_input(fmt::format("'{}' is not a valid {}: {}", text, what, why), "",
                      "write a number and a unit of " + known);
   };
   const auto leading = leading_number(text);

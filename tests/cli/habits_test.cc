@@ -324,7 +324,7 @@ TEST_CASE("logs are read from compressed files") {
   REQUIRE(std::system(fmt::format("gzip -k '{}'", (folder / "it.log").string()).c_str()) == 0);
   CHECK(read_log_text((folder / "it.log").string()).value() == text);
   CHECK(read_log_text((folder / "it.log.gz").string()).value() == text);
-  REQUIRE(write_file_atomically(folder / "bad.gz", "\x1f\x8b garbage that is no gzip").ok());
+  REQUIRE(write_file_atomically(folder / "bad.gz", "\x1f\x8b garbage that is not gzip").ok());
   CHECK_FALSE(read_log_text((folder / "bad.gz").string()).ok());
 }
 
