@@ -36,7 +36,7 @@ class Questioner {
       for (unsigned set = 1; set < (1U << all); ++set) {
         if (std::popcount(set) == size) try_without(asked, set, found);
       }
-      // Offloading the optimizer also counts as one change.
+      // Offloading the optimizer, where --offload none rules it out, also counts as one change.
       if (size == 1) try_offloaded(asked, found);
     }
     std::stable_sort(found.begin(), found.end(), [](const Fix& a, const Fix& b) {
@@ -91,13 +91,6 @@ class Questioner {
   int threads_;
 };
 
-// Compared plans keep the optimizer on the device that the best plan uses.
-SearchSpace offloading_as(const Plan& best, SearchSpace space) {
-  std::vector<std::int64_t>& offload = space.asked[Setting::kOffload];
-  if (offload.empty()) offload = {setting_of(best, Setting::kOffload).value};
-  return space;
-}
-
 }  // namespace
 
 std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other) {
@@ -128,7 +121,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   answer.tried = whole.tried;
   // Both plans of a comparison use the same software.
   const Scenario chosen = with_found_parts(scenario, whole);
-  const Questioner questioner(chosen, offloading_as(answer.best.plan, space), threads);
+  const Questioner questioner(chosen, space, threads);
   TPSIM_TRY(const SearchResult found, questioner.search_with(asked));
   if (!found.plans.empty()) {
     answer.other = found.plans.front();
