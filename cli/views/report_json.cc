@@ -85,6 +85,7 @@ JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
                       {"simulated", found.simulated},
                       {"pruned", std::move(pruned)},
                       {"objective", name_of(space.objective)},
+                      {"leaves_out_offload", found.offload_left_out},
                       {"inputs_hash", hash_text(named.scenario, space)},
                       {"seconds", found.elapsed.value()}});
 }

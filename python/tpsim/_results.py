@@ -250,6 +250,7 @@ class Search(Value):
     simulated: int  # those that fit and could be among the best
     pruned: Dict[str, int]
     objective: str
+    leaves_out_offload: bool  # memory ruled plans out, and none with offload were searched
     inputs_hash: str  # of model, cluster, stack, profile and constraints
     seconds: float
 

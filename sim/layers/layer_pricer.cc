@@ -256,8 +256,9 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
   }
-  const bool has_master =
-      plan.zero == 3 && plan.dtype != DType::kFloat32 && plan.offload == Offload::kNone;
+  // Without replicas layers are not gathered: their 16-bit weights are permanent.
+  const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
+                          plan.offload == Offload::kNone;
   const SoftwareParts& parts = scenario().stack.parts;
   const bool in_fp32_alone =
       updates_fp32_weights(parts, plan.dtype) && !keeps_two_copies(parts, plan.dtype);

@@ -121,7 +121,7 @@ def goals(case):
     if goal["standing"] == "sure" and time["wall_days_high"] > days * (1 + 1e-3):
         yield case.violation("a sure campaign may end after its deadline", f"{time['wall_days_high']} and {days} days",
                              command)
-    cheaper = [size for size in goal["sizes"] if size["standing"] == "sure"
+    cheaper = [size for size in goal["sizes"] if size.get("standing") == "sure"
                and size.get("usd", math.inf) < first["cost"]["usd"] * (1 - 1e-9)]
     if goal["standing"] == "sure" and cheaper:
         yield case.violation("a cheaper size is as sure", cheaper[0], command)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "laws")]
@@ -76,6 +77,8 @@ class Run:
             checks = case.checks
         except base.Skip:
             skipped = True
+        except (KeyError, TypeError, ValueError) as error:  # an answer that the law cannot read
+            found = [base.Violation(f"unreadable answer: {error!r}", traceback.format_exc())]
         tally = self.tallies[law.name]
         for violation in found:
             with self.lock:
@@ -84,7 +87,7 @@ class Run:
                 tally.kinds.setdefault(violation.kind, violation)
             if self.ends_with_first:
                 self.ends = 0
-            elif is_first:
+            elif is_first and violation.commands:
                 tally.kinds[violation.kind] = base.shrunk(law, case, violation)
         with self.lock:
             tally.cases += not skipped
