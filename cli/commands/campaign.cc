@@ -47,7 +47,7 @@ Result<double> tokens_of(const Arguments& arguments) {
                         : unit == "T" ? 1e12
                                       : 0;
   if (number.length == 0 || !(number.value * factor > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is not a number of tokens", text),
+    return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
                         "as 366e9, 366B or 1T");
   }
   return number.value * factor;

@@ -204,7 +204,7 @@ Status check_stated(const PublishedRun& run) {
     if (value < 1) return bad_input(fmt::format("{} is not stated", name));
   }
   if (run.head_dim == 0 && run.hidden % run.heads != 0) {
-    return bad_input(fmt::format("hidden {} does not divide by {} heads", run.hidden, run.heads));
+    return bad_input(fmt::format("hidden {} is not divisible by {} heads", run.hidden, run.heads));
   }
   return Ok{};
 }

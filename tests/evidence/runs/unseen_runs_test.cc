@@ -348,7 +348,7 @@ TEST_CASE("a run that cannot be priced has a reason") {
   run.global_batch = 0;
   CHECK(refusal_of(run) == "global_batch is not stated");
   run = gpt_run(2048, 15, 1);
-  CHECK(refusal_of(run) == "hidden 2048 does not divide by 15 heads");
+  CHECK(refusal_of(run) == "hidden 2048 is not divisible by 15 heads");
   run.heads = 0;
   CHECK(refusal_of(run) == "heads is not stated");
 }
