@@ -201,7 +201,7 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
     if (!file) return best_run(arguments, named, terminal);
     return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
   }
-  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it applies to a search: give --gpus"));
+  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "add --gpus: the option applies to a search"));
   const Scenario& scenario = named.scenario;
   PlannedRun run;
   TPSIM_TRY(run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
@@ -232,9 +232,11 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal) {
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));
   if (arguments.has(Opt::kProgram)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program answers alone"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program cannot be combined with it"));
   }
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {
