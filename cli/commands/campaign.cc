@@ -121,7 +121,7 @@ Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
                             "add --gpus: the option applies to a search"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
-  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
+  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file states the number").error();
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);

@@ -181,11 +181,11 @@ struct PlanOfLog {
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
   const bool named = arguments.has(Opt::kPlanFile);
   if (arguments.more.size() > (named ? 0U : 1U)) {
-    return option_error(Opt::kPlanFile, "is a plan, not a log",
+    return option_error(Opt::kPlanFile, "more than one plan is given",
                         "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan says it"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan states it"));
     TPSIM_TRY(PlanFile file,
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
