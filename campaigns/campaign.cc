@@ -160,7 +160,8 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
     return bad_input(fmt::format("{} replays with about {:.0f} failures each take too long",
                                  request.replays, failures),
                      "--replays",
-                     fmt::format("{:.0f} at most", std::max(2.0, kMostFailures / failures)));
+                     fmt::format("the limit is {:.0f}; reduce --replays",
+                                 std::max(2.0, kMostFailures / failures)));
   }
   return Ok{};
 }

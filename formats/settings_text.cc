@@ -66,7 +66,7 @@ std::optional<std::string> FlatReader::text(std::string_view key) {
   left_.erase(found);
   if (const auto unset = unset_name(value)) {
     fail(fmt::format("{} is {}, which the file does not set", key, *unset),
-         fmt::format("say it with --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
     return std::nullopt;
   }
   return value.empty() ? std::nullopt : std::optional(std::move(value));
@@ -78,7 +78,7 @@ bool FlatReader::flag(std::string_view key, bool fallback) {
   const std::string word = in_lower_case(*value);
   const bool on = word == "true" || word == "yes" || word == "on" || word == "1" || word == "auto";
   const bool off = word == "false" || word == "no" || word == "off" || word == "0";
-  if (!on && !off) fail(fmt::format("{} is '{}', neither true nor false", key, *value));
+  if (!on && !off) fail(fmt::format("{} is '{}'; it must be true or false", key, *value));
   return on;
 }
 
@@ -88,7 +88,7 @@ std::int64_t FlatReader::integer(std::string_view key, std::int64_t fallback) {
   const auto number = parse_number<std::int64_t>(*value);
   constexpr std::int64_t kMost = 1 << 20;
   if (number && *number >= -1 && *number <= kMost) return *number;
-  fail(fmt::format("{} is '{}', no whole number", key, *value));
+  fail(fmt::format("{} is '{}'; it must be a whole number", key, *value));
   return fallback;
 }
 

@@ -62,7 +62,7 @@ class TomlFlattener {
 }  // namespace
 
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file) {
-  const Error too_many{ErrorKind::kBadInput, "more settings than any configuration has", file, ""};
+  const Error too_many{ErrorKind::kBadInput, "the file has too many settings", file, ""};
   if (std::count(text.begin(), text.end(), '.') > kMostDots) return too_many;
   try {
     const toml::table table = toml::parse(text, file);

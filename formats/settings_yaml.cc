@@ -15,7 +15,7 @@ constexpr int kDeepestYaml = 32;
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
 void start(yaml_parser_t& parser, std::string_view text) {
-  TPSIM_CHECK(yaml_parser_initialize(&parser) != 0, "no memory for a parser");
+  TPSIM_CHECK(yaml_parser_initialize(&parser) != 0, "out of memory for the YAML parser");
   yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()),
                                text.size());
 }
@@ -41,7 +41,7 @@ Status check_nesting(std::string_view text, const std::string& file) {
   }
   yaml_parser_delete(&parser);
   if (depth <= kDeepestEvent) return Ok{};
-  return bad_input("nests deeper than any configuration does", fmt::format("{}:{}", file, line));
+  return bad_input("is nested too deeply", fmt::format("{}:{}", file, line));
 }
 
 class YamlParser {
@@ -64,7 +64,7 @@ class YamlParser {
     const yaml_mark_t& mark = is_open ? parser_.context_mark : parser_.problem_mark;
     return bad_input(
         fmt::format("cannot be read as YAML: {}{}{}", context, context.empty() ? "" : ", ",
-                    parser_.problem == nullptr ? "no memory" : parser_.problem),
+                    parser_.problem == nullptr ? "out of memory" : parser_.problem),
         fmt::format("{}:{}", file, mark.line + 1));
   }
   yaml_document_t& document() { return document_; }
@@ -124,11 +124,12 @@ class YamlFlattener {
 
   Status count(const yaml_node_t& node, int depth) {
     if (++values_ > kMostYamlValues || depth > kDeepestYaml) {
-      return wrong(node, "more settings than any configuration has");
+      return wrong(node, "the file has too many settings, or is nested too deeply");
     }
     const std::string_view tag = reinterpret_cast<const char*>(node.tag);
     if (tag.starts_with(kCoreTag)) return Ok{};  // a core type, which the plain value has anyway
-    return wrong(node, fmt::format("'{}': tags are not read", tag), "write the value itself");
+    return wrong(node, fmt::format("'{}': YAML tags are not supported", tag),
+                 "write the value without a tag");
   }
 
   // Multi-line texts are skipped: they never affect a plan.
@@ -154,7 +155,8 @@ class YamlFlattener {
     for (auto* pair = map.data.mapping.pairs.start; pair < map.data.mapping.pairs.top; ++pair) {
       const yaml_node_t& name = at(pair->key);
       const yaml_node_t& value = at(pair->value);
-      if (name.type != YAML_SCALAR_NODE) return wrong(name, "a key is a list or a map");
+      if (name.type != YAML_SCALAR_NODE)
+        return wrong(name, "a key must be a text, not a list or a map");
       if (!is_plain(name) || text_of(name) != "<<") {
         entries.push_back({text_of(name), &value});
       } else if (value.type == YAML_SEQUENCE_NODE) {
@@ -168,7 +170,7 @@ class YamlFlattener {
     for (const Entry& own : entries) said.insert(own.name);
     for (const yaml_node_t* other : merged) {
       TPSIM_TRY_STATUS(count(*other, depth));
-      if (other->type != YAML_MAPPING_NODE) return wrong(*other, "<< names no map");
+      if (other->type != YAML_MAPPING_NODE) return wrong(*other, "<< must refer to a map");
       std::vector<Entry> theirs;
       TPSIM_TRY_STATUS(gather(*other, depth + 1, theirs));
       for (Entry& entry : theirs) {
@@ -195,7 +197,8 @@ Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::str
   TPSIM_TRY_STATUS(flattener.flatten(*root, ""));
   TPSIM_TRY_STATUS(parser.load(file));
   if (const yaml_node_t* next = yaml_document_get_root_node(&parser.document())) {
-    return bad_input("a second document is not read", fmt::format("{}:{}", file, line_of(*next)));
+    return bad_input("a second YAML document is not supported",
+                     fmt::format("{}:{}", file, line_of(*next)));
   }
   return std::move(flattener.out);
 }

@@ -225,7 +225,7 @@ Status ShellInterpreter::read_sourced(const ShellCommand& command, int depth) {
   const std::string name = without_marks(command.words[1]);
   if (sets_up_software(name)) return Ok{};
   const auto written = script_.files.find(plain_path(name));
-  Result<std::string> text = bad_input("is not there", name);
+  Result<std::string> text = bad_input("the file does not exist", name);
   if (written != script_.files.end()) {
     text = written->second;
   } else if (open_ && !unset_name(command.words[1])) {

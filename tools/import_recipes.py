@@ -27,7 +27,7 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
 # Errors that name the model or mechanism which a recipe lacks.
-NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows no flavour|catalogue lacks|not modelled|makes another plan|cannot read|tpsim cannot|trains adapters|no (?:model|GPU)")
+NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows no flavour|catalogue lacks|not modelled|changes the plan|not divisible|cannot read|tpsim cannot|trains adapters|no (?:model|GPU)")
 
 
 def functions_of(name, sources):

@@ -63,7 +63,7 @@ Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
   if (arguments.has(opt)) return *arguments[opt];
   if (names.size() == 1) return *names.begin();
   return option_error(
-      opt, fmt::format("the rows come from several: {}", fmt::join(names, ", ")),
+      opt, fmt::format("the rows come from several of them: {}", fmt::join(names, ", ")),
       fmt::format("use a table with one of them, or leave out {}", row_of(save).name));
 }
 
@@ -107,7 +107,7 @@ Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
       logs.push_back({file, std::nullopt});
       continue;
     }
-    if (logs.empty()) return bad_input("is a plan file without a log before it", file);
+    if (logs.empty()) return bad_input("a plan file must follow its log", file);
     TPSIM_TRY(logs.back().plan, read_plan(file));
   }
   if (const auto& path = arguments[Opt::kPlanFile]) {
@@ -138,7 +138,7 @@ Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const Opene
     TPSIM_TRY(CheckedLog checked, check_log_answer(arguments, opened, plan));
     names.push_back(log.path);
     if (!checked.check.is_sound) {
-      inputs.skipped.push_back(log.path + ": its run is not sound");
+      inputs.skipped.push_back(log.path + ": its run has faults");
       continue;
     }
     if (!checked.check.is_possible) {

@@ -26,11 +26,11 @@ struct LinkAnswer {
 
 Result<LinkAnswer> answer_of(const Arguments& arguments, const OpenedLog& first) {
   if (!arguments.has(Opt::kCluster)) {
-    return option_error(Opt::kCluster, "is missing: it names the machines that were measured",
+    return option_error(Opt::kCluster, "is missing: the cluster that was measured",
                         "tpsim list clusters shows the catalogue; a file works too");
   }
   if (arguments.has(Opt::kSaveStack)) {
-    return option_error(Opt::kSaveStack, "is of no use here", "links are part of a cluster");
+    return option_error(Opt::kSaveStack, "cannot be used here", "links are part of a cluster");
   }
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   LinkAnswer answer;

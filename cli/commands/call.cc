@@ -68,7 +68,7 @@ Result<CallRequest> request_of(const JsonValue& document) {
   const JsonValue* format = document.find("format");
   const auto* written = format == nullptr ? nullptr : format->as<std::string>();
   if (written == nullptr || *written != kRequestFormat) {
-    return bad_input("the format is not known", kWhere,
+    return bad_input("the format is unknown", kWhere,
                      fmt::format("write \"format\": \"{}\"", kRequestFormat));
   }
   CallRequest request;
@@ -92,7 +92,7 @@ Result<CallRequest> request_of(const JsonValue& document) {
 // Returns an error if an input is missing, or given to a call that does not take it.
 Status check_input(const CallRow& row, std::string_view key, CallRow::Input wanted, bool is_given) {
   if (is_given && wanted == CallRow::Input::kNone) {
-    return bad_input(fmt::format("takes no '{}'", key), std::string(row.name));
+    return bad_input(fmt::format("'{}' is not accepted", key), std::string(row.name));
   }
   if (!is_given && wanted == CallRow::Input::kNeeds) {
     return bad_input(fmt::format("needs a '{}'", key), std::string(row.name));
@@ -114,7 +114,7 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
       if (keyword.name == name) found = &keyword;
     }
     if (found == nullptr) {
-      return bad_input(fmt::format("takes no {}", name), std::string(row.name),
+      return bad_input(fmt::format("{} is not accepted", name), std::string(row.name),
                        meant(nearest(name, names)));
     }
     if (found->value.empty() && !text.empty()) {

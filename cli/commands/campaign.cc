@@ -47,7 +47,7 @@ Result<double> tokens_of(const Arguments& arguments) {
                         : unit == "T" ? 1e12
                                       : 0;
   if (number.length == 0 || !(number.value * factor > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is not a number of tokens", text),
+    return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
                         "as 366e9, 366B or 1T");
   }
   return number.value * factor;
@@ -106,7 +106,7 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
   if (!arguments.positional.empty()) {
-    return option_error(Opt::kPlanFile, "names a second plan", "give one");
+    return option_error(Opt::kPlanFile, "a second plan is given", "give one");
   }
   TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
   return std::optional<PlanFile>(std::move(file));
@@ -118,10 +118,10 @@ Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
   if (!arguments.has(Opt::kGpus)) {
     TPSIM_TRY_STATUS(refuse(arguments,
                             {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
-                            "it applies to a search: give --gpus"));
+                            "add --gpus: the option applies to a search"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
-  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
+  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file states the number").error();
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);

@@ -124,8 +124,8 @@ std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   if (!check.is_sound || !check.is_possible) return "";
   if (!check.time_as_predicted) {
     text +=
-        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain more "
-        "than one\n";
+        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain "
+        "more than one\n";
   }
   return text +
          fmt::format("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured\n",
@@ -181,17 +181,18 @@ struct PlanOfLog {
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
   const bool named = arguments.has(Opt::kPlanFile);
   if (arguments.more.size() > (named ? 0U : 1U)) {
-    return option_error(Opt::kPlanFile, "is one plan", "tpsim check-log training.log plan.json");
+    return option_error(Opt::kPlanFile, "more than one plan is given",
+                        "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan says it"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan states it"));
     TPSIM_TRY(PlanFile file,
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
   TPSIM_TRY(const auto printed, plan_printed_in_log(arguments, log));
   if (printed) return PlanOfLog{*printed, true};
-  return option_error(Opt::kPlanFile, "is missing: the plan that should be running",
+  return option_error(Opt::kPlanFile, "is missing: the plan of this run",
                       "give a file saved with --save. A Megatron log that prints its arguments "
                       "needs none; a trace does not state layout, model and batch");
 }
@@ -379,8 +380,9 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const std::optional<double> most, most_gap(arguments));
   TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
   if (is_nccl_test(log.text)) {
-    return bad_input("is output of nccl-tests, which no plan predicts", arguments.positional,
-                     "tpsim calibrate " + arguments.positional + " --cluster NAME reads it");
+    return bad_input("is output of nccl-tests, which check-log cannot compare",
+                     arguments.positional,
+                     "use tpsim calibrate " + arguments.positional + " --cluster NAME");
   }
   TPSIM_TRY(const PlanOfLog plan, plan_of_log(arguments, log));
   Arguments asked = arguments;

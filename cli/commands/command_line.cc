@@ -160,9 +160,9 @@ Error unexpected(Command command, const std::string& argument) {
   }
   if (const OptionRow* row = find_option(name)) {
     const bool sized = row->opt == Opt::kGpus && takes(command, row_of(opt_of(Setting::kDp)));
-    return bad_input(fmt::format("takes no {}", name), where,
+    return bad_input(fmt::format("does not accept {}", name), where,
                      sized ? "give --dp instead: the number of GPUs is tp x pp x dp x cp"
-                           : fmt::format("it belongs to {}", takers(*row)));
+                           : fmt::format("it is an option of {}", takers(*row)));
   }
   if (const std::string_view instead = written_instead(name); !instead.empty()) {
     return bad_input(fmt::format("unknown option '{}'", name), where, std::string(instead));
@@ -174,7 +174,7 @@ Error unexpected(Command command, const std::string& argument) {
 // Error for `tpsim --model x plan`.
 Error unexpected_before_command(const std::string& argument) {
   const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
-  return bad_input(known ? fmt::format("{} comes before the command", argument)
+  return bad_input(known ? fmt::format("{} must follow the command", argument)
                          : fmt::format("unexpected argument '{}'", argument),
                    "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }

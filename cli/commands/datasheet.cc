@@ -89,8 +89,9 @@ Result<std::map<std::string_view, std::string>> stated(const std::vector<std::st
       return key == one.key || key == one.name;
     });
     if (fact == kFacts.end()) {
-      return bad_fact(fmt::format("unknown key '{}'", key),
-                      meant(nearest(key, keys), fmt::format("it takes {}", fmt::join(keys, ", "))));
+      return bad_fact(
+          fmt::format("unknown key '{}'", key),
+          meant(nearest(key, keys), fmt::format("known keys: {}", fmt::join(keys, ", "))));
     }
     if (equals == std::string::npos || equals + 1 == text.size()) {
       return bad_fact(fmt::format("{} needs a value", key),

@@ -199,9 +199,9 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
                               const std::optional<PlanFile>& file, const Terminal& terminal) {
   if (arguments.has(Opt::kGpus)) {
     if (!file) return best_run(arguments, named, terminal);
-    return refuse(arguments, {Opt::kGpus}, "the plan file says how many").error();
+    return refuse(arguments, {Opt::kGpus}, "the plan file states the number").error();
   }
-  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "it applies to a search: give --gpus"));
+  TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "add --gpus: the option applies to a search"));
   const Scenario& scenario = named.scenario;
   PlannedRun run;
   TPSIM_TRY(run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
@@ -215,7 +215,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
                                   Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
-    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row says it"));
+    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row states it"));
   }
   if (file) {
     return bad_input("give either a plan file or --runs", "--runs", "give one of them");
@@ -232,9 +232,11 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal) {
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kRow}, "it names a row of --runs"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));
   if (arguments.has(Opt::kProgram)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program answers alone"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program cannot be combined with it"));
   }
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {

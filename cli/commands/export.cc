@@ -48,7 +48,7 @@ void say_losses(const ExportAnswer& answer) {
     say(fmt::format("tpsim: the files were not checked: {}\n", printable(answer.unchecked)));
   }
   if (!answer.loss.refusal.empty() && !answer.refused) {
-    say(fmt::format("tpsim: import refuses these files: {}\n", printable(answer.loss.refusal)));
+    say(fmt::format("tpsim: import cannot read these files: {}\n", printable(answer.loss.refusal)));
   }
   if (answer.loss.lost.empty()) return;
   say(fmt::format("tpsim: settings that files for {} cannot carry:\n{}", name_of(answer.stack),
@@ -88,8 +88,8 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
   if (!judgement.is_accepted) {
     return Error{
         ErrorKind::kDoesNotFit,
-        fmt::format("{} refuses these files: {}", name_of(answer.stack), judgement.message),
-        judgement.where, "--ignore-stack-limits plans what the launcher refuses"};
+        fmt::format("{} rejects these files: {}", name_of(answer.stack), judgement.message),
+        judgement.where, "--ignore-stack-limits allows plans that the launcher rejects"};
   }
   if (!judgement.changed.empty()) {
     std::vector<std::string> each;
@@ -97,16 +97,15 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
       each.push_back(fmt::format("{} {} becomes {}", one.key, one.from, one.to));
     }
     return Error{ErrorKind::kDoesNotFit,
-                 fmt::format("{} accepts these files and changes them: {}", name_of(answer.stack),
-                             fmt::join(each, ", ")),
+                 fmt::format("{} accepts these files, but changes settings: {}",
+                             name_of(answer.stack), fmt::join(each, ", ")),
                  folder, ""};
   }
   if (arguments.has(Opt::kQuiet)) return Ok{};
-  say(fmt::format(
-      "tpsim: accepted by the argument checks of {}; {} settings are what the files say\n",
-      printable(folder), judgement.held));
+  say(fmt::format("tpsim: accepted by the argument checks of {}; {} settings are as in the files\n",
+                  printable(folder), judgement.held));
   if (!judgement.stubs.empty()) {
-    say(fmt::format("tpsim: stubs stood in for {}\n",
+    say(fmt::format("tpsim: stubs replaced modules that are not installed: {}\n",
                     printable(fmt::format("{}", fmt::join(judgement.stubs, ", ")))));
   }
   if (!judgement.not_isolated.empty()) {

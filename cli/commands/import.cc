@@ -45,7 +45,7 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
     if (fs::exists(folder / launch_file_names(stack).front(), code)) return stack;
   }
   return bad_input("contains no launch files of tpsim export", folder.string(),
-                   "give the script itself, or the framework with --from");
+                   "give the script itself, or name the framework with --from");
 }
 
 // A single file may have any name. It is the first of the stack's files; others are next to it.
@@ -138,7 +138,7 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
     TPSIM_TRY(inputs.model, load_model(arguments, catalogue, std::nullopt));
     inputs.model_wins = true;
   } else if (inputs.keeps_seq) {
-    return option_error(Opt::kSeq, "is of no use here", "the file or --model states it");
+    return option_error(Opt::kSeq, "cannot be used here", "the file or --model states the value");
   }
   TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
   TPSIM_TRY(inputs.given, given_variables(arguments));

@@ -150,7 +150,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   if (arguments.has(Opt::kDumpGradients)) run.dump_gradients = *arguments[Opt::kDumpGradients];
   TPSIM_TRY(run.save_every, integer_of(arguments, Opt::kSaveEvery, 0, {0, 1 << 30}));
   if (run.save_every > 0 && run.state_folder.empty()) {
-    return option_error(Opt::kSaveEvery, "states when to save, but not where", "give --state DIR");
+    return option_error(Opt::kSaveEvery, "needs a folder to save to", "give --state DIR");
   }
   if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   return Prepared{named, run, *std::move(tokens)};

@@ -257,7 +257,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                         "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
   }
   TPSIM_TRY_STATUS(
-      refuse(arguments, {Opt::kSteps, Opt::kDevice}, "tpsim does not repeat the runs of a table"));
+      refuse(arguments, {Opt::kSteps, Opt::kDevice},
+             "it is for a run on this machine; remove it, or give a plan instead of --runs"));
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
@@ -272,7 +273,8 @@ Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kRuns, Opt::kMarkdown}, "the plan is run here, and nothing else"));
+        refuse(arguments, {Opt::kRuns, Opt::kMarkdown},
+               "it is for a table of runs; remove it, or give --runs instead of the plan"));
     return validate_plan(arguments, terminal);
   }
   const Result<std::vector<RunOutcome>> outcomes = [&] {

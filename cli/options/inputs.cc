@@ -92,7 +92,7 @@ Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& ca
                                  const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
     return option_error(
-        Opt::kCluster, "names several: all GPUs of a plan must be of one kind",
+        Opt::kCluster, "names several clusters: all GPUs of a plan must be of one kind",
         "plan each kind separately, or all of them with the --profile of the slowest");
   }
   if (!name.empty()) return name;
@@ -112,7 +112,8 @@ Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& ca
 Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
                     const std::string& profile, NamedScenario& named) {
   if (profile.empty()) {
-    return option_error(Opt::kProfile, "is missing: the cluster this-machine is that of a profile",
+    return option_error(Opt::kProfile,
+                        "is missing: the cluster this-machine needs a measured profile",
                         "tpsim profile -o profile.json writes one");
   }
   named.profile = profile;
@@ -176,7 +177,7 @@ Status set_network(NamedScenario& named) {
   ClusterSpec& cluster = named.scenario.cluster;
   if (cluster.nodes == 1) {
     return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
-                        "it has no network");
+                        "there is no network between nodes");
   }
   cluster = with_node_rate(std::move(cluster), named.node_gbps);
   return Ok{};

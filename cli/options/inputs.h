@@ -106,7 +106,7 @@ PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 template <class Options = std::initializer_list<Opt>>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
-    if (arguments.has(opt)) return bad_input("is of no use here", row_of(opt).name, why);
+    if (arguments.has(opt)) return bad_input("cannot be used here", row_of(opt).name, why);
   }
   return Ok{};
 }

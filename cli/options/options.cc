@@ -188,7 +188,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kSimulates},
     {Opt::kAllowOom, "--allow-oom", "", "accept a plan that does not fit in memory", kOutput,
      kSimulates | kCampaigns | kExports},
-    {Opt::kAllowLoss, "--allow-loss", "", "write files that cannot carry every setting of the plan",
+    {Opt::kAllowLoss, "--allow-loss", "", "write files even if they lose settings of the plan",
      kOutput, kExports},
     {Opt::kNoLimits, "--no-limits", "", "allow work estimated above 10 min or 1 GiB", kOutput,
      kAll},

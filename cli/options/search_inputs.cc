@@ -88,7 +88,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
         Opt::kMaxMemory,
         fmt::format("{} are more than the {} of a {}", to_string(space.memory_limit),
                     to_string(device.memory), scenario.profile.name),
-        "leave it out to use all of it");
+        "remove the option to use all memory");
   }
   TPSIM_TRY(space.oom_risk, probability_of(arguments, Opt::kMaxOom, space.oom_risk));
   return space;

@@ -24,7 +24,7 @@ Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& 
   const SettingRow* count = count_setting_of(value);
   if (count == nullptr) return Ok{};
   if (choices.counts.empty()) {
-    return option_error(opt, fmt::format("'{}' does not say how many", text_of(value)),
+    return option_error(opt, fmt::format("'{}' needs a number of layers", text_of(value)),
                         fmt::format("write {}:3", text_of(value)));
   }
   set(plan, {count->setting, choices.counts.front()});
@@ -47,7 +47,8 @@ Status check_cut_options(const Arguments& arguments) {
   }
   if (arguments.has(opt_of(Setting::kStageLayers)) && asks_for_cut(arguments)) {
     return option_error(opt_of(Setting::kStageLayers),
-                        "leaves nothing to balance with --count-embedding", "give one of the two");
+                        "fixes the stages, so that --count-embedding has no effect",
+                        "give one of the two");
   }
   return Ok{};
 }

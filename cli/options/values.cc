@@ -123,9 +123,9 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
     if (colon == std::string_view::npos) continue;
     const SettingRow* count = count_setting_of({setting, *value});
     if (count == nullptr) {
-      return option_error(opt,
-                          fmt::format("'{}' has a number of layers, which only blocks takes", part),
-                          fmt::format("it takes {}", row_of(opt).value));
+      return option_error(
+          opt, fmt::format("'{}' has a number of layers, which is valid for blocks only", part),
+          fmt::format("write {}", row_of(opt).value));
     }
     TPSIM_TRY_STATUS(append_range(opt, part.substr(colon + 1), {1, count->most}, choices.counts));
   }
@@ -143,7 +143,7 @@ Result<std::int64_t> part_value(const PartRow& row, std::string_view text, Model
     if (std::filesystem::exists(std::string(text), ignored)) {
       if (!has_experts(model)) {
         return option_error(opt_of(row.part), fmt::format("{} has no experts", model.name),
-                            "leave it out");
+                            "remove the option");
       }
       TPSIM_TRY(model.experts.counts, read_expert_counts(std::string(text), model.experts.count));
       TPSIM_TRY_STATUS(validate(model));

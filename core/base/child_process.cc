@@ -62,7 +62,8 @@ Result<std::string> output_of_program(std::vector<std::string> words) {
   const std::string name = words.front();
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return Error{ErrorKind::kBug, fmt::format("no pipe: {}", std::strerror(errno)), name, ""};
+    return Error{ErrorKind::kBug, fmt::format("cannot create a pipe: {}", std::strerror(errno)),
+                 name, ""};
   }
   Descriptor from(ends[0]), to(ends[1]);
   pid_t child = 0;
@@ -77,8 +78,8 @@ Result<std::string> output_of_program(std::vector<std::string> words) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
   return Error{ErrorKind::kBug,
-               WIFEXITED(status) ? fmt::format("ended with {}", WEXITSTATUS(status))
-                                 : fmt::format("was ended by signal {}", WTERMSIG(status)),
+               WIFEXITED(status) ? fmt::format("exited with code {}", WEXITSTATUS(status))
+                                 : fmt::format("was killed by signal {}", WTERMSIG(status)),
                name, ""};
 }
 

@@ -136,7 +136,7 @@ Status write_file_atomically(const std::filesystem::path& path,
   if (!file.is_open() || !written() || !file.sync() || !file.rename_to(target)) {
     return file_error(path, "write", errno);
   }
-  // The name itself is stored in the folder.
+  // Makes the rename durable: the file name is stored in the folder.
   sync_folder(target.parent_path());
   return Ok{};
 }

@@ -22,7 +22,7 @@ std::string unpacked(const PackedFile& file) {
   const bool ready = inflateInit2(&stream, kRawDeflate) == Z_OK;
   const bool whole = ready && inflate(&stream, Z_FINISH) == Z_STREAM_END;
   if (ready) inflateEnd(&stream);
-  TPSIM_CHECK(whole && stream.total_out == text.size(), "a packed file does not unpack");
+  TPSIM_CHECK(whole && stream.total_out == text.size(), "a packed file cannot be unpacked");
   return text;
 }
 

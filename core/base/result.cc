@@ -19,7 +19,8 @@ Error error_from(const std::exception& exception) {
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
                          dynamic_cast<const std::length_error*>(&exception) != nullptr;
   if (!is_memory) return Error{ErrorKind::kBug, exception.what(), "", ""};
-  return Error{ErrorKind::kDoesNotFit, "the memory of this machine, or its limit, ran out", "",
+  return Error{ErrorKind::kDoesNotFit,
+               "out of memory: this machine's memory or its limit is exhausted", "",
                "ask for less at once, or raise the limit (ulimit -v)"};
 }
 

@@ -19,7 +19,7 @@ Status check_work(const std::string& what, const WorkEstimate& work, const WorkL
       fmt::format("{} takes about {} of one core and {}; work above {} or {} needs --no-limits",
                   what, to_string(work.time), to_string(work.memory), to_string(limits.time),
                   to_string(limits.memory)),
-      "", "--no-limits starts it"};
+      "", "add --no-limits to run it anyway"};
 }
 
 }  // namespace tpsim

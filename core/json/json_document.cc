@@ -124,7 +124,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::json::exception& reason) override {
     constexpr int kNumberOverflow = 406;  // nlohmann's out_of_range for numbers
     if (reason.id == kNumberOverflow) return stop(too_large(token));
-    if (position > text_size_) return stop("the text ends in the middle of a value");
+    if (position > text_size_) return stop("the JSON ends in the middle of a value");
     return stop(fmt::format("invalid JSON: unexpected '{}'", printable(token)));
   }
 

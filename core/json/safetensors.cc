@@ -39,7 +39,7 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   for (const JsonValue& dim : *dims) {
     const auto* extent = dim.as<std::int64_t>();
     if (extent == nullptr || *extent < 0 || *extent > (std::int64_t{1} << 40)) {
-      return bad("an invalid shape");
+      return bad("the shape is invalid");
     }
     entry.shape.push_back(*extent);
   }
@@ -47,15 +47,16 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   std::vector<std::int64_t> factors = entry.shape;
   factors.push_back(std::max<std::int64_t>(width, 1));
   const auto bytes = checked_product(factors);
-  if (!bytes) return bad("a shape too large for any file");
+  if (!bytes) return bad("the shape is too large for any file");
   const auto* begin = (*ends)[0].as<std::int64_t>();
   const auto* end = (*ends)[1].as<std::int64_t>();
-  if (begin == nullptr || end == nullptr || *begin < 0 || *end < *begin) return bad("bad offsets");
+  if (begin == nullptr || end == nullptr || *begin < 0 || *end < *begin)
+    return bad("the offsets are invalid");
   if (*end > file_size - data_begin) return bad("its data extend beyond the end of the file");
   entry.begin = data_begin + *begin;
   entry.end = data_begin + *end;
   // Unknown dtypes are allowed as long as they are not read.
-  if (width > 0 && *bytes != *end - *begin) return bad("shape and size disagree");
+  if (width > 0 && *bytes != *end - *begin) return bad("its shape and its size in bytes disagree");
   return entry;
 }
 
@@ -137,7 +138,7 @@ Result<std::string> SafetensorsFile::read_bytes(const SafetensorEntry& entry, st
   std::ifstream in(path_, std::ios::binary);
   in.seekg(entry.begin + first * width);
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!in) return bad_file(path_, "the data cannot be read");
+  if (!in) return bad_file(path_, "cannot read the data");
   return bytes;
 }
 

@@ -31,10 +31,11 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.integer("gpus_per_host", cluster.gpus_per_host, {0, 1024}, kOptional);
   io.integer("partly_used_gpus", cluster.partly_used_gpus, {0, 1024}, kOptional);
   io.require(cluster.gpus_per_node % host_size(cluster) == 0, "gpus_per_host",
-             "hosts must fill a node");
+             "it must divide gpus_per_node");
   io.require(cluster.partly_used_gpus <= cluster.gpus_per_node &&
                  cluster.partly_used_gpus % host_size(cluster) == 0,
-             "partly_used_gpus", "it must be whole hosts of a node");
+             "partly_used_gpus",
+             "it must be a multiple of gpus_per_host, and at most gpus_per_node");
   io.integer("nics_per_node", cluster.nics_per_node, {1, 1024});
   io.object("intra_node", [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
   io.object("inter_node", [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });

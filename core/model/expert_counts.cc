@@ -26,7 +26,7 @@ Status add_numbers(std::string_view line, const std::string& where, std::vector<
     line.remove_prefix(word.size());
     const std::optional<double> count = parse_number<double>(word);
     if (!count || !(*count >= 0) || *count > kMostTokens) {
-      return bad_input(fmt::format("'{}' is not a number of tokens", word), where,
+      return bad_input(fmt::format("'{}' is not a token count", word), where,
                        "numbers from 0 to 1e15, one for each expert");
     }
     out.push_back(*count);

@@ -23,7 +23,7 @@ void one_dropout(Config& config, std::initializer_list<std::string_view> keys) {
     const double here = config.number(key, 0, kDropoutRange);
     if (!first.empty() && here != rate) {
       config.in.reject(key, "it differs from " + std::string(first) +
-                                "; one rate for embedding and branches is modelled");
+                                "; tpsim models one dropout rate for embedding and branches");
     }
     first = key;
     rate = here;
@@ -61,7 +61,7 @@ void read_gpt2(Config& config) {
   model.attention_dropout = config.number("attn_pdrop", kGpt2Dropout, kDropoutRange);
   model.hidden_dropout = config.number("resid_pdrop", kGpt2Dropout, kDropoutRange);
   config.number("embd_pdrop", model.hidden_dropout, kDropoutRange);
-  config.require_flag("scale_attn_weights", true, "scores without scale are not modelled");
+  config.require_flag("scale_attn_weights", true, "unscaled attention scores are not modelled");
   config.require_flag("scale_attn_by_inverse_layer_idx", false, "it is not modelled");
   config.require_flag("add_cross_attention", false, "cross attention is not modelled");
   read_activation(config, "activation_function",
@@ -152,9 +152,11 @@ void read_opt(Config& config) {
   model.attention.position = PositionKind::kLearned;
   model.hidden_dropout = config.number("dropout", 0.1, kDropoutRange);
   config.number("activation_dropout", 0, {0, 0});
-  config.require_flag("do_layer_norm_before", true, "norms behind the residual are not modelled");
-  config.require_flag("_remove_final_layer_norm", false, "models without it are not modelled");
-  config.require_flag("layer_norm_elementwise_affine", true, "norms without weights");
+  config.require_flag("do_layer_norm_before", true, "norms after the residual are not modelled");
+  config.require_flag("_remove_final_layer_norm", false,
+                      "models without a final norm are not modelled");
+  config.require_flag("layer_norm_elementwise_affine", true,
+                      "norms without weights are not modelled");
   if (config.integer("word_embed_proj_dim", model.hidden) != model.hidden) {
     config.in.reject("word_embed_proj_dim", "a projection of the embedding is not modelled");
   }

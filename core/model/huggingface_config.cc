@@ -22,23 +22,23 @@ std::string model_name(const std::string& file) {
 
 // Known families that cannot be planned, with the part that is not modelled.
 constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"afmoe", "gated attention with windows beside norms of both sides"},
-     {"bert", "attention to both sides"},
+    {{"afmoe", "gated sliding-window attention with norms before and after"},
+     {"bert", "bidirectional attention"},
      {"dbrx", "clipped queries, keys and values"},
      {"falcon_h1", "attention and Mamba-2 side by side in every block"},
      {"falcon_mamba", "Mamba-1 layers"},
-     {"gemma3n_text", "several residual streams and embeddings of every layer"},
+     {"gemma3n_text", "several residual streams and per-layer embeddings"},
      {"jamba", "Mamba-1 layers"},
-     {"longcat_flash", "two attentions in a block beside its experts"},
-     {"mamba2", "no attention, and a Mamba-2 of its own"},
+     {"longcat_flash", "two attention layers in a block with experts"},
+     {"mamba2", "no attention, and its own variant of Mamba-2"},
      {"minicpm3", "latent attention with scaled residuals"},
-     {"mllama_text_model", "cross attention to pictures"},
+     {"mllama_text_model", "cross attention to images"},
      {"olmo", "norms without weights"},
      {"recurrent_gemma", "gated linear recurrences"},
      {"rwkv", "time mixing in place of attention"},
      {"step3_text", "attention with factorised matrices"},
-     {"t5", "an encoder beside the decoder"},
-     {"xglm", "sinusoidal positions"},
+     {"t5", "an encoder and a decoder"},
+     {"xglm", "sinusoidal position embeddings"},
      {"zamba2", "blocks that are shared by layers"}});
 
 std::vector<Family> all_families() {
@@ -117,7 +117,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   if (known != kKnownToDiffer.end()) {
     in.reject("model_type",
               fmt::format("'{}' is not supported: it has {}", part.type, known->second),
-              "tpsim show families lists what is read");
+              "tpsim show families lists the supported families");
     return in.finish().error();
   }
   if (family == families.end()) {

@@ -95,7 +95,7 @@ void read_phi3(Config& config) {
   const double residual = config.number("resid_pdrop", 0, kDropoutRange);
   const double embedding = config.number("embd_pdrop", 0, kDropoutRange);
   if (residual != embedding) {
-    config.in.reject("resid_pdrop", "it differs from embd_pdrop; one rate for both is modelled");
+    config.in.reject("resid_pdrop", "it differs from embd_pdrop; tpsim models one rate for both");
   }
   model.hidden_dropout = residual;
   attention_biases(config);
@@ -132,8 +132,7 @@ void read_olmo3(Config& config) {
 void read_qwen2(Config& config) {
   read_llama_keys(config, {.positions = 32768});
   config.model.attention.qkv_bias = true;
-  config.require_flag("use_mrope", false,
-                      "rotary positions of several dimensions are not modelled");
+  config.require_flag("use_mrope", false, "multi-dimensional rotary positions are not modelled");
   spread(config);
   qwen_windows(config);
 }

@@ -223,7 +223,7 @@ void deepseek_experts(Config& config) {
   router.renormalises = config.flag("norm_topk_prob", false);
   router.scaling = config.number("routed_scaling_factor", 1, {1e-9, 1e9});
   if (router.groups < 1 || experts.count % router.groups != 0) {
-    config.in.reject("n_group", fmt::format("{} experts do not divide by it", experts.count));
+    config.in.reject("n_group", fmt::format("it does not divide the {} experts", experts.count));
   }
 }
 

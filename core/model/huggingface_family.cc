@@ -111,7 +111,7 @@ void share_width(Config& config, std::string_view hidden_key) {
   AttentionShape& attention = config.model.attention;
   if (attention.heads < 1 || attention.head_dim > 0) return;
   if (config.model.hidden % attention.heads != 0) {
-    config.in.reject(hidden_key, fmt::format("{} does not divide by {} heads", config.model.hidden,
+    config.in.reject(hidden_key, fmt::format("{} is not divisible by {} heads", config.model.hidden,
                                              attention.heads));
   }
   attention.head_dim = config.model.hidden / attention.heads;
@@ -149,7 +149,7 @@ void read_dropouts(Config& config, std::string_view branches, std::string_view e
   rate = config.number(branches, otherwise, kDropoutRange);
   if (config.number(embedding, rate, kDropoutRange) != rate) {
     config.in.reject(embedding,
-                     fmt::format("it differs from {}; one rate for both is modelled", branches));
+                     fmt::format("it differs from {}; tpsim models one rate for both", branches));
   }
 }
 
@@ -181,7 +181,7 @@ void read_rotary(Config& config, AttentionShape& attention, double theta) {
   for (const auto& [name, factors] : {std::pair{"short_factor", &stretch.short_factors},
                                       {"long_factor", &stretch.long_factors}}) {
     if (stretch.kind == Scaling::kLongRope && factors->size() != turned) {
-      in.reject("rope_scaling", fmt::format("{} holds {} factors; {} pairs of a head turn", name,
+      in.reject("rope_scaling", fmt::format("{} holds {} factors; a head has {} rotary pairs", name,
                                             factors->size(), turned));
     }
   }
@@ -229,7 +229,7 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
     says[i] = words[i] == word;
     if (!says[i] && words[i] != other) {
       config.in.reject(key, fmt::format("'{}' is not supported", words[i]),
-                       fmt::format("layers are '{}' or '{}'", word, other));
+                       fmt::format("a layer is '{}' or '{}'", word, other));
     }
   }
   return says;

@@ -74,8 +74,8 @@ std::string nemotron_pattern(Config& config) {
     const auto found = std::find_if(kLetters.begin(), kLetters.end(),
                                     [&](const auto& one) { return one.first == word; });
     if (found == kLetters.end()) {
-      config.in.reject("layers_block_type", fmt::format("'{}' is not a kind of layer", word),
-                       "mamba, moe, mlp and attention are");
+      config.in.reject("layers_block_type", fmt::format("'{}' is not a layer type", word),
+                       "layer types are mamba, moe, mlp and attention");
       return pattern;
     }
     pattern += found->second;
@@ -83,7 +83,7 @@ std::string nemotron_pattern(Config& config) {
   const auto count = static_cast<std::int64_t>(pattern.size());
   if (config.integer("num_hidden_layers", count, kLayerRange) != count) {
     config.in.reject("layers_block_type",
-                     fmt::format("it names {} layers, num_hidden_layers says otherwise", count));
+                     fmt::format("it names {} layers, but num_hidden_layers differs", count));
   }
   config.model.layers = count;
   return pattern;
@@ -146,7 +146,8 @@ void qwen_delta_layers(Config& config) {
   in.integer("linear_value_head_dim", recurrent.value_dim, {});
   recurrent.convolution = config.integer("linear_conv_kernel_dim", 4);
   recurrent.chunk = 64;  // as in flash-linear-attention's kernels
-  config.require_flag("use_sliding_window", false, "windows are not modelled here");
+  config.require_flag("use_sliding_window", false,
+                      "attention windows are not modelled for this family");
   spread(config);
   const std::int64_t period = config.integer("full_attention_interval", 4, {1, 1 << 20});
   const std::vector<bool> linear =
@@ -192,7 +193,7 @@ void read_qwen3_5(Config& config) {
   if (has_experts) qwen_gated_experts(config);
   config.model.ends.prediction_layers = config.integer("mtp_num_hidden_layers", 0, {0, 1 << 10});
   config.require_flag("mtp_use_dedicated_embeddings", false,
-                      "word embeddings of prediction layers are not modelled");
+                      "separate word embeddings of MTP layers are not modelled");
   for (const char* key : {"mamba_ssm_dtype", "intermediate_size"}) config.pass_over(key);
   qwen_delta_layers(config);
   if (has_experts) qwen_dense_layers(config, config.model.ffn_hidden);
@@ -279,7 +280,7 @@ void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& re
 void note_residual_multiplier(Config& config, std::string_view key, double value) {
   if (value == 1) return;
   config.note(
-      fmt::format("{} = {}: costs nothing beside the residual it is multiplied into", key, value));
+      fmt::format("{} = {}: adds no cost, since it is part of the residual op", key, value));
 }
 
 void granite_multipliers(Config& config) {

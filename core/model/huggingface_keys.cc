@@ -229,19 +229,19 @@ void name_what_was_left(Config& config, const std::string& type) {
       if (says_what_is(*member, config)) continue;
       return config.in.reject(
           member->key,
-          fmt::format("{} models are not read with {}{}, and it would change what is planned", type,
+          fmt::format("tpsim cannot read {} models with {}{}, which would change the plan", type,
                       member->key, shown_value(member->value)),
-          "take the key out if it has no meaning here, or correct model_type");
+          "remove the key if the model does not use it, or correct model_type");
     }
     if (member->key == "quantization_config") {
       config.note(
-          "quantization_config: how the file's weights are stored; plans have their own "
-          "--dtype");
+          "quantization_config: ignored, it describes the stored weights; --dtype sets the plan's "
+          "dtype");
     } else {
       unknown += (unknown.empty() ? "" : ", ") + member->key;
     }
   }
-  if (!unknown.empty()) config.note("not read, as nothing here depends on it: " + unknown);
+  if (!unknown.empty()) config.note("ignored keys that do not affect predictions: " + unknown);
 }
 
 }  // namespace tpsim

@@ -89,8 +89,8 @@ void kimi_additions(Config& config) {
   }
   if (every > 0) {
     config.note(
-        "attn_res_block_size: sums over earlier blocks are planned as passes; stages send each "
-        "other one residual");
+        "attn_res_block_size: sums over earlier blocks are priced as memory passes; stages send "
+        "one residual");
   }
   for (BlockShape& block : config.layers) {
     const std::int64_t width = block.attention.heads * block.attention.latent.value_dim;
@@ -173,7 +173,8 @@ void read_minimax_text(Config& config) {
   read_experts(config, "num_local_experts", "num_experts_per_tok");
   const std::int64_t shared = config.integer("shared_intermediate_size", 0, {0, 1 << 24});
   model.experts.shared_ffn = shared;
-  config.note("residual scales of each branch cost nothing beside the residual");
+  config.note(
+      "residual scales of the branches add no cost, since they are part of the residual op");
   spread(config);
   std::vector<std::int64_t> attends;
   config.in.integers("attn_type_list", attends, {0, 1}, kOptional);

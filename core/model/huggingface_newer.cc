@@ -191,7 +191,7 @@ void hunyuan_keys(Config& config) {
   read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
   attention_biases(config);
   config.model.attention.qk_norm = config.flag("use_qk_norm", true) ? QkNorm::kHead : QkNorm::kNone;
-  config.require_flag("use_cla", false, "keys shared by layers are not modelled");
+  config.require_flag("use_cla", false, "keys and values shared between layers are not modelled");
 }
 
 // Reads a number, or a list of equal numbers per layer.
@@ -206,7 +206,7 @@ std::int64_t for_every_layer(Config& config, std::string_view key, std::int64_t 
     return otherwise;
   }
   if (!same) {
-    config.in.reject(key, "numbers that differ from layer to layer are not modelled here");
+    config.in.reject(key, "values that differ between layers are not modelled here");
     return otherwise;
   }
   return each.front();
@@ -284,7 +284,7 @@ void read_bailing(Config& config) {
     router.groups_kept = config.integer("topk_group", router.groups, kExpertRange);
     config.flag("moe_router_enable_expert_bias", true);
   }
-  config.require_flag("norm_head", false, "a normalised head is not modelled");
+  config.require_flag("norm_head", false, "a normalized output head is not modelled");
   spread(config);
   const std::int64_t dense = config.integer("first_k_dense_replace", 0, {0, 1 << 20});
   for (std::int64_t i = 0; i < std::min(dense, model.layers); ++i) {
@@ -311,7 +311,7 @@ void read_minimax_m2(Config& config) {
   model.experts.shared_ffn = config.integer("shared_intermediate_size", 0, {0, 1 << 24});
   const std::int64_t modules = config.integer("num_mtp_modules", 0, {0, 1 << 10});
   if (config.flag("use_mtp", false) && modules > 0) {
-    config.note(fmt::format("num_mtp_modules = {}: they are neither counted nor planned", modules));
+    config.note(fmt::format("num_mtp_modules = {}: MTP is neither counted nor predicted", modules));
   }
   for (const char* key : {"attn_type_list", "mtp_transformer_layers"}) config.pass_over(key);
 }
@@ -340,8 +340,7 @@ void read_phimoe(Config& config) {
   read_experts(config, "num_local_experts", "num_experts_per_tok");
   model.experts.router.score = RouterScore::kAll;
   config.note(
-      "the router takes the most probable experts in place of SparseMixer's, which costs "
-      "as much");
+      "the router is modelled as top-k softmax instead of SparseMixer; the cost is the same");
 }
 
 constexpr Family kNewer[] = {{"smollm3", read_smollm3},

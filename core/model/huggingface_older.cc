@@ -87,7 +87,7 @@ void read_gpt_bigcode(Config& config) {
   model.attention.kv_heads = config.flag("multi_query", true) ? 1 : model.attention.heads;
   model.attention.qkv_bias = model.attention.output_bias = true;
   model.tied_embedding = config.flag("tie_word_embeddings", true);
-  config.require_flag("scale_attn_weights", true, "scores without scale are not modelled");
+  config.require_flag("scale_attn_weights", true, "unscaled attention scores are not modelled");
   config.require_flag("add_cross_attention", false, "cross attention is not modelled");
 }
 
@@ -127,7 +127,7 @@ void read_mpt(Config& config) {
   model.fused_qkv = model.linear_bias = model.norm_bias = false;
   model.mlp = MlpKind::kGeluErf;
   model.tied_embedding = config.flag("tie_word_embeddings", true);
-  config.require_flag("no_bias", true, "biases of MPT are not modelled");
+  config.require_flag("no_bias", true, "MPT models with biases are not modelled");
   const bool learns = config.flag("learned_pos_emb", true);
   const bool alibi = mpt_attention(config);
   model.attention.position = alibi    ? PositionKind::kAlibi
@@ -161,7 +161,7 @@ void read_qwen(Config& config) {
                            .epsilon_key = "layer_norm_epsilon"});
   model.ffn_hidden /= 2;
   model.attention.qkv_bias = true;
-  config.require_flag("no_bias", true, "other biases than those of q, k and v");
+  config.require_flag("no_bias", true, "biases other than those of q, k and v are not modelled");
   model.attention_dropout = config.number("attn_dropout_prob", 0, kDropoutRange);
   model.hidden_dropout = config.number("emb_dropout_prob", 0, kDropoutRange);
   for (const char* key : {"use_dynamic_ntk", "use_logn_attn", "use_flash_attn"}) {
@@ -203,9 +203,9 @@ void read_chatglm(Config& config) {
   model.tied_embedding = config.flag("tie_word_embeddings", false);
   model.attention_dropout = config.number("attention_dropout", 0, kDropoutRange);
   model.hidden_dropout = config.number("hidden_dropout", 0, kDropoutRange);
-  config.require_flag("post_layer_norm", true, "models without a last norm are not modelled");
+  config.require_flag("post_layer_norm", true, "models without a final norm are not modelled");
   config.require_flag("apply_residual_connection_post_layernorm", false,
-                      "residuals from behind a norm are not modelled here");
+                      "residuals taken after a norm are not modelled here");
 }
 
 constexpr std::array kOlder = {

@@ -198,16 +198,14 @@ void read_vision(const JsonValue& value, const std::string& file, std::string_vi
   const bool known = read_gemma4_vision(in, shape, model.hidden) || read_qwen_vision(in, shape) ||
                      read_moon_vision(in, shape) || read_clip_vision(in, shape);
   if (!known || !in.finish().ok() || shape.heads < 1 || shape.hidden < 1) {
-    model.notes.push_back(
-        fmt::format("{}: an encoder of a kind that is not read; it is neither counted nor "
-                    "planned",
-                    key));
+    model.notes.push_back(fmt::format(
+        "{}: tpsim does not support this encoder; it is neither counted nor predicted", key));
     return;
   }
   model.ends.parts.push_back(encoder_part("vision", shape));
   const bool has_projector = !shape.projector.empty();
   model.notes.push_back(
-      fmt::format("{}: planned on the first stage, with a picture of {} patches in each sequence{}",
+      fmt::format("{}: runs on the first stage, with one image of {} patches in each sequence{}",
                   key, shape.patches, has_projector ? "" : "; its projector is not counted"));
 }
 
@@ -228,7 +226,7 @@ void read_audio(const JsonValue& value, const std::string& file, std::string_vie
   in.integer("max_source_positions", positions, {1, 1 << 16}, kOptional);
   if (!known || !in.finish().ok() || s.heads < 1 || s.ffn < 1) {
     model.notes.push_back(fmt::format(
-        "{}: an encoder of a kind that is not read; it is neither counted nor planned", key));
+        "{}: tpsim does not support this encoder; it is neither counted nor predicted", key));
     return;
   }
   constexpr std::int64_t kTaps = 3;
@@ -238,10 +236,10 @@ void read_audio(const JsonValue& value, const std::string& file, std::string_vie
   s.table = 2 * s.hidden;
   s.projector.push_back(planned_linear("conv2", kWholeOp, s.hidden, kTaps * s.hidden, s.hidden));
   model.ends.parts.push_back(encoder_part("audio", s));
-  model.notes.push_back(fmt::format(
-      "{}: planned on the first stage, with {} frames of sound in each sequence; its projector is "
-      "not counted",
-      key, positions));
+  model.notes.push_back(
+      fmt::format("{}: runs on the first stage, with {} audio frames in each sequence; its "
+                  "projector is not counted",
+                  key, positions));
 }
 
 }  // namespace

@@ -155,16 +155,16 @@ void deepseek_v4_experts(Config& config) {
                      "supported are sqrtsoftplus and sigmoid");
   }
   if (scores == "sqrtsoftplus") {
-    config.note("scoring_func = sqrtsoftplus: planned as a sigmoid, which costs as much");
+    config.note("scoring_func = sqrtsoftplus: modelled as a sigmoid of the same cost");
   }
   const std::int64_t hashed = config.integer("num_hash_layers", 0, {0, 1 << 14});
   if (hashed > 0) {
     config.note(fmt::format(
-        "num_hash_layers = {}: their tables of experts by token are not trained and not counted",
+        "num_hash_layers = {}: their token-to-expert tables are not trained and not counted",
         hashed));
   }
   if (config.number("swiglu_limit", 0, {0, 1e9}) > 0) {
-    config.note("swiglu_limit: clamps cost nothing beside the activation");
+    config.note("swiglu_limit: clamps add no cost, since they are part of the activation");
   }
 }
 
@@ -190,7 +190,7 @@ void read_deepseek_v4(Config& config) {
   in.integers("compress_ratios", strides, {0, 1 << 20});
   const std::int64_t width = model.attention.heads * model.attention.head_dim;
   if (shape.groups < 1 || width % shape.groups != 0) {
-    return in.reject("o_groups", fmt::format("a width of {} does not divide by it", width));
+    return in.reject("o_groups", fmt::format("it does not divide the width {}", width));
   }
   read_prediction_layers(config);
   spread(config);
@@ -291,7 +291,9 @@ void add_lightning_indexers(Config& config) {
   const IndexerKeys keys = read_indexer(config);
   const std::int64_t hidden = config.model.hidden;
   const std::int64_t q_rank = config.model.attention.latent.q_rank;
-  if (q_rank < 1) return config.in.reject("q_lora_rank", "an indexer needs a latent of queries");
+  if (q_rank < 1)
+    return config.in.reject("q_lora_rank",
+                            "an indexer needs low-rank queries (q_lora_rank above zero)");
   const std::vector<bool> computes = layers_that_say(config, "indexer_types", "full", "shared");
   for (const char* key : {"indexer_rope_interleave", "index_topk_freq", "index_skip_topk_offset",
                           "index_share_for_mtp_iteration", "index_topk_pattern"}) {

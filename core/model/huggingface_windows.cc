@@ -20,7 +20,7 @@ void read_apertus(Config& config) {
   llama_biases(config);
   read_activation(config, "hidden_act",
                   {{"xielu", MlpKind::kXielu}, {"relu2", MlpKind::kReluSquared}});
-  config.require_flag("post_norm", false, "norms behind the branches are not modelled here");
+  config.require_flag("post_norm", false, "norms after the branches are not modelled here");
   const bool normalises = config.flag("qk_norm", true);
   model.attention.qk_norm = normalises ? QkNorm::kHead : QkNorm::kNone;
   if (model.mlp == MlpKind::kXielu) {
@@ -174,7 +174,7 @@ void read_mimo_v2(Config& config) {
   }
   for (const char* key : {"sliding_window_size", "attention_chunk_size"}) config.pass_over(key);
   if (config.number("attention_value_scale", 1, {1e-9, 1e9}) != 1) {
-    config.note("attention_value_scale: costs nothing beside the projection");
+    config.note("attention_value_scale: adds no cost, since it is part of the projection");
   }
   deepseek_experts(config);
   RouterShape& router = model.experts.router;
@@ -306,7 +306,8 @@ SearchedBlock read_searched_block(FieldReader& in) {
   const auto refuse_linear = [](FieldReader& part) {
     bool is_linear = false;
     part.flag("replace_with_linear", is_linear, kOptional);
-    part.require(!is_linear, "replace_with_linear", "a matrix in place of a part is not modelled");
+    part.require(!is_linear, "replace_with_linear",
+                 "a linear layer in place of attention or MLP is not modelled");
   };
   in.object("attention", [&](FieldReader& part) {
     part.allow_foreign_keys();
@@ -354,7 +355,7 @@ void read_nemotron_nas(Config& config) {
     }
     if (layer.attention.heads % blocks[i].group != 0) {
       return config.in.reject("block_configs",
-                              fmt::format("{} heads do not divide by n_heads_in_group = {}",
+                              fmt::format("{} heads are not divisible by n_heads_in_group = {}",
                                           layer.attention.heads, blocks[i].group));
     }
     layer.attention.kv_heads = layer.attention.heads / blocks[i].group;

@@ -54,13 +54,13 @@ Status check_counts(const ExpertShape& experts) {
   const std::vector<double>& counts = experts.counts;
   if (counts.size() % each != 0) {
     return bad_input(
-        fmt::format("{} counts of tokens for {} experts", counts.size(), experts.count), "",
+        fmt::format("{} token counts for {} experts", counts.size(), experts.count), "",
         "experts.measured.counts needs one count per expert, for one layer or several");
   }
   for (std::size_t block = 0; block < counts.size() / each; ++block) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
     if (std::accumulate(first, first + experts.count, 0.0) > 0) continue;
-    return bad_input(fmt::format("no expert of layer {} of the counts got a token", block + 1));
+    return bad_input(fmt::format("the token counts of layer {} are all zero", block + 1));
   }
   return Ok{};
 }
@@ -71,7 +71,7 @@ Status check_experts(const ModelSpec& model) {
     return bad_input(std::move(message), "", std::move(hint));
   };
   if (experts.per_token < 1 || experts.per_token > experts.count) {
-    return bad(fmt::format("{} of {} experts for a token", experts.per_token, experts.count),
+    return bad(fmt::format("{} of {} experts per token", experts.per_token, experts.count),
                fmt::format("experts.per_token must be between 1 and {}", experts.count));
   }
   if (!(experts.capacity_factor > 0)) {
@@ -82,7 +82,7 @@ Status check_experts(const ModelSpec& model) {
     return bad("experts with biases are not modelled", "set linear_bias to false");
   }
   if (experts.latent > 0 && experts.router.scales_input) {
-    return bad("experts of a latent whose input is scaled are not modelled", "set latent to 0");
+    return bad("latent experts with scaled inputs are not modelled", "set latent to 0");
   }
   TPSIM_TRY_STATUS(check_counts(experts));
   const RouterShape& router = experts.router;
@@ -136,18 +136,17 @@ Status check_attention(const ModelSpec& model) {
     return bad(fmt::format("rotary embedding needs an even head_dim, not {}", attention.head_dim));
   }
   if (reach(attention) > 0 && attention.chunk > 0) {
-    return bad("attention has a window or chosen positions, or chunks, not both");
+    return bad("attention cannot have chunks together with a window or an indexer");
   }
   const bool has_matrices = attention.key_values == KeyValueSource::kProjected;
   if (!has_matrices && (attention.latent.kv_rank > 0 || attention.value_dim > 0 ||
                         model.fused_qkv || attention.qkv_bias)) {
     return bad(
-        "keys and values of one matrix or of an earlier layer are as wide as each other, and "
-        "have no latents, biases or fused matrix",
+        "shared keys and values need equal widths, and exclude latents, biases and fused_qkv",
         "set key_values to projected");
   }
   if (attention.value_dim > 0 && (attention.latent.kv_rank > 0 || model.fused_qkv)) {
-    return bad("value_dim is for separate matrices of queries, keys and values",
+    return bad("value_dim needs separate projections of queries, keys and values",
                "latent attention has a value_dim of its own");
   }
   const LatentShape& latent = attention.latent;
@@ -166,8 +165,8 @@ Status check_recurrence(const RecurrentShape& r) {
                                 {"recurrent.chunk", r.chunk}}));
   if (r.heads % r.key_heads == 0) return Ok{};
   return bad_input(
-      fmt::format("{} heads of a recurrence cannot share {} of keys evenly", r.heads, r.key_heads),
-      "", "recurrent.heads must be a multiple of recurrent.key_heads");
+      fmt::format("{} recurrent heads cannot share {} key heads evenly", r.heads, r.key_heads), "",
+      "recurrent.heads must be a multiple of recurrent.key_heads");
 }
 
 Status check_planned(const std::vector<PlannedOp>& ops, bool in_part) {
@@ -178,21 +177,23 @@ Status check_planned(const std::vector<PlannedOp>& ops, bool in_part) {
     const bool is_linear = op.kind == PlannedOpKind::kLinear;
     const bool is_pairs = op.kind == PlannedOpKind::kPairs;
     if (is_linear != (op.columns > 0) || (is_linear && op.width < 1)) {
-      return bad("linear ops have a width and columns, others have no columns");
+      return bad("a linear op needs a width and columns; other ops must have no columns");
     }
     if (is_pairs != (op.heads > 0) || (is_pairs && op.key_dim < 1)) {
-      return bad("pairs have heads and a key_dim, other ops have no heads");
+      return bad("a pairs op needs heads and a key_dim; other ops must have no heads");
     }
     const bool sees = op.window > 0 || op.stride > 0;
     if (is_pairs && sees == in_part) {
-      return bad(in_part ? "positions of an encoder see each other: no window, no stride"
-                         : "pairs have a window or a stride");
+      return bad(in_part ? "a pairs op of an encoder must have no window and no stride"
+                         : "a pairs op needs a window or a stride");
     }
     if (!is_pairs && (op.key_dim > 0 || op.value_dim > 0 || op.window > 0 || op.most > 0)) {
-      return bad("key_dim, value_dim, window and most are for pairs");
+      return bad("key_dim, value_dim, window and most are valid for pairs ops only");
     }
-    if (in_part && op.sharding != PlannedSharding::kWhole) return bad("parts are not sharded");
-    if (!is_linear && op.sharding == PlannedSharding::kColumns) return bad("has no columns");
+    if (in_part && op.sharding != PlannedSharding::kWhole)
+      return bad("ops of encoders cannot be sharded");
+    if (!is_linear && op.sharding == PlannedSharding::kColumns)
+      return bad("only linear ops can be sharded by columns");
   }
   return Ok{};
 }
@@ -202,7 +203,7 @@ Status check_parts(const ModelSpec& model) {
     if ((part.patches > 0) != (part.items > 0)) {
       return bad_input(
           fmt::format("part '{}': {} patches of {} items", part.name, part.patches, part.items), "",
-          "both are 0 where the part runs on the sequence itself");
+          "both must be 0 if the part runs on the sequence itself");
     }
     for (const auto* ops : {&part.layer_ops, &part.ops}) {
       TPSIM_TRY_STATUS(check_planned(*ops, true));
@@ -210,7 +211,7 @@ Status check_parts(const ModelSpec& model) {
         return op.kind == PlannedOpKind::kPairs;
       });
       if (has_pairs && part.patches == 0) {
-        return bad_input(fmt::format("part '{}' has pairs without patches", part.name));
+        return bad_input(fmt::format("part '{}' has a pairs op but no patches", part.name));
       }
     }
   }
@@ -223,8 +224,9 @@ Status check_planned_mixer(const ModelSpec& model) {
   };
   const auto results = std::count_if(model.planned.begin(), model.planned.end(), gives_result);
   if (results == 1) return Ok{};
-  return bad_input(fmt::format("{} planned ops give the mixer's result", results), "",
-                   "one linear op has its columns shared and is as wide as the model");
+  return bad_input(
+      fmt::format("{} planned ops give the mixer's result", results), "",
+      "exactly one linear op must be sharded by columns with the model's hidden size as width");
 }
 
 Status check_block(const ModelSpec& model) {
@@ -264,7 +266,7 @@ Status validate(const ModelSpec& model) {
   // Weight counts and values derived from them must fit 64-bit integers.
   constexpr double kMostWeights = 1e15;
   if (!(weights_at_most(model) <= kMostWeights)) {
-    return bad_input(fmt::format("its sizes give about {:.0e} weights; the limit is {:.0e}",
+    return bad_input(fmt::format("its sizes give about {:.0e} parameters; the limit is {:.0e}",
                                  weights_at_most(model), kMostWeights));
   }
   return Ok{};

@@ -6,7 +6,7 @@ namespace tpsim {
 namespace {
 
 Status missing(std::string_view what, std::string_view doing) {
-  return Error{ErrorKind::kMissing, fmt::format("models with {} are not {}", what, doing), "",
+  return Error{ErrorKind::kMissing, fmt::format("models with {} cannot be {}", what, doing), "",
                "docs/models.md lists what can be planned and trained"};
 }
 
@@ -18,10 +18,8 @@ Status check_plannable(const ModelSpec& model) {
     const bool is_whole = block.mixer == MixerKind::kAttention && block.ffn_hidden > 0;
     const bool before = model.norm_place == NormPlace::kBefore && !model.residual_from_after_norm;
     if (!is_whole && !before) {
-      return missing(
-          "recurrences, or blocks of one branch, that have norms elsewhere than before "
-          "their branches",
-          "planned");
+      return missing("recurrent or single-branch blocks whose norms are not before the branches",
+                     "planned");
     }
     if (block.attention.output_gate && block.attention.latent.kv_rank > 0) {
       return missing("gated outputs of latent attention", "planned");
@@ -35,15 +33,15 @@ namespace {
 // Names the part of a block that is traced and priced but not computed by any device; empty if
 // none.
 std::string uncomputed_in(const BlockShape& block) {
-  if (block.attention.chosen > 0) return "attention to positions that an indexer chooses";
-  if (block.attention.key_values != KeyValueSource::kProjected) return "keys that are values";
-  if (block.attention.value_dim > 0) return "values of a width of their own";
+  if (block.attention.chosen > 0) return "sparse attention with an indexer";
+  if (block.attention.key_values != KeyValueSource::kProjected) return "shared keys and values";
+  if (block.attention.value_dim > 0) return "a separate value_dim";
   if (block.mixer == MixerKind::kPlanned) return "planned mixers";
   if (!block.planned.empty()) {
     return "planned ops ('" + block.planned.front().name + "' and others)";
   }
   if (block.attention.output_gate) return "gated attention outputs";
-  return branch_count(block) == 1 ? "blocks of one branch" : "";
+  return branch_count(block) == 1 ? "single-branch blocks" : "";
 }
 
 std::string uncomputed_part(const ModelSpec& model) {
@@ -67,7 +65,7 @@ std::string uncomputed_part(const ModelSpec& model) {
 
 Status check_computable(const ModelSpec& model) {
   const std::string part = uncomputed_part(model);
-  if (!part.empty()) return missing(part, "computed by any device here");
+  if (!part.empty()) return missing(part, "run on any device");
   return Ok{};
 }
 
@@ -75,7 +73,7 @@ std::string untrained_part(const ModelSpec& model) {
   std::string uncomputed = uncomputed_part(model);
   if (!uncomputed.empty()) return uncomputed;
   if (model.linear_bias && !model.fused_qkv && !model.attention.qkv_bias) {
-    return "linear_bias for separate q, k and v (say qkv_bias of the attention instead)";
+    return "linear_bias and separate q, k and v (set qkv_bias of the attention instead)";
   }
   if (model.ends.head_bias) return "a bias in the head";
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -84,13 +82,13 @@ std::string untrained_part(const ModelSpec& model) {
   const bool norms_behind =
       model.norm_place == NormPlace::kAfter || model.norm_place == NormPlace::kAround;
   const bool drops = norms_behind && model.hidden_dropout > 0;
-  return drops ? "dropout beside norms behind the branches" : "";
+  return drops ? "dropout and norms after the branches" : "";
 }
 
 Status check_trainable(const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_plannable(model));
   const std::string part = untrained_part(model);
-  if (!part.empty()) return missing(part, "trained here");
+  if (!part.empty()) return missing(part, "trained");
   return Ok{};
 }
 

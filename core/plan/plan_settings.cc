@@ -69,7 +69,7 @@ Result<SettingValue> parse_setting(std::string_view text) {
   const SettingRow* count = count_setting_of(parsed);
   if (count == nullptr) {
     return bad_setting(
-        fmt::format("'{}' of {} takes no number of layers", value, name_of(row.setting)));
+        fmt::format("'{}' of {} cannot have a number of layers", value, name_of(row.setting)));
   }
   TPSIM_TRY(const std::int64_t counted, parse_value(*count, value.substr(colon + 1)));
   return SettingValue{count->setting, counted};

@@ -31,7 +31,7 @@ Status check_degrees(const Plan& plan) {
   constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // upper bound for any cluster
   const auto gpus = checked_product({d.tp, d.pp, d.dp, d.cp});
   if (!gpus || *gpus > kMostGpus) {
-    return illegal(fmt::format("tp x pp x dp x cp is more than {}", kMostGpus));
+    return illegal(fmt::format("tp x pp x dp x cp is above the limit of {}", kMostGpus));
   }
   if (plan.zero < 0 || plan.zero > 3) {
     return illegal(fmt::format("zero is {}; ZeRO stages are 0, 1, 2 and 3", plan.zero));
@@ -52,7 +52,7 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   if (cp > 1 && model.seq % (2 * cp) != 0) {
     return illegal(
         fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
-        "each context-parallel rank takes two of 2 x cp equal chunks");
+        "each context-parallel rank works on two of 2 x cp equal chunks");
   }
   return Ok{};
 }
@@ -108,8 +108,7 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
     if (d.ep == 1 && d.etp == 0) return Ok{};
     return d.ep > 1
                ? illegal(fmt::format("ep is {}; the model has no experts", d.ep), "set ep to 1")
-               : illegal(fmt::format("etp is {}; the model has no experts", d.etp),
-                         "leave etp out");
+               : illegal(fmt::format("etp is {}; the model has no experts", d.etp), "remove etp");
   }
   TPSIM_TRY_STATUS(check_expert_tensor_parallel(plan, model));
   const std::int64_t ranks = stage_ranks(plan) / expert_tensor_ranks(plan);
@@ -186,7 +185,7 @@ Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
   const RecurrentShape& recurrent = model.recurrent;
   if (recurrent.heads % tp != 0 || recurrent.key_heads % tp != 0) {
     return illegal(
-        fmt::format("{} heads of a recurrence and {} of its keys do not divide by tp = {}",
+        fmt::format("{} recurrent heads and {} key heads are not both divisible by tp = {}",
                     recurrent.heads, recurrent.key_heads, tp),
         nearest_tp(model, tp));
   }
@@ -267,9 +266,10 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
 Status check_recompute(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) {
     if (plan.recompute_blocks == 0) return Ok{};
-    return illegal(fmt::format("{} recompute takes no number of layers; recompute_blocks is {}",
-                               name_of(plan.recompute), plan.recompute_blocks),
-                   "recompute_blocks needs recompute blocks");
+    return illegal(
+        fmt::format("{} recompute is not for a number of layers, but recompute_blocks is {}",
+                    name_of(plan.recompute), plan.recompute_blocks),
+        "set recompute to blocks, or recompute_blocks to 0");
   }
   const std::int64_t most = most_recomputed_blocks(plan.stage_layers);
   if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
@@ -282,9 +282,9 @@ Status check_recompute(const Plan& plan) {
 Status check_schedule(const Plan& plan) {
   const std::int64_t pp = plan.degrees.pp;
   if ((plan.schedule == ScheduleKind::kInterleaved) != (plan.virtual_stages > 1)) {
-    return illegal(fmt::format("schedule {} with {} virtual stages", name_of(plan.schedule),
-                               plan.virtual_stages),
-                   "interleaved goes with virtual_stages > 1, the others with 1");
+    return illegal(fmt::format("schedule {} is not possible with {} virtual stages",
+                               name_of(plan.schedule), plan.virtual_stages),
+                   "interleaved needs virtual_stages > 1, other schedules need 1");
   }
   if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
   if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
@@ -300,13 +300,14 @@ Status check_schedule(const Plan& plan) {
 Status check_precision(const Plan& plan) {
   if (plan.fp8_param_gather &&
       (plan.precision == Precision::kNone || plan.precision == Precision::kNvFp4)) {
-    return illegal(fmt::format("fp8_param_gather with precision {}", name_of(plan.precision)),
-                   "8-bit weights need an fp8 or mxfp8 recipe");
+    return illegal(
+        fmt::format("fp8_param_gather is not possible with precision {}", name_of(plan.precision)),
+        "8-bit weights need an fp8 or mxfp8 recipe");
   }
   if (plan.precision != Precision::kNone && plan.dtype != DType::kBFloat16) {
-    return illegal(
-        fmt::format("precision {} with dtype {}", name_of(plan.precision), name_of(plan.dtype)),
-        "low-precision recipes need dtype bf16");
+    return illegal(fmt::format("precision {} is not possible with dtype {}",
+                               name_of(plan.precision), name_of(plan.dtype)),
+                   "low-precision recipes need dtype bf16");
   }
   return Ok{};
 }
@@ -352,10 +353,11 @@ bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {
 Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_degrees(plan));
   if (!has_countable_tensors(plan, model)) {
-    return illegal(fmt::format("a micro-batch of {} sequences of {} tokens has tensors too large "
-                               "to count",
-                               plan.micro_batch, model.seq),
-                   "choose a smaller micro_batch, or a shorter sequence");
+    return illegal(
+        fmt::format(
+            "a micro-batch of {} sequences of {} tokens makes tensors too large for 64-bit sizes",
+            plan.micro_batch, model.seq),
+        "choose a smaller micro_batch, or a shorter sequence");
   }
   TPSIM_TRY_STATUS(check_context_parallel(plan, model));
   TPSIM_TRY_STATUS(check_tensor_parallel(plan, model));
@@ -366,7 +368,8 @@ Status validate(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_precision(plan));
   if (plan.attention == AttentionKind::kFlash && model.attention_dropout > 0) {
     return illegal(
-        "flash attention supports no dropout here; the model's attention_dropout is above zero",
+        "flash attention with dropout is not supported; the model's attention_dropout is above "
+        "zero",
         "use unfused attention, or set attention_dropout to 0");
   }
   return check_schedule(plan);

@@ -29,7 +29,7 @@ class Catalogue {
   static Result<Catalogue> open();
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  // A folder, or "shipped:".
+  // Returns the folder of the data files; "shipped:" for the data inside the program.
   const std::filesystem::path& directory() const { return directory_; }
 
   // Returns the names, sorted.

@@ -184,7 +184,7 @@ StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const 
     }
   }
   if (plan.zero >= 2 && plan.degrees.pp > 1 && !stack.zero_2_and_3_with_pipeline) {
-    return {fmt::format("does not run ZeRO {} with a pipeline", plan.zero),
+    return {fmt::format("cannot run ZeRO {} with a pipeline", plan.zero),
             "use ZeRO 0 or 1, or pp = 1"};
   }
   std::string reason = refusal_reason(stack.choices, plan);

@@ -184,7 +184,7 @@ Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file
     return bad_input("is a trace without step marks", file, how_to_mark);
   }
   if (!(steps.back().end > steps.front().begin)) {
-    return bad_input("is a trace whose steps take no time", file);
+    return bad_input("is a trace with steps of zero length", file);
   }
   return summed(rank, steps);
 }
@@ -216,7 +216,7 @@ Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& 
     return bad_input(std::move(message), file, std::move(hint));
   };
   if (trace.kernels.empty()) {
-    return bad("is a trace without a kernel of a GPU",
+    return bad("is a trace without GPU kernels",
                "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
   }
   if (trace.devices.size() > 1) {

@@ -63,7 +63,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   if (steps.empty()) {
     return bad_input(fmt::format("the log's steps have {} sequences, the plan's {}",
                                  log.steps.back().global_batch, plan.global_batch),
-                     "", "give the plan that is running, or a log after the batch-size ramp-up");
+                     "", "give the plan of this run, or a log after the batch-size ramp-up");
   }
   usable.other_batch = std::ssize(log.steps) - std::ssize(steps);
   if (steps.size() > 2 * kWarmUpSteps) {
@@ -118,7 +118,7 @@ void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& p
            ? fmt::format("the log counts {:.0f} TFLOP/s of a GPU whose peak is {:.0f}",
                          check.logged_tflops, peak)
            : fmt::format("its step time means {:.0f} TFLOP/s on a GPU whose peak is {:.0f}: check "
-                         "that the time is of a whole step and that this plan ran",
+                         "that the log times whole steps and that the plan is of this run",
                          check.model_tflops, peak)});
 }
 
@@ -133,8 +133,8 @@ Result<std::vector<StageReserved>> reserved_by_stage(const Plan& plan, const Pre
   for (const auto& [rank, bytes] : log.reserved) {
     if (rank >= gpu_count(plan)) {
       return bad_input(
-          fmt::format("the log has a rank {}, the plan {} GPUs", rank, gpu_count(plan)), "",
-          "give the plan that is running");
+          fmt::format("the log contains rank {}, but the plan has {} GPUs", rank, gpu_count(plan)),
+          "", "give the plan of this run");
     }
     const std::int64_t stage = coordinates(plan, rank).pp;
     stages[stage] = std::max(stages[stage], bytes);

@@ -318,7 +318,7 @@ Result<TrainingLog> parse_training_log(std::string_view text, const std::string&
   reader.finish();
   if (reader.log.steps.empty()) {
     return bad_input(
-        "has no training step", file,
+        "contains no training step", file,
         "no line has a step time, tokens/s or sequences/s; docs/check-log.md lists the formats");
   }
   return std::move(reader.log);

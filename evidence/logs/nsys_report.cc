@@ -66,7 +66,7 @@ class Report {
     std::int64_t rows = 0;
     int state = SQLITE_ROW;
     while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) {
-      if (++rows > kMostRows) return bad("has more events than a step can have");
+      if (++rows > kMostRows) return bad("has too many events");
       take(statement.get());
     }
     return state == SQLITE_DONE ? Status(Ok{}) : Status(broken());
@@ -150,7 +150,7 @@ Status read_kernels(const Report& report, Seen& seen) {
                         columns.contains("deviceId") && columns.contains(name);
   if (!is_whole) {
     return report.bad(
-        "is a database without kernels of a GPU",
+        "is a database without GPU kernels",
         "profile with nsys profile --trace=cuda,nvtx, then nsys export --type sqlite");
   }
   TPSIM_TRY_STATUS(
@@ -172,7 +172,7 @@ Status read_kernels(const Report& report, Seen& seen) {
                         ++seen.kernels_by_process[process_of(sqlite3_column_int64(row, 3))];
                       }));
   if (!seen.rank.kernels.empty()) return Ok{};
-  return report.bad("is a report without a kernel of a GPU",
+  return report.bad("is a report without GPU kernels",
                     "profile with nsys profile --trace=cuda,nvtx");
 }
 
@@ -198,7 +198,8 @@ Status read_copies(const Report& report, Seen& seen) {
                         [&](sqlite3_stmt* row) { hidden = sqlite3_column_int64(row, 0); }));
   }
   if (hidden == 0) return Ok{};
-  return report.bad("hides the kernels of CUDA graphs", "profile with --cuda-graph-trace=node");
+  return report.bad("does not contain the kernels of CUDA graphs",
+                    "profile with --cuda-graph-trace=node");
 }
 
 Status read_marks(const Report& report, Seen& seen) {

@@ -62,10 +62,12 @@ Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) 
   const std::string& recipe = run.precision_recipe;
   if (!names_recipe(run.dtype)) {
     if (recipe.empty() || recipe == "none") return Precision::kNone;
-    return bad_input(fmt::format("precision_recipe {} with dtype {}", recipe, run.dtype));
+    return bad_input(
+        fmt::format("precision_recipe {} is not possible with dtype {}", recipe, run.dtype));
   }
   if (run.dtype != "fp8" && !recipe.empty() && recipe != run.dtype) {
-    return bad_input(fmt::format("precision_recipe {} with dtype {}", recipe, run.dtype));
+    return bad_input(
+        fmt::format("precision_recipe {} is not possible with dtype {}", recipe, run.dtype));
   }
   if (run.dtype == "fp8" && recipe.empty()) return usual_recipe(stack);
   const std::string& words = recipe.empty() ? run.dtype : recipe;
@@ -84,7 +86,7 @@ Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwi
   if (run.zero.empty()) return otherwise;
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') return run.zero[0] - '0';
-  return bad_input(fmt::format("ZeRO stage '{}' is not known", run.zero));
+  return bad_input(fmt::format("unknown ZeRO stage '{}'", run.zero));
 }
 
 // Parses "full" or "blocks:3"; empty means none.
@@ -131,7 +133,7 @@ Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
     std::vector<std::int64_t> even = even_stage_layers(
         run.layers, chunks,
         run.stage_split.find("embedding") != std::string::npos || environment.embedding_counts);
-    if (even.empty()) return bad_input("the stages cannot be cut as stated");
+    if (even.empty()) return bad_input("the layers cannot be split into the stated stages");
     return even;
   }
   const std::optional<PipelineLayout> layout = parse_pipeline_layout(run.layout);
@@ -139,7 +141,7 @@ Result<std::vector<std::int64_t>> stages_of(const PublishedRun& run,
       layout && static_cast<std::int64_t>(layout->blocks.size()) == chunks &&
       std::accumulate(layout->blocks.begin(), layout->blocks.end(), std::int64_t{0}) == run.layers;
   if (!fits) {
-    return bad_input(fmt::format("layout '{}' does not cut {} layers into {} chunks", run.layout,
+    return bad_input(fmt::format("layout '{}' does not split {} layers into {} chunks", run.layout,
                                  run.layers, chunks));
   }
   return layout->blocks;
@@ -204,7 +206,7 @@ Status check_stated(const PublishedRun& run) {
     if (value < 1) return bad_input(fmt::format("{} is not stated", name));
   }
   if (run.head_dim == 0 && run.hidden % run.heads != 0) {
-    return bad_input(fmt::format("hidden {} does not divide by {} heads", run.hidden, run.heads));
+    return bad_input(fmt::format("hidden {} is not divisible by {} heads", run.hidden, run.heads));
   }
   return Ok{};
 }

@@ -156,9 +156,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   const PublishedRun run = completed(stated);
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
-    return bad_input(
-        fmt::format("no environment is known for cluster '{}', GPU '{}'; --cluster names one",
-                    run.cluster, run.gpu));
+    return bad_input(fmt::format("unknown cluster '{}' with GPU '{}'; add --cluster NAME",
+                                 run.cluster, run.gpu));
   }
   // An environment without a cluster gives the reason why its rows are not predicted.
   if (where->runs_on.empty()) return bad_input(where->source);
@@ -183,8 +182,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
-    return bad_input(
-        fmt::format("{} has no rate for {}", machine->profile.name, name_of(operands)));
+    return bad_input(fmt::format("profile {} has no matrix rate for {}", machine->profile.name,
+                                 name_of(operands)));
   }
   // Environments with their own stack calibrate software, or show the error without calibration.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
@@ -217,11 +216,12 @@ Result<Seconds> measured_step(const PublishedRun& run) {
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }
   if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
-    return bad_input("the row has neither step time nor speed");
+    return bad_input("the row states neither step time nor speed");
   }
   // Sources agree on the definition of hardware FLOPs only for full recompute.
   if (run.recompute != name_of(Recompute::kFull)) {
-    return bad_input("the row has only hardware TFLOP/s without full recompute");
+    return bad_input(
+        "the row states only hardware TFLOP/s, which need full recompute to be converted");
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);

@@ -153,7 +153,7 @@ class CsvReader {
         return Ok{};
       }
     }
-    return bad_input("a quoted field does not end", fmt::format("{}:{}", file_, opened));
+    return bad_input("a quoted field has no closing quote", fmt::format("{}:{}", file_, opened));
   }
 
   std::string_view text_;
@@ -223,12 +223,12 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       return bad_input(
-          fmt::format("no column is called '{}'", name), file + ":1",
+          fmt::format("unknown column '{}'", name), file + ":1",
           meant(nearest(name, names), fmt::format("the columns are: {}", run_table_header())));
     }
     if (has(columns, name)) {
-      return bad_input(fmt::format("a second column is called '{}'", name), file + ":1",
-                       "leave out one of the two");
+      return bad_input(fmt::format("the column '{}' appears twice", name), file + ":1",
+                       "remove one of the two");
     }
     columns.push_back(&all_columns()[static_cast<std::size_t>(found - names.begin())]);
   }
@@ -239,8 +239,9 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
                             int line, const std::string& file) {
   const std::string where = fmt::format("{}:{}", file, line);
   if (fields.size() != columns.size()) {
-    return bad_input(fmt::format("{} fields; the header names {}", fields.size(), columns.size()),
-                     where, "quote fields that hold commas");
+    return bad_input(
+        fmt::format("the row has {} fields, but the header has {}", fields.size(), columns.size()),
+        where, "quote fields that contain commas");
   }
   PublishedRun run;
   run.line = line;
@@ -287,7 +288,7 @@ Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const s
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line
     TPSIM_TRY(PublishedRun run, run_of(fields, columns, line, file));
     if (!seen.insert(run.id).second) {
-      return bad_input(fmt::format("a second row has the id '{}'", run.id),
+      return bad_input(fmt::format("the id '{}' appears twice", run.id),
                        fmt::format("{}:{}", file, line));
     }
     runs.push_back(std::move(run));

@@ -43,7 +43,8 @@ double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
   double most = 0;
   for (const StageMemory& stage : predicted.memory) {
     double gib = is_allocated ? allocated_gib(stage, setup) : stage.total().value() / kGiB;
-    // Reserved memory is the allocator's segments, without context and NCCL's buffers.
+    // For "reserved" rows: memory of the allocator's segments, without CUDA context and NCCL's
+    // buffers.
     if (!is_allocated && says("reserved")) {
       gib = allocated_gib(stage, setup) + stage.fragmentation.value() / kGiB;
     }

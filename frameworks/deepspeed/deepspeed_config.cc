@@ -66,8 +66,8 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
       const JsonValue* enabled = member.value.find("enabled");
       const bool* is_on = enabled == nullptr ? nullptr : enabled->as<bool>();
       if (is_on != nullptr && !*is_on) continue;
-      left.refuse("curriculum_learning", "curriculum_learning", "its sequences grow during the run",
-                  path_of(file));
+      left.refuse("curriculum_learning", "curriculum_learning",
+                  "tpsim models a constant sequence length only", path_of(file));
       continue;
     }
     left.ask(fmt::format("{}{}", section, member.key),
@@ -96,8 +96,8 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   config.stage = whole_at(zero, "stage");
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
   if (!optimizer.known) {
-    return bad_input("offload_optimizer goes to another device than cpu", path_of(file),
-                     "tpsim's plans offload to the host's memory");
+    return bad_input("offload_optimizer.device is not cpu", path_of(file),
+                     "tpsim models offload to host memory only");
   }
   config.offloads = optimizer.to_host;
   const JsonValue* old = zero.find("cpu_offload");
@@ -105,8 +105,7 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   const OffloadTarget weights = offload_target(zero, "offload_param");
   if (!weights.known || weights.to_host) {
     left.refuse("zero_optimization.offload_param", "offload_param",
-                "tpsim's plans keep the weights on the GPU: offload the optimizer alone",
-                path_of(file));
+                "tpsim models weights on the GPU only: offload just the optimizer", path_of(file));
   }
   return Ok{};
 }
@@ -181,7 +180,7 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
   in.drop("--deepspeed-config");
   if (in.has("--zero-stage")) in.expect("--zero-stage", config.stage);
   if (in.flag("--cpu-optimizer") != config.offloads) {
-    in.fail("--cpu-optimizer and offload_optimizer in DeepSpeed's JSON go together");
+    in.fail("give both --cpu-optimizer and offload_optimizer in DeepSpeed's JSON, or neither");
   }
   plan.zero = static_cast<int>(config.stage);
   if (config.gradients) plan.gradient_dtype = *config.gradients;
@@ -202,7 +201,7 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
       config.fp16 != (plan.dtype == DType::kFloat16)) {
     in.fail("precision of arguments and DeepSpeed's JSON differ");
   }
-  if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine refuses ZeRO 2 and 3");
+  if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine rejects ZeRO 2 and 3");
 }
 
 }  // namespace tpsim

@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// A number is -1 if it is absent, or "auto", which Hugging Face replaces.
+// Numbers are -1 if they are absent or "auto", a value that Hugging Face fills in.
 struct DeepSpeedConfig {
   std::int64_t train_batch = -1;
   std::int64_t micro_batch = -1;

@@ -130,7 +130,7 @@ void read_stages(LaunchOptionReader& in, const ModelSpec& model, const ShellOpti
   degrees.dp = world / (degrees.tp * degrees.pp);
   const std::string method = in.text("--pp-partition-method").value_or(kByBlocks);
   plan.stage_layers = cut_of(method, model.layers, degrees.pp);
-  if (plan.stage_layers.empty()) in.fail(fmt::format("'{}' cuts no equal stages", method));
+  if (plan.stage_layers.empty()) in.fail(fmt::format("'{}' does not make equal stages", method));
 }
 
 }  // namespace
@@ -208,10 +208,10 @@ Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& conf
   const bool recompute = granularity == "full";
   const bool uniform = in.text("--recompute-method").value_or("uniform") == "uniform";
   if (in.integer("--recompute-num-layers", 1) != 1 || !uniform || granularity == "selective") {
-    in.fail("--checkpoint-activations is read of every block, with --checkpoint-num-layers 1");
+    in.fail("tpsim reads --checkpoint-activations with --checkpoint-num-layers 1 only");
   }
   if (in.flag("--deepspeed-activation-checkpointing") != recompute) {
-    in.fail("--checkpoint-activations and --deepspeed-activation-checkpointing go together");
+    in.fail("--checkpoint-activations needs --deepspeed-activation-checkpointing and vice versa");
   }
   plan.recompute = recompute ? Recompute::kFull : Recompute::kNone;
   if (!in.flag("--deepspeed")) in.fail("--deepspeed is missing");

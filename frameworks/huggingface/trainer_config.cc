@@ -18,30 +18,29 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kNoOffload =
-    "tpsim's plans keep the weights on the GPU; an offloaded optimizer (offload_optimizer_device: "
-    "cpu) is read";
+    "tpsim models weights on the GPU only; it can read offload_optimizer_device: cpu";
 constexpr const char* kWholeBits =
-    "tpsim plans weights of 16 or 32 bits: without it the plan bounds memory from above";
+    "tpsim models weights of 16 or 32 bits; without the setting, predicted memory is an upper "
+    "bound";
 
 // Patterns are tried in order.
 constexpr LeftOver kTrainerRows[] = {
     {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kAllWeights},
     {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
     {"finetuning_type", kAllWeights, "full"},
-    {"rl stage", "tpsim plans the training on a loss of words",
-     "sft pt dpo ipo orpo simpo cpo kto rm"},
+    {"rl stage", "tpsim models language-model losses only", "sft pt dpo ipo orpo simpo cpo kto rm"},
     {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
     {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
     {"fp8_*"},  // harmless if "fp8" is off
     {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
-     "tpsim reads Trainer's data parallelism", "1"},
+     "tpsim reads data parallelism of Trainer only", "1"},
     {"flex_attention",
-     "its kernel is timed nowhere here; --set flex_attention=false reads it as "
-     "FlashAttention"},
+     "tpsim has no kernel times for it; --set flex_attention=false predicts FlashAttention "
+     "instead"},
     {"optim_target_modules*", kAdamState},
-    {"torch_empty_cache_steps", "it frees memory between steps"},
+    {"torch_empty_cache_steps", "tpsim does not model memory freed between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
      "eos_token pad_token simpo* cpo* orpo* flex_attn_compile_kwargs* liger_* loss_type packing_* "
      "per_device_eval_batch_size lazy_preprocess max_prompt_length model_init_kwargs* "
@@ -117,8 +116,8 @@ void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   }
   result.parts[StackPart::kMasterWeights] = static_cast<std::int64_t>(MasterWeights::kNone);
   result.notes.emplace_back(
-      "no file of accelerate or DeepSpeed is given, so data parallelism alone is predicted; "
-      "weights, gradients and Adam's moments then have 16 bits, without an fp32 copy");
+      "no file of accelerate or DeepSpeed is given: plain data parallelism is predicted; weights, "
+      "gradients and Adam's moments have 16 bits, without an fp32 copy");
 }
 
 void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
@@ -149,9 +148,9 @@ Recompute recompute_of_trainer(FlatReader& in) {
 void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   const std::string kind = any_text(in, {"attn_implementation", "attention"}).value_or("sdpa");
   if (kind.starts_with("flex")) {
-    in.fail(fmt::format("{} makes another plan of it", kind),
-            "its kernel is timed nowhere here; --set attn_implementation=flash_attention_2 reads "
-            "it as FlashAttention");
+    in.fail(fmt::format("{} changes the plan and is not modelled", kind),
+            "tpsim has no kernel times for it; --set attn_implementation=flash_attention_2 "
+            "predicts FlashAttention instead");
   }
   const bool flash =
       any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2"}) || says_flash(in);
@@ -174,7 +173,8 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (optimizer == "adamw_torch_fused") parts[StackPart::kOptimizerKernel] = 0;
   if (optimizer != "adamw_torch" && optimizer != "adamw_torch_fused" && optimizer != "adamw_hf" &&
       optimizer != "adamw_apex_fused") {
-    in.fail(fmt::format("the optimizer {} makes another plan of it", optimizer), kAdamState);
+    in.fail(fmt::format("the optimizer {} changes the plan and is not modelled", optimizer),
+            kAdamState);
   }
 }
 
@@ -257,8 +257,8 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
     bound = "max_prompt_length and max_completion_length";
     seq = in.integer("max_prompt_length", kUsualPrompt) + answer;
     result.notes.emplace_back(
-        "the update of the trained model is planned; generation, rewards and other models' passes "
-        "are not");
+        "only the trained model's update is predicted; generation, rewards and passes of other "
+        "models are not");
   }
   const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs then
   const bool packs = any_flag(in, {"packing", "sample_packing", "neat_packing"});
@@ -270,8 +270,8 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
                   bound == nullptr ? "" : fmt::format(" ({})", bound));
   if (packs || is_pretraining) {
     result.notes.push_back(every +
-                           ", packed full, with attention over all of it: attention that stays "
-                           "inside of each sample takes less time");
+                           ", fully packed, with attention over the whole sequence: attention "
+                           "within each sample takes less time");
   } else if (bound != nullptr || flattens) {
     result.notes.push_back(
         every +
@@ -316,7 +316,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.global_batch = plan.micro_batch * size.accumulation * size.gpus;
   if (has_pairs) {
     result.notes.emplace_back(
-        "a sample is a pair of sequences; the pass of a reference model is not planned");
+        "a sample is a pair of sequences; the pass of the reference model is not predicted");
   }
   plan.stage_layers = {result.model.layers};
   if (in.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", false)) {

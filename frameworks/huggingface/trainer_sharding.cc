@@ -25,8 +25,8 @@ void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result
     result.plan.zero = 3;
     result.parts[StackPart::kShardGroup] = kShardOverNode;
   } else {
-    in.fail(fmt::format("FSDP's strategy '{}' is not read", word),
-            "full_shard, shard_grad_op, no_shard or hybrid_shard");
+    in.fail(fmt::format("tpsim cannot read FSDP's strategy '{}'", word),
+            "use full_shard, shard_grad_op, no_shard or hybrid_shard");
   }
 }
 
@@ -74,7 +74,7 @@ void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, Importe
   if (copies * shards != gpus) {
     return in.fail(fmt::format("{} copies of weights sharded over {} GPUs are not {} GPUs", copies,
                                shards, gpus),
-                   fmt::format("say on how many it runs: --gpus {}", copies * shards));
+                   fmt::format("state the number of GPUs: --gpus {}", copies * shards));
   }
   result.parts[StackPart::kShardGroup] = shards == kUsualNode ? kShardOverNode : shards;
 }
@@ -91,7 +91,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
       const auto text = text_of_named(*named, inputs);
       if (!text) {
         return not_there(*named, path_of(file),
-                         ", or import it beside: tpsim import " + path_of(file) + " FILE");
+                         ", or import both files: tpsim import " + path_of(file) + " FILE");
       }
       json.text = *text;
     }
@@ -102,7 +102,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
     config.stage = stage;
     config.offloads = device == "cpu";
     if (device != "cpu" && device != "none") {
-      in.fail(fmt::format("offload_optimizer_device is {}: cpu or none", device));
+      in.fail(fmt::format("offload_optimizer_device is {}; it must be cpu or none", device));
     }
   } else {
     return Ok{};

@@ -232,8 +232,8 @@ Result<Files> files_of_kubernetes(const Files& files) {
     }
   }
   if (out.size() != 1) {
-    return bad_input("holds no one script of a container", path_of(jobset),
-                     "JobSets that tpsim export wrote are read");
+    return bad_input("does not contain exactly one container script", path_of(jobset),
+                     "tpsim reads only JobSets written by tpsim export");
   }
   const auto map = file_named(files, kConfigMapFile);
   if (!map.ok()) return out;

@@ -74,9 +74,9 @@ std::optional<std::string> text_of_named(const std::string& name, const ImportIn
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
 
 // Reason for refusing adapters.
-inline constexpr const char* kAllWeights = "tpsim plans the training of all weights";
+inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
 // Reason for refusing other optimizers.
-inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
+inline constexpr const char* kAdamState = "tpsim models AdamW state in fp32 only";
 
 // A value that the file lacks and an import option supplies. All open questions are reported in one
 // error.
@@ -85,7 +85,7 @@ struct OpenQuestion {
   std::string answer;  // "--gpus N"
 };
 inline constexpr const char* kModelAnswer = "--model NAME or its config.json";
-inline const OpenQuestion kHowManyGpus = {"the file does not say on how many GPUs it runs",
+inline const OpenQuestion kHowManyGpus = {"the file does not state how many GPUs it runs on",
                                           "--gpus N"};
 class OpenQuestions {
  public:

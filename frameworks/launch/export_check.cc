@@ -126,12 +126,12 @@ std::string change_text(const ExportLoss& loss) {
 }  // namespace
 
 Status check_loss(LaunchStack stack, const ExportLoss& loss) {
-  constexpr const char* kHint = "--allow-loss writes them all the same";
+  constexpr const char* kHint = "--allow-loss writes the files anyway";
   if (!loss.refusal.empty()) {
     return Error{
         ErrorKind::kDoesNotFit,
-        fmt::format("tpsim import refuses the files for {}: {}", name_of(stack), loss.refusal), "",
-        kHint};
+        fmt::format("tpsim import cannot read the files for {}: {}", name_of(stack), loss.refusal),
+        "", kHint};
   }
   const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
   std::vector<std::string_view> keys;
@@ -141,7 +141,7 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
   const std::string of = keys.empty() ? "" : fmt::format(", without {}", fmt::join(keys, ", "));
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("the files for {} give another plan{}: {}", name_of(stack), of,
+               fmt::format("the files for {} describe a different plan{}: {}", name_of(stack), of,
                            change_text(loss)),
                "", kHint};
 }

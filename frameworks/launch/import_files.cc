@@ -109,9 +109,8 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
   if (inputs.gpus > 0) return LaunchSize{1, inputs.gpus};
   if (command.size.nodes > 0) return command.size;
   if (command.is_whole) return bad_input(command.size_unknown, "", "add --gpus N");
-  return bad_input(
-      command.size_unknown, "",
-      "say it with --gpus N, or set what the script takes from outside: --set NAME=VALUE");
+  return bad_input(command.size_unknown, "",
+                   "add --gpus N, or give the script's variables with --set NAME=VALUE");
 }
 
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
@@ -135,10 +134,10 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
 void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
   std::int64_t& layers = plan.model.ends.prediction_layers;
   if (is_trained || layers == 0) return;
-  plan.notes.push_back(
-      fmt::format("{}'s {} of multi-token prediction is left out, as the file trains none",
-                  plan.model.name.empty() ? "the model" : plan.model.name,
-                  layers == 1 ? "layer" : fmt::format("{} layers", layers)));
+  plan.notes.push_back(fmt::format(
+      "{}'s {} of multi-token prediction is left out, since the file does not enable MTP",
+      plan.model.name.empty() ? "the model" : plan.model.name,
+      layers == 1 ? "layer" : fmt::format("{} layers", layers)));
   layers = 0;
 }
 
@@ -223,8 +222,9 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   if (beside.ok() || !inputs.open) return beside;
   auto text = text_of_named(name, inputs);
   if (text) return LaunchFile{name, *std::move(text)};
-  return bad_input(fmt::format("the script names DeepSpeed's {}, which is not there", name), "",
-                   "run what writes it first, or put one of that name beside the script");
+  return bad_input(
+      fmt::format("the script names DeepSpeed's {}, which does not exist", name), "",
+      "run the program that writes the file first, or put a file of that name next to the script");
 }
 
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
@@ -277,8 +277,9 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   add_given_options(inputs, command);
   if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
   if (!inputs.more.empty()) {
-    return bad_input("stands beside a script that takes no configuration",
-                     path_of(inputs.more.front()), "configurations are read beside each other");
+    return bad_input("cannot be combined with the script, which uses no configuration file",
+                     path_of(inputs.more.front()),
+                     "give configuration files together, without a script");
   }
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     return import_deepspeed(std::move(command), files, inputs);
@@ -301,8 +302,7 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   if (missing.empty()) return read;
   if (!read.ok()) return with_missing(read.error(), missing);
   read->notes.push_back(
-      fmt::format("the script sources {}, which is not there: what it sets is "
-                  "not known",
+      fmt::format("the script sources {}, which does not exist: its settings are unknown",
                   fmt::join(missing, ", ")));
   return read;
 }

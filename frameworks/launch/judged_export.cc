@@ -121,8 +121,8 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
                                 const std::vector<std::string>& checkouts) {
   const std::string_view judge = judge_of(stack);
   if (judge.empty()) {
-    return bad_input(fmt::format("tpsim cannot let {} judge its files yet", name_of(stack)), "",
-                     "--check judges files for megatron-lm");
+    return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
+                     "--check supports megatron-lm");
   }
   TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
   TPSIM_TRY(const LaunchCommand command, read_launch_command(file));
@@ -137,7 +137,7 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   TPSIM_TRY(const std::string printed, output_of_recipes(words));
   TPSIM_TRY(const JsonValue answer, parse_json(printed, checkouts.front()));
   if (answer.find("error") != nullptr) {
-    return bad_input(fmt::format("the judge failed: {}", text_of_answer(answer, "error")),
+    return bad_input(fmt::format("the check failed: {}", text_of_answer(answer, "error")),
                      checkouts.front(), text_of_answer(answer, "hint"));
   }
   Judgement judgement = judgement_of(answer);

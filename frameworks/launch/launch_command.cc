@@ -108,9 +108,10 @@ bool take_count(std::string_view name, std::string_view text, Count& count) {
   }
   const auto unset = unset_name(text);
   if (unset && count.unknown.empty()) {
-    count.unknown = unset->empty()
-                        ? fmt::format("{} is what a program prints", name)
-                        : fmt::format("{} is {}, which the script does not set", name, *unset);
+    count.unknown =
+        unset->empty()
+            ? fmt::format("{} is the output of a program, which tpsim does not run", name)
+            : fmt::format("{} is {}, which the script does not set", name, *unset);
   }
   return false;
 }
@@ -190,7 +191,7 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
   } else {
     command.size_unknown = !nodes.unknown.empty()  ? nodes.unknown
                            : !gpus.unknown.empty() ? gpus.unknown
-                                                   : "nothing says how many GPUs it runs on";
+                                                   : "the number of GPUs is not stated";
   }
 }
 
@@ -227,7 +228,7 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
     }
     command.options.push_back(*std::move(option));
   }
-  if (command.size.gpus_per_node == 0) command.size_unknown = "the log says no world_size";
+  if (command.size.gpus_per_node == 0) command.size_unknown = "the log does not state world_size";
   return command;
 }
 
@@ -287,10 +288,12 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
     if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
   }
   const std::string arguments = fmt::format("its arguments: {}", arguments_advice(text));
-  if (names.empty()) return "say what it asks for: --set NAME=VALUE, or " + arguments;
+  if (names.empty())
+    return "give the variables that it checks with --set NAME=VALUE, or " + arguments;
   const bool takes =
       text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
-  return fmt::format("it asks for --set {}{}", names, takes ? "; or say " + arguments : "");
+  return fmt::format("it checks variables: add --set {}{}", names,
+                     takes ? "; or give " + arguments : "");
 }
 
 // Returns the script's variables if they are settings of a known program; otherwise nothing.
@@ -304,9 +307,7 @@ std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   return settings;
 }
 
-Error too_many(const LaunchFile& file) {
-  return bad_input("holds more options than any program has", path_of(file));
-}
+Error too_many(const LaunchFile& file) { return bad_input("has too many options", path_of(file)); }
 
 }  // namespace
 
@@ -317,7 +318,7 @@ bool has_arguments_block(std::string_view text) {
 
 Error with_missing(Error error, const std::vector<std::string>& missing) {
   if (missing.empty()) return error;
-  error.message += fmt::format("; it sources {}, which is not there", fmt::join(missing, ", "));
+  error.message += fmt::format("; it sources {}, which does not exist", fmt::join(missing, ", "));
   error.hint = fmt::format("put {} where the script looks for it{}{}", missing.front(),
                            error.hint.empty() ? "" : "; or ", error.hint);
   return error;
@@ -361,16 +362,15 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
       return with_missing(std::move(error), script.missing);
     };
     if (script.exits) {
-      return refused(bad_input("exits before it starts a training", path_of(file),
+      return refused(bad_input("exits before it starts training", path_of(file),
                                exit_advice(script, file.text)));
     }
     return refused(bad_input(
-        "holds no training command and no options", path_of(file),
+        "contains no training command and no options", path_of(file),
         other.empty()
-            ? "a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or axolotl "
-              "is read, a file of options, and the arguments that Megatron prints in its log"
-            : fmt::format("it starts {}: import that, with --set for what it takes from "
-                          "outside",
+            ? "give a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or "
+              "axolotl, a file of options, or a Megatron log that prints its arguments"
+            : fmt::format("it starts {}: import that script, with --set for variables from outside",
                           other)));
   }
   read_size(launcher, script, command);

@@ -68,7 +68,7 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
 
 // Dropout inside a fused kernel costs little. tpsim's flash attention does not have dropout.
 inline constexpr const char* kNoFlashDropout =
-    "dropout inside of flash attention is predicted as none";
+    "dropout inside flash attention is not modelled and predicted as zero";
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the option that overlaps a shared expert with the dispatch. The predicted step is then an
 // upper bound: the overlap hides at most that expert.

@@ -109,13 +109,13 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
   const bool slurm = job == LaunchStack::kSlurm;
   if (is_version_of(file.stack, "reference")) {
     if (slurm) return reference_job(file, size);
-    return cannot_express(job, "tpsim's own ranks", "they meet through Slurm or MPI");
+    return cannot_express(job, "tpsim's own ranks", "tpsim run needs Slurm or MPI");
   }
   const auto own = launcher_in(job, file, software.launcher);
   if (!own) {
     return cannot_express(job, fmt::format("the stack '{}'", file.stack),
-                          "it starts megatron-lm, megatron-core, megatron-deepspeed, nemo, "
-                          "torchtitan, nanotron or pytorch-fsdp, and Slurm reference too");
+                          "job files can start megatron-lm, megatron-core, megatron-deepspeed, "
+                          "nemo, torchtitan, nanotron or pytorch-fsdp; Slurm also reference");
   }
   TPSIM_TRY(Files files, export_own(*own, file, size, software));
   return slurm ? slurm_job(*own, file, size, std::move(files))

@@ -21,9 +21,9 @@ namespace tpsim {
 // Returns the file names of this stack. The file with the arguments is first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
-// Writes `file` for a stack. `software` predicted the plan. Its overlaps and its exchange of keys
-// and values are written as switches if the launcher has them. A job starts the files of its
-// launcher.
+// Writes launch files of `stack` for the plan file. `software`: the stack with which the plan was
+// predicted; its overlaps and its exchange of keys and values become switches if the launcher has
+// them. Job files call the files of the launcher.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node,
                                             const StackSpec& software = {});

@@ -71,7 +71,7 @@ bool LaunchOptionReader::has_value(std::string_view name, std::string_view value
 bool LaunchOptionReader::flag(std::string_view name) {
   const auto value = taken(name);
   const bool is_bare = !value || value->empty() || value->front() == kUnset;
-  if (!is_bare) fail(fmt::format("{} takes no value, not '{}'", name, *value));
+  if (!is_bare) fail(fmt::format("{} is a switch and cannot have the value '{}'", name, *value));
   return value.has_value();
 }
 
@@ -92,11 +92,11 @@ std::optional<std::string> LaunchOptionReader::text(std::string_view name) {
   if (!value) return value;
   const auto unset = unset_name(*value);
   if (unset && unset->empty()) {
-    fail(fmt::format("{} is what a program prints", name),
-         fmt::format("say it with --set {}=VALUE", name.substr(name.find_first_not_of('-'))));
+    fail(fmt::format("{} is the output of a program, which tpsim does not run", name),
+         fmt::format("add --set {}=VALUE", name.substr(name.find_first_not_of('-'))));
   } else if (unset) {
     fail(fmt::format("{} is {}, which the script does not set", name, *unset),
-         fmt::format("say it with --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
   }
   return value;
 }
@@ -105,7 +105,8 @@ std::int64_t LaunchOptionReader::integer(std::string_view name, std::int64_t fal
   const auto value = text(name);
   if (!value) return fallback;
   std::int64_t number = 0;
-  if (!parse_whole(*value, number)) fail(fmt::format("{} is '{}', no whole number", name, *value));
+  if (!parse_whole(*value, number))
+    fail(fmt::format("{} is '{}'; it must be a whole number", name, *value));
   return number;
 }
 
@@ -123,8 +124,8 @@ void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view oth
   const bool same = is_same_value(value, wanted.value);
   if (same && (found || !otherwise.empty())) return;
   if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
-  fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value,
-                   found ? "" : " when it is left out", wanted.value));
+  fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value, found ? "" : " by default",
+                   wanted.value));
 }
 
 void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
@@ -133,23 +134,24 @@ void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
     const bool is_wanted = has_option(wanted.all(), name);
     const bool is_set = flag(name);
     if (is_set == is_wanted) continue;
-    fail(is_set ? fmt::format("{} does not go with the model", name)
-                : fmt::format("{} is missing: the model has it", name));
+    fail(is_set ? fmt::format("{} does not match the model", name)
+                : fmt::format("{} is missing: the model needs it", name));
   }
 }
 
 void LaunchOptionReader::note_other(const LaunchOption& wanted, std::vector<std::string>& notes) {
   const auto found = taken(wanted.name);
   if (!found || unset_name(*found) || is_same_value(*found, wanted.value)) return;
-  notes.push_back(fmt::format("{} is {}; the named model has {}, which is predicted", wanted.name,
-                              *found, wanted.value));
+  notes.push_back(fmt::format("{} is {}; the prediction uses the named model's value {}",
+                              wanted.name, *found, wanted.value));
 }
 
 void LaunchOptionReader::note_other(std::span<const char* const> switches,
                                     const LaunchOptions& wanted, std::vector<std::string>& notes) {
   for (const char* name : switches) {
     if (!taken(name) || has_option(wanted.all(), name)) continue;
-    notes.push_back(fmt::format("{} does not go with the named model, which is predicted", name));
+    notes.push_back(
+        fmt::format("{} does not match the named model; the prediction follows the model", name));
   }
 }
 
@@ -232,7 +234,8 @@ Status check_launch_rules(LaunchStack stack, const PlanFile& file) {
 }
 
 Error cannot_express(LaunchStack stack, std::string what, std::string why) {
-  return bad_input(fmt::format("{} cannot run {}", name_of(stack), what), "--to", std::move(why));
+  return bad_input(fmt::format("{} export does not support {}", name_of(stack), what), "--to",
+                   std::move(why));
 }
 
 }  // namespace tpsim

@@ -96,8 +96,8 @@ std::string LeftSettings::remedy(const Settings& unknown) {
     names.push_back(fmt::format("{}=null", name_for_set(one.name)));
   }
   return fmt::format(
-      "--set {} leaves out what has no effect; --assume-harmless leaves out all unknown ones and "
-      "widens the interval",
+      "--set {} ignores a setting without effect; --assume-harmless ignores all unknown settings "
+      "and widens the interval",
       fmt::join(names, ","));
 }
 
@@ -125,7 +125,7 @@ Result<ImportedPlan> LeftSettings::settled(Result<ImportedPlan> read,
   const bool is_misspelt = refused.empty() && !unknown.front().detail.empty();
   if (refused.size() + unknown.size() == 1 && (read.ok() || is_misspelt)) {
     if (unknown.empty()) {
-      return bad_input(fmt::format("{} makes another plan of it", refused.front().what),
+      return bad_input(fmt::format("{} changes the plan and is not modelled", refused.front().what),
                        refused.front().where, refused.front().detail);
     }
     const Setting& one = unknown.front();

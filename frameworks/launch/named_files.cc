@@ -27,8 +27,8 @@ std::optional<std::string> text_of_named(const std::string& name, const ImportIn
 }
 
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise) {
-  return bad_input(fmt::format("names {}, which is not there", name), by,
-                   "put it where the name leads from this file" + otherwise);
+  return bad_input(fmt::format("names {}, which does not exist", name), by,
+                   "put the file there, relative to this file" + otherwise);
 }
 
 }  // namespace tpsim

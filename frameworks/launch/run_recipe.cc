@@ -20,11 +20,11 @@ constexpr std::string_view kFunction = "recipe";  // name for --set: the functio
 constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan";
 
 Error asks_to_run(const LaunchFile& file) {
-  return bad_input(
-      "is a program: only running it gives its configuration", path_of(file),
-      "add --run, and --checkout DIR for each framework that it imports. tpsim then runs the file "
-      "with python3 and stands in for what is not installed; on Linux without network and with a "
-      "read-only file system");
+  return bad_input("is a Python program, so that its configuration is known only after a run",
+                   path_of(file),
+                   "add --run, and --checkout DIR for each framework that it imports. tpsim then "
+                   "runs the file with python3 and replaces modules that are not installed by "
+                   "stubs. On Linux the file has no network and a read-only file system");
 }
 
 std::vector<std::string> words_of(const LaunchFile& file, const ImportInputs& inputs,
@@ -116,7 +116,7 @@ Error with_unknown_models(Error error, const JsonValue& answer) {
   if (models == nullptr || models->as<JsonValue::Object>()->empty()) return error;
   std::vector<std::string> names;
   for (const JsonMember& asked : *models->as<JsonValue::Object>()) names.push_back(asked.key);
-  error.message += fmt::format("; it takes {} from the hub", fmt::join(names, ", "));
+  error.message += fmt::format("; it loads {} from the Hugging Face hub", fmt::join(names, ", "));
   error.hint = std::string(kModelAnswer);
   return error;
 }
@@ -160,7 +160,7 @@ Result<ImportedPlan> import_resolved(ResolvedRecipe recipe, const LaunchFile& fi
   }
   return bad_input(fmt::format("tpsim cannot read configurations of {} yet",
                                recipe.framework.empty() ? "this framework" : recipe.framework),
-                   path_of(file), fmt::format("read are: {}", kFrameworks));
+                   path_of(file), fmt::format("tpsim can read: {}", kFrameworks));
 }
 
 Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs) {

@@ -124,7 +124,7 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
   const auto size = static_cast<std::size_t>(layers);
   if (const auto unset = unset_name(option.value); unset && !unset->empty()) {
     return bad_input(fmt::format("{} is {}, which the script does not set", option.name, *unset),
-                     "", fmt::format("say it with --set {}=VALUE", unset->substr(1)));
+                     "", fmt::format("add --set {}=VALUE", unset->substr(1)));
   }
   const auto number = parse_number<std::int64_t>(trimmed(option.value));
   std::vector<bool> flags(size, true);
@@ -174,14 +174,13 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
   const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
   if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
     return bad_input(
-        fmt::format("experts with a capacity behind the {} dispatcher", name_of(dispatcher)), "",
-        "there, slots are padded by alltoall alone: --dispatcher alltoall");
+        fmt::format("experts with a capacity and the {} dispatcher", name_of(dispatcher)), "",
+        "only alltoall pads expert slots: use --dispatcher alltoall");
   }
   const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
   if (is_seq && dispatcher != Dispatcher::kAllToAll) {
-    return bad_input(
-        fmt::format("permute unfused_seq behind the {} dispatcher", name_of(dispatcher)), "",
-        "it is a way of alltoall alone: --dispatcher alltoall");
+    return bad_input(fmt::format("permute unfused_seq with the {} dispatcher", name_of(dispatcher)),
+                     "", "only alltoall has it: use --dispatcher alltoall");
   }
   out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
@@ -200,10 +199,10 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
   if (!has_experts(model)) return;
   const bool exchanges = type == "allgather" || type == "alltoall" || type == kSeq;
   if (!exchanges && type != kFlex) {
-    in.fail(fmt::format("{} is {}: allgather, alltoall or flex", kDispatcherType, type));
+    in.fail(fmt::format("{} is {}; it must be allgather, alltoall or flex", kDispatcherType, type));
   }
   if (backend != "deepep" && backend != "hybridep") {
-    in.fail(fmt::format("{} is {}: deepep or hybridep", kFlexBackend, backend));
+    in.fail(fmt::format("{} is {}; it must be deepep or hybridep", kFlexBackend, backend));
   }
   if (deep && type != kFlex) in.fail(fmt::format("{} needs {} flex", kDeepEp, kDispatcherType));
 }
@@ -213,9 +212,9 @@ void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
   const std::int64_t group = degrees.ep * (degrees.etp > 0 ? degrees.etp : degrees.tp);
   const std::int64_t ranks = group / std::gcd(group, degrees.tp * degrees.cp);
   if (!has_experts(model) || degrees.dp % ranks == 0) return;
-  in.fail(fmt::format("{} GPUs hold {} data-parallel ranks, and experts want a multiple of {}",
+  in.fail(fmt::format("{} GPUs give {} data-parallel ranks, but the experts need a multiple of {}",
                       gpus, degrees.dp, ranks),
-          fmt::format("say on how many it runs: --gpus N, a multiple of {}",
+          fmt::format("state the number of GPUs: --gpus N, a multiple of {}",
                       degrees.tp * degrees.pp * degrees.cp * ranks));
 }
 

@@ -163,8 +163,8 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   if (file.plan.degrees.cp > 1) {
     const CpCommType exchange = software.parts.cp_comm_type;
     if (exchange == CpCommType::kTorchRing) {
-      return cannot_express(stack, "PyTorch's ring of keys and values",
-                            "Megatron's is --cp-comm-type p2p");
+      return cannot_express(stack, "PyTorch's ring attention",
+                            "Megatron's ring attention is --cp-comm-type p2p");
     }
     options.add(kCpCommType, std::string(name_of(exchange)));
   }

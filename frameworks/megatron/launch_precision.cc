@@ -69,8 +69,8 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
   if (fp8 && fp4) return in.fail("--fp8-format and --fp4-format exclude each other");
   if (fp4) {
     if (*fp4 != "e2m1" || fp4_recipe != "nvfp4") {
-      in.fail(fmt::format("--fp4-format {} with --fp4-recipe {}; e2m1 goes with nvfp4", *fp4,
-                          fp4_recipe));
+      in.fail(fmt::format("--fp4-format {} with --fp4-recipe {} is not valid; use e2m1 with nvfp4",
+                          *fp4, fp4_recipe));
     }
     plan.precision = Precision::kNvFp4;
     return;
@@ -81,15 +81,15 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
     if (fp8_recipe == row.recipe) plan.precision = row.precision;
   }
   if (plan.precision == Precision::kNone) {
-    in.fail(fmt::format("--fp8-recipe '{}' is none of delayed, tensorwise, blockwise and mxfp8",
+    in.fail(fmt::format("--fp8-recipe '{}' is not delayed, tensorwise, blockwise or mxfp8",
                         fp8_recipe));
   }
 }
 
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
   if (plan.fp8_param_gather) {
-    return cannot_express(LaunchStack::kTorchTitan, "weights kept in 8 bits",
-                          "its float8 all-gather rounds weights that are kept in 16");
+    return cannot_express(LaunchStack::kTorchTitan, "weights stored in 8 bits",
+                          "its float8 all-gather quantizes 16-bit weights");
   }
   if (plan.precision == Precision::kNone) return Ok{};
   for (const Converter& row : kConverters) {
@@ -100,7 +100,7 @@ Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
   }
   return cannot_express(LaunchStack::kTorchTitan,
                         fmt::format("precision {}", name_of(plan.precision)),
-                        "its converters are tensorwise float8 (fp8-current) and mxfp8");
+                        "it supports tensorwise float8 (fp8-current) and mxfp8");
 }
 
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
@@ -112,8 +112,8 @@ void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
     plan.precision = row.precision;
   }
   if (converter && plan.precision == Precision::kNone) {
-    in.fail(fmt::format("--model.converters '{}' is none of {} and {}", *converter,
-                        kConverters[0].name, kConverters[1].name));
+    in.fail(fmt::format("--model.converters '{}' is not {} or {}", *converter, kConverters[0].name,
+                        kConverters[1].name));
   }
 }
 

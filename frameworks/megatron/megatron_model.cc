@@ -111,11 +111,13 @@ Error not_stated(const Options& options) {
     said += fmt::format("{}{}=N", said.empty() ? "" : ",", variable->substr(1));
   }
   if (unset.empty()) {
-    return bad_input("which model? The file does not state its layers, width, heads and sequence",
-                     "", "add --model NAME or its config.json");
+    return bad_input(
+        "which model? The file does not state layers, hidden size, heads and sequence length", "",
+        "add --model NAME or its config.json");
   }
-  return bad_input(fmt::format("which model? {}, which the script does not set", unset), "",
-                   fmt::format("say it with --set {}, or what the script chooses it by", said));
+  return bad_input(
+      fmt::format("which model? {}, which the script does not set", unset), "",
+      fmt::format("add --set {}, or set the variable by which the script chooses the model", said));
 }
 
 // An option that few models have, with its value in a model.
@@ -233,7 +235,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
     }
     if (has_experts(model) && said != has) {
       return other_model(
-          fmt::format("{} {} has experts in {} of {} layers; the model has them in {}", name,
+          fmt::format("{} {} puts experts in {} of {} layers; the model has them in {}", name,
                       option->value, std::count(said.begin(), said.end(), true), model.layers,
                       std::count(has.begin(), has.end(), true)));
     }
@@ -355,8 +357,8 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
     const bool implied =  // latent attention implies its norm
         has && (unsaid == Unsaid::kIsTheModels || row.option == "--qk-layernorm");
     if (set != has && !implied) {
-      return other_model(set ? fmt::format("{} does not go with the model", row.option)
-                             : fmt::format("{} is missing: the model has it", row.option));
+      return other_model(set ? fmt::format("{} does not match the model", row.option)
+                             : fmt::format("{} is missing: the model needs it", row.option));
     }
     drop_option(options, row.option);
   }
@@ -365,8 +367,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
   for (const LaunchOption& option : options) {
     if (!matches_any(option.name, kOfNamedModels)) continue;
     if (unsaid == Unsaid::kIsNone) {
-      return other_model(
-          fmt::format("{} is of a model that arguments do not describe whole", option.name));
+      return other_model(fmt::format("{} describes only a part of the model", option.name));
     }
   }
   std::erase_if(options, [](const auto& one) { return matches_any(one.name, kOfNamedModels); });
@@ -380,7 +381,7 @@ void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std:
     options = std::move(left);
     return;
   }
-  notes.push_back(fmt::format("{}; the named model is predicted", taken.error().message));
+  notes.push_back(fmt::format("{}; the prediction follows the named model", taken.error().message));
   std::erase_if(options, [](const LaunchOption& one) {
     const auto is_it = [&](const auto& row) { return row.option == one.name; };
     const bool says_layers = std::find(std::begin(kLayerOptions), std::end(kLayerOptions),

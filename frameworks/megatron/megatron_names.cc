@@ -261,9 +261,9 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
                             command.program.find("pretrain") != std::string::npos;
   if (is_megatrons) return Ok{};
   return bad_input(
-      fmt::format("starts {}, a program that is not read", command.program), path,
-      "Megatron, DeepSpeed, torchtitan, a Trainer by accelerate or torchrun, ms-swift, verl, "
-      "OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL are read");
+      fmt::format("starts {}, which tpsim cannot read", command.program), path,
+      "tpsim reads Megatron, DeepSpeed, torchtitan, a Trainer by accelerate or torchrun, ms-swift, "
+      "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
 }
 
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
@@ -288,8 +288,8 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
   const bool first = is_narrow("--exp-avg-dtype"), second = is_narrow("--exp-avg-sq-dtype");
   if (!first && !second) return Ok{};
   if (first != second) {
-    return bad_input("one of --exp-avg-dtype and --exp-avg-sq-dtype is bf16", "",
-                     "tpsim's plans keep both of AdamW's moments in fp32 or in bf16");
+    return bad_input("only one of --exp-avg-dtype and --exp-avg-sq-dtype is bf16", "",
+                     "tpsim models both AdamW moments in fp32 or both in bf16");
   }
   drop_option(options, "--exp-avg-dtype");
   drop_option(options, "--exp-avg-sq-dtype");

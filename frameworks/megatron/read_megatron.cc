@@ -93,10 +93,8 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
   if (layout) {
     const auto parsed = parse_pipeline_layout(*layout);
     if (parsed && parsed->predictions != model.ends.prediction_layers) {
-      return in.fail(
-          fmt::format("the layout '{}' has {} blocks that predict later tokens; the "
-                      "model has {}",
-                      *layout, parsed->predictions, model.ends.prediction_layers));
+      return in.fail(fmt::format("the layout '{}' has {} MTP blocks; the model has {}", *layout,
+                                 parsed->predictions, model.ends.prediction_layers));
     }
     if (parsed) plan.stage_layers = parsed->blocks;
     const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
@@ -107,11 +105,11 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
     plan.virtual_stages = chunks / pp;
   } else if (chunk_count(plan) > model.layers + 2) {
     return in.fail(
-        fmt::format("{} stages are more than the {} layers", chunk_count(plan), model.layers));
+        fmt::format("{} stages are more than {} layers", chunk_count(plan), model.layers));
   } else {
     plan.stage_layers = cut(said, model.layers, plan);
     if (plan.stage_layers.empty()) {
-      return in.fail(fmt::format("{} layers do not divide by the stages", model.layers));
+      return in.fail(fmt::format("{} layers are not divisible by the stages", model.layers));
     }
   }
   plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;
@@ -135,7 +133,7 @@ Offload offload_of(LaunchOptionReader& in) {
   const std::string fraction = in.text("--optimizer-offload-fraction").value_or("1.0");
   if ((offloads && !aware) || (offloads && fraction != "1.0" && fraction != "1")) {
     in.fail(
-        "an offloaded optimizer is read whole: --optimizer-cpu-offload with "
+        "tpsim reads a fully offloaded optimizer only: --optimizer-cpu-offload, "
         "--use-precision-aware-optimizer and a fraction of 1.0");
   }
   return offloads ? Offload::kOptimizer : Offload::kNone;
@@ -148,7 +146,7 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
   const std::string added = in.text("--main-grads-dtype").value_or("fp32");
   const bool narrow = in.flag("--grad-reduce-in-bf16") || matches_any(added, "bf16 torch.bfloat16");
   if (!narrow && !matches_any(added, "fp32 torch.float32")) {
-    in.fail(fmt::format("--main-grads-dtype is {}: fp32 or bf16", added));
+    in.fail(fmt::format("--main-grads-dtype is {}; it must be fp32 or bf16", added));
   }
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
   plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
@@ -178,20 +176,20 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
   const std::string modules = in.text(kRecomputeModules).value_or("core_attn");
   if (granularity == "selective" && !modules_in(modules)) {
-    in.fail(fmt::format("--recompute-modules {}: one of them is not known", modules),
+    in.fail(fmt::format("--recompute-modules {} contains an unknown module", modules),
             "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
   }
   if (granularity == "none" || granularity == "selective") {
     if (!method.empty())
-      in.fail(fmt::format("{} recompute takes no --recompute-method", granularity));
+      in.fail(fmt::format("--recompute-method is not valid with {} recompute", granularity));
     plan.recompute = granularity == "none" ? Recompute::kNone : Recompute::kSelective;
     return;
   }
   const bool some = method == "block";
   if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
     in.fail(
-        "full recompute is read with --recompute-method uniform --recompute-num-layers 1, or "
-        "block and any number");
+        "tpsim reads full recompute with --recompute-method uniform --recompute-num-layers 1, or "
+        "with block and any number");
   }
   const auto& chunks = plan.stage_layers;
   const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
@@ -237,10 +235,10 @@ void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   const bool pads = in.flag("--moe-pad-expert-input-to-capacity");
   const bool has_capacity = in.text("--moe-expert-capacity-factor").has_value();
   if (policy != "position" && policy != "probs") {
-    in.fail(fmt::format("--moe-token-drop-policy is {}: probs or position", policy));
+    in.fail(fmt::format("--moe-token-drop-policy is {}; it must be probs or position", policy));
   }
   if (has_experts(model) && has_capacity != pads) {
-    in.fail("--moe-expert-capacity-factor and --moe-pad-expert-input-to-capacity go together");
+    in.fail("--moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity and vice versa");
   }
 }
 
@@ -289,7 +287,7 @@ AttentionKind attention_of(LaunchOptionReader& in) {
       in.text("--attention-backend").value_or(local && !flash ? "local" : "flash");
   if (backend == "unfused" || backend == "local") return AttentionKind::kUnfused;
   if (backend != "flash" && backend != "auto" && backend != "fused") {
-    in.fail("--attention-backend is flash or unfused");
+    in.fail("--attention-backend must be flash or unfused");
   }
   return AttentionKind::kFlash;
 }
@@ -335,7 +333,7 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   if (world % replica != 0) {
     in.fail(fmt::format("{} GPUs do not divide by tensor {} x pipeline {} x context {} = {}", world,
                         degrees.tp, degrees.pp, degrees.cp, replica),
-            fmt::format("say on how many it runs: --gpus N, a multiple of {}", replica));
+            fmt::format("state the number of GPUs: --gpus N, a multiple of {}", replica));
   }
   degrees.dp = std::max<std::int64_t>(1, world / replica);
   check_expert_ranks(in, model, degrees, world);

@@ -28,10 +28,10 @@ constexpr LeftOver kNanotronRows[] = {
      "model.model_config.rope_interleaved model.model_config.rope_scaling* "
      "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
      "model.model_config.z_loss* parallelism.tp_linear_async_communication"},
-    {"parallelism.moe_layer_recompute", "tpsim recomputes blocks or core attention"},
-    {"parallelism.domino*", "tpsim's tensor-parallel batches are whole"},
-    {"parallelism.context_parallel_size*", "nanotron's context parallelism is a ring"},
-    {"model.model_config.moe_config*", "nanotron's experts are not read: name a --model"},
+    {"parallelism.moe_layer_recompute", "tpsim models recompute of blocks or core attention only"},
+    {"parallelism.domino*", "tpsim models unsplit tensor-parallel batches only"},
+    {"parallelism.context_parallel_size*", "tpsim cannot read nanotron's context parallelism yet"},
+    {"model.model_config.moe_config*", "tpsim cannot read nanotron's experts: give a --model"},
 };
 
 // Removes rotary positions from every `interval`-th layer, counting from 1. 0: all layers have
@@ -52,7 +52,7 @@ Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   const bool qwen = in.flag(key("is_qwen2_config"), false);
   if (!llama && !qwen) {
     return bad_input("its model_config is neither is_llama_config nor is_qwen2_config",
-                     path_of(file), "nanotron's LLaMA and Qwen are read");
+                     path_of(file), "tpsim reads nanotron's LLaMA and Qwen only");
   }
   ModelSpec model;
   model.layers = in.integer(key("num_hidden_layers"), 0);
@@ -87,18 +87,20 @@ Status read_nanotron_layout(FlatReader& in, const ModelSpec& model, Plan& plan) 
   plan.degrees.pp = std::max<std::int64_t>(1, in.integer("parallelism.pp", 1));
   plan.degrees.dp = std::max<std::int64_t>(1, in.integer("parallelism.dp", 1));
   if (in.integer("parallelism.expert_parallel_size", 1) > 1) {
-    in.fail("parallelism.expert_parallel_size: nanotron's experts are not read");
+    in.fail("parallelism.expert_parallel_size: tpsim cannot read nanotron's experts yet");
   }
   if (in.integer("parallelism.context_parallel_size", 1) > 1) {
-    in.fail("parallelism.context_parallel_size: nanotron's context parallelism is a ring");
+    in.fail(
+        "parallelism.context_parallel_size: tpsim cannot read nanotron's context parallelism yet");
   }
   const std::string mode = in.text("parallelism.tp_mode").value_or("ALL_REDUCE");
   plan.sequence_parallel = mode == "REDUCE_SCATTER" && plan.degrees.tp > 1;
   if (mode != "REDUCE_SCATTER" && mode != "ALL_REDUCE") {
-    in.fail(fmt::format("parallelism.tp_mode is {}: REDUCE_SCATTER or ALL_REDUCE", mode));
+    in.fail(
+        fmt::format("parallelism.tp_mode is {}; it must be REDUCE_SCATTER or ALL_REDUCE", mode));
   }
   const std::string engine = in.text("parallelism.pp_engine").value_or("1f1b");
-  if (engine != "1f1b" && engine != "afab") in.fail("parallelism.pp_engine is 1f1b or afab");
+  if (engine != "1f1b" && engine != "afab") in.fail("parallelism.pp_engine must be 1f1b or afab");
   plan.schedule = engine == "afab" ? ScheduleKind::kGpipe : ScheduleKind::kOneFOneB;
   TPSIM_TRY_STATUS(in.error());
   if (plan.degrees.pp > model.layers + 2) return Ok{};  // validate() reports the error
@@ -150,7 +152,8 @@ Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFi
     if (said.*number == named.*number) continue;
     return bad_input(fmt::format("model.model_config.{} is {}; the model has {}", key, said.*number,
                                  named.*number),
-                     path_of(file), "name the model of the file with --model, or none");
+                     path_of(file),
+                     "give the model of the file with --model, or leave --model out");
   }
   const bool same_heads = said.attention.heads == named.attention.heads &&
                           said.attention.kv_heads == named.attention.kv_heads;
@@ -158,7 +161,7 @@ Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFi
   return bad_input(
       fmt::format("has {} heads with {} of keys; the model has {} with {}", said.attention.heads,
                   said.attention.kv_heads, named.attention.heads, named.attention.kv_heads),
-      path_of(file), "name the model of the file with --model, or none");
+      path_of(file), "give the model of the file with --model, or leave --model out");
 }
 
 }  // namespace
@@ -182,7 +185,7 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   TPSIM_TRY_STATUS(read_nanotron_layout(in, result.model, plan));
   plan.attention = AttentionKind::kFlash;
   plan.zero = static_cast<int>(in.integer("optimizer.zero_stage", 0));
-  if (plan.zero > 1) in.fail("optimizer.zero_stage is 0 or 1");
+  if (plan.zero > 1) in.fail("optimizer.zero_stage must be 0 or 1");
   plan.micro_batch = in.integer("tokens.micro_batch_size", 1);
   plan.global_batch =
       plan.micro_batch * plan.degrees.dp * in.integer("tokens.batch_accumulation_per_replica", 1);

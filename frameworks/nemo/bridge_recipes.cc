@@ -1,4 +1,5 @@
-// Configurations made by recipes of Megatron-Bridge, and by NeMo 2's in Megatron-Bridge's names.
+// Configurations from recipes of Megatron-Bridge, and from recipes of NeMo 2 written with
+// Megatron-Bridge's names.
 //
 // Sources: training/config.py, training/comm_overlap.py and models/*/*_bridge.py of Megatron-Bridge
 // 067f987.
@@ -82,8 +83,8 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
     return true;
   });
   if (!savings.empty()) {
-    notes.push_back(
-        fmt::format("predicted without {}: the step is an upper bound", fmt::join(savings, ", ")));
+    notes.push_back(fmt::format("{} is not modelled: the predicted step is an upper bound",
+                                fmt::join(savings, ", ")));
   }
   const bool keeps_ends = is_on(settings, "mixed_precision.first_last_layers_bf16") ||
                           is_on(settings, "model.first_last_layers_bf16");
@@ -95,8 +96,7 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   });
   if (keeps_ends) {
     notes.emplace_back(
-        "the first and the last block, which the recipe keeps in 16 bits, are predicted as the "
-        "others");
+        "the recipe keeps the first and last block in 16 bits; they are predicted like the others");
   }
   return notes;
 }
@@ -179,7 +179,8 @@ Result<std::optional<ModelSpec>> hub_model(const std::string& name, const Import
     auto named = inputs.load(name);
     if (named.ok()) return std::optional<ModelSpec>(*std::move(named));
   }
-  open.ask({fmt::format("the recipe takes {} from the hub, which the catalogue lacks", name),
+  open.ask({fmt::format("the recipe loads {} from the Hugging Face hub, but the catalogue lacks it",
+                        name),
             kModelAnswer});
   return std::optional<ModelSpec>();
 }

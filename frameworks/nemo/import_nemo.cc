@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// Asks for the layout, which only the recipe has.
+// Adds the missing layout settings to the open questions. Only the recipe contains them.
 void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
   constexpr std::string_view kNeeded[] = {
       "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
@@ -25,7 +25,7 @@ void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& ope
     example += fmt::format("{}{}=N", example.empty() ? "" : ",", key);
   }
   if (missing.empty()) return;
-  open.ask({fmt::format("the recipe that it overrides alone knows its {}", missing),
+  open.ask({fmt::format("the file overrides a recipe and does not state {}", missing),
             "--set " + example});
 }
 
@@ -53,10 +53,8 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
     take("model.sequence_parallel", "sequence parallelism");
   }
   if (taken.empty()) return;
-  result.notes.push_back(
-      fmt::format("of the recipe {} is taken; what else it chooses, say with "
-                  "--set KEY=VALUE",
-                  taken));
+  result.notes.push_back(fmt::format(
+      "{} is assumed from the recipe; give its other settings with --set KEY=VALUE", taken));
 }
 
 // A recipe may omit the multi-token prediction layers.
@@ -100,7 +98,7 @@ void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan&
   const FlatSetting* precision = find_setting(settings, "mixed_precision");
   if (precision == nullptr || precision->value.find("current") == std::string::npos) return;
   result.notes.push_back(
-      "the first and the last block, which its precision keeps in 16 bits, are predicted as the "
+      "the precision keeps the first and last block in 16 bits; they are predicted like the "
       "others");
 }
 

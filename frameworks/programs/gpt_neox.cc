@@ -81,12 +81,13 @@ constexpr ProgramSetting kNeoxDefaults[] = {
 
 constexpr LeftOver kNeoxRefused[] = {
     {"optimizer.type", kAdamState, "Adam adam AdamW adamw"},
-    {"zero_optimization.offload_param.device", "tpsim's plans keep the weights on the GPU"},
-    {"moe_num_experts num_experts", "name a model with experts: --model NAME or its config.json",
+    {"zero_optimization.offload_param.device", "tpsim models weights on the GPU only"},
+    {"moe_num_experts num_experts", "give a model with experts: --model NAME or its config.json",
      "1"},
-    {"mamba_* attention_config.0.0.0", "tpsim reads GPT-NeoX's attention", "flash global"},
+    {"mamba_* attention_config.0.0.0",
+     "tpsim reads GPT-NeoX models with flash or global attention only", "flash global"},
     {"peft_*", kAllWeights},
-    {"dpo_* train_impl", "tpsim plans the training on a loss of words", "normal"},
+    {"dpo_* train_impl", "tpsim models language-model losses only", "normal"},
 };
 
 constexpr std::string_view kNeoxOutside =
@@ -128,7 +129,7 @@ void put_stages_and_zero(ProgramSettings& settings, LeftSettings& left) {
   const std::int64_t layers = settings.number("@recompute-layers", 1);
   if (layers > 1) {
     left.refuse("checkpoint_num_layers", fmt::format("checkpoint_num_layers: {}", layers),
-                "tpsim recomputes layer by layer; --set checkpoint_num_layers=1 predicts it so");
+                "tpsim recomputes layer by layer; add --set checkpoint_num_layers=1");
     return;
   }
   settings.put("recompute-granularity", "full");
@@ -167,11 +168,11 @@ void put_words(ProgramSettings& settings) {
   if (is_neox) {
     settings.put("vocab-size", kNeoxWords);
     if (file == nullptr) {
-      settings.note("the tokenizer is taken to be GPT-NeoX-20B's, of 50277 words");
+      settings.note("assumed the tokenizer of GPT-NeoX-20B with a vocab size of 50277");
     }
   } else if (tokenizer == "SPMTokenizer") {
     settings.put("vocab-size", kLlamaWords);
-    settings.note("the tokenizer is taken to be LLaMA's, of 32000 words");
+    settings.note("assumed the tokenizer of LLaMA with a vocab size of 32000");
   } else {
     settings.put("tokenizer-type", tokenizer);
   }

@@ -237,7 +237,7 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
   if (gpus % (tp * cp) != 0) {
     return bad_input(fmt::format("{} GPUs do not divide by tensor {} x context {}", gpus, tp, cp),
                      "",
-                     fmt::format("say on how many it runs: --gpus N, a multiple of {}", tp * cp));
+                     fmt::format("state the number of GPUs: --gpus N, a multiple of {}", tp * cp));
   }
   const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
   plan.degrees.tp = tp;
@@ -248,7 +248,7 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
   imported.stack = "torchtitan";
   if (cp > 1) {
     imported.notes.emplace_back(
-        "ranks that share a sequence are predicted to exchange keys and values as torchtitan's do");
+        "context-parallel ranks are predicted to exchange keys and values as in torchtitan");
   }
   return validate(plan, imported.model);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr LeftOver kOpenRlhfRefused[] = {
     {"ds.lora.rank lora_rank", kAllWeights},
-    {"ds.load_in_4bit load_in_4bit", "tpsim plans weights of 16 or 32 bits"},
+    {"ds.load_in_4bit load_in_4bit", "tpsim models weights of 16 or 32 bits only"},
     {"optim actor.optim model.optim", kAdamState, "adam"},
 };
 
@@ -67,10 +67,10 @@ constexpr std::string_view kOpenRlhfOutside =
 void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
   const std::int64_t ring = settings.number("@cp", 1);
   if (ring > 1 && settings.is("deepspeed_config.zero_stage", "3")) {
-    settings.note("ZeRO 3 beside a ring of attention is predicted as FSDP 2");
+    settings.note("ZeRO 3 with ring attention is predicted as FSDP 2");
   } else if (ring > 1) {
     left.refuse("ds.ring_attn_size", fmt::format("ds.ring_attn_size: {}", ring),
-                "tpsim plans a ring of attention beside ZeRO 3 alone");
+                "tpsim models ring attention with ZeRO 3 only");
   }
   const bool generates = settings.program.find("ppo") != std::string::npos;
   constexpr std::int64_t kUsualMicro = 8;  // train_sft.py; train_ppo_ray.py: 1
@@ -80,14 +80,15 @@ void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
   if (compares) {
     micro *= 2;
     settings.put("@global-batch", 2 * settings.number("@global-batch", 1));
-    settings.note("a sample is a pair of sequences; the pass of a reference model is not planned");
+    settings.note(
+        "a sample is a pair of sequences; the pass of the reference model is not predicted");
   }
   settings.put("per_device_train_batch_size", micro);
   if (!generates) return;
   if (settings.gpus() == 0) settings.put("@gpus-per-node", 8);
   settings.note(
-      "the actor's update is planned; generation, rewards, log-probabilities, other models' "
-      "updates and the way of weights to the rollout are not");
+      "only the actor's update is predicted; generation, rewards, log-probabilities, other models' "
+      "updates and weight transfers to the rollout are not");
 }
 
 constexpr TrainingProgram kOpenRlhf[] = {

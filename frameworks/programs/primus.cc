@@ -102,10 +102,10 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     const std::string path = fmt::format("primus/configs/{}/{}/{}", kind, framework, name);
     TPSIM_TRY(const bool is_there, read_preset(path, inputs, 0, all));
     if (is_there) continue;
-    out.note(fmt::format("names the preset {}, which is not there: {}", path,
+    out.note(fmt::format("names the preset {}, which does not exist: {}", path,
                          key == std::string_view("model")
                              ? "the catalogue's model of that name is predicted"
-                             : "the defaults that Primus had in 2026 are taken"));
+                             : "the defaults of Primus in 2026 are assumed"));
   }
   const std::string model = stem_of(stated_at(settings, module + "model"));
   if (!model.empty()) out.put("@model", model);

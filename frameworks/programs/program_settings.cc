@@ -95,7 +95,8 @@ std::int64_t ProgramSettings::number(std::string_view name, std::int64_t fallbac
   if (text == nullptr) return fallback;
   if (const auto unset = unset_name(*text)) {
     if (unset->empty()) {
-      open.ask({fmt::format("{} is what a program prints", name), fmt::format("--set {}=N", name)});
+      open.ask({fmt::format("{} is the output of a program, which tpsim does not run", name),
+                fmt::format("--set {}=N", name)});
       return fallback;
     }
     open.ask({fmt::format("{} is not set in the script", *unset),

@@ -85,8 +85,8 @@ void derive_slime(ProgramSettings& settings, LeftSettings&) {
                   length));
   if (settings.is("@loss", "sft_loss")) return;
   settings.note(
-      "slime: the actor's update is planned; generation, rewards, log-probabilities and the way of "
-      "weights to the rollout are not");
+      "slime: only the actor's update is predicted; generation, rewards, log-probabilities and "
+      "weight transfers to the rollout are not");
 }
 
 constexpr TrainingProgram kSlime[] = {

@@ -12,9 +12,9 @@ namespace {
 
 constexpr LeftOver kTuneRefused[] = {
     {"model.lora_* model.quantize_base model.apply_lora_* model.use_dora", kAllWeights},
-    {"fsdp_cpu_offload", "tpsim's plans keep the weights on the GPU"},
-    {"quantizer._component_", "tpsim plans weights of 16 or 32 bits"},
-    {"enable_fp8_training", "tpsim's plans of this recipe compute in bf16 or fp32"},
+    {"fsdp_cpu_offload", "tpsim models weights on the GPU only"},
+    {"quantizer._component_", "tpsim models weights of 16 or 32 bits only"},
+    {"enable_fp8_training", "tpsim models this recipe in bf16 or fp32 only"},
 };
 
 constexpr ProgramSetting kTuneRows[] = {
@@ -78,7 +78,7 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
     // With tensor parallelism torchtitan's stack is predicted, which reduces gradients in fp32.
     const bool divides_model = settings.number("@tp", 1) * settings.number("@cp", 1) > 1;
     if (!divides_model) settings.put("@gradients", std::string("bf16"));
-    if (divides_model) settings.note("gradients are predicted as added up in fp32");
+    if (divides_model) settings.note("gradients are predicted to accumulate in fp32");
     settings.put("@part.master_weights", std::string("none"));
   }
   if (settings.is("@fused", "true") && settings.is("optim", "adamw_torch")) {
@@ -102,7 +102,8 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   if (settings.program.find("dpo") == std::string::npos) return;
   settings.put("per_device_train_batch_size",
                2 * settings.number("per_device_train_batch_size", 1));
-  settings.note("a sample is a pair of sequences; the pass of a reference model is not planned");
+  settings.note(
+      "a sample is a pair of sequences; the pass of the reference model is not predicted");
 }
 
 // Reads the configuration of "tune run --nproc_per_node 8 full_finetune_distributed --config
@@ -124,9 +125,9 @@ Result<std::vector<FlatSetting>> expand_tune(std::vector<FlatSetting> settings,
     break;
   }
   if (!is_there) {
-    return not_there(name, path_of(file),
-                     fmt::format("; tune cp {} {} writes a configuration of torchtune's own", name,
-                                 name + ".yaml"));
+    return not_there(
+        name, path_of(file),
+        fmt::format("; tune cp {} {} copies a configuration of torchtune", name, name + ".yaml"));
   }
   for (const FlatSetting& one : settings) {
     if (one.key == "config") continue;

@@ -42,7 +42,7 @@ constexpr std::string_view kVerlOutside =
     "actor_rollout_ref.actor.sum_pi_squared_checkpointing actor_rollout_ref.actor.freeze_* "
     "model_engine optim.* checkpoint.* model.* use_remove_padding engine.*";
 
-constexpr const char* kOnHost = "tpsim's plans keep the weights on the GPU";
+constexpr const char* kOnHost = "tpsim models weights on the GPU only";
 constexpr LeftOver kVerlRefused[] = {
     {"actor_rollout_ref.model.lora_rank actor_rollout_ref.model.lora.rank model.lora_rank "
      "model.lora.rank actor_rollout_ref.model.lora_adapter_path",
@@ -53,13 +53,12 @@ constexpr LeftOver kVerlRefused[] = {
     {"actor_rollout_ref.actor.optim.optimizer optim.optimizer", kAdamState,
      "AdamW Adam adam adamw"},
     {"actor_rollout_ref.model.tiled_mlp.enabled",
-     "its feed-forward part works on parts of a "
-     "sequence"},
+     "tpsim does not model MLPs on parts of a sequence"},
 };
 
 constexpr const char* kActorNote =
-    "the actor's update is planned; generation, rewards, log-probabilities, other models' updates "
-    "and the way of weights to the rollout are not";
+    "only the actor's update is predicted; generation, rewards, log-probabilities, other models' "
+    "updates and weight transfers to the rollout are not";
 
 // Settings of an actor, trained with FSDP or Megatron.
 constexpr ProgramSetting kVerlActorRows[] = {
@@ -204,7 +203,7 @@ void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
   }
   const std::string* const advantage = settings.find("@advantage");
   if (advantage == nullptr || *advantage == "gae") {
-    settings.note("a critic is trained too (adv_estimator gae): its update is not planned");
+    settings.note("a critic is trained too (adv_estimator gae); its update is not predicted");
   }
 }
 

@@ -138,7 +138,7 @@ void read_batch(LaunchOptionReader& in, Plan& plan) {
   }
   plan.micro_batch = in.integer("--parallelism.pipeline_parallel_microbatch_size", 1);
   if (plan.micro_batch < 1 || local % plan.micro_batch != 0) {
-    return in.fail("local_batch_size is not whole micro-batches");
+    return in.fail("local_batch_size is not a multiple of the micro-batch");
   }
   if (plan.global_batch != local * plan.degrees.dp) {
     in.fail("a pipeline holds the whole step in local_batch_size");
@@ -153,7 +153,7 @@ Recompute recompute_of(LaunchOptionReader& in) {
   if (mode == "full" || (mode == "selective" && option == "1")) return Recompute::kFull;
   if (mode != "selective" || option != "op") {
     in.fail(fmt::format("activation_checkpoint is {} {}", mode, option),
-            "none, full, and selective by op are read");
+            "tpsim reads none, full, and selective by op");
   }
   return Recompute::kOps;
 }
@@ -265,13 +265,13 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   }
   const bool on = in.flag(kSequenceParallel);
   const bool off = in.flag(kNoSequenceParallel);
-  if (on && off) in.fail("sequence parallelism is switched on and off");
+  if (on && off) in.fail("the options switch sequence parallelism both on and off");
   plan.sequence_parallel = !off && plan.degrees.tp > 1;
   const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
   plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
   const std::string reduced = in.text(kReduceOption).value_or("float32");
   if (!matches_any(reduced, "float32 bfloat16")) {
-    in.fail(fmt::format("{} is {}: float32 or bfloat16", kReduceOption, reduced));
+    in.fail(fmt::format("{} is {}; it must be float32 or bfloat16", kReduceOption, reduced));
   }
   read_torchtitan_recipe(in, plan);
   read_batch(in, plan);
@@ -289,7 +289,7 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
     in.fail(fmt::format("data {} x tensor {} x pipeline {} x context {} are {} GPUs, not {}",
                         plan.degrees.dp, plan.degrees.tp, plan.degrees.pp, plan.degrees.cp,
                         gpu_count(plan), world),
-            "data_parallel_shard_degree = -1 takes what the other degrees leave");
+            "data_parallel_shard_degree = -1 uses all GPUs that the other degrees leave");
   }
   TPSIM_TRY_STATUS(in.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));

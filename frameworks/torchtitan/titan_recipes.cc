@@ -116,7 +116,7 @@ class TitanRecipe {
       set("activation_checkpoint.selective_ac_option", "op");
     } else {
       return bad_input(fmt::format("activation checkpointing by {} is not modelled", made), "",
-                       "none, FullAC and SelectiveAC are read");
+                       "tpsim reads none, FullAC and SelectiveAC");
     }
     return Ok{};
   }
@@ -130,7 +130,7 @@ class TitanRecipe {
       }
       if (one.value.find("NVFP4") != std::string::npos) {
         return bad_input("NVFP4 of torchtitan is not modelled", "",
-                         "its Float8 and MXFP8 are read");
+                         "tpsim reads its Float8 and MXFP8");
       }
       const bool is_mx = one.value.find("MXFP8") != std::string::npos;
       if (!is_mx && one.value.find("Float8") == std::string::npos) continue;

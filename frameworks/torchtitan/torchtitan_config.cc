@@ -232,7 +232,7 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
     return import_named(*name, command, file, inputs);
   }
   if (!inputs.model) {
-    return bad_input("which model? torchtitan's options name a flavour alone", "",
+    return bad_input("the model is not stated: torchtitan's options name only a flavour", "",
                      "add --model NAME or its config.json");
   }
   ImportedPlan result;

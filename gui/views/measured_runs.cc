@@ -41,7 +41,7 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   TPSIM_TRY(const JsonValue root, read_json_file(file));
   const JsonValue* rows = root.find("rows");
   if (rows == nullptr || rows->as<JsonValue::Array>() == nullptr) {
-    return bad_input("holds no rows of measured runs", file,
+    return bad_input("contains no rows of measured runs", file,
                      "tpsim validate --runs runs.csv --json > report.json writes such a file");
   }
   MeasuredRuns runs;
@@ -50,7 +50,7 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   }
   if (runs.rows.empty()) {
     return bad_input("no row has both a measured and a predicted step", file,
-                     "the table of runs needs a column of times");
+                     "add a column of times to the table of runs");
   }
   summarize(runs);
   return runs;

@@ -46,7 +46,7 @@ Result<std::vector<std::string>> words_of(std::string_view line, const std::stri
     }
     if (line[i] == '"') {
       const std::size_t end = line.find('"', i + 1);
-      if (end == std::string_view::npos) return bad_input("a quote without its end", where);
+      if (end == std::string_view::npos) return bad_input("a quote is not closed", where);
       words.emplace_back(line.substr(i + 1, end - i - 1));
       i = end + 1;
       continue;
@@ -65,7 +65,7 @@ Status check_action(const ScriptLine& line, const std::string& where) {
   const ActionRow& row = kActions[*index];
   if (given >= row.least && given <= row.most) return Ok{};
   return bad_input(
-      fmt::format("'{}' takes {} to {} words, not {}", row.name, row.least, row.most, given), where,
+      fmt::format("'{}' needs {} to {} words, not {}", row.name, row.least, row.most, given), where,
       "docs/gui.md lists the actions");
 }
 
@@ -123,7 +123,7 @@ class Runner {
     const Items& items = host_.session().items();
     if (const auto found = items.find(label); found != items.end()) return found->second;
     const std::string near = nearest(label, texts_of(items, &Items::value_type::first));
-    return bad_input(fmt::format("nothing on the screen is called '{}'", label), "",
+    return bad_input(fmt::format("the screen has no element '{}'", label), "",
                      near.empty() ? "" : "did you mean '" + near + "'?");
   }
 
@@ -237,7 +237,8 @@ class Runner {
     if (is_true) return Ok{};
     return bad_input(
         fmt::format("expected {} {} {}, but it is '{}'", word(1), op, wanted, found->second), "",
-        op == "is" || op == "not" || op == "<" || op == ">" ? "" : "known: not, <, >");
+        op == "is" || op == "not" || op == "<" || op == ">" ? ""
+                                                            : "valid operators: is, not, <, >");
   }
 
   Status screenshot() {
@@ -284,7 +285,7 @@ Status wait_for_search(ScriptHost& host) {
   host.frame();
   while (host.session().needs_frames()) {
     if (Clock::now() - start > kPatience) {
-      return bad_input("the search goes on for more than two minutes");
+      return bad_input("the search did not end within two minutes");
     }
     host.frame();
   }

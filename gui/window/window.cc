@@ -49,7 +49,7 @@ std::string last_glfw_error() {
 
 Error no_window(const std::string& what) {
   return Error{ErrorKind::kMissing, what + ": " + last_glfw_error(), "tpsim gui",
-               "without a display, --screenshot out.png draws without one"};
+               "without a display, write a picture with --screenshot out.png"};
 }
 
 // Owner of GLFW and its single window.
@@ -62,7 +62,7 @@ class Window {
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     GLFWwindow* window = glfwCreateWindow(options.width, options.height, "tpsim", nullptr, nullptr);
     if (window == nullptr) {
-      const Error error = no_window("no window with OpenGL 3.3");
+      const Error error = no_window("no window with OpenGL 3.3 can be opened");
       glfwTerminate();
       return error;
     }

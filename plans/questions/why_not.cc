@@ -107,7 +107,7 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
                        const std::vector<SettingValue>& asked, int threads,
                        const std::function<void(double)>& progress) {
   if (asked.empty() || asked.size() > kMostAsked) {
-    return bad_input(fmt::format("{} settings asked for", asked.size()), "--why-not",
+    return bad_input(fmt::format("{} settings are given", asked.size()), "--why-not",
                      fmt::format("give 1 to {}", kMostAsked));
   }
   WhyNot answer;

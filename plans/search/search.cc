@@ -33,7 +33,8 @@ Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& spa
   const auto wanted = static_cast<std::size_t>(std::max(1, top));
   const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
   const SearchSpace other = offloaded(space);
-  // Offloading the optimizer never shortens a step, so that too slow groups stay too slow.
+  // Offloading the optimizer never shortens a step. Groups that are too slow without offload are
+  // skipped with it.
   const SlowGroups slow = first.groups_beyond(cap);
   pricers.take_back_all();
   TPSIM_TRY(SearchResult second,

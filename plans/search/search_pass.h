@@ -26,7 +26,7 @@ namespace tpsim {
 
 inline constexpr const char* kOverMemory = "would run out of memory";
 inline constexpr const char* kOverHost = "needs more memory than a host has";
-inline constexpr const char* kTooLong = "a step may take longer than is counted";
+inline constexpr const char* kTooLong = "a step may take longer than the limit";
 inline constexpr double kNoCap = std::numeric_limits<double>::max();
 // Share of the progress bar for bounds. Simulation often stops early.
 inline constexpr double kBoundsShare = 0.9;
@@ -167,11 +167,11 @@ class SearchPass {
   }
 
   static Error too_many_fit() {
-    return Error{ErrorKind::kDoesNotFit,
-                 fmt::format("more than {} plans fit: ranking them takes more memory than is used "
-                             "unasked",
-                             kMostCandidates),
-                 "", "hold more settings to a value, or lift the limit with --no-limits"};
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("more than {} plans fit: ranking them needs more memory than the default limit",
+                    kMostCandidates),
+        "", "fix more settings, or lift the limit with --no-limits"};
   }
 
   // Completed share of the search, after `done` of `all` candidates or groups.

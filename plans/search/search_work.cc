@@ -147,15 +147,16 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t available = gpus_for(cluster, space.gpus);
   if (space.gpus < 1 || space.gpus > available) {
-    return bad_input(
-        fmt::format("{} GPUs asked for; cluster {} has {}", space.gpus, cluster.name, available),
-        "--gpus", fmt::format("choose between 1 and {}", available));
+    return bad_input(fmt::format("{} GPUs are requested; cluster {} has {}", space.gpus,
+                                 cluster.name, available),
+                     "--gpus", fmt::format("choose between 1 and {}", available));
   }
   const std::int64_t node = node_size(cluster, space.gpus);
   if (space.gpus > node && space.gpus % node != 0) {
     const std::int64_t below = space.gpus / node * node;
-    return bad_input(fmt::format("{} GPUs do not fill nodes of {}", space.gpus, node), "--gpus",
-                     fmt::format("the nearest are {} and {}", below, below + node));
+    return bad_input(
+        fmt::format("{} GPUs do not fill nodes of {}", space.gpus, node), "--gpus",
+        fmt::format("the nearest possible numbers are {} and {}", below, below + node));
   }
   for (const SettingRow& row : setting_rows()) {
     const std::vector<std::int64_t>& asked = space.asked[row.setting];
@@ -163,12 +164,12 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
     if (row.suits == nullptr || row.suits(scenario.model) || !in_vain) continue;
     return bad_input(fmt::format("{} has no {}", scenario.model.name, row.needs),
                      std::string(option_of(row.setting)),
-                     fmt::format("leave it out; it is for models with {}", row.needs));
+                     fmt::format("remove the option; it is for models with {}", row.needs));
   }
   TPSIM_TRY_STATUS(check_some_precision(scenario, space.asked[Setting::kPrecision]));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
   if (space.global_batch < 1) {
-    return bad_input(fmt::format("a global batch of {} sequences", space.global_batch),
+    return bad_input(fmt::format("the global batch is {} sequences", space.global_batch),
                      "--global-batch", "it must be at least 1");
   }
   const SearchWork work = work_of(scenario, space, top);

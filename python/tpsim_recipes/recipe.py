@@ -99,7 +99,7 @@ def call(name, function, given):
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     for key in given:
         if key not in parameters and not takes_any:
-            raise Refusal(f"{name}() takes no argument '{key}'", "it takes " + (", ".join(parameters) or "none"))
+            raise Refusal(f"{name}() has no parameter '{key}'", "its parameters: " + (", ".join(parameters) or "none"))
     missing = [one for one in needed_by(function) if one not in given]
     if missing:
         raise Refusal(f"{name}() needs {', '.join(missing)}", "--set " + ",".join(f"{one}=VALUE" for one in missing))
@@ -124,9 +124,9 @@ def from_function(path, sources, asked, given):
     if len(names) == 1:
         return names[0], call(names[0], functions[names[0]], given)
     if not names:
-        raise Refusal("makes no recipe by a function of its own", "import the configuration that it writes as YAML, "
+        raise Refusal("has no function that makes a recipe", "import the configuration that it writes as YAML, "
                       "or the log of a run, which prints its arguments")
-    raise Refusal("which of its recipes?", "", names)
+    raise Refusal("contains several recipes:", "", names)
 
 
 def from_script(path, words):
@@ -139,7 +139,7 @@ def from_script(path, words):
         return started
     except SystemExit as ended:
         if ended.code not in (None, 0):
-            raise Refusal(f"ended with {ended.code}", "give the script's arguments behind --") from None
+            raise Refusal(f"exited with code {ended.code}", "check the script's arguments") from None
     return None
 
 
@@ -159,7 +159,7 @@ def resolved(path, sources, asked, given):
     if config is None:
         function, config = from_function(path, sources, asked, given)
     if not dataclasses.is_dataclass(config) and not isinstance(config, (recorders.Recorder, dict)):
-        raise Refusal(f"{function or 'the script'} makes no configuration", "name a function with --set recipe=NAME")
+        raise Refusal(f"{function or 'the script'} returns no configuration", "name a function with --set recipe=NAME")
     walk = plain.Walk()
     made = walk.plain(config)
     framework = checkout.framework_of_target(str(made.get(plain.MADE_BY, ""))) or framework

@@ -53,7 +53,7 @@ void give_up(int rank, std::chrono::seconds patience, const std::string& what,
   const Error error{
       ErrorKind::kMissing,
       fmt::format("another rank has not answered for {} s ({})", patience.count(), what), "",
-      "it hangs, or TPSIM_TIMEOUT, in seconds, is too short"};
+      "that rank hangs, or TPSIM_TIMEOUT (seconds) is too short"};
   std::_Exit(report(with_rank(rank, error)));
 }
 

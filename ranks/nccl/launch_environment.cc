@@ -41,7 +41,7 @@ Result<int> port_of(const Environment& environment) {
   TPSIM_TRY(const int port, number(environment, name, port_of_job(environment) - 1));
   if (port >= 1 && port <= most) return given ? port : port + 1;
   return bad_input(fmt::format("{} is not a port: 1 to {}", port, most), name,
-                   given ? "" : "ranks meet at the port after it; TPSIM_PORT names another");
+                   given ? "" : "the rendezvous uses the next port; TPSIM_PORT sets another one");
 }
 
 Result<std::string> address_of(const Environment& environment, const LauncherVariables& names,
@@ -54,7 +54,7 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
     TPSIM_TRY(const int local_size, number(environment, names.local_size, 0));
     if (local_size == size) return std::string("127.0.0.1");
   }
-  return bad_input("no environment variable says where rank 0 is", "MASTER_ADDR",
+  return bad_input("no environment variable gives the address of rank 0", "MASTER_ADDR",
                    "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder");
 }
 

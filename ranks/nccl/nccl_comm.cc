@@ -61,7 +61,7 @@ void NcclLibrary::check(ncclResult_t result, const char* what) const {
 }
 
 std::string NcclLibrary::refusal(ncclResult_t result, const std::string& what) const {
-  return fmt::format("{}: NCCL says {} ({})", what, error_string(result), last_error(nullptr));
+  return fmt::format("{}: NCCL reports {} ({})", what, error_string(result), last_error(nullptr));
 }
 
 ncclResult_t NcclLibrary::state_of(ncclComm_t comm) const {
@@ -87,7 +87,7 @@ ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milli
   const std::string what = fmt::format("joining a group of {}", init.size);
   const std::string reason =
       result == ncclInProgress
-          ? fmt::format("{}: the others have not come within {}", what, seconds_text(limit))
+          ? fmt::format("{}: the other ranks did not join within {}", what, seconds_text(limit))
           : nccl.refusal(result, what);
   if (comm != nullptr) nccl.abort(comm);
   throw CommunicatorAborted(reason);
@@ -131,9 +131,9 @@ void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) 
   const ncclResult_t result = settled(called(call), limit_, [&] { return called(state); });
   if (result == ncclSuccess) return note(stream);
   const std::lock_guard lock(mutex_);
-  failed_ = result == ncclInProgress
-                ? fmt::format("{}: NCCL has not taken it within {}", what, seconds_text(limit_))
-                : nccl_.refusal(result, what);
+  failed_ = result == ncclInProgress ? fmt::format("{}: NCCL did not accept the call within {}",
+                                                   what, seconds_text(limit_))
+                                     : nccl_.refusal(result, what);
   throw CommunicatorAborted(failed_);
 }
 

@@ -131,7 +131,7 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
   callbacks.begin = [=] { static_cast<void>(cudaSetDevice(gpu)); };
   callbacks.elsewhere = [&] { return rendezvous.found(kFailure); };
   callbacks.abort_hangs = [&](const std::string& reason) {
-    fmt::print(stderr, "tpsim: error: rank {}: {}; NCCL does not give up its communicators\n",
+    fmt::print(stderr, "tpsim: error: rank {}: {}; NCCL could not abort its communicators\n",
                launch.rank, reason);
     std::fflush(nullptr);
     std::_Exit(static_cast<int>(ErrorKind::kMissing));
@@ -158,8 +158,8 @@ void warn_of_few_queues(const Launch& launch) {
   const std::optional<int> queues = whole_number(process_environment(kQueuesVariable));
   if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
   fmt::print(stderr,
-             "tpsim: {} is {}: with fewer than {} hardware queues messages between stages "
-             "may wait for each other; unset it\n",
+             "tpsim: {} is {}: with fewer than {} hardware queues, P2P between stages may "
+             "deadlock; unset it\n",
              kQueuesVariable, *queues, kLeastQueues);
 }
 

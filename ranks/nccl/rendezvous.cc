@@ -30,7 +30,7 @@ class FolderRendezvous final : public Rendezvous {
     const Status written = write_file_atomically(folder_ / key, value);
     if (written.ok()) return Ok{};
     return bad_input(to_string(written.error()), "TPSIM_RENDEZVOUS",
-                     "name a folder that all ranks may write to");
+                     "give a folder that all ranks can write to");
   }
 
  protected:
@@ -85,7 +85,7 @@ class TcpRendezvous final : public Rendezvous {
       if (std::chrono::steady_clock::now() > end) {
         return Error{ErrorKind::kMissing,
                      fmt::format("rank 0 does not answer at {}:{}", host_, port_), "MASTER_ADDR",
-                     "all ranks need one TPSIM_TOKEN, or none"};
+                     "all ranks need the same TPSIM_TOKEN, or none"};
       }
       std::this_thread::sleep_for(kPause);
     }
@@ -131,7 +131,7 @@ Result<std::string> Rendezvous::get(const std::string& key, std::chrono::seconds
     if (!value.empty()) return value;
     if (std::chrono::steady_clock::now() > end) {
       return Error{ErrorKind::kMissing,
-                   fmt::format("no rank has put '{}' within {} s", key, limit.count()), "",
+                   fmt::format("no rank wrote '{}' within {} s", key, limit.count()), "",
                    "some ranks did not start"};
     }
     std::this_thread::sleep_for(kPause);

@@ -241,8 +241,8 @@ Result<std::unique_ptr<TextServer>> TextServer::start(const std::string& host, i
   return bad_input(fmt::format("cannot listen at {}:{}: {}", host, port,
                                failed != 0 ? ::gai_strerror(failed) : std::strerror(code)),
                    "MASTER_ADDR",
-                   "set TPSIM_PORT to a free port; TPSIM_BIND to an address of this machine, if "
-                   "MASTER_ADDR is none");
+                   "set TPSIM_PORT to a free port; set TPSIM_BIND to an address of this machine if "
+                   "MASTER_ADDR is not one");
 }
 
 }  // namespace tpsim

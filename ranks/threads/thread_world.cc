@@ -223,7 +223,7 @@ Status run_on_threads(int size, const RankBody& body) {
   } catch (const std::system_error& error) {
     // The started threads would wait for the missing ones forever.
     const auto rank = static_cast<int>(threads.size());
-    team.fail(rank, {ErrorKind::kMissing, std::string("no thread for it: ") + error.what(), "",
+    team.fail(rank, {ErrorKind::kMissing, std::string("cannot start a thread: ") + error.what(), "",
                      "allow more threads (ulimit -u), or start fewer ranks"});
   }
   threads.clear();

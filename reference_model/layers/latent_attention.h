@@ -50,7 +50,7 @@ class LatentAttention {
   void copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const;
   // Number of query columns in a row of qkv.
   std::int64_t query_columns() const;
-  // The shared key in the rows of kv, as one head.
+  // Returns the shared key, which is part of each row of kv, as one head.
   Heads shared_key(const Tensor& kv) const;
 
   const RankContext& context_;

@@ -33,12 +33,13 @@ class PlannedOps {
   // Returns the gradient of x, summed over the tensor group.
   Tensor mix_backward(PlannedSaved saved) const;
 
-  // Beside a mixer, on the same x.
+  // Runs the ops next to a mixer, with the mixer's input x.
   void run(const Tensor& x, PlannedSaved& saved) const;
   // Adds to dx, the gradient of x.
   void run_backward(const Tensor& dx, PlannedSaved saved) const;
 
-  // On tokens that every rank has: `patches` > 0 positions of an item that see each other.
+  // Runs ops on tokens that are replicated on every rank. `patches` > 0: positions of one item,
+  // which attend to each other.
   void run_whole(const Tensor& x, std::int64_t patches, PlannedSaved& saved) const;
   void run_whole_backward(std::int64_t patches, PlannedSaved saved) const;
 

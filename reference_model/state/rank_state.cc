@@ -165,7 +165,8 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// Among the ranks with the same weights, or the same experts, the first rank writes.
+// Whether this rank writes: it is the first of the ranks with the same weights, or of those with
+// the same experts.
 bool writes(const RankContext& context) {
   return context.groups.data.rank() == 0 || context.groups.expert_data.rank() == 0;
 }

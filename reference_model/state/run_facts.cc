@@ -20,7 +20,7 @@ std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now)
   for (const RunFact& fact : now) {
     const RunFact* before = find(saved, fact.name);
     if (before != nullptr && *before == fact) continue;
-    const std::string value = before == nullptr ? "not said" : before->value;
+    const std::string value = before == nullptr ? "not stated" : before->value;
     all.push_back(fmt::format("{} {}, now {}", fact.name, value, fact.value));
   }
   return all;

@@ -102,11 +102,11 @@ Status check_file(const fs::path& state, const StateFile& written) {
   std::error_code ignored;
   const std::uintmax_t bytes = fs::file_size(path, ignored);  // a missing file is reported below
   if (!ignored && bytes != static_cast<std::uintmax_t>(written.bytes)) {
-    return bad(path, fmt::format("has {} bytes of {}", bytes, written.bytes));
+    return bad(path, fmt::format("has {} bytes, but must have {}", bytes, written.bytes));
   }
   TPSIM_TRY(const StateFile found, describe_state_file(path));
   if (found.checksum != written.checksum) {
-    return bad(path, "is damaged: its checksum is not the one it was written with");
+    return bad(path, "is damaged: its checksum differs from the manifest");
   }
   return Ok{};
 }
@@ -116,15 +116,15 @@ Status check_names(const fs::path& state, const Manifest& manifest) {
   std::set<std::string> named;
   for (const StateFile& file : manifest.files) {
     if (!named.insert(file.name).second) {
-      return bad(state / kManifest, fmt::format("names '{}' twice", file.name));
+      return bad(state / kManifest, fmt::format("lists '{}' twice", file.name));
     }
   }
-  if (named.empty()) return bad(state / kManifest, "names no file");
+  if (named.empty()) return bad(state / kManifest, "lists no file");
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(state, ignored)) {
     const fs::path name = entry.path().filename();
     if (name.extension() == ".safetensors" && named.count(name.string()) == 0) {
-      return bad(entry.path(), "is not of this state: its manifest does not name it");
+      return bad(entry.path(), "does not belong to this state: the manifest does not list it");
     }
   }
   return Ok{};
@@ -275,7 +275,7 @@ Result<SavedState> newest_whole_state(const fs::path& folder) {
     state.passed_over.push_back(to_string(whole.error()));
   }
   if (state.passed_over.empty()) return state;
-  return bad(folder, fmt::format("no saved state is whole: {}", state.passed_over.front()),
+  return bad(folder, fmt::format("no saved state is complete: {}", state.passed_over.front()),
              "remove the step-* folders to start over");
 }
 

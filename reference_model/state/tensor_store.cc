@@ -99,8 +99,9 @@ Status BlockReader::add_file(const std::filesystem::path& path) {
     const auto text = file.metadata().find(stored);
     const auto place = place_of(entry, text == file.metadata().end() ? nullptr : &text->second);
     if (!place) {
-      return bad_input(fmt::format("tensor '{}': its place in the whole tensor is none", stored),
-                       path.string());
+      return bad_input(
+          fmt::format("tensor '{}': its position in the whole tensor is invalid", stored),
+          path.string());
     }
     parts_[name].push_back({files_.size(), stored, *place, entry.shape.size() > 1});
   }
@@ -131,11 +132,11 @@ Status BlockReader::check_covered(const std::string& name, const std::vector<Par
       return &other != &part && overlap(part.place, other.place).elements() > 0;
     };
     if (std::any_of(parts.begin(), parts.end(), meets)) {
-      return bad("the files hold a part of it twice");
+      return bad("the files contain a part of it twice");
     }
     missing -= overlap(part.place, region).elements();
   }
-  if (missing > 0) return bad("the files hold only a part of it");
+  if (missing > 0) return bad("the files contain only a part of it");
   return Ok{};
 }
 

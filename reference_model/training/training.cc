@@ -22,8 +22,9 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   TPSIM_TRY_STATUS(check_trainable(run.model));
   TPSIM_TRY_STATUS(validate(run.plan, run.model));
   if (run.model.attention.qk_norm == QkNorm::kWidth && run.plan.degrees.tp > 1) {
-    return Error{ErrorKind::kMissing, "norms over all heads at once are trained with tp = 1 alone",
-                 "", "choose --tp 1"};
+    return Error{ErrorKind::kMissing,
+                 "q/k norms over all heads at once can be trained with tp = 1 only", "",
+                 "choose --tp 1"};
   }
   if (gpu_count(run.plan) != world.size()) {
     return bad_input(
@@ -34,7 +35,7 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                                  run.model.seq));
   }
   if (tokens.batch() > 0 && tokens.batch() < run.plan.global_batch) {
-    return bad_input(fmt::format("the token file holds {} samples a step; the global batch is {}",
+    return bad_input(fmt::format("the token file has {} samples per step; the global batch is {}",
                                  tokens.batch(), run.plan.global_batch),
                      "", "choose a smaller --global-batch");
   }
@@ -52,12 +53,12 @@ bool counts_experts(const TrainingRun& run) {
 Status check_balance(const TrainingRun& run) {
   const ExpertShape& experts = run.model.experts;
   if (run.balance.auxiliary_loss > 0 && !has_experts(run.model)) {
-    return bad_input("an auxiliary loss of experts; the model has none", "",
-                     "leave --aux-loss-coeff out");
+    return bad_input("the model has no experts for an auxiliary loss", "",
+                     "remove --aux-loss-coeff");
   }
   if (run.balance.bias_rate > 0 && !experts.router.correction_bias) {
-    return bad_input("the model's router has no bias of its choice to move", "",
-                     "leave --bias-update-rate out, or balance with --aux-loss-coeff");
+    return bad_input("the model's router has no expert biases to update", "",
+                     "remove --bias-update-rate, or balance with --aux-loss-coeff");
   }
   return Ok{};
 }
@@ -68,45 +69,46 @@ Status check_recordable(const TrainingRun& run) {
   const ModelSpec& model = run.model;
   const char* obstacle = nullptr;
   if (gpu_count(run.plan) > 1) {
-    obstacle = "its collectives and messages between ranks";
+    obstacle = "it has collectives or P2P between ranks";
   } else if (model.hidden_dropout > 0 || model.attention_dropout > 0) {
-    obstacle = "dropout, which draws other elements each time";
+    obstacle = "dropout draws new elements in each replay";
   } else if (!run.options.fused_gradient_accumulation) {
-    obstacle = "gradients that are added up outside the products (fused_gradient_accumulation)";
+    obstacle = "gradients accumulate outside the GEMMs (needs fused_gradient_accumulation)";
   } else if (!alternates(pipeline_shape(run.plan))) {
-    obstacle = "several micro-batches in flight at once (use --schedule 1f1b)";
+    obstacle = "several micro-batches are in flight at once (use --schedule 1f1b)";
   } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {
-    obstacle = "experts whose load is counted on the host";
+    obstacle = "the load of experts is counted on the host";
   } else if (has_experts(model) && model.experts.dropless) {
-    obstacle = "experts that drop no token, whose room the host counts";
+    obstacle = "dropless experts get buffers of sizes that the host computes";
   } else if (run.plan.precision == Precision::kFp8) {
-    obstacle = "scales of steps before, which the first step finds itself (fp8-current has none)";
+    obstacle = "scales of earlier steps do not exist in the first step (use fp8-current)";
   } else if (run.time_ops) {
-    obstacle = "the times of single ops, which --json, --rank and validate ask for";
+    obstacle = "--json, --rank and validate time single ops";
   }
   if (obstacle == nullptr) return Ok{};
   return bad_input(fmt::format("a micro-batch of this plan cannot be recorded: {}", obstacle),
-                   "--cuda-graphs", "leave it out");
+                   "--cuda-graphs", "remove the option");
 }
 
 void tell(const SavedState& state, const RunFacts& run, std::int64_t steps,
           const TrainingHooks& hooks) {
   for (const std::string& damaged : state.passed_over) {
-    hooks.on_note("a saved state is passed over: " + damaged);
+    hooks.on_note("a damaged saved state is skipped: " + damaged);
   }
   if (state.step >= steps) {
-    hooks.on_note(fmt::format("{} has all of the {} steps", state.path.string(), steps));
+    hooks.on_note(fmt::format("{} already contains all {} steps", state.path.string(), steps));
   } else if (state.step > 0) {
-    hooks.on_note(fmt::format("goes on from {}", state.path.string()));
+    hooks.on_note(fmt::format("resumes from {}", state.path.string()));
   }
   if (state.step == 0) return;
   if (state.run.empty()) {
-    hooks.on_note("an older tpsim wrote this state: it does not say what run it belongs to");
+    hooks.on_note("an older tpsim wrote this state, which does not state its run");
     return;
   }
   const std::vector<std::string> others = differences(state.run, run);
   if (others.empty()) return;
-  hooks.on_note(fmt::format("this run is not the one that saved it: {}", fmt::join(others, "; ")));
+  hooks.on_note(fmt::format("this run differs from the run that saved the state: {}",
+                            fmt::join(others, "; ")));
 }
 
 Error at_folder(Error error, const std::filesystem::path& path) {
@@ -225,21 +227,21 @@ Status check_device(const Device& device, const ModelSpec& model, const Plan& pl
   if (const std::string reason = device.refusal_reason(plan.precision); !reason.empty()) {
     return Error{ErrorKind::kMissing,
                  fmt::format("precision={}: {}", name_of(plan.precision), reason), model.name,
-                 "train it on the CPU: --device cpu"};
+                 "use the CPU: --device cpu"};
   }
   if (device.computes_all()) return Ok{};
   const char* lacking = nullptr;
   for (std::int64_t i = 0; i < block_kind_count(model); ++i) {
     const BlockShape block = block_of_kind(model, i);
     const AttentionShape& attention = block.attention;
-    if (attention.score.sinks) lacking = "sinks of scores";
+    if (attention.score.sinks) lacking = "attention sinks";
     if (attention.latent.kv_rank > 0) lacking = "latent attention";
     if (block.experts.router != RouterShape{}) lacking = "this kind of router";
   }
   if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
   if (lacking == nullptr) return Ok{};
   return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),
-               model.name, "train it on the CPU: --device cpu"};
+               model.name, "use the CPU: --device cpu"};
 }
 
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,

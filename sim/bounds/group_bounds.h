@@ -89,7 +89,7 @@ class GroupBounds {
   struct End {
     double tail = 0, update = 0;
   };
-  // Until the last task of the fullest stage, and of the stages before. Seconds.
+  // Lower bounds in seconds: until the last task of the fullest stage, and of all stages.
   struct Pipeline {
     double fullest = 0, whole = 0;
   };

@@ -103,8 +103,8 @@ Status check_precision(const Scenario& scenario, Precision precision) {
   const bool lacks = scenario.stack.quantizes_inside_gemm && precision == Precision::kFp8Block &&
                      device.mxfp8_peak > FlopsPerSecond();
   if (!lacks) return Ok{};
-  return bad_input(fmt::format("precision {}: stack {} multiplies it by cuBLASLt, which has it for "
-                               "compute capability 9.0 alone; {} is newer",
+  return bad_input(fmt::format("precision {}: stack {} uses cuBLASLt, which supports it for "
+                               "compute capability 9.0 only; {} is newer",
                                name_of(precision), scenario.stack.name, device.name),
                    std::string(option_of(Setting::kPrecision)), "use mxfp8");
 }
@@ -129,17 +129,17 @@ std::string_view roundings_of(Precision recipe) {
   switch (recipe) {
     case Precision::kNone: return "";
     case Precision::kFp8:
-      return "operands of linear layers rounded to fp8 with scales of steps before";
+      return "operands of linear layers quantized to fp8 with scales of earlier steps";
     case Precision::kFp8Current:
-      return "operands of linear layers rounded to fp8, their greatest values sought before";
+      return "operands of linear layers quantized to fp8 after an amax pass";
     case Precision::kFp8Block:
-      return "operands of linear layers rounded to fp8 in blocks, in both orientations";
+      return "operands of linear layers quantized to fp8 per block, in both orientations";
     case Precision::kMxFp8:
-      return "operands of linear layers rounded to mxfp8 in both orientations";
+      return "operands of linear layers quantized to mxfp8 in both orientations";
     case Precision::kNvFp4:
-      return "operands of linear layers rounded to nvfp4: greatest values sought, rows rounded, "
-             "columns turned by Hadamard transforms and rounded, gradients stochastically; weights "
-             "with a scale for 16 x 16 once a step";
+      return "operands of linear layers quantized to nvfp4: amax pass, rows, columns after a "
+             "Hadamard transform, stochastic rounding of gradients; weights in 16 x 16 blocks once "
+             "a step";
   }
   return "";
 }

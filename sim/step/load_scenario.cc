@@ -25,8 +25,8 @@ Status load_machine(const Catalogue& catalogue, const ScenarioNames& names, Scen
     TPSIM_TRY(scenario.profile, catalogue.load_profile(names.profile));
   }
   if (scenario.profile.machine.devices == 0) {
-    return bad_input("no profile describes this machine", names.profile,
-                     "name a profile that tpsim profile wrote, or choose a cluster");
+    return bad_input("the profile does not describe a machine", names.profile,
+                     "give a profile written by tpsim profile, or --cluster");
   }
   scenario.cluster = machine_cluster(scenario.profile);
   return Ok{};
@@ -50,7 +50,7 @@ Result<Scenario> completed(Scenario scenario, const PartValues& parts, double no
   if (node_gbps > 0) {
     if (scenario.cluster.nodes == 1) {
       return bad_input(fmt::format("{} has one node", scenario.cluster.name), "node_gbps",
-                       "it has no network");
+                       "there is no network between nodes");
     }
     scenario.cluster = with_node_rate(std::move(scenario.cluster), node_gbps);
   }

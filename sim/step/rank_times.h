@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-// Excludes waiting for other ranks.
+// Returns the predicted times of one rank, without time spent waiting for other ranks.
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank);
 
 }  // namespace tpsim

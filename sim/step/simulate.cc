@@ -151,7 +151,7 @@ Error step_too_long(const Scenario& scenario) {
   return bad_input(
       fmt::format("with {} and {} on {} a step may take more than {} days, which is the limit",
                   scenario.profile.name, scenario.stack.name, scenario.cluster.name, kMostDays),
-      "", "one of the three does not match this model");
+      "", "check that model, stack and cluster match");
 }
 
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {

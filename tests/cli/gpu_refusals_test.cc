@@ -20,14 +20,14 @@ TEST_CASE("recipes that a GPU lacks are refused by name") {
   };
   for (const Case& one :
        {Case{"ampere", "fp8-current",
-             "compute capability 8.0, and products of 8 bits by fp8-current begin at 8.9"},
-        Case{"ada", "fp8-block", "are those of 9.0 alone; the nearest that it has is fp8-current"},
-        Case{"hopper", "mxfp8", "begin at 10.0; the nearest that it has is fp8-block"},
-        Case{"blackwell", "fp8-block", "9.0 alone; the nearest that it has is mxfp8"},
+             "compute capability 8.0, and GEMMs of 8 bits by fp8-current need 8.9 or newer"},
+        Case{"ada", "fp8-block", "need exactly 9.0; the nearest supported recipe is fp8-current"},
+        Case{"hopper", "mxfp8", "need 10.0 or newer; the nearest supported recipe is fp8-block"},
+        Case{"blackwell", "fp8-block", "need exactly 9.0; the nearest supported recipe is mxfp8"},
         Case{"blackwell,cublas-12.4", "mxfp8",
-             "cuBLASLt here is 12.4, and has such products from 12.8 on"},
+             "cuBLASLt here is 12.4, and supports such GEMMs from 12.8 on"},
         Case{"hopper,cublas-12.8", "fp8-block",
-             "cuBLASLt here is 12.8, and has such products from 12.9 on"}}) {
+             "cuBLASLt here is 12.8, and supports such GEMMs from 12.9 on"}}) {
     const Finished refused = run("export TPSIM_EMULATED_GPU=" + one.gpu + "; " +
                                  tpsim_run(arguments + "--precision " + one.recipe));
     INFO(one.gpu << " " << one.recipe << ": " << refused.err);
@@ -40,7 +40,7 @@ TEST_CASE("scales of earlier steps are not recorded") {
   const Finished refused = run(tpsim_run(golden_arguments("llama-tiny", "cuda", "bf16") +
                                          "--steps 1 --precision fp8 --cuda-graphs"));
   CHECK(refused.code == 2);
-  CHECK(refused.err.find("scales of steps before") != std::string::npos);
+  CHECK(refused.err.find("scales of earlier steps") != std::string::npos);
 }
 
 TEST_CASE("a driver that is too old and kernels for other GPUs are named in the error") {
@@ -89,8 +89,8 @@ TEST_CASE("attention by warpgroups is refused by name where it cannot run") {
   };
   for (const Case& one :
        {Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=1", 4,
-             "has compute capability 8.0, and attention by warpgroups is for 9.0 alone"},
-        Case{"TPSIM_HOPPER_ATTENTION=yes", 2, "TPSIM_HOPPER_ATTENTION=yes: it is neither 0 nor 1"},
+             "has compute capability 8.0, but attention by warpgroups needs 9.0"},
+        Case{"TPSIM_HOPPER_ATTENTION=yes", 2, "TPSIM_HOPPER_ATTENTION=yes: it must be 0 or 1"},
         Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=0", 0, ""}}) {
     const Finished finished = run("env " + std::string(one.variables) + " " + TPSIM_BINARY_DIR +
                                   "/tpsim run --checkpoint " + TPSIM_SOURCE_DIR +

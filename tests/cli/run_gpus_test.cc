@@ -43,7 +43,7 @@ void check_given_up(Process& run) {
   INFO(given_up.err);
   CHECK(given_up.code == 4);
   CHECK(given_up.err.find("another rank has stopped or hangs") != std::string::npos);
-  CHECK(given_up.err.find("NCCL does not give up") == std::string::npos);
+  CHECK(given_up.err.find("NCCL could not abort") == std::string::npos);
 }
 
 }  // namespace

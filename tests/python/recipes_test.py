@@ -251,11 +251,11 @@ class Imports(unittest.TestCase):
         self.assertIn("dist_muon", self.import_of(self.bridge("optimizer", optimizer="dist_muon")).stderr)
         saving = self.import_of(self.bridge("ddp", nccl_ub=True))
         self.assertEqual(saving.returncode, 0)
-        self.assertIn("predicted without ddp.nccl_ub", saving.stderr)
+        self.assertIn("ddp.nccl_ub is not modelled", saving.stderr)
 
     def test_an_unknown_hub_model_is_named(self):
         run = self.import_of(self.bridge("model", hf_model_id="nobody/nothing"))
-        self.assertIn("takes nobody/nothing from the hub, which the catalogue lacks", run.stderr)
+        self.assertIn("loads nobody/nothing from the Hugging Face hub, but the catalogue lacks it", run.stderr)
         self.assertEqual(self.import_of(self.bridge("model", hf_model_id="nobody/nothing"), "--model", "qwen3-30b-a3b").returncode, 0)
 
     def test_nemo_says_the_same_in_other_places(self):

@@ -24,12 +24,13 @@ constexpr int kAny = 1000;
 // kVector32: a partial vector would have no scale in the layout. Scales of 128 elements: cuBLASLt
 // requires result dimensions that are multiples of 4.
 constexpr auto kRecipes = std::to_array<RecipeRow>({
-    {Precision::kFp8, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
-    {Precision::kFp8Current, 89, kAny, "begin at 8.9", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
-    {Precision::kFp8Block, 90, 91, "are those of 9.0 alone", ScalesOf::kVector128,
-     ScalesOf::kTile128, 16, 4},
-    {Precision::kMxFp8, 100, kAny, "begin at 10.0", ScalesOf::kVector32, ScalesOf::kVector32, 32,
-     1},
+    {Precision::kFp8, 89, kAny, "need 8.9 or newer", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
+    {Precision::kFp8Current, 89, kAny, "need 8.9 or newer", ScalesOf::kTensor, ScalesOf::kTensor,
+     16, 1},
+    {Precision::kFp8Block, 90, 91, "need exactly 9.0", ScalesOf::kVector128, ScalesOf::kTile128, 16,
+     4},
+    {Precision::kMxFp8, 100, kAny, "need 10.0 or newer", ScalesOf::kVector32, ScalesOf::kVector32,
+     32, 1},
 });
 // Recommended replacements for a recipe that a GPU lacks, best first.
 constexpr std::array kNearest = {Precision::kFp8Block, Precision::kMxFp8, Precision::kFp8Current};
@@ -48,7 +49,7 @@ bool runs_on(const RecipeRow& row, const NarrowGpu& gpu) {
 std::string nearest_on(const NarrowGpu& gpu) {
   for (const Precision recipe : kNearest) {
     if (runs_on(*row_of(recipe), gpu)) {
-      return fmt::format("; the nearest that it has is {}", name_of(recipe));
+      return fmt::format("; the nearest supported recipe is {}", name_of(recipe));
     }
   }
   return "";
@@ -190,19 +191,20 @@ bool finds_scales(const OperandRounding& rounding) {
 std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
   if (recipe == Precision::kNone) return "";
   const RecipeRow* const row = row_of(recipe);
-  if (row == nullptr) return "it is predicted only" + nearest_on(gpu);
+  if (row == nullptr) return "tpsim can predict it, but not run it" + nearest_on(gpu);
   if (runs_on(*row, gpu)) return "";
   const bool has_units = row->first <= gpu.capability && gpu.capability < row->beyond;
   if (!has_units) {
-    return fmt::format("{} has compute capability {}.{}, and products of {} bits by {} {}{}",
-                       gpu.name, gpu.capability / 10, gpu.capability % 10, 8, name_of(recipe),
-                       row->where, nearest_on(gpu));
+    return fmt::format("{} has compute capability {}.{}, and GEMMs of {} bits by {} {}{}", gpu.name,
+                       gpu.capability / 10, gpu.capability % 10, 8, name_of(recipe), row->where,
+                       nearest_on(gpu));
   }
   const std::size_t least = std::max(least_version(row->scales), least_version(row->weights));
   const bool is_built = least < std::size_t{1000000};
   return fmt::format("cuBLASLt here is {}, {}{}", library_version_text(gpu.library_version),
-                     is_built ? "and has such products from " + library_version_text(least) + " on"
-                              : "and this build's headers know no such products",
+                     is_built
+                         ? "and supports such GEMMs from " + library_version_text(least) + " on"
+                         : "and this build's headers do not define such GEMMs",
                      nearest_on(gpu));
 }
 

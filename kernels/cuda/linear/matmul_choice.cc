@@ -101,8 +101,8 @@ Result<MatmulChoice> parse_matmul_choice(std::string_view text) {
   visit_numbers(choice, [&](auto& number) { good = good && read(words[at++], 10, number); });
   for (std::uint64_t& word : choice.algorithm) good = good && read(words[at++], 16, word);
   if (good) return choice;
-  return bad_input(fmt::format("'{}' names no algorithm of a matrix product", text), "",
-                   "let the profile be written again");
+  return bad_input(fmt::format("'{}' is not a valid cuBLASLt algorithm", text), "",
+                   "measure the profile again with tpsim profile");
 }
 
 }  // namespace tpsim

@@ -34,28 +34,28 @@ Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
   if (wish.empty()) return is_hopper && has_warpgroup_kernels();
   if (wish == "0") return false;
   if (wish != "1") {
-    return bad_input(fmt::format("{}={}: it is neither 0 nor 1", kAttentionVariable, wish),
+    return bad_input(fmt::format("{}={}: it must be 0 or 1", kAttentionVariable, wish),
                      kAttentionVariable,
                      "give 1 for attention by warpgroups, 0 for attention by warps");
   }
   if (!has_warpgroup_kernels()) {
-    return Error{ErrorKind::kMissing, "this build has no kernels of sm_90a", kAttentionVariable,
-                 "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or leave the variable out"};
+    return Error{ErrorKind::kMissing, "this build has no kernels for sm_90a", kAttentionVariable,
+                 "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or unset the variable"};
   }
   if (is_hopper) return true;
   return Error{
       ErrorKind::kMissing,
-      fmt::format("{} has compute capability {}.{}, and attention by warpgroups is for 9.0 "
-                  "alone (H100, H200)",
-                  gpu.name, gpu.major, gpu.minor),
-      kAttentionVariable, "leave the variable out"};
+      fmt::format(
+          "{} has compute capability {}.{}, but attention by warpgroups needs 9.0 (H100, H200)",
+          gpu.name, gpu.major, gpu.minor),
+      kAttentionVariable, "unset the variable"};
 }
 
 Result<GpuLimits> limits_of(int index) {
   cudaDeviceProp gpu{};
   check_cuda(cudaGetDeviceProperties(&gpu, index), "cudaGetDeviceProperties");
   if (gpu.major < kOldestMajor) {
-    return no_gpu(fmt::format("{} has compute capability {}.{}; 8.0 is the least", gpu.name,
+    return no_gpu(fmt::format("{} has compute capability {}.{}; tpsim needs 8.0 or newer", gpu.name,
                               gpu.major, gpu.minor));
   }
   TPSIM_TRY(const bool warpgroups, uses_warpgroups(gpu));
@@ -87,7 +87,7 @@ std::string version_text(int version) {
 std::string why_no_driver() {
   int offered = 0;
   if (cudaDriverGetVersion(&offered) != cudaSuccess || offered == 0) {
-    return "the NVIDIA driver is not here";
+    return "the NVIDIA driver is not installed";
   }
   constexpr int kMajor = CUDART_VERSION / 1000;
   return fmt::format(
@@ -146,14 +146,14 @@ GpuCount visible_gpus() {
   if (error == cudaSuccess && count.gpus > 0) return count;
   static_cast<void>(cudaGetLastError());
   if (error == cudaErrorInsufficientDriver) return {0, why_no_driver()};
-  return {0, error == cudaSuccess ? "the driver sees none" : cudaGetErrorString(error)};
+  return {0, error == cudaSuccess ? "the driver finds no device" : cudaGetErrorString(error)};
 }
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   const GpuCount count = visible_gpus();
   if (count.gpus == 0) return no_gpu(count.why_none);
   if (index >= count.gpus) {
-    return no_gpu(fmt::format("number {} of {} (counted from 0) was asked for", index, count.gpus));
+    return no_gpu(fmt::format("number {} of {} (counted from 0) was requested", index, count.gpus));
   }
   if (!cublas_lt().ok()) return cublas_lt().error();
   TPSIM_TRY(const GpuLimits limits, limits_of(index));
@@ -164,7 +164,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
     const GpuFacts gpu = gpu_facts();
     return no_gpu(
         fmt::format("{} has compute capability {}.{}, for which this build has no kernels ({}); "
-                    "tpsim --version says for which it has, CMAKE_CUDA_ARCHITECTURES sets them",
+                    "tpsim --version lists its architectures, CMAKE_CUDA_ARCHITECTURES sets them",
                     gpu.name, gpu.capability_major, gpu.capability_minor, cudaGetErrorName(error)));
   }
   cudaStream_t stream = nullptr;

@@ -32,8 +32,8 @@ Result<Nvml> opened_nvml() {
   TPSIM_TRY_STATUS(library.find("nvmlDeviceGetPowerUsage", nvml.power));
   TPSIM_TRY_STATUS(library.find("nvmlDeviceGetTemperature", nvml.temperature));
   if (const int code = nvml.init(); code != 0) {
-    return Error{ErrorKind::kMissing, fmt::format("NVML does not start: it returned {}", code), "",
-                 ""};
+    return Error{ErrorKind::kMissing, fmt::format("NVML initialization failed with code {}", code),
+                 "", ""};
   }
   return nvml;
 }
@@ -54,7 +54,7 @@ Result<GpuWatch> GpuWatch::open() {
   void* gpu = nullptr;
   if (const int code = nvml()->by_bus(bus.data(), &gpu); code != 0) {
     return Error{ErrorKind::kMissing,
-                 fmt::format("NVML knows no GPU at {}: it returned {}", bus.data(), code), "", ""};
+                 fmt::format("NVML finds no GPU at {}: it returned {}", bus.data(), code), "", ""};
   }
   return GpuWatch(gpu);
 }

@@ -73,18 +73,17 @@ Result<SharedLibrary> SharedLibrary::open(const std::string& what,
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return SharedLibrary(path, handle);
   }
-  return Error{
-      ErrorKind::kMissing,
-      fmt::format("{} is not on this machine: looked for {} where the loader looks and in {}", what,
-                  fmt::join(names, " or "), fmt::join(folders, ", ")),
-      "", "name its folder in TPSIM_LIBRARY_PATH or LD_LIBRARY_PATH"};
+  return Error{ErrorKind::kMissing,
+               fmt::format("{} is not installed: searched {} on the loader's path and in {}", what,
+                           fmt::join(names, " or "), fmt::join(folders, ", ")),
+               "", "set TPSIM_LIBRARY_PATH or LD_LIBRARY_PATH to its folder"};
 }
 
 Result<void*> SharedLibrary::address_of(const char* symbol) const {
   void* address = dlsym(handle_, symbol);
   if (address != nullptr) return address;
-  return Error{ErrorKind::kMissing, fmt::format("{} has no {}: it is too old", path_, symbol), "",
-               "name the folder of a newer one in TPSIM_LIBRARY_PATH"};
+  return Error{ErrorKind::kMissing, fmt::format("{} is too old: it lacks {}", path_, symbol), "",
+               "set TPSIM_LIBRARY_PATH to the folder of a newer one"};
 }
 
 }  // namespace tpsim

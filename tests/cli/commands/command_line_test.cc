@@ -48,7 +48,8 @@ TEST_CASE("unknown words are refused with the nearest known word") {
         "plan: unknown option '--micro-bach' (did you mean --micro-batch?)");
   CHECK(error_of({"plan", "--micro=2"}) ==
         "plan: unknown option '--micro' (did you mean --micro-batch?)");
-  CHECK(error_of({"plan", "--trace", "x"}) == "plan: takes no --trace (it belongs to simulate)");
+  CHECK(error_of({"plan", "--trace", "x"}) ==
+        "plan: does not accept --trace (it is an option of simulate)");
   CHECK(error_of({"export", "a", "b"}) ==
         "export: unexpected argument 'b' (see tpsim export --help)");
 }
@@ -57,7 +58,7 @@ TEST_CASE("a value that is missing, given twice or before the command is an erro
   CHECK(error_of({"plan", "--gpus"}) == "--gpus: needs a value");
   CHECK(error_of({"plan", "--gpus", "1", "--gpus", "2"}) ==
         "--gpus: is given 2 times (give it once)");
-  CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus comes before the command"));
+  CHECK(error_of({"--gpus", "1", "plan"}).starts_with("--gpus must follow the command"));
   CHECK(error_of({"plan", "--model", "a", "--model", "b"}) ==
         "--model: is given 2 times (give it once)");
 }

@@ -16,8 +16,8 @@ TEST_CASE("a missing or failing program is an error with its name") {
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().kind == ErrorKind::kMissing);
   CHECK(missing.error().where == "tpsim-no-such-program");
-  CHECK(output_of_program({"sh", "-c", "exit 3"}).error().message == "ended with 3");
-  CHECK(output_of_program({"sh", "-c", "kill -9 $$"}).error().message == "was ended by signal 9");
+  CHECK(output_of_program({"sh", "-c", "exit 3"}).error().message == "exited with code 3");
+  CHECK(output_of_program({"sh", "-c", "kill -9 $$"}).error().message == "was killed by signal 9");
 }
 
 }  // namespace tpsim

@@ -27,11 +27,10 @@ TEST_CASE("invalid counts and wrong numbers of counts are errors with their line
     return to_string(counts.error());
   };
   CHECK_THAT(error_of("1 2 3 4\n1 2 x 4\n"),
-             Catch::StartsWith("counts.txt:2: 'x' is not a number of tokens"));
-  CHECK_THAT(error_of("1 2 3 -4\n"),
-             Catch::StartsWith("counts.txt:1: '-4' is not a number of tokens"));
+             Catch::StartsWith("counts.txt:2: 'x' is not a token count"));
+  CHECK_THAT(error_of("1 2 3 -4\n"), Catch::StartsWith("counts.txt:1: '-4' is not a token count"));
   CHECK_THAT(error_of("1 2 3 nan\n"),
-             Catch::StartsWith("counts.txt:1: 'nan' is not a number of tokens"));
+             Catch::StartsWith("counts.txt:1: 'nan' is not a token count"));
   CHECK_THAT(error_of("1 2 3 4\n1 2 3\n"), Catch::StartsWith("counts.txt:2: 3 counts for 4"));
   CHECK_THAT(error_of("1\n2\n3\n"), Catch::StartsWith("counts.txt: 3 counts for 4"));
   CHECK_THAT(error_of("# nothing\n"), Catch::StartsWith("counts.txt: 0 counts for 4"));

@@ -121,7 +121,7 @@ TEST_CASE("known keys are checked although unknown ones are not") {
   CHECK_THAT(error_of(R"({"model_type": "bloom", "n_layer": 2, "n_embed": 10, "n_head": 3,
                           "vocab_size": 10})")
                  .message,
-             Catch::Contains("10 does not divide by 3 heads"));
+             Catch::Contains("10 is not divisible by 3 heads"));
   CHECK_THAT(error_of(R"({"model_type": 3})").message, Catch::Contains("must be a text"));
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("keys that a ModelSpec cannot express are refused") {
              Catch::Contains("unknown activation 'gelu'"));
   CHECK_THAT(
       error_of(llama + R"("num_local_experts": 8})").message,
-      Catch::Contains("num_local_experts: llama models are not read with num_local_experts"));
+      Catch::Contains("num_local_experts: tpsim cannot read llama models with num_local_experts"));
   CHECK_THAT(error_of(llama + R"("rope_scaling": {"rope_type": "odd", "factor": 2}})").message,
              Catch::Contains("rotary scaling 'odd' is not supported"));
   CHECK(read(llama + R"("attention_bias": true})").attention.output_bias);

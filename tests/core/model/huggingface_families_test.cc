@@ -229,9 +229,9 @@ TEST_CASE("the language model of a multimodal model is read from any of its keys
 }
 
 TEST_CASE("families with unsupported layers are refused with the layer's name") {
-  for (const auto& [type, part] :
-       {std::pair{"jamba", "Mamba-1"}, std::pair{"rwkv", "time mixing"},
-        std::pair{"afmoe", "gated attention"}, std::pair{"falcon_h1", "side by side"}}) {
+  for (const auto& [type, part] : {std::pair{"jamba", "Mamba-1"}, std::pair{"rwkv", "time mixing"},
+                                   std::pair{"afmoe", "gated sliding-window attention"},
+                                   std::pair{"falcon_h1", "side by side"}}) {
     const auto model =
         parse_model(R"({"model_type": ")" + std::string(type) + R"("})", "config.json");
     REQUIRE_FALSE(model.ok());

@@ -121,7 +121,7 @@ TEST_CASE("sizes whose products overflow 64 bits are refused") {
     const std::size_t number = at + start.size();
     large.replace(number, large.find_first_of(",}", number) - number, "16777216");
   }
-  check_refused(large, "m.json", "weights; the limit is");
+  check_refused(large, "m.json", "parameters; the limit is");
 }
 
 }  // namespace

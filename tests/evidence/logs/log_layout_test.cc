@@ -81,11 +81,12 @@ TEST_CASE(
                                    line("Building 2-D device mesh with ['dp_shard', 'tp'], [8, 2]"),
                                    line("Building 1-D device mesh with ['dp_shard'], [16]")}) {
     INFO(other);
-    CHECK_THAT(refusal(run, other), Catch::StartsWith("the log ran tp "));
+    CHECK_THAT(refusal(run, other), Catch::StartsWith("the layout in the log is tp "));
   }
   CHECK_THAT(refusal(run, mesh("pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=2, ep=1")),
-             Catch::Contains("the log ran tp 2 pp 1 dp 8 (dp_shard 8, dp_replicate 1) on 16 GPUs, "
-                             "the plan is tp 2 pp 2 dp 4 (dp_shard 4, dp_replicate 1) on 16 GPUs"));
+             Catch::Contains(
+                 "the layout in the log is tp 2 pp 1 dp 8 (dp_shard 8, dp_replicate 1) on 16 GPUs, "
+                 "the plan's is tp 2 pp 2 dp 4 (dp_shard 4, dp_replicate 1) on 16 GPUs"));
   // Meshes of other programs have other dimension names, and are ignored.
   CHECK(refusal(run, line("Building 2-D device mesh with ['x', 'y'], [3, 5]")).empty());
 }

@@ -99,11 +99,11 @@ TEST_CASE("columns may have any order, and optional ones may be missing") {
 
 TEST_CASE("unknown and repeated columns are named") {
   const auto unknown = parse_run_table("id,speed\n", "t.csv");
-  CHECK(unknown.error().message == "no column is called 'speed'");
+  CHECK(unknown.error().message == "unknown column 'speed'");
   CHECK(unknown.error().hint.starts_with("the columns are: id,"));
   const auto near = parse_run_table("id,tokens_per_s_gpu\n", "t.csv");
   CHECK(near.error().hint == "did you mean tokens_per_s_per_gpu?");
-  CHECK(parse_run_table("id,id\n", "t.csv").error().message == "a second column is called 'id'");
+  CHECK(parse_run_table("id,id\n", "t.csv").error().message == "the column 'id' appears twice");
 }
 
 TEST_CASE("docs/runs.md shows all columns") {

@@ -285,7 +285,7 @@ TEST_CASE("dtype and recipe of a row set the precision of linear layers") {
   CHECK(recipe("mxfp8", "") == "mxfp8 bf16");
   CHECK(recipe("nvfp4", "nvfp4") == "nvfp4 bf16");
   CHECK(recipe("bf16", "") == "none bf16");
-  CHECK(recipe("bf16", "current") == "precision_recipe current with dtype bf16");
+  CHECK(recipe("bf16", "current") == "precision_recipe current is not possible with dtype bf16");
   run.dtype = "fp8";
   run.precision_recipe = "";
   StackSpec torchao;
@@ -343,12 +343,12 @@ TEST_CASE("a run that cannot be priced has a reason") {
   CHECK(refusal_of(run) == "7 GPUs are stated, but the layout needs 2");
   run = gpt_run(2048, 16, 1);
   run.dtype = "fp8";
-  CHECK(refusal_of(run) == "a100-sxm4-80gb has no rate for fp8");
+  CHECK(refusal_of(run) == "a100-sxm4-80gb has no matrix rate for fp8");
   run = gpt_run(2048, 16, 1);
   run.global_batch = 0;
   CHECK(refusal_of(run) == "global_batch is not stated");
   run = gpt_run(2048, 15, 1);
-  CHECK(refusal_of(run) == "hidden 2048 does not divide by 15 heads");
+  CHECK(refusal_of(run) == "hidden 2048 is not divisible by 15 heads");
   run.heads = 0;
   CHECK(refusal_of(run) == "heads is not stated");
 }

@@ -299,7 +299,7 @@ TEST_CASE("a trainer's maximum sequence length is an upper bound, with a note") 
     CHECK(has_note(padded, "upper bounds"));
     for (const char* packing : {"packing", "sample_packing", "neat_packing"}) {
       const ImportedPlan packed = with(fmt::format("{}: 4096\n{}: true\n", key, packing));
-      CHECK(has_note(packed, "packed full"));
+      CHECK(has_note(packed, "fully packed"));
       CHECK_FALSE(puts_aside(packed, packing));
       CHECK(packed.plan == padded.plan);
     }

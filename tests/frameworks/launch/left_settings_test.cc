@@ -164,7 +164,7 @@ TEST_CASE("missing inputs and unknown settings are reported together") {
   const LaunchFile file{"sft.yaml", "model_name_or_path: nobody/knows\nof_next_year: 4\n"};
   const auto read = import_config(file, inputs_with(0));
   REQUIRE_FALSE(read.ok());
-  for (const char* part : {"'of_next_year'", "on how many GPUs", "no model 'nobody/knows'"}) {
+  for (const char* part : {"'of_next_year'", "how many GPUs", "no model 'nobody/knows'"}) {
     CHECK_THAT(read.error().message, Catch::Contains(part));
   }
   for (const char* part : {"--gpus N", "--model NAME", "of_next_year=null"}) {

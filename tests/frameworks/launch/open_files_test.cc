@@ -106,7 +106,7 @@ TEST_CASE("a GPU count that the layout does not divide is refused with the layou
       refused(of_megatron("--vocab-size 1024 --tensor-model-parallel-size 4 "
                           "--pipeline-model-parallel-size 4"));
   CHECK(error.message == "8 GPUs do not divide by tensor 4 x pipeline 4 x context 1 = 16");
-  CHECK(error.hint == "say on how many it runs: --gpus N, a multiple of 16");
+  CHECK(error.hint == "state the number of GPUs: --gpus N, a multiple of 16");
 }
 
 TEST_CASE("unset variables for sizes of the model are named") {
@@ -120,27 +120,27 @@ TEST_CASE("unset variables for sizes of the model are named") {
   CHECK_THAT(
       refused(import_plan(LaunchStack::kMegatronLm, {file}, on(0, nullptr, {{"LAYERS", "8"}})))
           .message,
-      Catch::Contains("--nproc_per_node is what a program prints"));
+      Catch::Contains("--nproc_per_node is the output of a program, which tpsim does not run"));
 }
 
 TEST_CASE("unsupported optimizers and their 8-bit states are refused by name") {
   const auto message = [](const Result<ImportedPlan>& plan) { return refused(plan).message; };
   CHECK(message(of_megatron("--vocab-size 1024 --optimizer muon")) ==
-        "--optimizer muon makes another plan of it");
+        "--optimizer muon changes the plan and is not modelled");
   CHECK(of_megatron("--vocab-size 1024 --optimizer adam").ok());
   CHECK(message(of_megatron("--vocab-size 1024 --use-distributed-optimizer "
                             "--use-precision-aware-optimizer --exp-avg-dtype fp8")) ==
-        "--exp-avg-dtype fp8 makes another plan of it");
+        "--exp-avg-dtype fp8 changes the plan and is not modelled");
   CHECK(
       message(import_config(
           titan("data_parallel_shard_degree = 4\n", "[optimizer]\nearly_step_in_backward = true\n"),
-          on(0))) == "--optimizer.early_step_in_backward makes another plan of it");
+          on(0))) == "--optimizer.early_step_in_backward changes the plan and is not modelled");
   CHECK(message(import_config(
             titan("data_parallel_shard_degree = 4\n", "[optimizer]\nname = \"Muon\"\n"), on(0))) ==
-        "--optimizer.name Muon makes another plan of it");
+        "--optimizer.name Muon changes the plan and is not modelled");
   CHECK(message(import_config(deepspeed(R"(, "optimizer": {"type": "OneBitAdam"})"),
                               on(8, "llama-2-7b"))) ==
-        "optimizer.type: OneBitAdam makes another plan of it");
+        "optimizer.type: OneBitAdam changes the plan and is not modelled");
 }
 
 TEST_CASE("the optimizer in a log is read like that of a script") {
@@ -169,7 +169,7 @@ TEST_CASE("the optimizer in a log is read like that of a script") {
   const auto adam = import_plan(LaunchStack::kMegatronLm, {log("adam")}, on(0));
   CHECK(read(adam).plan.gradient_dtype == DType::kFloat32);
   CHECK(refused(import_plan(LaunchStack::kMegatronLm, {log("dist_muon")}, on(0))).message ==
-        "--optimizer dist_muon makes another plan of it");
+        "--optimizer dist_muon changes the plan and is not modelled");
 }
 
 TEST_CASE("the gradient dtype is read from Megatron's options and DeepSpeed's JSON") {
@@ -230,7 +230,7 @@ TEST_CASE("LLaMA-Factory's settings are read, with recompute as default") {
   };
   CHECK(with("finetuning_type: full", "finetuning_type: lora") ==
         "trains adapters or a part of the weights: finetuning_type: lora");
-  CHECK(with("stage: sft", "stage: ppo") == "stage: ppo makes another plan of it");
+  CHECK(with("stage: sft", "stage: ppo") == "stage: ppo changes the plan and is not modelled");
   std::string pairs = text;
   pairs.replace(pairs.find("stage: sft"), 10, "stage: dpo");
   CHECK(read(import_config({"dpo.yaml", pairs}, on(8))).plan.micro_batch == 4);
@@ -305,7 +305,8 @@ TEST_CASE("a named model overrides a script's sizes and completes missing ones")
   const ImportedPlan other = plan_of("--num-layers 40 --hidden-size $H --qk-layernorm");
   CHECK(other.plan == open.plan);
   REQUIRE(other.notes.size() == 2);
-  CHECK_THAT(other.notes.back(), Catch::Contains("--num-layers is 40; the named model has 32"));
+  CHECK_THAT(other.notes.back(),
+             Catch::Contains("--num-layers is 40; the prediction uses the named model's value 32"));
   inputs.model_wins = false;
   CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, {script("--num-layers 40")}, inputs).ok());
 }
@@ -317,7 +318,7 @@ TEST_CASE("flex attention is refused in every spelling") {
         AttentionKind::kFlash);
   for (const char* line : {"attention: flex\n", "attn_implementation: flex_attention\n"}) {
     CHECK_THAT(refused(import_config({"a.yaml", text + line}, on(8))).message,
-               Catch::Contains("makes another plan of it"));
+               Catch::Contains("changes the plan and is not modelled"));
   }
 }
 
@@ -334,7 +335,7 @@ TEST_CASE("a script that exits without an argument is reported") {
   LaunchFile file = megatron("--vocab-size 1024");
   file.text.insert(0, "if [ \"$1\" != small ]; then exit 1; fi\n");
   const Error error = refused(import_plan(LaunchStack::kMegatronLm, {file}, on(8)));
-  CHECK(error.message == "exits before it starts a training");
+  CHECK(error.message == "exits before it starts training");
   CHECK_THAT(error.hint, Catch::Contains("--set 1=VALUE"));
   CHECK(import_plan(LaunchStack::kMegatronLm, {file}, on(8, nullptr, {{"1", "small"}})).ok());
 }
@@ -347,7 +348,7 @@ TEST_CASE("axolotl's mesh of shards gives the GPU count") {
   CHECK(plan.plan.degrees.dp == 16);
   CHECK(plan.parts.at(StackPart::kShardGroup) == kShardOverNode);
   CHECK(refused(import_config({"a.yaml", text + "tensor_parallel_size: 2\n"}, on(8))).message ==
-        "tensor_parallel_size: 2 makes another plan of it");
+        "tensor_parallel_size: 2 changes the plan and is not modelled");
 }
 
 TEST_CASE("a configuration of GPT-NeoX without a width asks for its model") {

@@ -263,7 +263,7 @@ TEST_CASE("an unsupported program is named") {
                                 "--global_batch_size 64 --of_mine 3\n",
                                 beside());
   REQUIRE_FALSE(plan.ok());
-  CHECK(plan.error().message == "starts scripts/mine.py, a program that is not read");
+  CHECK(plan.error().message == "starts scripts/mine.py, which tpsim cannot read");
 }
 
 TEST_CASE("every row of a program's table has an effect") {

@@ -230,7 +230,7 @@ TEST_CASE("scripts that start a Trainer are read with the configurations that th
   };
   const auto lost = of_script("trainer.sh", nothing);
   REQUIRE_FALSE(lost.ok());
-  CHECK_THAT(lost.error().message, Catch::Contains("configs/sharded.yaml, which is not there"));
+  CHECK_THAT(lost.error().message, Catch::Contains("configs/sharded.yaml, which does not exist"));
 }
 
 TEST_CASE("a script that starts another one says which") {
@@ -255,8 +255,8 @@ TEST_CASE("a missing value is given by the option's name") {
   // Megatron's default attention dropout is 0.1.
   CHECK(said->plan.attention == AttentionKind::kFlash);
   CHECK(said->model.attention_dropout == 0);
-  CHECK(said->notes ==
-        std::vector<std::string>{"dropout inside of flash attention is predicted as none"});
+  CHECK(said->notes == std::vector<std::string>{
+                           "dropout inside flash attention is not modelled and predicted as zero"});
 }
 
 TEST_CASE("YAML anchors are expanded, and a map's own keys override merged ones") {

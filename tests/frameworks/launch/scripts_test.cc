@@ -158,7 +158,7 @@ TEST_CASE("unset variables of a script are named, with the option that sets them
   const auto unset = imported(LaunchStack::kMegatronLm, file);
   REQUIRE_FALSE(unset.ok());
   CHECK(unset.error().message == "--micro-batch-size is $3, which the script does not set");
-  CHECK(unset.error().hint == "say it with --set 3=VALUE");
+  CHECK(unset.error().hint == "add --set 3=VALUE");
   ImportInputs given;
   given.given["3"] = "2";
   CHECK(imported(LaunchStack::kMegatronLm, file, given)->plan.micro_batch == 2);

@@ -107,13 +107,13 @@ TEST_CASE("expert layouts are exported to Megatron and come back, with their dis
   for (const auto& [part, value] : seq.parts) CHECK(back->parts.at(part) == value);
   seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
   CHECK_THAT(export_plan(LaunchStack::kMegatronLm, seq, 4).error().message,
-             Catch::Contains("unfused_seq behind the deepep"));
+             Catch::Contains("unfused_seq with the deepep"));
   PlanFile padded = file_of(model, plan);
   padded.model.experts.dropless = false;
   padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
   const auto refused = export_plan(LaunchStack::kMegatronLm, padded, 4);
   REQUIRE_FALSE(refused.ok());
-  CHECK_THAT(refused.error().message, Catch::Contains("capacity behind the deepep"));
+  CHECK_THAT(refused.error().message, Catch::Contains("capacity and the deepep"));
 }
 
 TEST_CASE("features of recent models are exported to Megatron-LM and come back") {

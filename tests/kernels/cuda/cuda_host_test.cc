@@ -81,7 +81,7 @@ TEST_CASE("a missing NVML is an error with a message") {
   if (visible_gpus().gpus > 0) return;
   const auto watch = SharedLibrary::open("NVML", {"libnvidia-ml.so.1"});
   if (watch.ok()) return;  // a driver without its GPU
-  CHECK_THAT(watch.error().message, Catch::StartsWith("NVML is not on this machine"));
+  CHECK_THAT(watch.error().message, Catch::StartsWith("NVML is not installed"));
 }
 
 TEST_CASE("the choice of an algorithm is unchanged by writing and reading") {
@@ -114,22 +114,23 @@ TEST_CASE(
   for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current}) {
     for (const int capability : {89, 90, 100, 120}) CHECK(reason(recipe, capability, 110000) == "");
     CHECK(reason(recipe, 80)
-              .find("compute capability 8.0, and products of 8 bits by " +
-                    std::string(name_of(recipe)) + " begin at 8.9") != std::string::npos);
+              .find("compute capability 8.0, and GEMMs of 8 bits by " +
+                    std::string(name_of(recipe)) + " need 8.9 or newer") != std::string::npos);
   }
   CHECK(reason(Precision::kFp8Block, 90).empty());
   CHECK(reason(Precision::kFp8Block, 100) ==
-        "A GPU has compute capability 10.0, and products of 8 bits by fp8-block are those of 9.0 "
-        "alone; the nearest that it has is mxfp8");
-  CHECK(reason(Precision::kFp8Block, 89).ends_with("the nearest that it has is fp8-current"));
+        "A GPU has compute capability 10.0, and GEMMs of 8 bits by fp8-block need exactly 9.0; the "
+        "nearest supported recipe is mxfp8");
+  CHECK(reason(Precision::kFp8Block, 89).ends_with("the nearest supported recipe is fp8-current"));
   CHECK(reason(Precision::kFp8Block, 90, 120803) ==
-        "cuBLASLt here is 12.8, and has such products from 12.9 on; the nearest that it has is "
-        "fp8-current");
+        "cuBLASLt here is 12.8, and supports such GEMMs from 12.9 on; the nearest supported recipe "
+        "is fp8-current");
   CHECK(reason(Precision::kMxFp8, 100).empty());
   CHECK(reason(Precision::kMxFp8, 90)
-            .ends_with("by mxfp8 begin at 10.0; the nearest that it has is fp8-block"));
+            .ends_with("by mxfp8 need 10.0 or newer; the nearest supported recipe is fp8-block"));
   CHECK(reason(Precision::kMxFp8, 100, 120405).find("cuBLASLt here is 12.4") == 0);
-  CHECK(reason(Precision::kNvFp4, 100) == "it is predicted only; the nearest that it has is mxfp8");
+  CHECK(reason(Precision::kNvFp4, 100) ==
+        "tpsim can predict it, but not run it; the nearest supported recipe is mxfp8");
 }
 
 TEST_CASE("an invalid algorithm text is an error that repeats it") {

@@ -105,7 +105,7 @@ TEST_CASE("missing members and errors end the joining with a message") {
   const NcclLibrary nccl = stand_in();
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, milliseconds(20)),
-                    "joining a group of 4: the others have not come within 0.02 s");
+                    "joining a group of 4: the other ranks did not join within 0.02 s");
   CHECK(stage.aborted == 1);
   set_stage();
   stage.first = ncclSystemError;
@@ -122,9 +122,9 @@ TEST_CASE("a collective that NCCL starts late is waited for, until a timeout") {
   WatchedComm never;
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(never.enqueue(ncclInProgress),
-                    "all_reduce: NCCL has not taken it within 0.02 s");
+                    "all_reduce: NCCL did not accept the call within 0.02 s");
   CHECK(stage.aborted == 0);  // the watch aborts it together with all others
-  CHECK(never.comm->trouble() == "all_reduce: NCCL has not taken it within 0.02 s");
+  CHECK(never.comm->trouble() == "all_reduce: NCCL did not accept the call within 0.02 s");
   CHECK_THROWS_AS(never.enqueue(), CommunicatorAborted);  // all later collectives fail too
 }
 

@@ -162,10 +162,11 @@ TEST_CASE("correction biases and balancing are refused without biases or experts
     REQUIRE_FALSE(status.ok());
     return status.error().message;
   };
-  CHECK_THAT(refusal(test::mixture(24, 16), {.bias_rate = 0.1}), Catch::Contains("no bias"));
+  CHECK_THAT(refusal(test::mixture(24, 16), {.bias_rate = 0.1}),
+             Catch::Contains("no expert biases"));
   ModelSpec dense = test::mixture(24, 16);
   dense.experts = {};
-  CHECK_THAT(refusal(dense, {.auxiliary_loss = 0.1}), Catch::Contains("has none"));
+  CHECK_THAT(refusal(dense, {.auxiliary_loss = 0.1}), Catch::Contains("has no experts"));
 }
 
 }  // namespace tpsim
