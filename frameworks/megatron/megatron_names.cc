@@ -138,13 +138,13 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
   if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
 }
 
-// Adds bf16 moments, which need the distributed optimizer. The dtype's notation in
-// Megatron-Bridge's YAML is unknown here.
-void add_moments(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
+// Adds bf16 moments, which need the distributed optimizer. Megatron-Bridge reads the same words
+// (utils/activation_map.py, str_to_dtype).
+void add_moments(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kOptimizerDtype);
   const bool narrow =
       asked != file.parts.end() && asked->second == static_cast<std::int64_t>(DType::kBFloat16);
-  if (!narrow || file.plan.zero != 1 || stack == LaunchStack::kNemo) return;
+  if (!narrow || file.plan.zero != 1) return;
   if (file.plan.offload == Offload::kNone) out.add("--use-precision-aware-optimizer");
   out.add("--exp-avg-dtype", std::string("bf16"));
   out.add("--exp-avg-sq-dtype", std::string("bf16"));
@@ -277,7 +277,7 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
     }
   }
   add_graphs(file, out);
-  add_moments(stack, file, out);
+  add_moments(file, out);
 }
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
