@@ -259,7 +259,7 @@ DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
     operands = next_of_kind(operands);
   }
-  // Profiles of processors hold fp32 alone, which all operands are widened to.
+  // Profiles of CPUs only have fp32 samples; the CPU converts all operands to fp32.
   const bool is_half = operands == DType::kBFloat16 || operands == DType::kFloat16;
   return is_half && !has_samples(operands) ? DType::kFloat32 : operands;
 }

@@ -135,7 +135,7 @@ class YamlFlattener {
   Status put(const yaml_node_t& node, const std::string& key) {
     std::string value = text_of(node);
     if (key.empty() && !value.empty()) {
-      return wrong(node, fmt::format("'{}' is no 'key: value'", value));
+      return wrong(node, fmt::format("'{}' is not 'key: value'", value));
     }
     if (is_plain(node)) {
       if (value.empty()) return Ok{};

@@ -1,12 +1,12 @@
-// tpsim as a library: one header for all of its nouns and verbs.
+// tpsim as a library: one header for all types and functions.
 //
 //   const auto scenario =
 //       tpsim::load_scenario({.model = "bloom-176b", .cluster = "jean-zay-a100"});
 //   const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch = 2048}, 10, {});
 //
-// Values are plain structs; functions are pure, keep no state and may run on several threads at
-// once. What can go wrong comes back as a Result (core/base/result.h): ask ok() before reading.
-// Only a bug of tpsim throws. docs/library.md has the tour and the CMake package.
+// Values are plain structs. Functions are pure, keep no state and are thread-safe. Errors are
+// returned as Result (core/base/result.h): check ok() before reading. Only a bug of tpsim throws.
+// See docs/library.md for a tour and the CMake package.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@
 
 namespace tpsim {
 
-// With the data that the library brings, or that of $TPSIM_DATA.
+// Uses the data of the library, or of $TPSIM_DATA.
 inline Result<Scenario> load_scenario(const ScenarioNames& names) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   return load_scenario(catalogue, names);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Completes the Python package with what the program's table of options says: tpsim/_options.py,
-the keywords of its functions, and tpsim/_calls.pyi, what type checkers read.
+"""Generates the files of the Python package that depend on the program's table of options. tpsim/_options.py has the
+keywords of its functions, tpsim/_calls.pyi the types for type checkers.
 
-Usage: write_generated.py PROGRAM FOLDER    FOLDER holds the package tpsim
+Usage: write_generated.py PROGRAM FOLDER    FOLDER contains the package tpsim
 """
 
 import inspect
@@ -28,7 +28,7 @@ from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 '''
 
-# The type of explain()'s answer depends on these three arguments alone.
+# The result type of explain() depends only on these three arguments.
 OFF = "Literal[False] = False"
 EXPLAIN = [
     ({"why_not": "None = None", "what_if": OFF, "program": OFF}, "ExplainReport"),
@@ -64,7 +64,7 @@ def function_text(function, changed, returns=None):
 
 
 def answers(program, *calls):
-    """What the program answers to calls without options."""
+    """Returns the program's answers to calls without options."""
     lines = [json.dumps({"format": "tpsim-request/1", "call": call}) for call in calls]
     done = subprocess.run([program, "call"], input="\n".join(lines), check=True, text=True,
                           stdout=subprocess.PIPE)

@@ -73,7 +73,7 @@ Result<std::chrono::seconds> collective_patience(const Environment& environment)
   if (!text) return kDefault;
   const std::optional<int> seconds = whole_number(text);
   if (seconds && *seconds > 0) return std::chrono::seconds(*seconds);
-  return bad_input(fmt::format("'{}' is no number of seconds", *text), "TPSIM_TIMEOUT");
+  return bad_input(fmt::format("'{}' is not a number of seconds", *text), "TPSIM_TIMEOUT");
 }
 
 }  // namespace tpsim

@@ -17,7 +17,7 @@ while (($#)); do
   esac
   shift 2
 done
-python=/usr/bin/python3 # the one that Debian's packages are for
+python=/usr/bin/python3 # Debian's packages are for this Python
 if ! "$python" -c 'import torch' 2>/dev/null; then
   echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
   exit 4

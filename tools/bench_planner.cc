@@ -78,7 +78,7 @@ void report_whole_search(const Case& c, const Scenario& scenario, int repeat) {
       seconds * 1e3, c.goal_s * 1e3, found.considered, found.feasible, found.simulated);
 }
 
-// A plan of the space with its cut, which the space owns.
+// A plan and its stage cut; the space owns the cut.
 struct CutPlan {
   Plan plan;
   const StageCut* cut = nullptr;

@@ -4,11 +4,11 @@
   tools/board.py BUILD/tpsim [-o board.json]                       tables of data/
   tools/board.py BUILD/tpsim --runs FILE.csv... [-o board.json]    other tables
 
-A row has what `tpsim validate --json` prints of it, its table, source, framework (name, version, ZeRO stage as
-stated), GPU, model and date. Figures by table and by source: mean error, bias, share of measured times inside
-their 90 % interval, Winkler score of these intervals over the measured time, mean memory error, runs out of
-memory that were predicted so (p above a half), and false alarms among all others. The last line printed is the
-mean of the tables' mean errors. docs/accuracy.md is made from the same rows (tools/write_accuracy.py)."""
+A row has the output of `tpsim validate --json`, its table, source, framework (name, version, ZeRO stage as stated),
+GPU, model and date. Figures by table and by source: mean error, bias, share of measured times inside their 90 %
+interval, Winkler score of these intervals over the measured time, mean memory error, OOM runs predicted as OOM
+(p above a half), and false alarms among all other runs. The last printed line is the mean of the tables' mean
+errors. docs/accuracy.md is made from the same rows (tools/write_accuracy.py)."""
 import argparse
 import csv
 import json
@@ -19,7 +19,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("published_runs", "strangers")
 FACTS = ("source", "framework", "gpu", "model", "date")
-MISSED = 20  # of a Winkler score: 2 / (1 - 0.9)
+MISSED = 20  # penalty factor of the Winkler score: 2 / (1 - 0.9)
 
 
 def public_tables():
@@ -27,7 +27,7 @@ def public_tables():
 
 
 def report_of(binary, table, options=(), **environment):
-    """The JSON that `tpsim validate` prints of a table; exit code 1 says that no row was priced."""
+    """JSON output of `tpsim validate` for a table; exit code 1 if no row was priced."""
     done = subprocess.run([binary, "validate", "--runs", str(table), "--json", "--quiet", *options],
                           capture_output=True, text=True, **environment)
     if not done.stdout:
@@ -52,7 +52,7 @@ def is_priced(row):
 
 
 def winkler(row):
-    """Width of the interval, and how far outside of it the measured time is twenty times, over that time."""
+    """Winkler score over the measured time: interval width plus 20 times the distance outside the interval."""
     low, high, measured = row["low_s"], row["high_s"], row["measured_step_s"]
     return (high - low + MISSED * max(0, low - measured, measured - high)) / measured
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Builds the profiles of newer_devices.py from data/microbench/, and gives h100-sxm and h200 their
-samples of 8 bits.
+"""Builds the profiles of newer_devices.py from data/microbench/, and adds the 8-bit samples to
+h100-sxm and h200.
 
-  tools/build_newer_profiles.py            writes them, prints how well the fitted constants do
+  tools/build_newer_profiles.py            writes them, prints the errors of the fitted constants
   tools/build_newer_profiles.py --check    fails if a file differs from what would be written
 
-Of every table one shape in five, by its hash, stays out of profile and fits; some of those are
-written to tests/costs/held_out_newer.csv. Tables of 8 and 4 bits time the rounding of x with the
-product: it is taken off by the timed casts, as the simulator prices it apart.
+One shape in five of every table, by its hash, is excluded from profile and fits. Some of these are
+written to tests/costs/held_out_newer.csv. 8- and 4-bit tables include the cast of x in the GEMM time.
+The measured casts are subtracted, since the simulator prices casts separately.
 """
 
 import csv
@@ -22,9 +22,9 @@ from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, Mat
 from newer_devices import BEST_SUSTAINED, DATASHEET, MEASURED
 
 KEPT = {"bf16": (700, 150), "fp8": (350, 60), "fp8_block": (350, 60), "nvfp4": (350, 60)}
-HELD_OUT = 60  # of each GPU and type
-LEAST_PRODUCT = 0.35  # share of a timed cast + product that must be left for the product
-# Bytes read and written for an element, over those of a cast to fp8.
+HELD_OUT = 60  # per GPU and dtype
+LEAST_PRODUCT = 0.35  # least share of a timed cast + GEMM that must remain for the GEMM
+# Bytes read and written per element, relative to a cast to fp8.
 CAST_BYTES = {"fp8_block": 1.0, "nvfp4": (2 + 0.5625) / 3}
 TYPES = {"bf16": "bf16", "fp8": "fp8", "fp8_block128": "fp8_block", "nvfp4": "nvfp4"}
 
@@ -54,7 +54,7 @@ def facts_of(gpu):
 
 
 class Casts:
-    """Seconds of a cast to fp8 by its elements, between those timed."""
+    """Seconds of a cast to fp8 by number of elements, interpolated between measurements."""
 
     def __init__(self, rows, gpu):
         points = {}
@@ -78,13 +78,13 @@ class Casts:
 
     def rounding(self, kind, shape):
         elements = shape[0] * shape[2]
-        if kind == "fp8":  # the scale of the tensor itself: two passes
+        if kind == "fp8":  # per-tensor scale: an amax pass and a cast
             return self.seconds(elements, 2)
         return CAST_BYTES[kind] * self.seconds(elements, 1)
 
 
 def products_of(rows, gpu, casts):
-    """Seconds by type and shape, the fastest kernel's where several were tried."""
+    """Seconds by dtype and shape; the fastest kernel if several were measured."""
     times = {}
     for row in rows:
         kind = TYPES.get(row["dtype"])
@@ -121,7 +121,7 @@ def group(kind, samples):
 
 
 def flash_dims(batch, seq, heads, kv_heads, qk_dim, v_dim, window):
-    """As OpKey holds them: keys and reach stand where a window or the values' own width follow."""
+    """Dimensions in the order of OpKey: keys and reach only with a window or a separate value width."""
     dims = [batch, seq, heads, kv_heads, qk_dim]
     if window and window < seq or qk_dim != v_dim:
         dims += [seq, min(window or seq, seq)]
@@ -134,7 +134,7 @@ def grouped_by_dims(op, samples):
 
 
 def flash_groups(rows, gpu, ops=("flash_forward", "flash_backward")):
-    """Causal attention by cuDNN: with grouped keys, with windows, and of latent attention."""
+    """Causal attention of cuDNN: grouped-query, windows, and latent attention."""
     groups = []
     for op in ops:
         column = op.removeprefix("flash_") + "_seconds"
@@ -148,11 +148,11 @@ def flash_groups(rows, gpu, ops=("flash_forward", "flash_backward")):
 
 
 LATENT_KEPT = 60
-LATENT_SOURCES = {"B200": "sglang-0.5.14"}  # faster than trtllm there; elsewhere trtllm
+LATENT_SOURCES = {"B200": "sglang-0.5.14"}  # faster than trtllm on B200; other GPUs use trtllm
 
 
 def latent_groups(rows, gpu, held_out, name):
-    """Attention of 192 wide keys and 128 wide values, forward, where nothing else timed it."""
+    """Forward attention with key width 192 and value width 128, if no other table has these shapes."""
     source = LATENT_SOURCES.get(gpu, "trtllm-1.3.0rc20")
     best = {}
     for r in rows:
@@ -175,7 +175,7 @@ def collective_groups(rows, gpu):
     return groups_by_collective(groups)
 
 
-# Tables of one software, timed in short bursts and for a second: those that sustained clocks are of.
+# Pairs of tables of the same software, timed in short bursts and for a second, for the sustained clocks.
 CLOCK_PAIRS = {"B200": ("trtllm-1.3.0rc20", "trtllm-1.3.0rc15"),
                "GB200": ("trtllm-1.3.0rc20", "trtllm-1.3.0rc17")}
 
@@ -185,7 +185,7 @@ def slowed(burst, shape, rate, clock):
 
 
 def fit_clock(rows, gpu, types, rates, casts):
-    """The sustained clock with the least |log error| on products timed both ways."""
+    """Sustained clock with the least |log error| on GEMMs timed both ways."""
     pairs = []
     for kind in types:
         burst, sustained = ({tuple(int(r[c]) for c in "mnk"): float(r["seconds"]) for r in rows
@@ -286,7 +286,7 @@ def datasheet_profile(gpu, profiles, tables):
 
 
 def clock_of_best(samples, rate, best):
-    """The clock that slows the fastest burst product to the best sustained rate found."""
+    """Clock that slows the fastest burst GEMM to the best published sustained rate."""
     def fastest(clock):
         return max(2 * math.prod(s) / slowed(t, s, rate, clock) for s, t in samples if max(s) <= 20480)
     return best_clock(lambda clock: abs(fastest(clock) - best))
@@ -303,7 +303,7 @@ SPLIT_SOURCE = ("split_sum_cost: fast accumulation makes products of 8 bits 1.1 
 
 
 def hopper_profile(name, table, tables, held_out):
-    """As it stands, with these products: random operands, in 16 and in 8 bits."""
+    """The existing profile with the GEMMs of these tables: random operands, 16 and 8 bits."""
     profile = json.loads((DATA / "profiles" / f"{name}.json").read_text())
     products = products_of(tables["products"], table, Casts(tables["casts"], table))
     profile["ops"] = [group for group in profile["ops"]

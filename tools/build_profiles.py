@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """Builds data/profiles/*.json from the published measurements in data/microbench/.
 
-  tools/build_profiles.py            writes the profiles, prints how well the fitted constants do
+  tools/build_profiles.py            writes the profiles, prints the errors of the fitted constants
   tools/build_profiles.py --check    fails if a profile differs from what would be written
 
-h100-sxm, h200 and all that came later are built by tools/build_newer_profiles.py. Of a profile that is
-there, members that no table holds (link, attention_speeds) stay as they are.
+tools/build_newer_profiles.py builds h100-sxm, h200 and all newer profiles. Members of an existing profile
+that no table has (link, attention_speeds) are kept.
 
-A profile holds a thinned sample of matrix products and of flash attention, all collectives, and the
-constants of DeviceModel (core/machine/profile.h). Rows are kept by the order of their hash: any width of the
-tables has samples in the profile and rows outside it, on which predictions can be judged. The
-constants of matrix products are those of the bound in costs/matmul_model.cc with the least mean
-|log error| on some of the rows kept, found by descent along one constant after the other. Some of the
-rows left out are written to tests/sim/held_out_*.csv, for the tests that judge predictions.
+A profile has a sample of the GEMMs and of flash attention, all collectives, and the constants of DeviceModel
+(core/machine/profile.h). Rows are selected by the order of their hash, so that every width of the tables has
+rows in the profile and rows outside, for tests. The constants of GEMMs are those of the bound in
+costs/matmul_model.cc with the least mean |log error| on some of the selected rows, by coordinate descent.
+Some of the other rows are written to tests/sim/held_out_*.csv, for the tests of predictions.
 
-Everything else is published by others and named in the "source" of its table below.
+All other numbers are published by others; the "source" of each table below names them.
 """
 
 import argparse
@@ -33,20 +32,20 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"
 AICONFIGURATOR = "ai-dynamo/aiconfigurator at 095f58a (Apache-2.0), systems/data"
 
-# How many matrix products a profile keeps: of transformer layers, and of other shapes.
+# Number of GEMMs in a profile: shapes of transformer layers, and other shapes.
 LARGE_PRODUCTS = 1700
 OTHER_PRODUCTS = 800
 FITTED_PRODUCTS = 500
 HELD_OUT_LARGE = 160
 HELD_OUT_OTHER = 80
 
-# Flash attention: shapes of training, thinned.
+# Flash attention: a sample of training shapes.
 FLASH_HEAD_DIMS = (64, 128)
 FLASH_SAMPLES = 700
 LEAST_FLASH_TOKENS = 256
 HELD_OUT_FLASH = 120
 
-# Constants of the matrix product fit: first guess, first step, bounds.
+# Constants of the GEMM fit: first guess, first step, bounds.
 FITTED = {
     "matmul_efficiency": (0.90, 0.05, 0.4, 1.0),
     "wave_rounding": (0.5, 0.4, 0.0, 1.0),
@@ -55,13 +54,13 @@ FITTED = {
     "traffic_efficiency": (0.75, 0.1, 0.4, 1.0),
     "matmul_latency": (2.8e-6, 0.8e-6, 0.5e-6, 10e-6),
 }
-LARGEST_TILE = (128, 256)  # of cuBLAS on Ampere and Hopper
+LARGEST_TILE = (128, 256)  # cuBLAS on Ampere and Hopper
 
 # MatmulVariant
 TRANSPOSE_A, TRANSPOSE_B, ACCUMULATE, OUTPUT_FLOAT32 = 1, 2, 4, 8
 
 SIMUMAX = "MooreThreads/SimuMax (Apache-2.0), configs/system"
-# Its names of layouts are column-major: forward, gradient of the input, gradient of the weight.
+# SimuMax names layouts column-major: forward, dgrad, wgrad.
 SIMUMAX_LAYOUTS = {"TN": TRANSPOSE_B, "NN": 0, "NT": TRANSPOSE_A}
 SIMUMAX_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 MEBIBYTE = 1 << 20
@@ -73,18 +72,18 @@ def rows_of(name):
 
 
 def rate_in_units(text):
-    """Base units of "312 TFLOP/s" or "2039 GB/s"."""
+    """Value in base units of "312 TFLOP/s" or "2039 GB/s"."""
     number, unit = text.split(" ")
     return float(number) * {"T": 1e12, "G": 1e9}[unit[0]]
 
 
 def order_of(key):
-    """A fixed shuffle."""
+    """Sort key of a fixed shuffle."""
     return hashlib.sha256(" ".join(map(str, key)).encode()).digest()
 
 
 class MatmulBound:
-    """The bound of costs/matmul_model.cc for forward products in bf16."""
+    """The bound of costs/matmul_model.cc for forward GEMMs in bf16."""
 
     def __init__(self, gpu):
         self.processors = gpu["device"]["processors"]
@@ -124,12 +123,12 @@ def is_large(shape):
 
 
 def aligned(samples):
-    """In a fixed shuffle; with odd numbers of tokens the tables hold every shape twice."""
+    """Rows with m <= 4 or m a multiple of 8, in a fixed shuffle. For odd m the tables have every shape twice."""
     return sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4), key=lambda s: order_of(s[0]))
 
 
 def split_products(samples):
-    """Rows to keep and rows to judge by."""
+    """Rows for the profile, and held-out rows."""
     rows = aligned(samples)
     large = [s for s in rows if is_large(s[0])]
     other = [s for s in rows if not is_large(s[0])]
@@ -139,7 +138,7 @@ def split_products(samples):
 
 
 def mean_error(bound, constants, samples):
-    """Mean |log error|; small products weigh a quarter."""
+    """Mean |log error|; small GEMMs have a quarter of the weight."""
     total = weights = 0
     for shape, seconds in samples:
         weight = 1 if min(shape) >= 512 else 0.25
@@ -149,7 +148,7 @@ def mean_error(bound, constants, samples):
 
 
 def fit_matmul(gpu, kept):
-    """The constants of the bound, by descent along one at a time with shrinking steps."""
+    """Constants of the bound, by coordinate descent with decreasing steps."""
     bound = MatmulBound(gpu)
     samples = sorted(kept, key=lambda s: order_of(s[0][::-1]))[:FITTED_PRODUCTS]
     constants = {name: first for name, (first, _, _, _) in FITTED.items()}
@@ -181,14 +180,14 @@ def report_fit(name, gpu, constants, held_out):
 
 
 def slowdown(use, clock):
-    """What a clock of this share makes of a product that uses so much of the matrix units, as
-    costs/op_cost.h has it."""
+    """Slowdown of a GEMM that reaches the share `use` of the burst rate, at this share of the clock
+    (costs/op_cost.h)."""
     exponent = 8  # kPowerExponent of costs/op_cost.cc
     return (1 + use**exponent * (clock**-exponent - 1)) ** (1 / exponent)
 
 
 def best_clock(error):
-    """The clock, in hundredths, of the least error."""
+    """The clock share with the least error, in steps of 0.01."""
     return min((i / 100 for i in range(60, 101)), key=error)
 
 
@@ -197,8 +196,8 @@ def op_group(op, variant, dims, samples, dtype="bf16"):
 
 
 def split_flash(gpu, rows):
-    """Median seconds by (batch, seq, heads, kv_heads, head_dim), for shapes of training: those to keep
-    and those to judge by."""
+    """Median seconds by (batch, seq, heads, kv_heads, head_dim) of training shapes: for the profile, and
+    held out."""
     times = {}
     for row in rows:
         key = tuple(int(row[column]) for column in ("batch", "seq", "heads", "kv_heads", "head_dim"))
@@ -213,8 +212,8 @@ def split_flash(gpu, rows):
 
 
 def flash_efficiency(gpu, samples):
-    """Median share of the peak over wide shapes, causal attention counting half, with the ramp of
-    costs/flash_model.cc taken out."""
+    """Median share of the peak over large shapes. Causal attention counts half; the ramp of
+    costs/flash_model.cc is removed."""
     peak = rate_in_units(gpu["device"]["matmul_peak"])
     shares = [2 * batch * heads * seq * seq * head_dim / seconds / peak * (seq + 600) / seq
               for (batch, seq, heads, _, head_dim), seconds in samples.items()
@@ -223,7 +222,7 @@ def flash_efficiency(gpu, samples):
 
 
 def collective_groups(gpu, rows):
-    """Half precision only: integers take other kernels and reach less of NVLS."""
+    """Half precision only: integers use other kernels and a lower share of NVLS."""
     times = {}
     for row in rows:
         if row["gpu"] != gpu["gpu"] or row["dtype"] != "half":
@@ -236,7 +235,7 @@ def collective_groups(gpu, rows):
 
 
 def groups_by_collective(times):
-    """From seconds by size by (collective, ranks)."""
+    """Groups of a profile, from {(collective, ranks): {size: seconds}}."""
     return [{"collective": collective, "ranks": ranks, "samples": [[size, t] for size, t in sorted(group.items())]}
             for (collective, ranks), group in sorted(times.items())]
 
@@ -249,7 +248,7 @@ BOUND = ("wave_rounding", "small_tile_exponent", "epilogue_exposed", "traffic_ef
 
 
 def members_of_fit(fit, **more):
-    """What a model holds of the fit of matrix products, in the order of its file."""
+    """Members of "model" from the GEMM fit, in the order of the file."""
     return {"matmul_efficiency": fit["matmul_efficiency"], "tile_m": LARGEST_TILE[0], "tile_n": LARGEST_TILE[1],
             "matmul_latency": seconds_text(fit["matmul_latency"]),
             "matmul": {key: fit[key] for key in BOUND} | more}
@@ -281,7 +280,7 @@ def model_of(gpu, fit, flash, fitted_on=FITTED_PRODUCTS):
 
 
 def fields_of(text):
-    """The members of "a=1, b=x"."""
+    """Members of "a=1, b=x" as a dict."""
     return dict(part.split("=") for part in text.split(", "))
 
 
@@ -300,7 +299,7 @@ def simumax_products(rows):
 
 
 def simumax_flash(rows, products):
-    """Seconds by (batch, seq, heads, kv_heads, head_dim); FLOPs are counted without the causal half."""
+    """Seconds by (batch, seq, heads, kv_heads, head_dim); the table's rates count the full square."""
     times = {}
     for row in rows:
         f = fields_of(row["shape_or_message"])
@@ -315,14 +314,14 @@ def simumax_flash(rows, products):
 
 
 def link_of_fit(name, ranks):
-    """Whether a fit is of `ranks` GPUs: "..._4x: ..." of so many, others of any number."""
+    """Whether a fit applies to `ranks` GPUs: "..._4x: ..." to 4; without a number, "high..." to any."""
     stated = name.split(":")[0].rsplit("_", 1)[-1]
     return stated == f"{ranks}x" if stated[:-1].isdigit() else name.startswith("high")
 
 
 def simumax_collectives(rows):
-    """Times at sizes from 1 MiB by its fits of NCCL, t = fixed + latency + bus factor x size / rate:
-    smaller messages are left to the model."""
+    """Times at sizes from 1 MiB by SimuMax's fits of NCCL, t = fixed + latency + bus factor x size / rate.
+    Smaller messages use the model."""
     groups = []
     for collective in SIMUMAX_COLLECTIVES:
         for ranks in (2, 4, 8):
@@ -346,7 +345,7 @@ def group_of(op, variant, dims, samples):
 
 
 def simumax_profile(gpu, table):
-    """All of a device's operations are kept: there are few, and in all three layouts."""
+    """Profile with all ops of a device; the table has few, in all three layouts."""
     rows = [row for row in table if row["gpu"] == gpu["gpu"]]
     by_kind = {}
     for row in rows:
@@ -370,13 +369,13 @@ def simumax_profile(gpu, table):
 
 
 def sibling_profile(gpu, profile):
-    """The same chip with other memory: what its sibling measured, and its own facts."""
+    """Same chip with different memory: the measurements of its sibling and its own facts."""
     return dict(profile, name=gpu["name"], device=gpu["device"],
                 source=f"{profile['source']}; {gpu['measured_on']}")
 
 
 def profile_of(gpu, tables, held_out):
-    """The profile; adds the rows to judge it by to `held_out`."""
+    """Returns the profile; adds the held-out rows to `held_out`."""
     samples = [((int(row["m"]), int(row["n"]), int(row["k"])), float(row["seconds"]))
                for row in rows_of(gpu["gemm"])]
     kept, left_out = split_products(samples)
@@ -414,7 +413,7 @@ def text_of(value, indent=0):
 
 
 def with_stated(profile, path):
-    """With what the file that is there states beyond the tables."""
+    """Adds the members of the existing file that no table has."""
     if not path.exists():
         return profile
     stated = json.loads(path.read_text())
@@ -436,7 +435,7 @@ def outputs():
     held_out = {"products": [], "flash": []}
     texts = {}
     profiles = [profile_of(A100, tables, held_out)]
-    _, flash_left_out = split_flash(H200, tables["flash"])  # its samples stand in its profile
+    _, flash_left_out = split_flash(H200, tables["flash"])  # its samples are already in its profile
     held_out["flash"] += [[H200["name"], *key, t] for key, t in flash_left_out.items()]
     profiles.append(sibling_profile(A100_40GB, profiles[0]))
     operations = rows_of("operations_b200_a100_pcie.csv.gz")
@@ -451,13 +450,13 @@ def outputs():
 
 
 def add_held_out(texts, kind, note, columns, rows):
-    """A table of rows to judge predictions by, to the texts by path."""
+    """Adds a table of held-out rows to the texts by path."""
     lines = [f"# {note}", columns, *(",".join(map(str, row)) for row in rows)]
     texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
 
 
 def write_or_check(outputs, description, tool):
-    """Writes the texts by path, or with --check fails where a file is not what would be written."""
+    """Writes the texts by path; with --check fails if a file differs."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--check", action="store_true",
                         help="write nothing; fail if a file is not what would be written")

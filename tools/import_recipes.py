@@ -5,7 +5,7 @@
         perf_recipes
 
 Sets: perf_recipes and recipes (Megatron-Bridge), registry (torchtitan), nemo (NeMo 2). All functions of a set run in one
-process, as `tpsim_recipes` runs each; what each makes is imported by the program.
+process, as in `tpsim_recipes`; the program imports each resulting configuration.
 """
 import argparse
 import collections
@@ -31,7 +31,7 @@ NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows 
 
 
 def functions_of(name, sources):
-    """(file, function) of each recipe of the set that needs no argument."""
+    """(file, function) of each recipe of the set without required arguments."""
     folder, files, pattern = SETS[name]
     for source in sources:
         for path in sorted((source / folder).rglob(files)):
@@ -92,7 +92,7 @@ def imported(program, words):
 
 
 def answer_for(arguments, path, function, sources, folder, facts):  # pylint: disable=too-many-arguments
-    """Empty for a plan, else the error."""
+    """Returns an empty text if the import gives a plan, else the error."""
     found = configuration(path, function, sources)
     more = [word for text in arguments.more for word in text.split()]
     if arguments.gpus and "gpu" not in function:

@@ -14,7 +14,7 @@ build=(
   libfmt-dev             # text
   nlohmann-json3-dev     # JSON files
   libcli11-dev           # command line
-  zlib1g-dev             # logs that are compressed
+  zlib1g-dev             # compressed logs
   libyaml-dev libtomlplusplus-dev  # configurations of other stacks
   libeigen3-dev          # fits; GEMMs of the CPU device if no faster library is installed
 )
@@ -42,7 +42,7 @@ ci=(
   chromium               # the page in a browser
 )
 developer=(
-  make                   # the verbs of Makefile
+  make                   # the targets of Makefile
   clang                  # tools/fuzz.sh
 )
 release=(
@@ -50,7 +50,7 @@ release=(
   qemu-user-static       # runs them
   lintian                # checks the Debian packages
   skopeo umoci           # read the container image
-  debootstrap debian-archive-keyring  # bare systems to try a release in
+  debootstrap debian-archive-keyring  # bare systems to test a release
 )
 
 wanted=("${build[@]}" "${tests[@]}" "${optional[@]}")
@@ -75,7 +75,7 @@ missing=()
 for package in "${wanted[@]}"; do
   is_installed "$package" || missing+=("$package")
 done
-lacks_sources() { # of Dear ImGui, where the page is wanted
+lacks_sources() { # of Dear ImGui, if the page is built
   [[ " ${wanted[*]} " == *" emscripten "* && ! -f /usr/local/src/imgui/imgui.cpp ]]
 }
 if ((${#missing[@]} == 0)) && ! lacks_sources; then exit 0; fi
@@ -109,6 +109,6 @@ if ((${#missing[@]} > 0)); then
   fi
 fi
 if lacks_sources && ! "${as_root[@]}" "$(dirname "$0")/fetch_imgui.sh"; then
-  [[ $1 == --web || $1 == --release ]] && exit 4 # the others do without pages
+  [[ $1 == --web || $1 == --release ]] && exit 4 # other modes do not need the page
 fi
 exit 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Puts profiles of one device together: the samples of all, each key once, the rest of the first.
+"""Merges profiles of one device: all samples, each key once; other members from the first profile.
 
 Usage: merge_profiles.py -o MERGED PROFILE...
-A profile of several models is taken plan by plan, so that each is whole when the time is up.
+A profile of several models is measured plan by plan, so that each part is complete when time runs out.
 """
 
 import argparse

@@ -29,8 +29,8 @@ ADA = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0},
 }
-# GeForce boards and their kin reach their stated rate: it is half of what the units could do with
-# fp16 sums, and the power limit is set for games.
+# GeForce boards and similar ones reach their stated rate: it is half of the rate with fp16 sums, and
+# the power limit is set for games.
 GEFORCE = {"matmul_efficiency": 0.9, "sustained_clock": 0.97}
 GEFORCE_SOURCES = ("matmul_efficiency, sustained_clock: judgement, since fp32 sums run at half of the rate of the "
                    "units and so far from their power limit; the rest as l40s")
@@ -101,8 +101,8 @@ DATASHEET = [
     {"name": "rtx-4090", "facts": "RTX 4090", "smi": "NVIDIA GeForce RTX 4090", "like": "l40s",
      "model": GEFORCE, "sources": f"{GEFORCE_SOURCES}, the same architecture"},
     {"name": "rtx-5090", "facts": "RTX 5090", "smi": "NVIDIA GeForce RTX 5090", "like": "rtx-pro-6000",
-     "memory": "32 GB", "block_scales": True, "model": GEFORCE,
-     "sources": f"{GEFORCE_SOURCES.replace('l40s', 'rtx-pro-6000')}, the same architecture; memory: datasheet"},
+     "memory": "32607 MiB", "block_scales": True, "model": GEFORCE,
+     "sources": f"{GEFORCE_SOURCES.replace('l40s', 'rtx-pro-6000')}, the same architecture; memory: nvidia-smi"},
     {"name": "rtx-3090", "facts": "RTX 3090", "smi": "NVIDIA GeForce RTX 3090", "like": "l40s",
      "memory": "24576 MiB", "model": GEFORCE, "sources": f"{GEFORCE_SOURCES}; memory: nvidia-smi"},
     {"name": "a10g", "facts": "A10G", "smi": "NVIDIA A10G", "like": "l40s", "memory": "23028 MiB",
@@ -140,11 +140,11 @@ DATASHEET = [
      "memory": "64 GiB", "model": {"matmul_efficiency": 0.75} | CDNA,
      "sources": "matmul_efficiency: judgement, as v100; "
                 "the rest judgement, as mi300x; memory: datasheet"},
-    {"name": "v100", "facts": "V100-SXM2-32GB", "smi": "Tesla V100-SXM2-32GB", "memory": "32 GB",
+    {"name": "v100", "facts": "V100-SXM2-32GB", "smi": "Tesla V100-SXM2-32GB", "memory": "32510 MiB",
      "model": {"matmul_efficiency": 0.55, "streaming_efficiency": 0.82, "reduction_efficiency": 0.62,
                "flash_forward_efficiency": 0.35, "flash_backward_efficiency": 0.28,
                "kernel_latency": "3 us"},
      "sources": "matmul_efficiency: 39 TFLOP/s that a GPT of 1.2 billion parameters sustains (Shoeybi et al. 2019, "
                 "arXiv 1909.08053, section 5.1), recompute not counted; flash efficiencies: judgement; streaming_efficiency, "
-                "reduction_efficiency, kernel_latency: as a100-sxm4-80gb; memory: datasheet"},
+                "reduction_efficiency, kernel_latency: as a100-sxm4-80gb; memory: nvidia-smi"},
 ]

@@ -12,7 +12,7 @@ import statistics
 from build_profiles import DATA, best_clock, rate_in_units, rows_of, slowdown
 
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
-GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # of the others no bursts are at hand
+GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # no burst table is available for other GPUs
 
 
 def shape_of(row):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md and README.md's table of it: every public row from the board (tools/board.py), tables of
-data/published_runs through `tpsim validate --markdown`, and the constants that were fitted.
+"""Writes docs/accuracy.md and its table in README.md: every public row of the board (tools/board.py), the tables of
+data/published_runs by `tpsim validate --markdown`, and the fitted constants.
 Usage: tools/write_accuracy.py BUILD/tpsim"""
 import csv
 import json
@@ -19,7 +19,7 @@ RUNS = ROOT / "data" / "published_runs"
 ORDER = ["bloom_jean_zay:numa-fixed", "bloom_jean_zay:before-numa-fix", "vtrain_a100_multi", "vtrain_a100_single", "megatron_selene",
          "dgxc_h100", "pipeline_a100", "mosaic_fsdp", "simumax_b200_a100pcie",
          "megatron_ci_memory"]
-# Which constants were fitted, on which table's calibration rows.
+# Fitted constants, and the table of their calibration rows.
 FITTED = [
     ("bloom_jean_zay", "stacks/megatron-deepspeed-bloom.json",
      ["host.blocking_op", "host.blocking_collective", "host.per_block_backward", "host.per_micro_batch",
@@ -47,7 +47,7 @@ FOREIGN = [
     ("mosaic_fsdp", ["--stack", "megatron-lm"], "none"),
     ("simumax_b200_a100pcie", ["--stack", "nemo"], "dgxc_h100, and its own clock"),
 ]
-# Tables of ORDER that README.md shows, and what it calls them.
+# Tables of ORDER in README.md, with their titles.
 HEADLINES = {
     "bloom_jean_zay, numa-fixed": "BLOOM's sweep on 384 A100 (`bloom_jean_zay`, after the NUMA fix)",
     "vtrain_a100_multi": "Megatron-DeepSpeed on 64 to 512 A100 (`vtrain_a100_multi`)",
@@ -61,12 +61,12 @@ HEADLINES = {
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
              "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100",
              "torchtitan_h100_rest"]
-# Sources of STRANGERS of which a stated value was chosen by a row of their own (docs/decisions/parameter-units.md).
+# Sources of STRANGERS with a value that was chosen by one of their own rows (docs/decisions/parameter-units.md).
 CHOSEN_BY_OWN_ROWS = ["torchtitan_a100"]
-# Models of moe_rows on whose rows a constant was judged, without a method that would do so without them: the host's
-# time for routing, and the bandwidth of scans (costs/scan_model.h).
+# Models of moe_rows with rows on which a constant was judged (host time of routing, bandwidth of scans:
+# costs/scan_model.h). There is no fit that leaves these rows out.
 JUDGED_MODELS = ["qwen3-30b-a3b", "nemotron-3-nano", "nemotron-h-56b"]
-# host.per_expert_forward in us, from which docs/decisions/expert-prices.md takes the value of the least error.
+# Candidates for host.per_expert_forward in us; docs/decisions/expert-prices.md uses the one with the least error.
 EXPERT_TIMES = [0, 30, 45, 60, 75, 90, 110]
 KNOWN = """## What is known about the worst rows
 
@@ -113,7 +113,7 @@ KNOWN = """## What is known about the worst rows
 
 
 def validated(binary, runs, *options, **environment):
-    """What `tpsim validate` prints of a table."""
+    """Output of `tpsim validate` for a table."""
     return subprocess.run([binary, "validate", "--runs", str(runs), *options], check=True,
                           capture_output=True, text=True, **environment).stdout
 
@@ -142,7 +142,7 @@ def constants():
 
 
 def foreign(binary, folder):
-    """How well a table is predicted when none of its rows has set the software's constants."""
+    """Errors of tables whose rows were not used to fit the software's constants."""
     text = ("## With the software of another table\n\nAll rows, software constants fitted elsewhere or not "
             "at all: what to expect of a stack that nobody has calibrated.\n\n"
             "| table | options | software fitted on | n | mean | of \"50 % of peak\" | median | bias | 90 % interval holds |\n"
@@ -184,7 +184,7 @@ def experts(binary, folder):
 
 
 def errors_left_out(binary, folder, table, row_of):
-    """Absolute errors by row, in per cent: of each model with the expert time that fits all other models best."""
+    """Absolute errors in per cent by row: each model uses the expert time that fits all other models best."""
     by_time = []
     for time in EXPERT_TIMES:
         data = folder / f"experts-{time}"
@@ -209,14 +209,14 @@ def mean_error(rows):
 
 
 def figures(rows):
-    """Mean error, bias and how many intervals hold, as cells."""
+    """Mean error, bias and interval coverage, as table cells."""
     bias = sum(row["error_pct"] for row in rows) / len(rows)
     held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in rows)
     return f"{mean_error(rows):.1f} % | {bias:+.1f} % | {100 * held / len(rows):.0f} %"
 
 
 def strangers(binary, folder):
-    """External sources: as a table without their further columns states them, and with all columns."""
+    """External sources: predicted from the usual columns only, and from all columns."""
     with open(RUNS / "bloom_jean_zay.csv", newline="") as source:
         usual = next(csv.reader(source))
     text = ("## Strangers\n\nSources of data/strangers but moe_rows, with the columns of data/published_runs alone and "
@@ -255,7 +255,7 @@ def strangers(binary, folder):
 
 
 def sources():
-    """Every public source on the board: how many rows are priced, their errors, and whether intervals hold by source."""
+    """Every public source on the board: number of priced rows, errors and interval coverage."""
     rows = [row for table in BOARD.values() for row in table]
     named = re.compile(r"[\w.-]+/[\w.-]+|[^@:,(;]+")
     repository = lambda row: (named.match(row["source"]) or [row["table"]])[0].strip()
@@ -277,7 +277,7 @@ def sources():
 
 
 def rows_of(name, folder):
-    """The table, or its rows of one regime ("table:regime")."""
+    """Path of the table, or of a copy with one regime ("table:regime")."""
     table, _, regime = name.partition(":")
     if not regime:
         return RUNS / f"{table}.csv"
@@ -293,14 +293,14 @@ def rows_of(name, folder):
 
 
 def cells_of(accuracy, section, row):
-    """Of the first row of that name in a section: its cells without the name."""
+    """Cells of the first row with this name in a section, without the name."""
     lines = accuracy[accuracy.index(f"## {section}\n"):].split("\n")
     line = next(line for line in lines if line.startswith(f"| {row} |"))
     return [cell.strip() for cell in line.strip("| ").split("|")][1:]
 
 
 def headlines(accuracy):
-    """README.md's rows out of docs/accuracy.md."""
+    """Rows of README.md, from docs/accuracy.md."""
     rounded = lambda percent: f"{float(percent.split()[0]):.1f} %"
     n, half, usual, *_, stated, _, _ = [cell for cell in cells_of(accuracy, "Strangers", "all but those") if cell]
     sources = len(STRANGERS) - len(CHOSEN_BY_OWN_ROWS)

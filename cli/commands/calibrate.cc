@@ -1,4 +1,4 @@
-// tpsim calibrate: constants of a stack and a cluster from what was measured with them.
+// tpsim calibrate: fits constants of a stack and a cluster to measurements.
 #include "cli/options/calibrate.h"
 
 #include "cli/commands/commands.h"
@@ -13,7 +13,7 @@
 namespace tpsim::cli {
 namespace {
 
-// What is asked for is what may move: a constant that no file would keep must not explain anything.
+// Only constants of files to be saved may move. Other constants must not explain a difference.
 Result<CalibrationAnswer> answer_of(const Arguments& arguments,
                                     const std::optional<OpenedLog>& first,
                                     const Terminal& terminal) {

@@ -1,4 +1,4 @@
-// Measured steps of `calibrate`: rows of run tables, and logs of plans.
+// Measured steps for `calibrate`: rows of run tables, and logs with plans.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string file_names(const std::vector<std::string>& files) {
 
 namespace {
 
-// Names of the stacks and clusters that the rows ran on, as they can be loaded again.
+// Names of the stacks and clusters of the rows, for loading them again.
 struct Owners {
   std::set<std::string> stacks, clusters;
 };
@@ -57,7 +57,7 @@ Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& i
   return Ok{};
 }
 
-// One file is written, so the rows must be of one.
+// All rows must belong to one stack or cluster, since one file is written.
 Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
                                const std::set<std::string>& names) {
   if (arguments.has(opt)) return *arguments[opt];
@@ -83,10 +83,10 @@ Status load_owners(const Arguments& arguments, const Owners& owners, Calibration
   return Ok{};
 }
 
-// A log and what it is held against.
+// A log and its plan.
 struct PlannedLog {
   std::string path;
-  std::optional<PlanFile> plan;  // none where the log prints its arguments
+  std::optional<PlanFile> plan;  // absent if the log prints its arguments
 };
 
 bool is_plan_file(const std::string& path) {
@@ -99,7 +99,7 @@ Error no_plan(const std::string& log) {
                    "check-log compares one log with its plan");
 }
 
-// "a.log a.json b.log b.json", or logs of one --plan, or logs that print their arguments.
+// Parses "a.log a.json b.log b.json", or logs for one --plan, or logs that print their arguments.
 Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
   std::vector<PlannedLog> logs;
   for (const std::string& file : arguments.words()) {
@@ -126,7 +126,7 @@ Result<PlanFile> plan_of(const Arguments& arguments, const PlannedLog& one, cons
   return *std::move(printed);
 }
 
-// `first` is opened already: standard input cannot be read again.
+// `first` is already open, since standard input cannot be read again.
 Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const OpenedLog& first) {
   TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
   CalibrationInputs inputs;

@@ -1,4 +1,4 @@
-// `calibrate` of output of nccl-tests: what a cluster's links reach.
+// `calibrate` with output of nccl-tests: fits the links of a cluster.
 #include <fmt/format.h>
 
 #include "cli/options/answers.h"
@@ -62,7 +62,7 @@ ClusterSpec cluster_with_link(const LinkAnswer& answer) {
   return cluster;
 }
 
-// Links of one kind differ by some percent; far below that something is broken or switched off.
+// Links of one kind differ by a few percent. A much lower rate is a fault or a disabled feature.
 std::string fault_text(const FittedLink& link) {
   constexpr double kFault = 0.5;
   const double share = link.after.efficiency / link.before.efficiency;

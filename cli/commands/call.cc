@@ -89,7 +89,7 @@ Result<CallRequest> request_of(const JsonValue& document) {
   return request;
 }
 
-// An error where a call lacks what it needs, or is given what it does not take.
+// Returns an error if an input is missing, or given to a call that does not take it.
 Status check_input(const CallRow& row, std::string_view key, CallRow::Input wanted, bool is_given) {
   if (is_given && wanted == CallRow::Input::kNone) {
     return bad_input(fmt::format("takes no '{}'", key), std::string(row.name));
@@ -147,13 +147,13 @@ JsonValue answer_document(Result<CallAnswer> answer) {
   return document.set("files", json_array(answer->files));
 }
 
-// Lines of a descriptor. A line beyond what a JSON document may have is cut there, which the parser
-// then refuses.
+// Reads lines from a descriptor. A line longer than the limit of JSON documents is cut, and then
+// rejected by the parser.
 class LineReader {
  public:
   explicit LineReader(int descriptor) : descriptor_(descriptor) {}
 
-  // Nothing at the end of the input.
+  // Returns nothing at the end of the input.
   Result<std::optional<std::string>> next() {
     std::string line;
     bool has_begun = false;
@@ -201,8 +201,8 @@ Status write_all(int descriptor, std::string_view text) {
   return Ok{};
 }
 
-// Moves a standard stream to a number that no path of a request leads to, and puts /dev/null in its
-// place: a log of /dev/stdin is then empty, and does not eat requests.
+// Moves a standard stream to another descriptor and replaces it by /dev/null. A request with the
+// path /dev/stdin then reads an empty log instead of further requests.
 Result<int> moved_stream(int descriptor, int flags) {
   const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int nothing = ::open("/dev/null", flags | O_CLOEXEC);

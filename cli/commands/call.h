@@ -1,5 +1,7 @@
-// tpsim call: requests of other programs on standard input, one JSON document a line, each answered
-// by one line on standard output. docs/json.md has both formats; python/ is written on top of them.
+// tpsim call: answers requests of other programs. Each line of standard input is a JSON request,
+// each line of standard output its answer.
+//
+// docs/json.md has both formats; python/ is built on them.
 #pragma once
 
 #include <functional>
@@ -18,21 +20,22 @@ namespace tpsim::cli {
 inline constexpr std::string_view kRequestFormat = "tpsim-request/1";
 inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 
-// A request: options by keyword, with values as the command line takes them.
+// A request: options by keyword, with values as on the command line.
 struct CallRequest {
   std::string call;
-  std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch holds ""
-  std::optional<std::string> plan;             // the text of a plan file
-  std::optional<std::string> path;             // of the file that the call reads
-  std::function<void(double)> progress;        // hears the done share; stops the work by throwing
+  std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch has ""
+  std::optional<std::string> plan;             // text of a plan file
+  std::optional<std::string> path;             // of the file to read
+  std::function<void(double)> progress;        // gets the completed share; stops the work by
+                                               // throwing
 };
 
 struct CallAnswer {
-  JsonValue document;                // what the command prints with --json
-  std::vector<std::string> files{};  // the plan files of the plans in the document, in their order
+  JsonValue document;                // output of the command with --json
+  std::vector<std::string> files{};  // plan files of the plans in the document, in the same order
 };
 
-// One thing that can be called. `command` is the command whose options it takes, if it takes any.
+// One possible call. `command` is the command whose options it takes, if any.
 struct CallRow {
   enum class Input { kNone, kMayTake, kNeeds };
 
@@ -44,19 +47,19 @@ struct CallRow {
 };
 const std::vector<CallRow>& call_rows();
 
-// A keyword of a call: "micro_batch" of --micro-batch, what --help says it takes (nothing for a
-// switch), and whether a list of values may stand there.
+// A keyword of a call: "micro_batch" for --micro-batch. `value` is the placeholder in --help (empty
+// for a switch). `takes_list`: whether a list of values is allowed.
 struct CallKeyword {
   Opt opt{};
   std::string name;
   std::string value;
   bool takes_list = false;
 };
-// The options of a command but those that say where its output goes, run ranks on this machine, or
-// stand as the request's plan.
+// Returns the options of a command as keywords. Options for output files, for running ranks on this
+// machine, and for the request's plan are excluded.
 std::vector<CallKeyword> call_keywords(Command command);
 
-// The answer to the text of one request, on one line without a newline. An error is an answer too.
+// Returns the answer to one request, on one line without newline. Errors are answers too.
 std::string answer_line(std::string_view request, const std::function<void(double)>& progress = {});
 
 }  // namespace tpsim::cli

@@ -1,5 +1,7 @@
-// tpsim campaign: what a whole training run takes. The plan comes from --plan, from options as for
-// simulate, or with --gpus from a search; with --deadline or --budget from one of every size.
+// tpsim campaign: time, cost and energy of a whole training run.
+//
+// The plan comes from --plan, from options as for simulate, or with --gpus from a search. With
+// --deadline or --budget all cluster sizes are searched.
 #include <fmt/format.h>
 
 #include <array>
@@ -63,7 +65,7 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
 }
 
-// --spare-nodes cost, or time: the tool chooses how many.
+// Whether --spare-nodes is cost or time, so that the number is optimized.
 bool chooses_spares(const Arguments& arguments) {
   if (!arguments.has(Opt::kSpareNodes)) return false;
   const std::string& text = *arguments[Opt::kSpareNodes];
@@ -86,8 +88,8 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   return request;
 }
 
-// The file of the cluster's name, or of its name without the ending -node (data/README.md). A
-// cluster that was given as a file brings no assumptions of its own.
+// Returns the assumptions named after the cluster, or after the cluster without "-node"
+// (data/README.md). A cluster given as a file does not have any.
 Result<std::string> assumptions_name(const Arguments& arguments, const std::string& cluster) {
   if (arguments.has(Opt::kAssumptions)) return *arguments[Opt::kAssumptions];
   if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
@@ -166,7 +168,7 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   TPSIM_TRY(report.named, load_scenario(arguments, file));
   const Scenario& scenario = report.named.scenario;
   TPSIM_TRY(report.assumptions, assumptions_of(arguments, report.named.cluster));
-  Assumed assumed;  // of the plan that was predicted last
+  Assumed assumed;  // of the last predicted plan
   TPSIM_TRY(OpenInputs open, open_inputs(report.named));
   if (report.request.step <= Seconds()) {
     report.request.widen = [&](PlannedRun& run) { assumed = open.widen(run); };

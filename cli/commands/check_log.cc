@@ -1,4 +1,4 @@
-// tpsim check-log: a training log held against the plan's prediction.
+// tpsim check-log: compares a training log with the plan's prediction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,8 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
   return text + "\n";
 }
 
-// Other programs count other FLOPs: what theirs and ours make of the same step tells by how much.
+// Programs count FLOPs differently. Shows the logged rate, and both of tpsim's rates for the same
+// step.
 std::string rate_view(const LogCheck& check, const Prediction& predicted) {
   if (check.logged_tflops == 0) return "";
   return fmt::format(
@@ -116,7 +117,7 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
          table.text(terminal);
 }
 
-// A step that is off for a known reason, or for none, is worth learning from.
+// Suggests the next command: calibrate after a gap, whether explained or not.
 std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text = "\n" + heading(terminal, "NEXT");
@@ -150,8 +151,8 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   return text + causes_view(terminal, checked) + next_view(terminal, checked);
 }
 
-// What the timers leave open; nothing where there is no gap, where one rank is the cause, or where
-// no change of the prediction could be.
+// Returns the class of causes to try, as far as timers leave it open. Nothing without a gap, for a
+// slow rank, and if no change of the prediction can explain the gap.
 std::optional<CauseClass> class_to_try(const LogCheck& check) {
   if (check.time_as_predicted || !check.is_possible) return std::nullopt;
   for (const Finding& finding : check.findings) {
@@ -172,11 +173,11 @@ std::optional<CauseClass> class_to_try(const LogCheck& check) {
 
 struct PlanOfLog {
   PlanFile file;
-  bool from_log = false;  // then it already has what the options ask for
+  bool from_log = false;  // then the options are already applied
 };
 
-// The plan that was given, as a second word or as --plan; else the one whose arguments the log
-// prints.
+// Returns the plan given as second argument or with --plan. Otherwise the plan whose arguments the
+// log prints.
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
   const bool named = arguments.has(Opt::kPlanFile);
   if (arguments.more.size() > (named ? 0U : 1U)) {
@@ -195,14 +196,14 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
                       "needs none; a trace does not state layout, model and batch");
 }
 
-// A gap of more than this is a failure; nothing where none is.
+// Returns the gap above which the check fails; nothing if not given.
 Result<std::optional<double>> most_gap(const Arguments& arguments) {
   if (!arguments.has(Opt::kMaxGap)) return std::optional<double>();
   TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxGap, 0.1));
   return std::optional(most);
 }
 
-// kDoesNotFit for a run that is not sound, or whose step or memory is off by more than `most`.
+// Returns kDoesNotFit for a run with faults, or with a gap of step or memory above `most`.
 Status check_gaps(const LogCheck& check, double most) {
   std::string what;
   if (!check.is_sound) {
@@ -218,7 +219,7 @@ Status check_gaps(const LogCheck& check, double most) {
                fmt::format("the limit is {}", percent_text(most))};
 }
 
-// The steps of a trace, as a log would have them.
+// Converts the steps of a trace to a log.
 TrainingLog log_of(const KernelTimes& kernels) {
   TrainingLog log;
   log.layout.gpus = kernels.gpus;
@@ -228,7 +229,7 @@ TrainingLog log_of(const KernelTimes& kernels) {
   return log;
 }
 
-// Kernels say what no timer does.
+// Adds kernel times, which explain what timers cannot.
 void add_kernels(CheckedLog& checked) {
   LogCheck& check = checked.check;
   checked.kernel_rows = kernel_rows(*checked.kernels, checked.file.plan, checked.predicted);
@@ -244,7 +245,7 @@ void add_kernels(CheckedLog& checked) {
                                             time_text(most.measured), time_text(most.predicted))});
 }
 
-// Of a trace its kernels too.
+// Returns the log's steps, and for a trace its kernels.
 Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& kernels) {
   if (log.is_report) {
     TPSIM_TRY(kernels, read_nsys_report_file(log.path));
@@ -258,7 +259,7 @@ Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& k
   return log_of(*kernels);
 }
 
-// A database of Nsight Systems.
+// Whether the file is a database of Nsight Systems.
 bool is_report_file(const std::string& path) {
   if (path == "-") return false;
   std::ifstream file(path, std::ios::binary);

@@ -12,7 +12,7 @@
 namespace tpsim::cli {
 namespace {
 
-// "none|full" where one value is wanted, "none,full" where a list may stand.
+// Returns the placeholder: "none|full" for a single value, "none,full" if a list is allowed.
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
   if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
@@ -32,7 +32,7 @@ std::string group_title(Command command, const OptionRow& row) {
   return "Layout (left out: every legal value)";
 }
 
-// A run is of one micro-batch on each data-parallel rank where nobody says more.
+// Returns the help. The default batch of a run is one micro-batch per data-parallel rank.
 std::string option_help(Command command, const OptionRow& row) {
   std::string help = row.help;
   const bool of_run = command == Command::kRun && row.opt == opt_of(Setting::kGlobalBatch);
@@ -68,7 +68,7 @@ std::string option_help(Command command, const OptionRow& row) {
   return help;
 }
 
-// CLI11 joins the values of an option that is repeated by line breaks.
+// CLI11 joins repeated values with line breaks.
 std::string as_list(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ',');
   return text;
@@ -113,13 +113,13 @@ CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments
   }
   add_options(*sub, row.command, arguments);
   sub->footer(examples_text(row));
-  sub->allow_extras();  // so that check_extras() can say what was meant
+  sub->allow_extras();  // so that check_extras() can report the likely meaning
   sub->set_help_flag("-h,--help", "show this");
   sub->get_formatter()->column_width(38);
   return sub;
 }
 
-// The option of this command that `text` starts or resembles.
+// Returns the option of this command that `text` starts or resembles.
 std::string nearest_option(Command command, std::string_view text) {
   std::vector<std::string_view> names;
   for (const OptionRow& row : option_rows()) {
@@ -139,7 +139,7 @@ const OptionRow* find_option(std::string_view name) {
   return nullptr;
 }
 
-// Commands that take an option, for one given to the wrong command.
+// Returns the commands that accept an option, if it was given to a wrong command.
 std::string takers(const OptionRow& row) {
   std::vector<std::string_view> names;
   for (const CommandRow& command : command_rows()) {
@@ -171,7 +171,7 @@ Error unexpected(Command command, const std::string& argument) {
                    meant(nearest_option(command, name), help));
 }
 
-// `tpsim --model x plan`
+// Error for `tpsim --model x plan`.
 Error unexpected_before_command(const std::string& argument) {
   const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
   return bad_input(known ? fmt::format("{} comes before the command", argument)
@@ -179,7 +179,7 @@ Error unexpected_before_command(const std::string& argument) {
                    "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }
 
-// `tpsim plna`: a first word that is no command.
+// Error for `tpsim plna`: the first word must be a command.
 Status check_command(int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return Ok{};
   std::vector<std::string_view> names;
@@ -195,7 +195,7 @@ std::string command_line_text(int argc, const char* const* argv) {
   return text;
 }
 
-// An option given twice leaves open which value is meant.
+// A repeated option is an error, since the meant value is unclear.
 Status check_once(Command which, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() < 2 || option->get_positional()) continue;
@@ -252,7 +252,8 @@ CommandLine help_of(const CLI::App& app) {
   return Printout{std::move(text)};
 }
 
-// `tpsim help plan` is `tpsim plan --help`; names of other programs become this one's.
+// Normalizes words: `tpsim help plan` is `tpsim plan --help`, and names of other programs become
+// tpsim's.
 std::vector<std::string> settled_words(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "help") {
@@ -292,7 +293,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     return help_of(parser.app);
   } catch (const CLI::ArgumentMismatch&) {
-    // An option takes whatever follows it, so only the last word can be left without its value.
+    // An option takes any following word, so only the last option can lack its value.
     return bad_input("needs a value", argv[argc - 1]);
   } catch (const CLI::ParseError& error) {
     return bad_input(error.what(), "", "see tpsim --help");

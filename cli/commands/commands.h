@@ -1,5 +1,5 @@
-// The commands of tpsim. Each prints its report and returns ok, or returns the error that main()
-// prints and turns into the exit code.
+// Commands of tpsim. A command prints its report and returns ok, or returns the error that main()
+// prints. The error also sets the exit code.
 #pragma once
 
 #include <optional>
@@ -21,84 +21,84 @@ namespace tpsim::cli {
 
 struct NamedScenario;
 
-// Fails with kDoesNotFit when no plan fits.
+// Fails with kDoesNotFit if no plan fits.
 Status run_plan(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kDoesNotFit, after printing the prediction, when the plan likely runs out of memory.
+// Fails with kDoesNotFit, after printing the prediction, if the plan probably runs out of memory.
 Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 
-// Explains also what does not fit.
+// Also explains plans that do not fit.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
 
 // Writes a profile. Fails with kMissing without a device that computes.
 Status run_profile(const Arguments& arguments, const Terminal& terminal);
 
-// Trains on threads of this process, or as one rank of a job that a launcher started. Fails with
-// kMissing without the device.
+// Trains on threads of this process, or as one rank of a launcher's job. Fails with kMissing
+// without the device.
 Status run_training(const Arguments& arguments, const Terminal& terminal);
 
-// Predicts every row of a run table, or one plan that is then run here, and prints how far off the
-// predictions are.
+// Predicts every row of a run table, or predicts and runs one plan. Prints the errors of the
+// predictions.
 Status run_validate(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kDoesNotFit for a run that failures would never let end.
+// Fails with kDoesNotFit for a run that cannot finish because of failures.
 Status run_campaign(const Arguments& arguments, const Terminal& terminal);
 
-// Prints the launch files, or writes them all into a folder; nothing when the stack refuses the
+// Prints the launch files, or writes them to a folder. Writes nothing if the stack refuses the
 // plan.
 Status run_export(const Arguments& arguments, const Terminal& terminal);
 
-// Reads launch files back; prints the plan and saves it where asked.
+// Reads launch files, prints the plan and optionally saves it.
 Status run_import(const Arguments& arguments, const Terminal& terminal);
 
-// A log that is not as predicted is a finding, not a failure.
+// A log that differs from the prediction is a finding, not a failure.
 Status run_check_log(const Arguments& arguments, const Terminal& terminal);
 
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
-// Becomes the program with the window; fails with kMissing where it is not built.
+// Replaces the process by the program with the window. Fails with kMissing if it is not built.
 Status run_gui(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kMissing where the page's program is not built.
+// Fails with kMissing if the page's program is not built.
 Status run_report(const Arguments& arguments, const Terminal& terminal);
 
-// A catalogue entry as a file, the schema of a kind of file, or the page of all formats.
+// Prints a catalogue entry as a file, the schema of a file format, or the page of all formats.
 Status run_show(const Arguments& arguments, const Terminal& terminal);
 
-// Plans side by side: terms, memory, what differs, and how sure their order is.
+// Compares plans: terms, memory, differences, and the certainty of their order.
 Status run_compare(const Arguments& arguments, const Terminal& terminal);
 
-// Fits a stack and a cluster to what was measured, prints what moved and how well rows left out are
-// predicted, and writes the files.
+// Fits a stack and a cluster to measurements. Prints changed constants and the errors for left-out
+// rows, and writes the files.
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
 
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
 
-// Answers requests (cli/commands/call.h) until the end of standard input. A request that fails is
-// answered with its error; this fails where standard input or output does.
+// Answers requests (cli/commands/call.h) until the end of standard input. A failed request is
+// answered with its error. Fails only if standard input or output fails.
 Status run_call(const Arguments& arguments, const Terminal& terminal);
 
-// validate plan.json: predicts at the prices of the profile, trains for some steps on all ranks,
-// and prints both side by side: the step, memory by stage, waiting, each kind of op, each
-// collective, and which entries of the profile to measure again.
+// validate plan.json: predicts with the profile, trains for some steps on all ranks, and compares
+// both. Compared are the step, memory by stage, waiting, each kind of op, and each collective. Also
+// lists profile entries to measure again.
 Status validate_plan(const Arguments& arguments, const Terminal& terminal);
 
-// run --rank: runs the program of one rank alone, with collectives that wait as long as the
-// scenario's model says, and reports where its time and memory went.
+// run --rank: runs the program of one rank alone. Collectives wait for the time that the scenario's
+// model predicts. Reports time and memory.
 Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
                       const NamedScenario& planned, const TrainingRun& run,
                       const TokenSource& tokens);
 
-// plan --gpus 64,128,...,4096: the best plan of each size, as a curve, drawn with --plot. Fails
-// with kDoesNotFit where no size has a plan.
+// plan --gpus 64,128,...,4096: prints the best plan of each size as a curve, drawn with --plot.
+// Fails with kDoesNotFit if no size has a plan.
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal);
 // Whether --gpus lists several sizes.
 bool is_scaling_curve(const Arguments& arguments);
 
-// The program with the window (gui/window/main.cc), which stands beside this one, is the only one
-// that needs Dear ImGui, GLFW and a typeface: it draws a picture as PNG. Both fail with kMissing
-// where it is not built.
+// PNG files are drawn by the program with the window (gui/window/main.cc), next to this program.
+// Only that program needs Dear ImGui, GLFW and a typeface. Both fail with kMissing if it is not
+// built.
 Status check_png_program();
 Status write_png_of(const gui::Drawing& drawing, const std::string& path);
 

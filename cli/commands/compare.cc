@@ -1,4 +1,4 @@
-// tpsim compare: plans side by side.
+// tpsim compare: compares plans in a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kMostPlans = 12;
-constexpr double kTokensOfCost = 1e9;  // GPU-hours are told for so many tokens
+constexpr double kTokensOfCost = 1e9;  // GPU-hours are given per this number of tokens
 
 struct Compared {
   std::string file;
@@ -69,7 +69,7 @@ Result<std::vector<Compared>> load_all(const Arguments& arguments) {
   return all;
 }
 
-// A line of the table: what it is, and a text for each plan.
+// A row of the table: name, and a text for each plan.
 struct Line {
   std::string name;
   std::vector<std::string> values;
@@ -87,7 +87,7 @@ bool differs(const Line& line) {
                      [&](const std::string& value) { return value != line.values.front(); });
 }
 
-// What the plans are made of, as far as it is not the same in all.
+// Returns the settings that differ between the plans.
 std::vector<Line> differences(const std::vector<Compared>& all) {
   std::vector<Line> lines;
   const auto add = [&](std::string name, auto value) {
@@ -110,7 +110,7 @@ std::vector<Line> differences(const std::vector<Compared>& all) {
   return lines;
 }
 
-// The order of two plans has a probability only if they share most of their error: the same model,
+// The order of two plans has a probability only if they share most of their error: same model,
 // batch and machine (sim/step/order.h).
 bool shares_errors(const std::vector<Compared>& all) {
   const Compared& first = all.front();
@@ -190,7 +190,7 @@ std::string table_of(const Terminal& terminal, const std::vector<Compared>& all,
   return table.text(terminal);
 }
 
-// A line for each plan that does not fit.
+// Returns a line for each plan that does not fit.
 std::string fit_view(const Terminal& terminal, const std::vector<Compared>& all) {
   std::string text;
   for (const Compared& one : all) {

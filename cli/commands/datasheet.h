@@ -1,4 +1,4 @@
-// A profile of a GPU that nobody has timed, from what its datasheet says.
+// Creates a profile of an unmeasured GPU from its datasheet.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace tpsim::cli {
 
 struct DatasheetProfile {
-  std::string text;  // the file: what was stated, and no constant that has a default
+  std::string text;  // the file: stated values, without constants that have defaults
   Profile profile;
 };
 
-// `facts` are KEY=VALUE. Errors name every missing key at once, the nearest key for an unknown one,
-// and the units of a value that has none.
+// `facts` are KEY=VALUE. Errors name all missing keys at once, the nearest key for an unknown one,
+// and valid units if a unit is missing.
 Result<DatasheetProfile> datasheet_profile(const std::string& name,
                                            const std::vector<std::string>& facts,
                                            const std::string& date);

@@ -1,5 +1,5 @@
-// tpsim explain: every term of a prediction with its formula, inputs and source. The plan comes
-// from a plan file or options, as for simulate; with --gpus it is the best one of a search.
+// tpsim explain: every term of a prediction with formula, inputs and source. The plan comes from a
+// plan file or options, as for simulate; with --gpus it is the best plan of a search.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr std::size_t kTextWidth = 86;  // what is left of 100 columns beside the labels
+constexpr std::size_t kTextWidth = 86;  // 100 columns minus labels
 constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
                                     Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
 constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
@@ -38,10 +38,10 @@ std::string labelled(const Terminal& terminal, std::string_view label, const std
                      wrapped(printable(text), terminal.room(14, kTextWidth), 14));
 }
 
-// Sources in order of first mention; terms refer to them by number.
+// Sources in order of first mention. Terms refer to them by number.
 class SourceList {
  public:
-  // "[2]"; an empty text for no source.
+  // Returns "[2]"; an empty text without source.
   std::string mark(const std::string& source) {
     if (source.empty()) return "";
     auto found = std::find(sources_.begin(), sources_.end(), source);
@@ -65,7 +65,7 @@ class SourceList {
   std::vector<std::string> sources_;
 };
 
-// "norm_kernel torch (asked for), rotary_kernel fused"
+// Returns "norm_kernel torch (asked for), rotary_kernel fused".
 std::string parts_text(const NamedScenario& named, StepTerm term) {
   std::string text;
   bool asked_for_any = false;
@@ -96,7 +96,7 @@ std::string term_view(const Terminal& terminal, const Term& term, const PlannedR
   return text + labelled(terminal, "source", sources.mark(term.source));
 }
 
-// What the terms refer to, then the sources of the scenario that no term has quoted.
+// Returns the sources that terms refer to, then the scenario's other sources.
 std::string sources_view(const Terminal& terminal, const Scenario& scenario,
                          const SourceList& quoted) {
   const Profile& profile = scenario.profile;
@@ -116,7 +116,7 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
   return text;
 }
 
-// What the device spends its time on, op by op.
+// Returns the ops with the largest device times.
 std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   constexpr std::size_t kMost = 8;
   LayerPricer pricer(named.scenario);

@@ -1,5 +1,5 @@
-// tpsim export: a plan as the launch files of a training stack, held against its own files before
-// anything is written.
+// tpsim export: writes a plan as launch files of a training stack, after checking that the files
+// reproduce the plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -42,7 +42,7 @@ Result<std::string> write_all(const std::filesystem::path& folder,
   return said;
 }
 
-// Prints losses on stderr, since stdout may hold the files.
+// Prints losses on stderr, since stdout may have the files.
 void say_losses(const ExportAnswer& answer) {
   if (!answer.unchecked.empty()) {
     say(fmt::format("tpsim: the files were not checked: {}\n", printable(answer.unchecked)));
@@ -55,7 +55,7 @@ void say_losses(const ExportAnswer& answer) {
                   loss_text(answer.loss)));
 }
 
-// The files of a plan that cannot be predicted here. They are not checked.
+// Exports a plan that cannot be predicted here. The files are not checked.
 Result<ExportAnswer> unchecked_export(const PlanFile& file, const Error& why, ExportAnswer answer) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
@@ -74,7 +74,8 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
   return text;
 }
 
-// Lets the framework in the checkout judge the files. A refusal is an error with its own message.
+// Checks the files with the framework in the checkout. If it refuses them, the error has the
+// framework's message.
 Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
                           const ModelSpec& model) {
   const std::string folder = *arguments[Opt::kJudge];
@@ -163,7 +164,7 @@ std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan
   for (const LaunchStack stack : all_of<LaunchStack>()) {
     if (name_of(stack) == name_of(launcher)) candidates.push_back(stack);
   }
-  // NeMo configures the same core, for which Megatron-LM's files carry more models.
+  // NeMo configures the same core. Megatron-LM's files support more models.
   if (launcher == Launcher::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
   for (const LaunchStack stack : candidates) {
     const Result<CheckedExport> checked = checked_export(stack, file, named.scenario, *own);

@@ -1,5 +1,5 @@
-// Every kind of file that tpsim reads, told from the lists of fields that read it, and every family
-// of models.
+// Documentation of all file formats, generated from the field lists that read the files, and of all
+// model families.
 #pragma once
 
 #include <span>
@@ -17,28 +17,29 @@ namespace tpsim::cli {
 
 struct FileFormat {
   std::string_view kind;     // "cluster"
-  std::string_view title;    // of its section
-  std::string_view purpose;  // what it says, and how to begin one
+  std::string_view title;    // title of the section
+  std::string_view purpose;  // contents, and how to create a file
   JsonValue (*schema)();
 };
 std::span<const FileFormat> file_formats();
 
-// A JSON schema with what is known of each key's meaning.
+// Returns a JSON schema with the meanings of keys.
 JsonValue json_schema(const FileFormat& format);
 
-// docs/files.md.
+// Returns docs/files.md.
 std::string formats_page();
 
-// What keys mean, by their path in a kind of file: "cluster.intra_node.bandwidth". Those of
-// settings and parts are told by their own tables.
+// Meanings of keys by format and path: "cluster.intra_node.bandwidth". Settings and parts are
+// documented by their own tables.
 struct KeyMeaning {
-  std::string_view paths;  // with spaces between them
+  std::string_view paths;  // separated by spaces
   std::string_view meaning;
 };
 std::span<const KeyMeaning> key_meanings();
 
-// docs/models.md: one row for each family of the catalogue and each model_type that is read: how it
-// is read, whether it is planned and trained, which launchers carry its models.
+// Returns docs/models.md: a row for each family of the catalogue and each supported model_type.
+// Columns: how it is read, whether it is planned and trained, and the launchers that support its
+// models.
 Result<std::string> models_page(const Catalogue& catalogue);
 
 }  // namespace tpsim::cli

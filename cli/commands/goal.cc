@@ -24,7 +24,7 @@ std::string span_text(Seconds time) {
 }
 std::string money_text(double usd) { return count_text(std::llround(usd)); }
 
-// "3000000USD", "3 MUSD", "250kUSD": prices are in USD.
+// Parses "3000000USD", "3 MUSD", "250kUSD". Prices are in USD.
 Result<double> budget_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kBudget)) return 0.0;
   const std::string& text = *arguments[Opt::kBudget];

@@ -1,5 +1,4 @@
-// tpsim gui: hands its options on to the program with the window. Pictures in pixels are drawn by
-// that program too.
+// tpsim gui: passes its options to the program with the window, which also draws PNG files.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ Result<fs::path> gui_program(const char* command) {
                "--plot out.svg needs no GUI"};
 }
 
-// Its words as C wants them; they live as long as `words`.
+// Returns the words as a C array, valid as long as `words`.
 std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

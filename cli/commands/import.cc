@@ -1,4 +1,4 @@
-// tpsim import: the plan in the files that people launch their training with.
+// tpsim import: reads a plan from launch files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,17 +27,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A log's arguments stand at its start.
+// A log's arguments are at its start.
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
 
 struct Source {
-  bool is_config = false;  // a configuration whose keys tell whose it is
+  bool is_config = false;  // a configuration, whose keys identify the framework
   LaunchStack stack{};
   std::vector<LaunchFile> files;
   fs::path folder;
 };
 
-// A folder as export wrote it holds the first file of one stack alone.
+// A folder written by export has the first file of exactly one stack.
 Result<LaunchStack> stack_of_folder(const fs::path& folder) {
   std::error_code code;
   for (int i = kLaunchStackCount - 1; i >= 0; --i) {
@@ -48,7 +48,7 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
                    "give the script itself, or the framework with --from");
 }
 
-// One file of any name is the first of the stack's files; the others lie beside it.
+// A single file may have any name. It is the first of the stack's files; others are next to it.
 Result<Source> source_at(const Arguments& arguments) {
   const fs::path path = arguments.positional;
   std::error_code code;
@@ -93,14 +93,14 @@ Result<Source> source_at(const Arguments& arguments) {
   return source;
 }
 
-// NAME=VALUE,NAME=VALUE
+// Parses NAME=VALUE,NAME=VALUE.
 Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
   std::map<std::string, std::string> given;
   if (!arguments.has(Opt::kSet)) return given;
   for (const std::string_view part : listed(*arguments[Opt::kSet])) {
     const std::size_t equals = part.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
-      return option_error(Opt::kSet, fmt::format("'{}' is no NAME=VALUE", part),
+      return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
                           "as NNODES=4,TP=2");
     }
     given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));
@@ -108,8 +108,8 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
   return given;
 }
 
-// "NousResearch/Meta-Llama-3-8B", "Llama3Config8B" without its middle and "llama-3-8b" alike: what
-// is left of a model's name when spellings differ.
+// Returns a model's name without differences in spelling: "NousResearch/Meta-Llama-3-8B" and
+// "llama-3-8b" are equal.
 std::string letters_of(std::string_view name) {
   std::string plain = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
   if (plain.starts_with("meta-")) plain.erase(0, 5);
@@ -174,8 +174,7 @@ bool is_of_shape(const ModelSpec& known, const ImportedPlan& read) {
          known.experts.per_token == model.experts.per_token;
 }
 
-// Of models of one shape those that turn positions as the file says, where it says another base
-// than the usual one.
+// Among models of the same shape keeps those with the file's rotary base, unless it is the default.
 void keep_alike_in_base(double base, std::vector<ModelSpec>& models) {
   const auto has_base = [&](const ModelSpec& one) { return one.attention.rope_theta == base; };
   constexpr double kUsualBase = 10000;
@@ -198,8 +197,8 @@ Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file
       "choose with --model NAME, or give --set vocab-size=N");
 }
 
-// A model that the files describe goes by the name of the catalogue's of that shape, and has its
-// words where they are left to a tokenizer; else by the file's.
+// Names the model after the catalogue's model of the same shape, and takes its vocab size if a
+// tokenizer defines it. Otherwise named after the file.
 Status name_model(const Arguments& arguments, ImportedPlan& read) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   read.model.name = fs::path(arguments.positional).stem().string();
@@ -228,7 +227,7 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
   return validate(read.model);
 }
 
-// What the stack has anyway is not said.
+// Returns the parts that differ from the stack's own.
 PartValues parts_beside(const StackSpec& stack, const PartValues& parts) {
   PartValues own;
   for (const auto& [part, value] : parts) {
@@ -246,7 +245,7 @@ Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(ImportedPlan read, source.is_config ? import_config(source.files.front(), inputs)
                                                 : import_plan(source.stack, source.files, inputs));
   if (read.model.name.empty()) TPSIM_TRY_STATUS(name_model(arguments, read));
-  Arguments without_files = arguments;  // they say nothing of the cluster
+  Arguments without_files = arguments;  // launch files do not state the cluster
   without_files.positional.clear();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const std::vector<std::string> stacks = catalogue.list(CatalogueKind::kStacks);
@@ -283,7 +282,8 @@ Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::st
 
 namespace {
 
-// Says which settings the import left out, and which it took otherwise than the files state them.
+// Prints the settings that the import ignored, and those that are predicted differently from the
+// files.
 void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   if (arguments.has(Opt::kQuiet)) return;
   const std::vector<std::string>& outside = answer.outside;
@@ -304,7 +304,7 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));
 }
 
-// The headline of what simulate would say of the plan, or why it cannot.
+// Returns the headline of simulate for the plan, or the reason why it cannot be predicted.
 std::string prediction_of(const Terminal& terminal, const PlanFile& file) {
   const Result<PlannedRun> run = [&]() -> Result<PlannedRun> {
     TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
@@ -326,7 +326,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   say_remarks(arguments, answer);
   if (arguments.has(Opt::kJson)) return print(to_json(file));
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
-  // Launch files say nothing of the machines.
+  // Launch files do not state the machines.
   const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
   text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
                       named ? "" : " (default: --cluster names yours)", printable(file.profile),

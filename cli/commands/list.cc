@@ -1,4 +1,4 @@
-// tpsim list: what the catalogue holds.
+// tpsim list: contents of the catalogue.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,15 +23,15 @@
 namespace tpsim::cli {
 namespace {
 
-// What decides what a run costs.
+// Assumptions that determine the cost of a run.
 constexpr std::array kListedAssumptions = {Assumption::kGpuPower, Assumption::kOtherPower,
                                            Assumption::kPue,      Assumption::kCarbon,
                                            Assumption::kPrice,    Assumption::kNodeMtbf};
 
-// A listing both ways: the table for people, the entries for programs.
+// A listing as a table for people and as entries for programs.
 struct Listing {
   Table table;
-  std::string group = {};  // of the row before
+  std::string group = {};  // of the previous row
   JsonValue entries = JsonValue(JsonValue::Array{});
 };
 
@@ -40,7 +40,7 @@ std::string attention_text(const AttentionShape& attention) {
   return fmt::format("{}/{}", attention.heads, attention.kv_heads);
 }
 
-// "swiglu, 2 of 8" where a token passes two of eight experts.
+// Returns "swiglu, 2 of 8" if a token is routed to two of eight experts.
 std::string mlp_text(const ModelSpec& model) {
   std::string kind(name_of(model.mlp));
   if (!has_experts(model)) return kind;
@@ -115,7 +115,7 @@ Status add_profile(const Catalogue& catalogue, const std::string& name, Listing&
   return Ok{};
 }
 
-// Whose launch files a stack's plans go to.
+// Returns the launcher of a stack's plans.
 std::string launched_by(const StackSpec& stack) {
   if (stack.launcher != Launcher::kNone) return std::string(name_of(stack.launcher));
   return stack.name.starts_with("reference") ? "tpsim run" : "predicted only";
@@ -157,7 +157,7 @@ struct ListKind {
   std::string_view name;
   std::string_view columns;
   Status (*add)(const Catalogue&, const std::string&, Listing&);
-  std::optional<CatalogueKind> kind = {};  // none: of campaigns
+  std::optional<CatalogueKind> kind = {};  // absent for campaigns
 };
 
 constexpr ListKind kListKinds[] = {
@@ -183,7 +183,7 @@ Result<ListKind> chosen_kind(const std::string& text) {
   return kListKinds[index];
 }
 
-// Models of a family together, in the order of their parameters; all else by name.
+// Models are sorted by family, then by parameters; other entries by name.
 Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, const ListKind& of) {
   if (!of.kind) return assumption_names(catalogue);
   if (of.kind != CatalogueKind::kModels) return catalogue.list(*of.kind);

@@ -60,7 +60,7 @@ CauseClass class_of_part(StackPart part) {
   return CauseClass::kAny;
 }
 
-// Every other value of every part, one at a time.
+// Adds every other value of every part, one at a time.
 void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
   for (const PartRow& row : part_rows()) {
     const std::int64_t now = row.get(scenario.stack);
@@ -113,7 +113,7 @@ Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const P
   for (const Candidate& candidate : candidates) {
     if (acts_on != CauseClass::kAny && candidate.acts_on != acts_on) continue;
     const Result<Prediction> changed = simulate(candidate.scenario, plan);
-    if (!changed.ok()) continue;  // what this plan cannot have is no cause
+    if (!changed.ok()) continue;  // not possible with this plan
     const double moved = (changed->step - predicted).value();
     if (moved / gap < kLeastShare) continue;
     causes.push_back({candidate.what, changed->step});

@@ -1,5 +1,5 @@
-// tpsim. Ranks are looked after by a parent that says what became of them: threads of a child
-// process, or, under mpirun, a child that becomes the program that is one of them.
+// The program tpsim. Ranks run in a child process, and the parent reports how the child ended. The
+// ranks are threads of the child, or under mpirun the child becomes tpsim-mpi.
 #include <fmt/format.h>
 
 #include <variant>
@@ -15,7 +15,7 @@ using tpsim::cli::Arguments;
 using tpsim::cli::Command;
 using tpsim::cli::Opt;
 
-// validate --runs only predicts.
+// Whether the command runs ranks. validate --runs only predicts.
 bool has_ranks(const Arguments& arguments) {
   const bool predicts = arguments.command == Command::kValidate && arguments.has(Opt::kRuns);
   return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
     return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
                       [&] { return run_as_mpi_rank(argv); });
   }
-  // NCCL's ranks find each other by what any launcher says.
+  // NCCL ranks rendezvous with the environment of any launcher.
   const auto task = lone_task(process_environment);
   if (task && !on_gpus) return refuse_lone_task(*task);
   if (arguments->command != Command::kRun) return run_here();

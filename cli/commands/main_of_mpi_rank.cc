@@ -1,5 +1,5 @@
-// tpsim-mpi: `tpsim run`, `profile` or `validate` as one process of an MPI job. A program of its
-// own, so that planning never needs MPI's library; tpsim turns into it under mpirun.
+// tpsim-mpi: `tpsim run`, `profile` or `validate` as one process of an MPI job. A separate program,
+// so that planning does not need MPI. Under mpirun, tpsim replaces itself by tpsim-mpi.
 #include <cstdlib>
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace {
 
-// Ranks with a GPU each meet by themselves and talk by NCCL: MPI tells them where. What the user
-// has set stays.
+// Sets the rendezvous variables for GPU ranks, which communicate with NCCL. Variables set by the
+// user are kept.
 void tell_where_to_meet(const tpsim::MpiPlace& place) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/0);

@@ -17,7 +17,7 @@
 namespace tpsim::cli {
 namespace {
 
-// The words that an option or a command chooses from; empty where any text may stand.
+// Returns the words that an option or a command accepts; empty if any text is valid.
 std::string spaced(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
@@ -34,7 +34,7 @@ std::vector<std::string> words_of(const OptionRow& row) {
     const std::string_view word = choice.substr(0, choice.find('['));
     const bool is_word =
         std::none_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (is_word) words.emplace_back(word);  // "N" and "FILE.svg" stand for any
+    if (is_word) words.emplace_back(word);  // "N" and "FILE.svg" are placeholders
   }
   return words;
 }
@@ -64,7 +64,7 @@ std::string command_names() {
   return spaced(names);
 }
 
-// Values first, then options and the words of the command; files where neither says what.
+// Completes values first, then options and words of the command. Files if there are neither.
 std::string bash_script() {
   std::string values;
   for (const OptionRow& row : option_rows()) {
@@ -178,7 +178,7 @@ std::string fish_script() {
   return text;
 }
 
-// A minus of an option, a dot at a line's start and a backslash mean other things to man.
+// Escapes '-', '.' at the start of a line, and '\\', which are special in roff.
 std::string roff(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -1,5 +1,4 @@
-// The command line described for other readers, from the tables of options: completion of shells,
-// and a manual page.
+// Shell completion and a manual page, generated from the tables of options.
 #pragma once
 
 #include <string>
@@ -8,13 +7,13 @@
 
 namespace tpsim::cli {
 
-// For "bash", "zsh" or "fish"; another name is an error.
+// Returns the script for "bash", "zsh" or "fish"; other names are errors.
 Result<std::string> completion_script(const std::string& shell);
 
-// All commands and options, in the format of man.
+// Returns all commands and options in man format.
 std::string manual_page();
 
-// What `tpsim --version` says: version, compiler and which optional parts were built in, one to a
+// Returns the text of `tpsim --version`: version, compiler and built-in optional parts, one per
 // line.
 std::string version_text();
 

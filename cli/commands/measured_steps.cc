@@ -9,10 +9,10 @@
 namespace tpsim::cli {
 namespace {
 
-// Of what another rank ran: times are joined by their keys, and labels stay with the rank.
+// Label of times from another rank. Times are matched by keys; labels are not transferred.
 constexpr Label kOfRank{ModelPart::kMeasurement, ""};
 
-// What is packed beside the times of ops and collectives.
+// Packed in addition to times of ops and collectives.
 constexpr std::tuple kNumbers{
     &MeasuredSteps::step,          &MeasuredSteps::mean,      &MeasuredSteps::spread,
     &MeasuredSteps::count,         &MeasuredSteps::warm_up,   &MeasuredSteps::least,
@@ -61,7 +61,7 @@ MeasuredSteps unpacked_steps(std::string_view bytes) {
   MeasuredSteps steps;
   const auto take = [&](auto& number) { number = from.get<std::decay_t<decltype(number)>>(); };
   std::apply([&](auto... number) { (take(steps.*number), ...); }, kNumbers);
-  // Braces are read from left to right, in the order of packed().
+  // Braces are evaluated from left to right, in the order of packed().
   for (auto left = from.get<std::size_t>(); left > 0; --left) {
     const OpRecord record{from.get<OpKey>(), from.get<double>(), from.get<double>(), kOfRank};
     steps.times.ops.push_back({record, from.get<std::int64_t>(), from.get<Seconds>()});

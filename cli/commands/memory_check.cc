@@ -16,7 +16,7 @@
 namespace tpsim::cli {
 namespace {
 
-// A change of the plan that leaves its ranks and its batch, by its options.
+// A change of the plan that keeps its ranks and batch, with its options.
 struct Change {
   const char* options;
   bool recomputes, is_narrow, shards;
@@ -52,7 +52,7 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// The ranks of one machine, or the one of a GPU.
+// All ranks of a machine, or the one rank of a GPU.
 struct Place {
   std::int64_t ranks = 0;
   Bytes needed;
@@ -72,12 +72,12 @@ Bytes MemoryCheck::peak(const Plan& plan, std::int64_t rank, bool has_neighbours
   if (!devices_.facts.asynchronous) {
     return host_memory_of(scenario_.model, shorter, stack.training, rank);
   }
-  // The context is there already, and counts as used.
+  // The context already exists and counts as used.
   return driver_memory_of(scenario_.model, shorter, stack, rank, has_neighbours) -
          stack.memory.context;
 }
 
-// The ranks of a stage differ in the last shard of what does not divide evenly alone.
+// The ranks of a stage differ only in the last shard of uneven divisions.
 Bytes MemoryCheck::peak_of_all(const Plan& plan) const {
   Bytes all;
   const std::int64_t stages = plan.degrees.pp;
@@ -151,7 +151,7 @@ Status MemoryCheck::launched(World& world, Device& device, const Plan& plan) con
   }
   for (const auto& [name, place] : places) {
     if (place.needed <= place.free.bytes) continue;
-    // As many ranks as meet here, each with what this one needs.
+    // All ranks on this device, each with this rank's memory.
     const auto needed = [&](const Plan& any) {
       return static_cast<double>(place.ranks) * peak(any, world.rank(), world.size() > 1);
     };

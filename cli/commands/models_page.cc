@@ -13,7 +13,7 @@
 namespace tpsim::cli {
 namespace {
 
-// A family's models, and what speaks against each question: empty where nothing does.
+// Models of a family.
 using Models = std::vector<ModelSpec>;
 
 template <class Obstacle>

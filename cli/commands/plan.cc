@@ -1,4 +1,4 @@
-// tpsim plan: searches the layouts of a model over a number of GPUs and shows the best.
+// tpsim plan: searches the layouts of a model on a number of GPUs and prints the best ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ constexpr std::int64_t kMostTop = 10'000;
 constexpr std::size_t kLargestTerms = 7;
 constexpr std::size_t kReasonsShown = 4;
 
-// "interleaved schedule needs micro-batches in multiples of pp (75,360), ..., other reasons (12)"
+// Returns "interleaved schedule needs micro-batches in multiples of pp (75,360), ..., other reasons
+// (12)".
 std::string pruned_text(const SearchResult& found) {
   std::vector<std::pair<std::int64_t, std::string>> reasons;
   for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
@@ -47,7 +48,7 @@ std::string pruned_text(const SearchResult& found) {
   });
 }
 
-// Commands to copy: they go on from the saved plan.
+// Returns commands that continue from the saved plan.
 std::string next_view(const Terminal& terminal, const Arguments& arguments,
                       std::optional<LaunchStack> launcher) {
   const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
@@ -71,7 +72,7 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments,
   return text;
 }
 
-// The plans shown, and what was ruled out. Ties are of time: other objectives have none.
+// Returns the plans and what was ruled out. Ties are marked for the objective time only.
 std::string ranking(const Terminal& terminal, const NamedScenario& named, const SearchSpace& space,
                     const SearchResult& found, bool shows_front) {
   const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
@@ -87,7 +88,7 @@ std::string ranking(const Terminal& terminal, const NamedScenario& named, const 
   return text + "  " + terminal.paint(wrapped(reasons, terminal.room(2, 98), 2), Ink::kDim) + "\n";
 }
 
-// What the search vouches for.
+// Returns the statement of what the search guarantees.
 std::string certificate(const Terminal& terminal, const NamedScenario& named,
                         const SearchSpace& space, const SearchResult& found) {
   const char* left_out = found.offload_left_out
@@ -108,7 +109,7 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
 }
 
-// Searches for cost and energy may leave GPUs alone.
+// Searches for cost and energy may use fewer GPUs.
 std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
   if (gpu_count(best) == space.gpus) return "";
   return fmt::format("; least {2} per token on {0} of the {1} GPUs", count_text(gpu_count(best)),
@@ -136,7 +137,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
 
 struct FoundPlans {
   SearchResult shown;                // in the table
-  std::vector<PlannedRun> pictured;  // where there is a picture: many, and all of the Pareto front
+  std::vector<PlannedRun> pictured;  // for a picture: many plans and the whole Pareto front
 };
 
 Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
@@ -160,7 +161,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
     TPSIM_TRY(found.shown, shows_front ? whole_front() : best_of(top));
     return found;
   }
-  // The best of many begin with the best of few, so one search serves table and picture.
+  // The first of many plans are those of a smaller search, so one search serves table and picture.
   TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
   TPSIM_TRY(SearchResult front, whole_front());
   found.pictured = best.plans;
@@ -172,7 +173,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   return found;
 }
 
-// What can be known before a long search.
+// Checks the picture's file before a long search.
 Status check_picture(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlot)) return Ok{};
   const std::string& path = *arguments[Opt::kPlot];
@@ -203,10 +204,10 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   adopt_parts(findings.shown.tried, named);
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(findings.shown.plans, threads);
-  if (!findings.pictured.empty()) open.widen(findings.pictured.front());  // whose interval is drawn
+  if (!findings.pictured.empty()) open.widen(findings.pictured.front());  // its interval is shown
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
-  // Before the report names the files.
+  // Save before the report names the files.
   if (found_one && arguments.has(Opt::kSave)) {
     TPSIM_TRY_STATUS(
         save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));

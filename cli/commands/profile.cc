@@ -1,4 +1,4 @@
-// tpsim profile: times on this machine what a model's plans need.
+// tpsim profile: times the ops and collectives of a model's plans on this machine.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
@@ -29,10 +29,11 @@
 namespace tpsim::cli {
 namespace {
 
-// Of a device's memory, for the weights and optimizer state of a plan that is timed in its step.
+// Share of the device's memory for weights and optimizer state of plans that are timed in their
+// step.
 constexpr double kMemoryShare = 0.25;
 
-// What to profile: plans of one model, or nothing but the device itself.
+// Subject of a profile: plans of one model, or only the device itself.
 struct Subject {
   ModelSpec model;
   TrainingOptions options;
@@ -40,7 +41,7 @@ struct Subject {
   std::int64_t ranks = 1;
 };
 
-// A stand-in for the profile that is about to be made: plans are enumerated for the machine alone.
+// Returns a scenario with only the machine in its profile, for enumerating plans.
 Result<Scenario> machine_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                   const LocalDevices& devices) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
@@ -57,7 +58,7 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   return scenario;
 }
 
-// Drops the plans that are predicted only; the error of the first where none is left.
+// Drops plans that can only be predicted. Returns the first error if none is left.
 Status keep_runnable(std::string_view device, std::vector<Plan>& plans) {
   const Status first = check_runs_on(plans.front(), device);
   std::erase_if(plans, [&](const Plan& plan) { return !check_runs_on(plan, device).ok(); });
@@ -119,8 +120,8 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
   return {needs.begin(), needs.end()};
 }
 
-// Every distinct step of the plans, on every rank whose program differs. Where host and device are
-// one queue, caches carry results from op to op, so that ops are timed in the steps themselves.
+// Returns every distinct step of the plans, on every rank with a different program. If host and
+// device share one queue, caches carry data from op to op. Ops are then timed inside of the steps.
 std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
   std::vector<InStepRun> all;
   for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, memory)) {
@@ -146,11 +147,11 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   if (!devices.facts.asynchronous) {
     request.in_step_runs = in_step_runs_of(subject, world, kMemoryShare * devices.facts.memory);
   }
-  constexpr double kCachesFull = 4;  // of operands: none is left of those that come again
+  constexpr double kCachesFull = 4;  // multiple of the cache size that evicts repeated operands
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kBudget(12);  // for ops in their step, one by one, and for collectives
+    constexpr Seconds kBudget(12);  // for ops in their step, single ops, and collectives
     request.in_step_budget = kBudget;
     request.op_timer.budget = kBudget / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
@@ -161,11 +162,11 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   return request;
 }
 
-// Hosts that share one NVLink domain, as the trays of an NVL72, are one node: no library says which
-// do, so that the user names the domain.
+// Hosts in one NVLink domain, such as trays of an NVL72, form one node. No library reports the
+// domain, so the user names it.
 constexpr const char* kDomainVariable = "TPSIM_NVLINK_DOMAIN";
 
-// A profile describes one node: its collectives do not tell links inside from links between nodes.
+// A profile describes one node: its collectives do not distinguish links within and between nodes.
 Status check_one_node(World& ranks, Device& device) {
   utsname names{};
   ::uname(&names);
@@ -183,7 +184,7 @@ Status check_one_node(World& ranks, Device& device) {
   return Ok{};
 }
 
-// What the ranks found out, and the first one's device with it.
+// Results of all ranks, with the first rank's device.
 struct Findings {
   Samples samples;
   RuntimeFacts runtime;
@@ -191,12 +192,12 @@ struct Findings {
   std::vector<std::string> notes;
 };
 
-// Clocks, power and temperature while ops were timed.
+// Clocks, power and temperature during the timing of ops.
 class Gauge {
  public:
   explicit Gauge(const LocalDevices& devices) : devices_(devices) {}
   void read(bool soaked) {
-    constexpr std::chrono::milliseconds kPause(20);  // asking takes longer than a short op
+    constexpr std::chrono::milliseconds kPause(20);  // reading takes longer than a short op
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < kPause) return;
     last_ = now;
@@ -223,8 +224,8 @@ class Gauge {
   std::vector<double> mhz_, mhz_soaked_, watts_, celsius_;
 };
 
-// Runs the request on all ranks and puts their samples together, in the process of the first.
-// kMissing where the device cannot run the subject's plans.
+// Runs the request on all ranks and merges their samples on the first. kMissing if the device
+// cannot run the subject's plans.
 Result<Findings> measured(const LocalDevices& devices, const Subject& subject,
                           ProfileRequest request, std::int64_t world, const Terminal& terminal) {
   Findings found;
@@ -283,7 +284,8 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
   return profile;
 }
 
-// The largest group whose collectives were needed and had too few ranks here; 0 without.
+// Returns the largest group of required collectives that exceeds the ranks here; 0 if there is
+// none.
 std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64_t world) {
   std::int64_t most = 0;
   for (const CollectiveNeed& need : needs) most = std::max(most, need.ranks);
@@ -312,7 +314,7 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
   return text + fmt::format("wrote {}\n", printable(path));
 }
 
-// Prints the profile where no file is named for it.
+// Prints the profile if no output file is given.
 Status write_datasheet_profile(const Arguments& arguments) {
   const std::string& name = *arguments[Opt::kFromDatasheet];
   TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), today()));

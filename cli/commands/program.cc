@@ -43,7 +43,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
   throw BugError("the command has no implementation");
 }
 
-// "-" is standard output, where the report goes; the timeline alone may take its place.
+// "-" is standard output, which has the report. Only the timeline may replace the report.
 Status check_files(const Arguments& arguments) {
   for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
                         Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
@@ -57,7 +57,7 @@ Status check_files(const Arguments& arguments) {
 }  // namespace
 
 Status run_program(const CommandLine& line) {
-  // Beyond a limit on the size of files, writing fails as on a full disk and is reported likewise.
+  // Exceeding the file size limit fails like a full disk and is reported likewise.
   std::signal(SIGXFSZ, SIG_IGN);
   Terminal terminal = Terminal::detect();
   if (const auto* printout = std::get_if<Printout>(&line)) {
@@ -70,7 +70,7 @@ Status run_program(const CommandLine& line) {
   if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
   TPSIM_TRY_STATUS(check_files(arguments));
   if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
-  // What programs read has lines of its own.
+  // Output for programs must not be wrapped.
   if (arguments.has(Opt::kJson) || arguments.has(Opt::kMarkdown)) terminal.columns = 0;
   return run_command(arguments, terminal);
 }

@@ -1,6 +1,6 @@
-// The program from what was typed to its exit code, for every main() of tpsim. From argv to
-// Arguments it goes by CLI11 and the table in cli/options/options.h; their texts are turned into
-// values elsewhere (cli/options/values.h).
+// Main program from arguments to exit code, for every main() of tpsim. CLI11 and the table in
+// cli/options/options.h convert argv to Arguments; cli/options/values.h converts the texts to
+// values.
 #pragma once
 
 #include <functional>
@@ -12,29 +12,29 @@
 
 namespace tpsim::cli {
 
-// --help and --version, and tpsim alone: what to print instead of working.
+// Text to print instead of running a command: --help, --version, and tpsim without arguments.
 struct Printout {
   std::string text;
-  bool is_prose = true;  // else the file of another program: a manual page
+  bool is_prose = true;  // false: input of another program, such as a manual page
 };
 
 using CommandLine = std::variant<Arguments, Printout>;
 
-// An unknown command or option, one that this command does not take, and a missing value are errors
-// that name the nearest valid choice.
+// Parses the command line. An unknown command or option, an option of other commands, and a missing
+// value are errors with the nearest valid choice.
 Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 
-// Runs the command, or prints what was asked for instead.
+// Runs the command, or prints the requested text.
 Status run_program(const CommandLine& line);
 
-// Prints an error on stderr: one line, or several where a terminal is narrower. Its exit code,
-// whether or not anybody can be told.
+// Prints an error on stderr, wrapped at the terminal's width. Returns the exit code, even if
+// printing fails.
 int report(const Error& error);
 
-// The exit code of a program's work; an exception out of it is reported as what it is (error_from).
+// Returns the exit code of `work`. Exceptions are reported as errors (error_from).
 int guarded(const std::function<int()>& work);
 
-// Runs the command and reports how it failed, if it did.
+// Runs the command and reports its error, if any.
 int run_and_report(const CommandLine& line);
 
 }  // namespace tpsim::cli

@@ -1,4 +1,4 @@
-// tpsim report: a page that holds the whole program, compiled for browsers, with a plan inside.
+// tpsim report: a web page with the whole program, compiled for browsers, and a plan.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +27,7 @@ Error not_built() {
                "run tools/install_packages.sh --web, then configure and build again"};
 }
 
-// Beside the program in a build folder, in share/ where it is installed, or part of the program.
+// Returns the page: next to the program in a build folder, in share/ if installed, or embedded.
 Result<std::string> page_without_plan() {
   std::error_code code;
   const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
@@ -40,7 +40,7 @@ Result<std::string> page_without_plan() {
   return not_built();
 }
 
-// A file that the page's own catalogue lacks, under the name by which the plan calls it.
+// Adds a user's file, which the page's catalogue lacks, under the name that the plan has for it.
 Status add_own_file(JsonValue& files, const std::string& name) {
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   if (!is_path) return Ok{};
@@ -49,14 +49,14 @@ Status add_own_file(JsonValue& files, const std::string& name) {
   return Ok{};
 }
 
-// Without '<' no "</script>" in a text can end the script that holds it.
+// Escapes '<', so that no text can contain "</script>".
 std::string inside_script(const std::string& json) {
   std::string text;
   for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return text;
 }
 
-// What the page finds in its file system: path -> text.
+// Returns the page's file system: path -> text.
 Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
   JsonValue files = json_object();
   files.set("tpsim/plan.json", to_json(file));

@@ -62,10 +62,10 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   return optimizer;
 }
 
-// No recompute, and one micro-batch on each data-parallel rank.
+// Defaults: no recompute, one micro-batch per data-parallel rank.
 constexpr const char* kStackOfRuns = "reference";
 
-// The tokens of --tokens, if it is given.
+// Returns the tokens of --tokens, if given.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the token file sets the sequence length"));
@@ -82,7 +82,7 @@ struct Prepared {
   TokenSource tokens;
 };
 
-// A gradient of the mean loss is smaller by the number of tokens; fp16's smallest step is 6e-8.
+// A gradient of the mean loss shrinks with the number of tokens; fp16's smallest value is 6e-8.
 Status check_digits(const TrainingRun& run) {
   constexpr std::int64_t kMostTokens = 100'000;
   const std::int64_t tokens = run.plan.global_batch * run.model.seq;
@@ -92,7 +92,7 @@ Status check_digits(const TrainingRun& run) {
                    "--dtype", "choose bf16, or a smaller --global-batch");
 }
 
-// Of what runs beside products, sums of input gradients alone are executed.
+// The only overlap executed here is the dgrad all-reduce with the wgrad GEMM.
 Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
   const Opt option = opt_of(StackPart::kTpOverlap);
   const TpOverlap overlap = stack.parts.tp_overlap;
@@ -103,13 +103,13 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
       "use --tp-overlap reductions or none");
 }
 
-// A run is on the machine at hand; only ranks that are not there are modelled, on a cluster.
+// A run uses this machine. Only ranks that do not exist here are modelled, on a cluster.
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
   constexpr const char* kWhy =
       "the run is on this machine; --rank models the other ranks of a cluster";
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
-  // A GPU's profile says which algorithms were the fastest.
+  // A GPU's profile has the fastest algorithms.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
   return refuse(arguments, {Opt::kProfile}, kWhy);
 }
@@ -162,7 +162,7 @@ double tokens_per_s(const TrainingRun& run, const StepReport& report) {
 
 double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
   ModelSpec executed = run.model;
-  executed.ends.prediction_layers = 0;  // a run has none of them
+  executed.ends.prediction_layers = 0;  // a run does not have them
   return model_flops_per_step(executed, run.plan.global_batch).value() / report.seconds /
          static_cast<double>(gpu_count(run.plan)) * 1e-9;
 }
@@ -174,8 +174,7 @@ Status print_step(const TrainingRun& run, const StepReport& report) {
       gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
 }
 
-// Each step is printed when it is done, so that a run that is ended from outside has said what it
-// did.
+// Prints each step when it is done, so that an interrupted run has printed its steps.
 class JsonPrinter {
  public:
   Status begin(const TrainingRun& run) {
@@ -216,13 +215,13 @@ Status print_heading(const TrainingRun& run, bool gpus) {
 
 void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printable(note))); }
 
-// JSON on a terminal has no whole last line that a bar could stand below.
+// JSON on a terminal does not end with a whole line, below which a bar could be drawn.
 Terminal beside(Terminal terminal, bool json) {
   if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
   return terminal;
 }
 
-// SIGINT and SIGTERM as a wish to stop after the step that is running.
+// SIGINT and SIGTERM request a stop after the current step.
 std::atomic<int> first_signal{0};
 std::atomic<std::time_t> arrived_at{0};
 
@@ -243,8 +242,8 @@ void note(int signal) {
   }
 }
 
-// From now on the first such signal is remembered; one that comes more than a second later ends the
-// process at once. (Terminals, timeout(1) and batch systems send the first one several times.)
+// Installs handlers that store the first signal. A signal more than a second later ends the process
+// at once. (Terminals, timeout(1) and batch systems send the first signal several times.)
 void catch_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = note;
@@ -252,10 +251,9 @@ void catch_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
 }
 
-// Whether one has arrived.
 bool stop_requested() { return first_signal.load() != 0; }
 
-// For a run that stopped: which signal it was, as an exit code.
+// Returns the exit code for the signal of a stopped run.
 ErrorKind stop_kind() {
   return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
 }

@@ -50,7 +50,7 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const MemoryCheck& 
   return measurement;
 }
 
-// Of a GPU, what the driver would say is in use; of a CPU, what tensors take.
+// Returns memory in use as the driver reports it for a GPU, or memory of tensors for a CPU.
 Bytes predicted_memory(const LocalDevices& devices, LayerPricer& pricer, const Plan& plan,
                        std::int64_t rank) {
   const Scenario& scenario = pricer.scenario();
@@ -100,7 +100,7 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
   return text;
 }
 
-// What needs the other ranks' data.
+// Refuses options that need data of the other ranks.
 Status check_options(const Arguments& arguments) {
   return refuse(arguments,
                 {Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},

@@ -29,15 +29,15 @@ struct Size {
   std::int64_t global_batch = 0;
   std::optional<PlannedRun> best;  // nothing: none fits
   std::string why_none;
-  PartValues parts = {};  // chosen for this size among those that the stack leaves open
+  PartValues parts = {};  // chosen for this size among parts that the stack leaves open
 };
 
-// Tokens a second of one GPU.
+// Tokens per second of one GPU.
 double rate(const Size& size) {
   return size.best->predicted.tokens_per_s / static_cast<double>(size.gpus);
 }
 
-// The first size that fits is what the others are held against.
+// Returns the first size that fits, the baseline of the others.
 const Size* reference(const std::vector<Size>& sizes) {
   const auto first = std::find_if(sizes.begin(), sizes.end(),
                                   [](const Size& size) { return size.best.has_value(); });

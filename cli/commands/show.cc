@@ -1,4 +1,4 @@
-// tpsim show: catalogue entries as files to edit, schemas of files, and the page of all formats.
+// tpsim show: catalogue entries as editable files, schemas of files, and the page of all formats.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,7 +24,7 @@ Error not_named(std::string_view kind, std::string hint) {
   return bad_input(fmt::format("which {}?", kind), "show", std::move(hint));
 }
 
-// "clusters" is a cluster too.
+// Accepts "clusters" for "cluster".
 std::string singular(std::string kind) {
   if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "assumptions") {
     kind.pop_back();

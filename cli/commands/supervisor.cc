@@ -18,7 +18,7 @@ namespace {
 std::atomic<pid_t> child_process{0};
 std::atomic<bool> asked_to_end{false};
 
-// A terminal sends its signals to the child as well; only those of kill() are passed on.
+// A terminal also sends its signals to the child, so only signals of kill() are passed on.
 void pass_on(int signal, siginfo_t* info, void*) {
   asked_to_end = true;
   const pid_t child = child_process.load();
@@ -51,18 +51,18 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child <= 0) {
     set_default_handlers();
-    if (child < 0) return work();  // no process to spare: unwatched
+    if (child < 0) return work();  // cannot fork: run unsupervised
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) return EXIT_FAILURE;  // it died before it could say so
+    if (::getppid() != parent) return EXIT_FAILURE;  // the parent died before prctl()
     return work();
   }
   child_process.store(child);
   const int status = wait_for(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  // A launcher that ends a job, or a user, has asked for it: no news.
+  // Requested by a launcher or a user: not reported.
   if (asked_to_end && signal == SIGTERM) return 128 + signal;
-  if (signal == SIGPIPE) return 128 + signal;  // the reader has seen enough
+  if (signal == SIGPIPE) return 128 + signal;  // the reader closed the pipe
   say(fmt::format(
       "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command continues "
       "from the last saved step\n",

@@ -13,7 +13,7 @@ double tokens_of_step(const NamedScenario& named, const Plan& plan) {
   return static_cast<double>(plan.global_batch * named.scenario.model.seq);
 }
 
-// With one price for a GPU's hour this is what a plan costs.
+// Returns GPU-hours per Gtoken, which are proportional to cost.
 double gpu_hours(const NamedScenario& named, const PlannedRun& run) {
   const double seconds = static_cast<double>(gpu_count(run.plan)) * run.predicted.step.value();
   return seconds * kTokens / tokens_of_step(named, run.plan) / kHour;
@@ -34,7 +34,7 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
     const double spent = gpu_hours(named, run);
     hours.cells.push_back(fmt::format("{:.1f}", spent));
     if (!assumed.ok()) continue;
-    // Working GPUs and waiting ones at their share of it, as hours of a GPU at work.
+    // The score is the energy as seconds of a GPU under load; waiting GPUs count with their share.
     const double drawn = found.scores[i] * kTokens / tokens_of_step(named, run.plan) / kHour;
     const double of_hour =
         by_energy ? (*assumed)[Assumption::kGpuPower] / 1000 : (*assumed)[Assumption::kPrice];

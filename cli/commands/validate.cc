@@ -1,4 +1,4 @@
-// tpsim validate --runs: predicts published runs and says how wrong the predictions are.
+// tpsim validate --runs: predicts published runs and prints the errors of the predictions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -117,7 +117,7 @@ std::string memory_figures(const ValidationSummary& s) {
 
 std::string figures(const ValidationSummary& s) { return time_figures(s) + memory_figures(s); }
 
-// Largest errors first, among rows that count.
+// Returns counted rows, largest errors first.
 std::vector<const RunOutcome*> worst_of(const std::vector<RunOutcome>& outcomes) {
   std::vector<const RunOutcome*> worst;
   for (const RunOutcome& run : outcomes) {
@@ -223,7 +223,7 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
   return text;
 }
 
-// What was printed says so row by row; a script has only this.
+// Returns an error if no row was predicted, for scripts. The printed rows have the reasons.
 Status check_priced(const std::vector<RunOutcome>& outcomes) {
   const bool any = std::any_of(outcomes.begin(), outcomes.end(),
                                [](const RunOutcome& run) { return run.predicted; });

@@ -24,39 +24,38 @@ namespace {
 
 constexpr std::size_t kMostSuspects = 8;
 constexpr double kSuspectShare = 0.005;  // of the step
-// On a GPU a mark takes 2 to 3 us on each side of an op.
+// Marks around an op take 2 to 3 us each on a GPU.
 constexpr Seconds kShortestOnGpus(20e-6);
-constexpr double kUndisturbed = 0.9;  // of a rank's work with its core: less is worth a word
-// Unpredicted waiting in collectives above this share of the step is reported: ranks on a busy
-// machine wait for each other although each has its core while it computes.
+constexpr double kUndisturbed = 0.9;  // share of time on its core below which a rank is reported
+// Unpredicted waiting in collectives above this share of the step is reported. On a busy machine
+// ranks wait for each other even if each has its core while computing.
 constexpr double kMuchWaiting = 0.2;
 
-// All ranks of one plan, run.
+// Measurement of all ranks of one plan.
 struct Measurement {
-  MeasuredSteps first;            // of the first rank, as `tpsim run` reports it
+  MeasuredSteps first;            // of the first rank, as reported by `tpsim run`
   StepTimes times;                // of one step, mean over ranks
-  std::vector<Bytes> stage_peak;  // of the fullest rank of each stage
-  double share_on_core = 1;       // of the rank that had its core least; 1 on GPUs
-  double accounted = 0;           // share of the ranks' time that ops and collectives make up
+  std::vector<Bytes> stage_peak;  // maximum over the ranks of each stage
+  double share_on_core = 1;       // minimum over ranks; 1 on GPUs
+  double accounted = 0;           // share of the ranks' time in ops and collectives
 };
 
 struct Validation {
   Plan plan;
   std::string model;
   std::string profile;
-  bool launched = false;  // ranks were processes of a launcher
-  std::int64_t cores =
-      0;  // that the ranks of this process may use; 0: they are on GPUs or launched
+  bool launched = false;   // ranks were processes of a launcher
+  std::int64_t cores = 0;  // for this process's ranks; 0: GPUs, or launched
   Prediction predicted;
-  std::vector<Bytes> predicted_memory;  // of stages
+  std::vector<Bytes> predicted_memory;  // by stage
   Measurement measured;
   StepTimes predicted_times;  // mean over ranks, without waiting
-  Seconds shortest;           // ops below it are compared by kind
+  Seconds shortest;           // shorter ops are compared by kind
   Comparison comparison;
 
   double step_error() const { return predicted.step / measured.first.step - 1; }
-  // Time that a rank spends in collectives beyond what they take when all arrive together, on
-  // average: the pipeline's bubble, and waiting for slower ranks.
+  // Returns a rank's mean time in collectives beyond their duration when all ranks arrive together:
+  // the pipeline bubble, and waiting for slower ranks.
   Seconds measured_wait() const {
     return total(measured.times.collectives) - total(predicted_times.collectives);
   }
@@ -86,14 +85,14 @@ Measurement summed(const Plan& plan, const std::vector<MeasuredSteps>& ranks) {
   return all;
 }
 
-// Cores that this process may run on: a launcher or taskset may leave it few. 0: nobody says.
+// Returns the cores that this process may use, which a launcher or taskset may limit. 0: unknown.
 std::int64_t cores_allowed() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 0;
 }
 
-// Of every rank, wherever it ran; empty in a process whose rank is not the first.
+// Returns the steps of every rank; empty in processes other than the first rank's.
 Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const MemoryCheck& memory,
                                            const TrainingRun& run, const Terminal& terminal) {
   const auto ranks = static_cast<int>(gpu_count(run.plan));
@@ -118,7 +117,7 @@ Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const Me
   return steps;
 }
 
-// Of GPUs, what the driver would say is in use; of CPUs, what tensors take.
+// Returns memory in use as the driver reports it for GPUs, or memory of tensors for CPUs.
 std::vector<Bytes> predicted_memory(const LocalDevices& devices, const Scenario& scenario,
                                     const Prediction& predicted, const Plan& plan) {
   std::vector<Bytes> memory;
@@ -183,7 +182,8 @@ JsonValue report_json(const Validation& v) {
                                                              kMostSuspects, v.shortest))}});
 }
 
-// "median of 10 steps, the shortest 12.1 ms, spread 0.4 %; 2 before them left out as warm-up"
+// Returns "median of 10 steps, the shortest 12.1 ms, spread 0.4 %; 2 before them left out as
+// warm-up".
 std::string steps_text(const MeasuredSteps& steps) {
   std::string text = "one step";
   if (steps.count > 1) {

@@ -1,5 +1,5 @@
-// tpsim explain --what-if: how the step answers to the machine's constants, what more memory or
-// bandwidth would unlock, and which sizes of the model suit the GPU badly.
+// tpsim explain --what-if: sensitivity of the step to the machine's constants, gains from more
+// memory or bandwidth, and model sizes that suit the GPU badly.
 #include "plans/questions/what_if.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr double kMostMemory = 2;  // times today's
+constexpr double kMostMemory = 2;  // relative to the GPU's memory
 
 struct Answers {
   std::vector<Sensitivity> sensitivities;
@@ -27,11 +27,11 @@ struct Answers {
   std::vector<ShapeFinding> shapes;
   std::vector<PrecisionBreakEven> precisions;
   bool searched = false;
-  std::string not_searched;  // why there was none around the plan
-  std::string best;          // of the search, where the plan is another one
+  std::string not_searched;  // reason why there was no search around the plan
+  std::string best;          // best plan of the search, if it differs
 };
 
-// Of a step: no reader has to know which sign is meant.
+// Returns the change of a step in words, so that its sign is clear.
 std::string change_text(double change) {
   const std::string percent = fmt::format("{:.2f} %", 100 * std::abs(change));
   if (percent == "0.00 %") return "none";
@@ -165,7 +165,7 @@ Status search_break_evens(const Arguments& arguments, const NamedScenario& named
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching with other hardware");
   std::optional<Plan> today = run.plan;
-  if (file) {  // its plan need not be the best
+  if (file) {  // the file's plan may not be the best
     TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
     scenario = with_found_parts(std::move(scenario), found);
     today.reset();
@@ -194,7 +194,7 @@ Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScena
   answers.searched = file || arguments.has(Opt::kGpus);
   if (answers.searched) {
     const Status found = search_break_evens(arguments, named, file, run, terminal, answers);
-    // A plan file may be of GPUs that no search takes; everything else of it is answered.
+    // A plan file may have a GPU count that no search accepts. All other questions are answered.
     if (!found.ok() && !file) return found.error();
     answers.searched = found.ok();
     if (!found.ok()) answers.not_searched = found.error().message;

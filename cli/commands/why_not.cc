@@ -1,5 +1,5 @@
-// tpsim explain --why-not: the waterfall against the best plan, or what stands in the way and the
-// smallest change that fixes it.
+// tpsim explain --why-not: waterfall against the best plan, or the obstacle and the smallest change
+// that removes it.
 #include "plans/questions/why_not.h"
 
 #include <fmt/format.h>

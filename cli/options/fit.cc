@@ -66,7 +66,7 @@ std::string fits_text(const PlannedRun& run) {
   return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
 }
 
-// Last suggested risk of running out of memory.
+// Risk of running out of memory to suggest if dropping one constraint does not help.
 constexpr double kDaring = 0.5;
 
 // Returns the space with only GPUs, batch, dtypes and objective fixed.

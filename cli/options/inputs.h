@@ -45,7 +45,7 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 // h100-sxm"). Names replaced by options are skipped. Empty if the plan does not store hashes.
 std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                                           const PlanFile& file);
-// Prints each of them on stderr, if stderr is a terminal.
+// Prints each of them on stderr, if a user started the program without --quiet.
 void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                           const PlanFile& file);
 

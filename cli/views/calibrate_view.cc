@@ -1,4 +1,4 @@
-// What `calibrate` found, for people and for programs, and as the files that it writes.
+// Results of `calibrate` as text, as JSON, and as the files to write.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool moved(const FittedConstant& fitted) { return fitted.before != fitted.after;
 
 std::string word_of(StackPart part, std::int64_t value) { return text_of(row_of(part), value); }
 
-// "host.per_op 14.5 us to 9 us, norm_kernel fused to torch"
+// Returns "host.per_op 14.5 us to 9 us, norm_kernel fused to torch".
 std::string changes_text(const Calibration& found, ConstantOwner owner) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& before, const std::string& after) {
@@ -132,7 +132,7 @@ std::string parts_text(const Calibration& found) {
   return text;
 }
 
-// Rows to check: a fit to the others predicts another time.
+// Lists rows that a fit to the other rows predicts differently.
 std::string contradictions_text(const Calibration& found) {
   std::string text;
   for (const std::size_t i : contradicting_steps(found.steps)) {

@@ -145,7 +145,7 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
       continue;
     }
     const PlannedRun& run = row.best.front();
-    // Against the plan's own prediction: a measured step says nothing about other plans.
+    // Relative to the plan's own prediction, since a measured step says nothing about other plans.
     const double speed = run.predicted.tokens_per_s;
     const double own =
         static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
@@ -157,14 +157,14 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
   return table.text(terminal) + batches;
 }
 
-// An assumption as it is shown: the numbers of the file, and the choices that lie in the model.
+// An assumption to show: a number of the file, or a modelling choice.
 struct ShownAssumption {
   std::string key;
   std::string value;
   std::string source;
 };
 
-// Weights that a checkpoint holds beside the moments.
+// Returns the weights that a checkpoint has in addition to the moments.
 const char* saved_weights(const CampaignReport& report) {
   const SoftwareParts& parts = report.named.scenario.stack.parts;
   const DType dtype = report.plan.dtype;

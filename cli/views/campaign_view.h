@@ -1,5 +1,5 @@
-// A campaign as text for people and as the document of docs/campaign.md; with --deadline 60d
-// --budget 3000000USD the size of cluster, plan and checkpoints that meet a goal.
+// A campaign as text and as the document of docs/campaign.md. With --deadline 60d --budget
+// 3000000USD also cluster size, plan and checkpoints that meet the goal.
 #pragma once
 
 #include <functional>
@@ -15,27 +15,28 @@
 
 namespace tpsim::cli {
 
-// "105s", "3 h", "30min", "60d": a time with its unit; zero where the option is absent.
+// Parses "105s", "3 h", "30min", "60d": a time with unit. Zero if the option is absent.
 Result<Seconds> time_of(const Arguments& arguments, Opt opt);
 
-// What --deadline and --budget say; nothing where neither is given.
+// Returns the goal of --deadline and --budget; nothing without them.
 Result<std::optional<CampaignGoal>> goal_of(const Arguments& arguments);
 
-// All sizes that --gpus lists, else those that the cluster has.
+// Tries all sizes in --gpus, or all sizes of the cluster.
 Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scenario,
                                const CampaignRequest& request, const Assumptions& assumptions,
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress);
 
-// "it takes 71.2 days of the 60.0 there are and 4,100,000 USD of 3,000,000".
+// Returns "it takes 71.2 days of the 60.0 there are and 4,100,000 USD of 3,000,000".
 std::string shortfall_text(const CampaignGoal& goal, const Campaign& campaign);
-// No size meets the goal.
+// Returns the error if no size meets the goal.
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer);
 
 std::string goal_view(const Terminal& terminal, const GoalReport& report);
 JsonValue goal_json(const GoalReport& report);
 
-// Of the options, else of the cluster's name; an error for a cluster of one's own without options.
+// Returns the assumptions of the options, else of the cluster's name. Error for a user's own
+// cluster without options.
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster);
 
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report);

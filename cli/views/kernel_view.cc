@@ -36,7 +36,7 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
     rows.push_back(
         {"attention", kernels[KernelClass::kAttention], attention, CauseClass::kCompute});
   } else {
-    // Scores and values are products like any other, by their kernels' names.
+    // Without flash attention, scores and values are GEMMs by their kernels' names.
     rows.push_back({"GEMMs, including attention",
                     kernels[KernelClass::kProducts] + kernels[KernelClass::kAttention],
                     products + attention, CauseClass::kCompute});

@@ -25,7 +25,7 @@ std::string row(const Terminal& terminal, std::string_view label,
                      fmt::format(text, values...));
 }
 
-// Cores reach a hundredth of a TFLOP/s.
+// CPU cores need three digits: rates are as low as 0.01 TFLOP/s.
 std::string rate_text(double tflops) {
   return tflops < 1 ? fmt::format("{:.3f}", tflops) : fmt::format("{:.1f}", tflops);
 }
@@ -49,7 +49,7 @@ struct BreakdownRow {
   Seconds time;
 };
 
-// Largest first; what is beyond `most` rows, or too small for a row, becomes one.
+// Returns terms, largest first. Terms after `most` rows, and small ones, are merged into one row.
 std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
   for (const Term& term : predicted.breakdown)
@@ -104,7 +104,7 @@ std::vector<Column> memory_columns() {
   std::vector<Column> columns = {{"stage"}};
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
-    // The one long name would push the table beyond 100 columns.
+    // Abbreviated to keep the table within 100 columns.
     columns.push_back(
         {category == MemoryCategory::kCommunication ? "comm." : std::string(name_of(category))});
   }
@@ -112,7 +112,7 @@ std::vector<Column> memory_columns() {
   return columns;
 }
 
-// Whether stage `index` of `count` is among the `most` worth showing.
+// Whether the stage is shown if at most `most` of `count` stages are.
 bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::size_t most) {
   if (count <= most || index + 1 == count || index == fullest) return true;
   return index < most - 2;
@@ -128,7 +128,7 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
   return text + "\n";
 }
 
-// What the model's file says that is not planned.
+// Returns the notes in the model's file about features that are not planned.
 std::string notes_text(const ModelSpec& model) {
   std::string text;
   for (const std::string& note : model.notes) text += "note: " + printable(note) + "\n";
@@ -141,7 +141,7 @@ std::string dropped_text(const Terminal& terminal, const std::vector<std::string
   return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
 }
 
-// Nodes that hold several hosts are racks: what starts and fails is a host (tray).
+// Nodes with several hosts are racks: hosts (trays) start and fail individually.
 std::string racks_text(const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t host = host_size(cluster);
   if (host == cluster.gpus_per_node) return "";

@@ -1,5 +1,5 @@
-// A prediction as text for people: blocks of lines that the commands put together. Every block ends
-// with a newline and fits 100 columns.
+// A prediction as text: blocks of lines that commands combine. Every block ends with a newline and
+// fits 100 columns.
 #pragma once
 
 #include <set>
@@ -17,52 +17,52 @@ namespace tpsim::cli {
 
 std::string heading(const Terminal& terminal, std::string_view title, std::string_view note = "");
 
-// "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ..."
+// Returns "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ...".
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan);
 
-// The plan in words: degrees, options, stages. "(default)" stands behind `left`, which nobody
-// chose.
+// Returns the plan's degrees, options and stages. Settings in `left` are marked "(default)".
 std::string plan_view(const Terminal& terminal, const Plan& plan,
                       const std::set<Setting>& left = {});
 
-// Step time with its interval, model TFLOPs, memory against capacity, and whether the plan fits.
+// Returns step time with interval, model TFLOP/s, memory and capacity, and whether the plan fits.
 std::string headline_view(const Terminal& terminal, const Prediction& predicted);
 
-// Step time with its interval, TFLOPs of both kinds, memory against capacity, what it rests on.
+// Returns step time with interval, both kinds of TFLOP/s, memory and capacity, and the sources of
+// the prediction.
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile);
 
-// The largest `most` terms of the step as bars, and the rest as one line.
+// Returns the `most` largest terms of the step as bars, and the rest as one line.
 std::string breakdown_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
-// Memory by stage and category. Of many stages the first, the last and those around the fullest.
+// Returns memory by stage and category. Of many stages only some are shown, including the first,
+// the last and the fullest.
 std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
-// What a search had least of beside time and memory, a cell for each plan.
+// Additional columns of a ranking by cost or energy, with a cell per plan.
 struct UsedColumns {
   struct Column {
     std::string title;
     std::vector<std::string> cells;
   };
   std::vector<Column> columns;
-  std::string note;  // behind the heading
+  std::string note;  // follows the heading
 };
 
-// For the ranking of what was found by cost or energy; no columns for time and memory, whose own
-// are there. A cluster whose price or power nobody states (data/campaigns) has GPU-hours alone.
+// Returns columns for searches by cost or energy. Searches by time and memory need no additional
+// columns. GPU-hours only, if price or power of the cluster are unknown (data/campaigns).
 UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
                          const SearchResult& found);
 
-// Plans side by side, best first. Those whose step lies within the interval of the best one's may
-// be marked as ties. Where something else than time was least, fewer GPUs may be used: how many
-// stands beside.
+// Returns a table of plans, best first. With `marks_ties`, plans within the best plan's interval
+// are marked as ties. Searches for other objectives also show the number of GPUs.
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
                          bool marks_ties, const UsedColumns& used = {});
 
-// Which share of the device time came from where: "82 % exact entries, 12 % interpolated, ..."
+// Returns the shares of device time by source: "82 % exact entries, 12 % interpolated, ...".
 std::string sources_text(const Sources& sources);
 
-// "fnv1a:0123456789abcdef": of all that a search's answer depends on.
+// Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.
 std::string hash_text(const Scenario& scenario, const SearchSpace& space);
 
 }  // namespace tpsim::cli

@@ -1,5 +1,5 @@
-// tpsim explain --program: what a rank runs for each part of the model, in order. The events are
-// those that the prediction prices.
+// tpsim explain --program: the events of a rank for each part of the model, in order. The
+// prediction prices the same events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3g}", 
 
 constexpr std::size_t kWhatWidth = 48;  // of 100 columns
 
-// Wraps a first cell that is too wide into further rows.
+// Wraps a long first cell into additional rows.
 void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
   const std::string lines = wrapped(what, kWhatWidth, 2);
   std::string_view left = lines;
@@ -37,7 +37,7 @@ void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
 
 void add_event(Table& table, const IssuedOp& op) {
   const OpRecord& record = op.record;
-  const std::string pass = name_of_pass(record);  // the dims of a cast are not sizes
+  const std::string pass = name_of_pass(record);  // dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(record.key) : pass;
   if (op.kernels > 1) what += fmt::format(", {} kernels", op.kernels);
   add_row(table, what,

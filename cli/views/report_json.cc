@@ -57,7 +57,7 @@ JsonValue prediction_json(const Prediction& predicted) {
   });
 }
 
-// What every report opens with.
+// Returns the fields that every report starts with.
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
   const Scenario& scenario = named.scenario;
   JsonValue json = json_object(
@@ -106,7 +106,7 @@ JsonValue term_json(const Term& term, const NamedScenario& named) {
                       {"source", term.source}});
 }
 
-// Of time alone is it known how much of the error two plans share.
+// The shared error of two plans is known for time only.
 JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective objective) {
   JsonValue json = run_json(run);
   if (objective != Objective::kTime) return json;

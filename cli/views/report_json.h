@@ -1,4 +1,4 @@
-// What `--json` prints: the documents of docs/json.md.
+// Documents of `--json` (docs/json.md).
 #pragma once
 
 #include "cli/options/inputs.h"
@@ -17,19 +17,19 @@ JsonValue run_json(const PlannedRun& run);
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found);
 
-// One plan with its prediction, as in "plans" above, under "tpsim-simulate-report/1".
+// One plan with its prediction, as in "plans" above: "tpsim-simulate-report/1".
 JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
 
-// The same with every term and where the numbers come from: "tpsim-explain-report/1".
+// Likewise, with every term and the sources of its numbers: "tpsim-explain-report/1".
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 
-// The plan with its prediction and what a rank runs: "tpsim-program-report/1".
+// The plan with its prediction and a rank's events: "tpsim-program-report/1".
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs);
 
-// A timeline in the Chrome trace event format, which Perfetto and chrome://tracing open: one track
-// for each pipeline stage with complete events in microseconds. Transfers overlap what a stage
-// computes, so they have tracks of their own below it, as many as run at once.
+// Returns a timeline in the Chrome trace event format for Perfetto and chrome://tracing. Each
+// pipeline stage has a track with complete events in microseconds. Concurrent transfers have
+// additional tracks below.
 std::string trace_json(const Timeline& timeline, std::string_view title);
 
 }  // namespace tpsim::cli

@@ -9,13 +9,13 @@
 namespace tpsim::cli {
 namespace {
 
-// The tracks of one stage: the first computes, each further one carries transfers that do not
-// overlap each other.
+// Tracks of one stage. The first is compute; further tracks have transfers that do not overlap each
+// other.
 struct StageTracks {
   std::vector<Picoseconds> transfer_ends;
 };
 
-// The first transfer track that is free again at `begin`.
+// Returns the first transfer track that is free at `begin`.
 std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
   std::vector<Picoseconds>& ends = tracks.transfer_ends;
   const auto is_free = [&](Picoseconds end) { return end <= span.begin; };
@@ -48,7 +48,7 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
                       {"args", std::move(args)}});
 }
 
-// What a step takes beyond its last span. It is an expectation over many steps, and of no one rank.
+// The rest of a step after its last span: an expectation over many steps, not of a particular rank.
 JsonValue rest_json(std::int64_t stage, std::int64_t track, Picoseconds begin, Picoseconds end) {
   return json_object(
       {{"name", "waiting for the slowest rank, uncalibrated overhead"},
@@ -66,13 +66,13 @@ JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
       {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
 }
 
-// Joins events one by one, each on its line: a long trace is never held as a tree.
+// Joins events, one per line, so that a long trace is not stored as a tree.
 class EventList {
  public:
   void add(const JsonValue& event) {
     if (!text_.empty()) text_ += ",\n";
     bool indents = false;
-    for (const char c : to_text(event)) {  // a line break inside a text is escaped there
+    for (const char c : to_text(event)) {  // line breaks inside of texts are escaped
       indents = c == '\n' || (indents && c == ' ');
       if (!indents) text_ += c;
     }
@@ -83,7 +83,7 @@ class EventList {
   std::string text_;
 };
 
-// Ids of a stage's tracks: the stage's own, then its transfers'.
+// Track ids of a stage: compute first, then transfers.
 class TrackIds {
  public:
   explicit TrackIds(const Timeline& timeline) : stages_(static_cast<std::size_t>(timeline.stages)) {
@@ -98,7 +98,7 @@ class TrackIds {
     }
   }
 
-  // Of the timeline's span `index`.
+  // Returns the track of the span `index`.
   std::int64_t of_span(const Timeline& timeline, std::size_t index) const {
     return first_[static_cast<std::size_t>(timeline.spans[index].stage)] +
            static_cast<std::int64_t>(lanes_[index]);
@@ -120,7 +120,7 @@ class TrackIds {
 
  private:
   std::vector<StageTracks> stages_;
-  std::vector<std::size_t> lanes_;   // by span: 0 computes
+  std::vector<std::size_t> lanes_;   // by span; 0: compute
   std::vector<std::int64_t> first_;  // by stage
 };
 

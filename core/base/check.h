@@ -1,4 +1,5 @@
-// Invariants: on in every build. A failed check is a bug in tpsim, never a message to the user.
+// Invariants, checked in every build. A failed check is a bug in tpsim, never a message to the
+// user.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Products of whole numbers that files give: counted, or found to be too large.
+// Overflow-checked products of integers that come from files.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// The product of factors of at least 0; nothing where 64 bits do not hold it. One factor of 0 makes
-// it 0, however large the others are.
+// Returns the product of non-negative factors, or nullopt if the product overflows 64 bits. If a
+// factor is 0, the product is 0 whatever the other factors are.
 inline std::optional<std::int64_t> checked_product(std::span<const std::int64_t> factors) {
   std::int64_t product = 1;
   bool overflows = false;

@@ -40,7 +40,8 @@ std::string all_of(int descriptor) {
   }
 }
 
-// Its output goes to `output`; its messages go nowhere.
+// Starts the program with stdout redirected to `output` and stderr to /dev/null. Returns an errno
+// value, 0 on success.
 int spawn(std::vector<std::string>& words, int output, pid_t& child) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -1,4 +1,4 @@
-// Other programs of this machine.
+// Runs other programs of this machine.
 #pragma once
 
 #include <string>

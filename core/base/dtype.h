@@ -6,18 +6,18 @@
 
 namespace tpsim {
 
-// The order is that of the numbers in profile files (OpKey::variant).
+// The order is the numbering in profile files (OpKey::variant).
 enum class DType : std::uint8_t {
   kFloat32,
   kBFloat16,
   kFloat16,
   kInt32,
   kUInt8,
-  // Operands of matrix products, with their scales: priced, never executed.
-  kFloat8,       // E4M3 and E5M2, equally fast; one scale a tensor
-  kFloat8Block,  // the same with a scale for every 128 elements, or 128 x 128 of weights
-  kMxFloat8,     // the same with a power of two for every 32 (OCP Microscaling, MXFP8)
-  kNvFloat4,     // E2M1 with an E4M3 scale for every 16 (NVFP4)
+  // GEMM operands together with their scales. Priced only; no device executes them.
+  kFloat8,       // E4M3 and E5M2, equally fast; one scale per tensor
+  kFloat8Block,  // fp8 with a scale per 128 elements, or per 128 x 128 block of weights
+  kMxFloat8,     // fp8 with a power-of-two scale per 32 elements (OCP Microscaling, MXFP8)
+  kNvFloat4,     // E2M1 with an E4M3 scale per 16 elements (NVFP4)
 };
 
 constexpr std::int64_t size_of(DType dtype) {
@@ -30,12 +30,12 @@ constexpr std::int64_t size_of(DType dtype) {
     case DType::kFloat8:
     case DType::kFloat8Block:
     case DType::kMxFloat8:
-    case DType::kNvFloat4: return 1;  // two of four bits are never taken apart
+    case DType::kNvFloat4: return 1;  // 4-bit elements are only handled in pairs
   }
   return 0;
 }
 
-// With its share of the scales.
+// Bytes per element, including the share of its scales.
 constexpr double bytes_per_element(DType dtype) {
   switch (dtype) {
     case DType::kFloat8Block: return 1 + 4.0 / 128;
@@ -62,7 +62,7 @@ constexpr std::string_view name_of(DType dtype) {
   return "?";
 }
 
-// Whether the dtype is one of those that collectives can reduce: fp32, bf16, fp16.
+// Whether collectives can reduce the dtype: fp32, bf16, fp16.
 constexpr bool is_floating(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
 }

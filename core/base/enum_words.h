@@ -1,13 +1,12 @@
-// The words of an enumeration, once: files, options, tables and messages all call its values by
-// them.
+// The names of an enumeration's values, defined once for files, options, tables and messages.
 //
 //   enum class Offload : std::uint8_t { kNone, kOptimizer };
 //   template <>
 //   inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none",
 //   "optimizer"});
 //
-// Words stand in the order of their enumerators, which begin at 0. A missing word is a compile
-// error where name_of() or all_of() is used.
+// Names are in the order of the enumerators, which count from 0. A missing name is a compile error
+// where name_of() or all_of() is used.
 #pragma once
 
 #include <array>
@@ -16,12 +15,12 @@
 
 namespace tpsim {
 
-// So many words of a text that has a space between each two: what fills a screen with one a line.
+// Splits a text at single spaces into kCount words. Saves a line per name in long enumerations.
 template <std::size_t kCount>
 consteval std::array<std::string_view, kCount> words(std::string_view text) {
   std::array<std::string_view, kCount> all;
   for (std::string_view& word : all) {
-    if (text.empty()) throw "fewer words";  // in a constant expression: does not compile
+    if (text.empty()) throw "fewer words";  // in a constant expression: a compile error
     word = text.substr(0, text.find(' '));
     text.remove_prefix(word.size() == text.size() ? text.size() : word.size() + 1);
   }
@@ -35,8 +34,8 @@ inline constexpr std::array<std::string_view, 0> kEnumNames{};
 template <class E>
 concept HasEnumNames = !kEnumNames<E>.empty();
 
-// Whether `value` is one of the enumerators of E: compilers print those by name and other numbers
-// as a cast.
+// Whether `value` is one of the enumerators of E. Compilers print enumerators by name and other
+// values as a cast.
 template <class E, E value>
 constexpr bool is_enumerator() {
   const std::string_view text = __PRETTY_FUNCTION__;
@@ -53,7 +52,7 @@ constexpr std::string_view name_of(E value) {
   return words[static_cast<std::size_t>(value)];
 }
 
-// All values of an enumeration that counts from 0, from the first to `last`.
+// All values of an enumeration that counts from 0, up to and including `last`.
 template <auto last>
 constexpr auto all_up_to() {
   std::array<decltype(last), static_cast<std::size_t>(last) + 1> all{};

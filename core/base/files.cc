@@ -22,8 +22,8 @@ Error file_error(const std::filesystem::path& path, std::string_view verb, int c
   return bad_input(fmt::format("cannot {} the file: {}", verb, std::strerror(code)), path.string());
 }
 
-// A file that vanishes unless it is renamed to its final name. Its own name is drawn: processes of
-// one number, as in containers, leave nothing behind that stands in each other's way.
+// A file that is deleted unless it is renamed to its final name. The temporary name is random
+// because processes in different containers may share a process id.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& folder) {
@@ -48,7 +48,7 @@ class TemporaryFile {
   bool write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(descriptor_, text.data(), text.size());
-      // A signal that has a handler interrupts a write without harm.
+      // A signal handler interrupted the write: try again.
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return false;
       text.remove_prefix(static_cast<std::size_t>(written));
@@ -132,11 +132,11 @@ Status write_file_atomically(const std::filesystem::path& path,
   const auto written = [&] {
     return std::all_of(pieces.begin(), pieces.end(), [&](auto piece) { return file.write(piece); });
   };
-  // Synced before it gets its name: after a crash the name must not lead to an empty file.
+  // Synced before the rename: after a crash the name must not refer to an empty file.
   if (!file.is_open() || !written() || !file.sync() || !file.rename_to(target)) {
     return file_error(path, "write", errno);
   }
-  // The name itself lies in the folder.
+  // The name itself is stored in the folder.
   sync_folder(target.parent_path());
   return Ok{};
 }

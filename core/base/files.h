@@ -1,4 +1,4 @@
-// Whole files in and out.
+// Reads and writes whole files.
 #pragma once
 
 #include <filesystem>
@@ -10,28 +10,27 @@
 
 namespace tpsim {
 
-// The bytes of a file, on disk or in the program (core/base/shipped_data.h). One that cannot be
-// read, or is larger than `most_bytes`, is an error.
+// Returns the bytes of a file, on disk or in the program (core/base/shipped_data.h). Error if the
+// file cannot be read or is larger than `most_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes);
 
-// Writes beside the target, syncs and renames: readers see the old file or the whole new one.
-// Follows a link to its target. On an error (no such folder, full disk, not a regular file)
-// nothing is left behind and an existing file stays as it was.
+// Writes a temporary file in the target's folder, syncs and renames it: readers see the old file or
+// the whole new file. Follows a symbolic link to its target. On an error (no such folder, full
+// disk, not a regular file) nothing is left behind and an existing file is unchanged.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
-// The same for a content in several pieces.
+// The same for content in several pieces.
 Status write_file_atomically(const std::filesystem::path& path,
                              std::span<const std::string_view> pieces);
 
-// Makes what was created or renamed in a folder last through a power cut; where the file system
-// cannot, it is as good.
+// Syncs a folder, so that files created or renamed in it survive a power cut. Does nothing if the
+// file system does not support it.
 void sync_folder(const std::filesystem::path& folder);
 
-// A folder for files that are handed to another program, removed with all that is in it. Nobody
-// else may look into it (mode 0700), and its name is drawn: nobody can have put a link there
-// before.
+// A temporary folder for files that are handed to another program, deleted with its contents. Mode
+// 0700 keeps other users out. The random name prevents planted links.
 class PrivateFolder {
  public:
-  // Below TMPDIR.
+  // Creates the folder below TMPDIR.
   static Result<PrivateFolder> create();
   ~PrivateFolder();
   PrivateFolder(PrivateFolder&& other) noexcept;

@@ -24,8 +24,8 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-// The number behind `key` on a line of a file such as /proc/meminfo; nothing without that line, and
-// where no number follows ("unlimited").
+// Returns the number behind `key` on a line of a file such as /proc/meminfo. Nullopt
+// without such a line, and if no number follows ("unlimited").
 std::optional<double> number_behind(const fs::path& path, std::string_view key) {
   for (const std::string& line : lines_of(path)) {
     if (!line.starts_with(key)) continue;
@@ -35,15 +35,15 @@ std::optional<double> number_behind(const fs::path& path, std::string_view key) 
   return std::nullopt;
 }
 
-// The only number of a file; nothing where it holds a word ("max") or is missing.
+// Returns the only number of a file; nullopt if the file holds a word ("max") or is missing.
 std::optional<double> number_in(const fs::path& path) { return number_behind(path, ""); }
 
-// The names under which one version of cgroups has its files.
+// Names of the files of one cgroup version.
 struct CgroupFiles {
   std::string_view controller;  // on the line of /proc/self/cgroup
   std::string_view mount;
   std::string_view limit, usage;
-  std::vector<std::string_view> cached;  // keys of memory.stat: pages of files, freed on demand
+  std::vector<std::string_view> cached;  // keys in memory.stat: page cache, freed on demand
 };
 
 const std::vector<CgroupFiles>& versions() {
@@ -57,8 +57,8 @@ const std::vector<CgroupFiles>& versions() {
   return all;
 }
 
-// The process's cgroup under a version's mount, "/job_7/step_0"; empty where it has none. A line
-// is "4:memory:/job_7/step_0", of version 2 "0::/job_7/step_0".
+// Returns the process's cgroup below the mount of a version, "/job_7/step_0"; empty if there is
+// none. Lines are "4:memory:/job_7/step_0" (version 1) or "0::/job_7/step_0" (version 2).
 std::string cgroup_of(const fs::path& root, std::string_view controller) {
   for (const std::string& line : lines_of(root / "proc/self/cgroup")) {
     std::string_view rest = line;
@@ -89,8 +89,8 @@ void lower_to_cgroup(FreeMemory& least, const fs::path& folder, const CgroupFile
   lower(least, *limit - std::max(0.0, *usage - cached), "the cgroup " + name);
 }
 
-// A cgroup's limit holds for all groups below it. In a container the path may be the host's, of
-// which only a part, or nothing, is mounted.
+// A cgroup's limit holds for all groups below it. In a container the path may be the host's, and
+// the container may mount only part of it or nothing.
 void lower_to_cgroups(FreeMemory& least, const fs::path& root) {
   for (const CgroupFiles& files : versions()) {
     const std::string own = cgroup_of(root, files.controller);

@@ -1,4 +1,4 @@
-// Memory that this process can still take on its machine.
+// Memory that this process can still allocate on its machine.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,12 @@ struct FreeMemory {
   std::string limit;  // the tightest limit: "this machine", "the cgroup /job_7", "ulimit -v"
 };
 
-// The smallest of MemAvailable, the unused part of each memory limit of the process's cgroups
-// (version 1 or 2; file cache counts as unused), and the unused part of the address space.
-// Reads /proc and /sys/fs/cgroup below `root`; a file that is missing there sets no limit. Swap is
-// not counted.
+// Returns the smallest of these values:
+// - MemAvailable;
+// - the unused part of each memory limit of the process's cgroups, version 1 or 2, where file cache
+//   counts as unused;
+// - the unused part of the address space.
+// Swap is not counted. Reads /proc and /sys/fs/cgroup below `root`; a missing file sets no limit.
 FreeMemory free_memory(const std::filesystem::path& root = "/");
 
 }  // namespace tpsim

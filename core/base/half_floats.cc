@@ -10,7 +10,8 @@ namespace tpsim {
 namespace {
 
 constexpr double kLeastNormalFloat16 = 0x1.0p-14;
-constexpr double kFirstInfiniteFloat16 = 65520;  // halfway beyond the largest, 65504
+constexpr double kFirstInfiniteFloat16 =
+    65520;  // halfway between the largest number, 65504, and the next step
 
 template <class Stored, class Encode>
 void encode_each(std::span<const double> from, std::byte* to, Encode encode_one) {
@@ -38,10 +39,9 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
 std::uint16_t to_bfloat16(float x) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof(bits));
-  // Rounding could carry a NaN's bits into an infinity: its quiet bit is set instead.
+  // Rounding could carry a NaN into an infinity, so that the quiet bit is set instead.
   if (std::isnan(x)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  // To the nearest, ties to even: just below half a unit is added, and one more where the last kept
-  // bit is odd.
+  // Round to nearest even: add just below half a unit, plus one if the last kept bit is odd.
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
@@ -57,11 +57,11 @@ std::uint16_t to_float16(float x) {
   const double size = std::fabs(static_cast<double>(x));
   if (std::isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00U);
   if (size >= kFirstInfiniteFloat16) return static_cast<std::uint16_t>(sign | 0x7c00U);
-  // The unit in the last place is 2^-24 below the normal numbers, and 2^(exponent - 10) above.
+  // The unit in the last place is 2^-24 for subnormal numbers, else 2^(exponent - 10).
   int exponent = -14;
   if (size >= kLeastNormalFloat16) exponent = std::ilogb(size);
   const double units = std::nearbyint(std::ldexp(size, 10 - exponent));
-  // Counting units from the exponent's first number: a carry into the next exponent is right.
+  // Counts units from the first number of the exponent. A carry into the next exponent is correct.
   const int biased = size >= kLeastNormalFloat16 ? (exponent + 14) * 1024 : 0;
   return static_cast<std::uint16_t>(sign | (biased + static_cast<int>(units)));
 }

@@ -1,5 +1,5 @@
-// bf16 and fp16 on the host, one number at a time, on any processor. Devices have their own, faster
-// conversions; these judge them.
+// bf16 and fp16 on the host, one number at a time, on any processor. Reference for the faster
+// conversions of the devices.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace tpsim {
 
-// Rounds to nearest even. Beyond the largest finite number: infinity. NaN stays NaN.
+// Rounds to nearest even. Numbers beyond the largest finite one become infinity; NaN stays NaN.
 std::uint16_t to_bfloat16(float x);
 std::uint16_t to_float16(float x);
 float from_bfloat16(std::uint16_t bits);
 float from_float16(std::uint16_t bits);
 
-// Arrays of any dtype to and from doubles; to.size() elements. Integers are rounded to.
+// Converts arrays of any dtype from and to doubles. Integer dtypes are rounded.
 void encode(std::span<const double> from, DType dtype, std::byte* to);
 void decode(const std::byte* from, DType dtype, std::span<double> to);
 

@@ -1,7 +1,7 @@
-// Reading a number off the front of a text, or all of a text as a number, in no locale's spelling.
+// Parses a number at the start of a text, or a whole text as a number, independent of the locale.
 //
-// leading_number.cc asks the standard library; leading_number_web.cc stands in its place where that
-// library reads no floating-point numbers yet (cmake/Web.cmake).
+// leading_number.cc uses the standard library. leading_number_web.cc replaces it for browsers,
+// whose standard library cannot parse floating-point numbers yet (cmake/Web.cmake).
 #pragma once
 
 #include <charconv>
@@ -12,16 +12,16 @@
 
 namespace tpsim {
 
-// The number that a text starts with, spelled as in C++ without a plus sign, and how many
-// characters it takes; "inf" and "nan" are numbers too. Nothing when it starts with no number, or
-// with one that no double holds.
+// The number at the start of a text, spelled as in C++ without a plus sign, and its length in
+// characters. "inf" and "nan" are numbers too. Nullopt if the text does not start with a number or
+// a double cannot hold the number.
 struct LeadingNumber {
   double value = 0;
   std::size_t length = 0;
 };
 std::optional<LeadingNumber> leading_number(std::string_view text);
 
-// Nothing when anything else stands in the text, or when T does not hold the number.
+// Parses the whole text. Nullopt if the text holds anything else or T cannot hold the number.
 template <std::floating_point T>
 std::optional<T> parse_number(std::string_view text) {
   const auto leading = leading_number(text);

@@ -1,4 +1,4 @@
-// For browsers: strtod, which knows no locale but C's there, behind a scan for what it may read.
+// For browsers: strtod (which has only the C locale there) after a scan for valid characters.
 #include <cmath>
 #include <cstdlib>
 #include <string>

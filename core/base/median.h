@@ -1,4 +1,4 @@
-// Medians of numbers and of quantities.
+// Medians of numbers and quantities.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-// The number in the middle, the upper one of two. `values` must not be empty.
+// The middle value; of two middle values the upper one. `values` must not be empty.
 template <class T>
 T upper_median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -15,7 +15,7 @@ T upper_median(std::vector<T> values) {
   return *middle;
 }
 
-// The number in the middle, the mean of the two there. `values` must not be empty.
+// The middle value, or the mean of the two middle values. `values` must not be empty.
 template <class T>
 T median(std::vector<T> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -1,4 +1,4 @@
-// The normal distribution, as far as predictions need it.
+// The normal distribution.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace tpsim {
 double normal_cdf(double x);
 double normal_quantile(double probability);
 
-// Standard deviations on each side of the mean between which 90 % lie.
+// Half the width of the interval around the mean that holds 90 %, in standard deviations.
 inline constexpr double kHalfOf90 = 1.645;
 
-// Mean of the largest of n standard normal numbers (Blom's approximation; 0 for n = 1).
+// Mean of the largest of n standard normal samples (Blom's approximation; 0 for n = 1).
 double expected_maximum(std::int64_t n);
 
 }  // namespace tpsim

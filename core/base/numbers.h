@@ -1,4 +1,4 @@
-// Numbers as people read them in a table: few digits, a unit, a fixed number of decimals.
+// Numbers formatted for people: few digits, a unit, a fixed number of decimals.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// One unit for a family of times, chosen so that the largest has four significant digits.
+// One unit for several times of a table. The largest time gets four significant digits.
 struct TimeScale {
   const char* unit = "s";
   double factor = 1.0;  // from seconds to the unit
@@ -20,8 +20,8 @@ TimeScale time_scale(Seconds largest);
 std::string scaled_text(Seconds time, const TimeScale& scale);  // without its unit
 
 std::string time_text(Seconds time);  // "104.8 s"
-// "58.9": GiB without the unit. Tables that hold small sizes ask for as many decimals as the
-// largest of them needs for three digits.
+// GiB without the unit: "58.9". Tables with small sizes pass gib_decimals() of the largest size,
+// which gives it three digits.
 std::string gib_text(Bytes bytes, int decimals = 1);
 int gib_decimals(Bytes largest);
 std::string percent_text(double share);       // "12.3 %"

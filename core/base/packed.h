@@ -1,4 +1,4 @@
-// Values as bytes, for processes of the same program to tell each other. Not a file format.
+// Serializes values between processes of the same program. Not a file format.
 #pragma once
 
 #include <cstring>
@@ -23,7 +23,7 @@ class Packer {
   std::string bytes_;
 };
 
-// Reads what a Packer was given, in the same order.
+// Reads the values of a Packer in the order in which they were put.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-constexpr int kRawDeflate = -15;  // zlib: the largest window, no header
+constexpr int kRawDeflate = -15;  // for zlib: largest window, no header
 
 }  // namespace
 

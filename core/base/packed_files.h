@@ -1,4 +1,4 @@
-// The catalogue's files as cmake/PackData.cmake packs them.
+// The catalogue's files, packed into the program by cmake/PackData.cmake.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tpsim {
 
-// One file as a raw deflate stream (RFC 1951) of `packed_bytes` at `offset` of packed_bytes().
+// One file as a raw deflate stream (RFC 1951): `packed_bytes` bytes at `offset` of packed_bytes().
 struct PackedFile {
   std::string_view name;  // "models/bloom-176b.json"
   std::size_t offset;
@@ -16,7 +16,7 @@ struct PackedFile {
   std::size_t bytes;
 };
 
-std::span<const PackedFile> packed_files();  // by name
+std::span<const PackedFile> packed_files();  // sorted by name
 std::span<const unsigned char> packed_bytes();
 
 std::string unpacked(const PackedFile& file);

@@ -1,4 +1,4 @@
-// A page brings its data as files of its own file system (page/page.html).
+// The web page ships its data as files of its own file system (page/page.html).
 #include "core/base/check.h"
 #include "core/base/packed_files.h"
 

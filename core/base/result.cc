@@ -15,7 +15,7 @@ std::string to_string(const Error& error) {
 }
 
 Error error_from(const std::exception& exception) {
-  // A container longer than any memory is asked for says so before it asks.
+  // Containers throw length_error before they try to allocate an impossible size.
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
                          dynamic_cast<const std::length_error*>(&exception) != nullptr;
   if (!is_memory) return Error{ErrorKind::kBug, exception.what(), "", ""};

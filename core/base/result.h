@@ -1,6 +1,6 @@
-// Expected failures as values: what the user typed, a file, a plan that cannot run.
+// Expected failures as values: invalid input, unreadable files, plans that cannot run.
 //
-// Broken invariants are not errors; they are TPSIM_CHECK (core/base/check.h).
+// Broken invariants are not errors but bugs: TPSIM_CHECK (core/base/check.h).
 #pragma once
 
 #include <exception>
@@ -12,25 +12,25 @@
 
 namespace tpsim {
 
-// One to one with the exit code of the program.
+// The value is the exit code of the program.
 enum class ErrorKind {
   kBug = 1,
   kBadInput = 2,    // arguments or files
   kDoesNotFit = 3,  // no plan fits; the message holds the nearest miss
-  kMissing = 4,     // this machine lacks something: GPU, MPI, a library
-  // Stopped by a signal before the work was done: 128 + its number, as a shell counts.
+  kMissing = 4,     // this machine lacks a GPU, MPI or a library
+  // Stopped by a signal: 128 + signal number, as in shells.
   kInterrupted = 130,  // SIGINT
   kTerminated = 143,   // SIGTERM
 };
 
 struct Error {
   ErrorKind kind = ErrorKind::kBadInput;
-  std::string message;  // what is wrong, naming the offending text
+  std::string message;  // the problem, with the offending text
   std::string where;    // "file:line" or "--option"; may be empty
-  std::string hint;     // what to do, or the nearest valid choice; may be empty
+  std::string hint;     // the next command, or the nearest valid choice; may be empty
 };
 
-// An Error of what the user wrote, in arguments or files.
+// Returns an Error about the user's arguments or files.
 inline Error bad_input(std::string message, std::string where = "", std::string hint = "") {
   return {ErrorKind::kBadInput, std::move(message), std::move(where), std::move(hint)};
 }
@@ -38,11 +38,11 @@ inline Error bad_input(std::string message, std::string where = "", std::string 
 // "where: message (hint)" on one line.
 std::string to_string(const Error& error);
 
-// What an exception is to the user. Memory that ran out is the machine's limit (kDoesNotFit);
-// anything else that nobody caught is a bug.
+// Converts an exception. Out of memory is the machine's limit (kDoesNotFit); any other exception is
+// a bug.
 Error error_from(const std::exception& exception);
 
-// A value or an Error. Callers test it before they read it.
+// A value or an Error. Callers must test ok() before they read the value.
 template <class T>
 class [[nodiscard]] Result {
  public:

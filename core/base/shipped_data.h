@@ -1,6 +1,6 @@
-// The catalogue's files that are part of the program, compressed (cmake/PackData.cmake). They go by
-// paths that begin with "shipped:", as "shipped:/models/bloom-176b.json"; those of a folder on disk
-// are read by the same functions.
+// The catalogue's files inside the program, compressed (cmake/PackData.cmake). Their paths begin
+// with "shipped:", such as "shipped:/models/bloom-176b.json". The functions below also read folders
+// on disk.
 #pragma once
 
 #include <filesystem>
@@ -14,20 +14,20 @@ namespace tpsim {
 
 inline constexpr std::string_view kShippedRoot = "shipped:";
 
-// Whether a path leads into the program.
+// Whether a path refers to a file inside the program.
 bool is_shipped(const std::filesystem::path& path);
 
-// Whether the program brings its data: a page does not.
+// Whether the program contains its data; false for the web page.
 bool has_shipped_data();
 
-// The contents of a file in the program; an error where there is none of this name.
+// Returns the contents of a file inside the program; error if there is none of this name.
 Result<std::string> read_shipped(const std::filesystem::path& path);
 
-// The files of a folder, on disk or in the program, whose names end in `extension` (".json"): names
-// without it, in alphabetical order. A folder that is not there has none.
+// Returns the names of a folder's files with this extension (".json"), without the extension,
+// sorted. The folder is on disk or inside the program. A missing folder has no files.
 std::vector<std::string> stems_in(const std::filesystem::path& folder, std::string_view extension);
 
-// Whether a file is there, on disk or in the program.
+// Whether a file exists, on disk or inside the program.
 bool file_is_there(const std::filesystem::path& path);
 
 }  // namespace tpsim

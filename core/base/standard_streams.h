@@ -1,15 +1,15 @@
-// What is said on stderr, and the descriptors that programs take for granted.
+// Messages on stderr, and protection of the standard file descriptors.
 #pragma once
 
 #include <string_view>
 
 namespace tpsim {
 
-// Says `text` on stderr. Where that is closed or full nobody can be told, and nothing else changes.
+// Writes `text` to stderr and flushes. Ignores errors of a closed or full stderr.
 void say(std::string_view text);
 
-// Standard streams that were closed from outside stay closed, but no file that is opened later gets
-// one of their numbers and, with it, what is said there. For the start of main().
+// Reserves the numbers of standard streams that were closed by the caller. Otherwise a file opened
+// later would get such a number and receive the stream's output. Call at the start of main().
 void hold_standard_streams();
 
 }  // namespace tpsim

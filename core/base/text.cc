@@ -16,7 +16,7 @@ char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned 
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // One row of the table of distances between all prefixes is enough.
+  // Keeps one row of the distance table between all prefixes.
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -33,14 +33,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view text, const std::vector<std::string_view>& choices) {
   std::string best;
-  // "h100" is h100-sxm rather than h200: the shortest name that holds it.
+  // A choice that contains the text wins, the shortest first: "h100" means h100-sxm, not h200.
   constexpr std::size_t kLeastPart = 4;
   for (const std::string_view choice : choices) {
     const bool holds = text.size() >= kLeastPart && choice.find(text) != std::string_view::npos;
     if (holds && (best.empty() || choice.size() < best.size())) best = choice;
   }
   if (!best.empty()) return best;
-  // Farther than half of its letters a word was hardly meant.
+  // A choice that differs in more than half of the letters was hardly meant.
   std::size_t best_distance = std::max<std::size_t>(2, text.size() / 2);
   for (const std::string_view choice : choices) {
     const std::size_t distance = edit_distance(text, choice);

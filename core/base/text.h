@@ -1,5 +1,4 @@
-// Choosing among names, with the nearest one offered when the text is none of them; words for
-// shells.
+// Choosing among names with suggestions, and small text helpers.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,15 @@ namespace tpsim {
 // Levenshtein distance, case-insensitive.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The choice nearest to `text`; empty when nothing is near enough to be what was meant.
+// Returns the choice nearest to `text`; empty if none is near enough to be a typo.
 std::string nearest(std::string_view text, const std::vector<std::string_view>& choices);
 template <class Texts>
 std::string nearest(std::string_view text, const Texts& choices) {
   return nearest(text, std::vector<std::string_view>(std::begin(choices), std::end(choices)));
 }
 
-// Index of `text` among the choices, or an error "unknown <what> '<text>'" that names the nearest
-// choice, or all of them when none is near.
+// Returns the index of `text` among the choices. Error "unknown <what> '<text>'" with the nearest
+// choice, or with all choices if none is near.
 Result<std::size_t> choose(std::string_view what, std::string_view text,
                            const std::vector<std::string_view>& choices);
 template <class Texts>
@@ -33,7 +32,7 @@ Result<std::size_t> choose(std::string_view what, std::string_view text, const T
   return choose(what, text, std::vector<std::string_view>(std::begin(choices), std::end(choices)));
 }
 
-// What `text_of`, a function or a member, gives of each value: texts that outlive the call.
+// Applies `text_of`, a function or member, to each value. The texts must outlive the call.
 template <class Values, class TextOf>
 std::vector<std::string_view> texts_of(const Values& values, TextOf text_of) {
   std::vector<std::string_view> texts;
@@ -45,7 +44,7 @@ std::vector<std::string_view> texts_of(const Values& values, TextOf text_of) {
   return texts;
 }
 
-// "a, b, c": what `text_of` makes of the values, with `between` them.
+// Joins text_of(value) of all values with `between`: "a, b, c".
 template <class Values, class Text>
 std::string joined_text(const Values& values, std::string_view between, Text text_of) {
   std::string text;
@@ -56,33 +55,33 @@ std::string joined_text(const Values& values, std::string_view between, Text tex
   return text;
 }
 
-// Of ASCII alone.
+// ASCII only.
 std::string in_lower_case(std::string text);
 std::string in_capitals(std::string text);
 
-// "adam_*" matches what begins so; without a star only the same text matches.
+// A trailing star matches any ending: "adam_*". Without a star only the same text matches.
 bool matches_pattern(std::string_view text, std::string_view pattern);
-// Whether one of several patterns, with a space between each two of them, does.
+// Whether any of several patterns, separated by spaces, matches.
 bool matches_any(std::string_view text, std::string_view patterns);
 
-// Words between blanks.
+// Splits at blanks.
 std::vector<std::string> words_in(const std::string& text);
 
-// FNV-1a, begun or gone on with: the same on every machine, and no secret.
+// FNV-1a hash, continued from `hash`. The same on every machine; not for secrets.
 inline constexpr std::uint64_t kFnvStart = 14695981039346656037ULL;
 std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kFnvStart);
 
-// Takes off the front of a text, and returns, what stands before the first of these characters; the
-// character goes too.
+// Removes and returns the text before the first of the characters `ends`. That character is removed
+// too.
 std::string_view cut_off(std::string_view& text, std::string_view ends);
 
-// A hint: "did you mean tp?", or `otherwise` where nearest() found nothing.
+// Returns the hint "did you mean tp?", or `otherwise` if `near` is empty.
 std::string meant(const std::string& near, std::string otherwise = "");
 
-// Without spaces, tabs and a carriage return around it.
+// Returns the text without spaces, tabs and a carriage return around it.
 std::string_view trimmed(std::string_view text);
 
-// A word as a shell reads it back: quoted when it has to be.
+// Quotes a word for a shell if necessary.
 std::string shell_quoted(std::string_view word);
 
 }  // namespace tpsim

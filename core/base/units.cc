@@ -17,7 +17,7 @@ struct Unit {
   double scale;
 };
 
-// Largest first: formatting takes the first unit that the value reaches.
+// Largest first: formatting takes the first unit that does not exceed the value.
 constexpr std::array kByteUnits = {Unit{"TiB", kGiB * 1024}, Unit{"GiB", kGiB}, Unit{"MiB", kMiB},
                                    Unit{"KiB", kKiB},        Unit{"B", 1.0},    Unit{"TB", 1e12},
                                    Unit{"GB", 1e9},          Unit{"MB", 1e6},   Unit{"kB", 1e3}};
@@ -42,7 +42,8 @@ std::string format_scaled(double value, std::span<const Unit> units) {
   return fmt::format("{:.{}f} {}", scaled, decimals, unit->name);
 }
 
-// The shortest text that reads back exactly, of those whose number is at least `least`.
+// Returns the shortest text that parses back exactly, among texts with a number of at least
+// `least`.
 std::string exact_text(double value, std::span<const Unit> units, double least) {
   std::string shortest;
   for (const Unit& unit : units) {
@@ -54,7 +55,7 @@ std::string exact_text(double value, std::span<const Unit> units, double least) 
   return shortest;
 }
 
-// "300 GB/s" rather than "0.3 TB/s". The base unit always reads back exactly.
+// Prefers "300 GB/s" to "0.3 TB/s". The base unit always parses back exactly.
 std::string exact_text(double value, std::span<const Unit> units) {
   TPSIM_CHECK(std::isfinite(value) && value >= 0, "files hold finite quantities only");
   const std::string text = exact_text(value, units, 1.0);
@@ -62,7 +63,7 @@ std::string exact_text(double value, std::span<const Unit> units) {
 }
 
 Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* what) {
-  // All are named, so that the message is enough to mend the file.
+  // All units are listed, so that the message suffices to correct the file.
   const std::string known = joined_text(units, ", ", [](const Unit& unit) { return unit.name; });
   const auto error = [&](const std::string& why) {
     return bad_input(fmt::format("'{}' is no {}: {}", text, what, why), "",
@@ -77,7 +78,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   for (const Unit& unit : units) {
     if (rest != unit.name) continue;
     const double value = number * unit.scale;
-    // No machine has more of anything: a slip of the pen.
+    // No machine reaches this: a typo.
     if (value > 1e24) return error("it is too large");
     if (value > 0 && value < 1e-24) return error("it is too small");
     return value;

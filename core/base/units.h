@@ -1,8 +1,8 @@
-// Physical quantities: bytes, seconds and floating-point operations as types.
+// Physical quantities as types: bytes, seconds and floating-point operations.
 //
-// A Quantity holds one double in base units (byte, second, FLOP) and its exponents live in the
-// type, so a bandwidth times a time is bytes and adding seconds to bytes does not compile.
-// Host-side planning only; kernels and tensors count in plain integers.
+// A Quantity holds one double in base units (byte, second, FLOP); the exponents are part of the
+// type. A bandwidth times a time is bytes; adding seconds to bytes does not compile. For planning
+// on the host; kernels and tensors count in plain integers.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,8 @@ inline constexpr double kGiB = 1024.0 * kMiB;
 inline constexpr double kGB = 1e9;
 constexpr double gib(Bytes bytes) { return bytes.value() / kGiB; }
 
-// Event time: integer picoseconds, so that order and equality are exact. 106 days fit; what makes
-// times of prices sees to it that no more is asked for.
+// Event time in integer picoseconds: order and equality are exact. Holds up to 106 days; functions
+// that convert prices to event times check this limit.
 using Picoseconds = std::int64_t;
 Picoseconds to_picoseconds(Seconds t);
 Seconds to_seconds(Picoseconds t);
@@ -82,16 +82,16 @@ std::string to_string(Seconds);
 std::string to_string(BytesPerSecond);
 std::string to_string(FlopsPerSecond);
 
-// Text that parse_* reads back to exactly the same value, in the shortest spelling found: what
-// goes into files. The quantity is finite and not negative.
+// The shortest text that parse_* reads back to exactly the same value, for files. The quantity must
+// be finite and not negative.
 std::string to_exact_string(Bytes);
 std::string to_exact_string(Seconds);
 std::string to_exact_string(BytesPerSecond);
 std::string to_exact_string(FlopsPerSecond);
 
-// Reads "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". A number without a unit,
-// an unknown unit, a negative or a non-finite number is an error that lists the units; so is one
-// that no machine has: above 1e24 base units, or below 1e-24 but for zero.
+// Parses "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". Errors list the units:
+// no unit, an unknown unit, a negative or non-finite number. A value above 1e24 base units, or
+// above zero and below 1e-24, is an error too.
 Result<Bytes> parse_bytes(std::string_view text);
 Result<Seconds> parse_seconds(std::string_view text);
 Result<BytesPerSecond> parse_bandwidth(std::string_view text);

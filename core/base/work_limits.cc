@@ -5,7 +5,8 @@
 namespace tpsim {
 
 WorkEstimate work_of_tasks(double tasks) {
-  // Measured, 2026. A task's arrival is kept; its result may be a span of a timeline.
+  // Measured, 2026. The simulation keeps each task's arrival time; its result may be a span of a
+  // timeline.
   constexpr Seconds kTask(40e-9);
   constexpr Bytes kArrival(8);
   return {tasks * kTask, tasks * kArrival};

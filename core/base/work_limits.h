@@ -1,4 +1,4 @@
-// How much work is started unasked: an estimate is held against limits before anything begins.
+// Limits on work: an estimate is compared with the limits before anything starts.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct WorkLimits {
   Bytes memory{kGiB};
 };
 
-// What one simulation of so many tasks takes, event by event.
+// Estimates one event-driven simulation of this number of tasks.
 WorkEstimate work_of_tasks(double tasks);
 
 inline constexpr WorkLimits kNoLimits{Seconds(1e300), Bytes(1e300)};
 
-// An error (kDoesNotFit) that says the estimate, and what lifts the limit, where it is above one.
-// `what` begins the sentence: "a search of 4e+09 plans".
+// Error (kDoesNotFit) with the estimate and the option that lifts the limit, if the estimate
+// exceeds a limit. `what` begins the sentence: "a search of 4e+09 plans".
 Status check_work(const std::string& what, const WorkEstimate& work, const WorkLimits& limits);
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// The third reading of a file kind's description (core/json/json_fields.h): what its files may
-// hold, as a JSON schema (draft 2020-12) that editors take.
+// Makes a JSON schema (draft 2020-12), as editors use, of the field list of a file kind
+// (core/json/json_fields.h).
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace tpsim {
 
-// Takes the calls of a field list. Values are never looked at: what few files have is told too.
+// Takes the calls of a field list. Ignores values: fields that few files have are described too.
 class FieldSchema {
  public:
   void format(std::string_view expected) {
@@ -126,7 +126,7 @@ class FieldSchema {
   JsonValue required_ = JsonValue(JsonValue::Array{});
 };
 
-// A whole file of one kind.
+// The schema of a whole file of one kind.
 template <class Spec, class Fields>
 JsonValue schema_from_fields(Fields fields) {
   Spec spec{};

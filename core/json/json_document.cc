@@ -15,7 +15,7 @@
 namespace tpsim {
 namespace {
 
-// Length of the UTF-8 sequence at the front of `text`; 0 when there is none (RFC 3629).
+// Returns the length of the UTF-8 sequence at the front of `text`; 0 if it is invalid (RFC 3629).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -40,8 +40,8 @@ std::optional<std::size_t> first_byte_not_utf8(std::string_view text) {
   return std::nullopt;
 }
 
-// The line of the character delivered last. A newline counts when the one after it is read, so
-// that a value is on its own line although the parser looks one character past a number.
+// Line of the last delivered character. A newline counts when the next character is read: the
+// parser reads one character past a number, which must keep its own line.
 struct LineCounter {
   int line = 1;
   bool newline_pending = false;
@@ -78,7 +78,7 @@ class CountingIterator {
   LineCounter* counter_;
 };
 
-// What the parser stumbled over, fit for one line of a terminal.
+// Makes the offending token printable on one line of a terminal.
 std::string printable(std::string_view text) {
   constexpr std::size_t kMost = 40;
   std::string shown(text.substr(0, kMost));
@@ -87,7 +87,7 @@ std::string printable(std::string_view text) {
   return text.size() > kMost ? shown + "..." : shown;
 }
 
-// Builds the tree from the parser's events and stops it at the first thing that is not allowed.
+// Builds the tree from the parser's events. Stops at the first violation of a limit.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(std::size_t text_size, const LineCounter& counter, const std::string& file)
@@ -160,7 +160,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  // Null after an error. Only the innermost open container grows, so pointers to the others hold.
+  // Returns null after an error. Only the innermost open container grows, so that pointers to the
+  // others stay valid.
   JsonValue* place(JsonValue value) {
     if (++values_ > kMostJsonValues) {
       stop(fmt::format("there are more than {} values", kMostJsonValues));
@@ -202,7 +203,7 @@ bool is_plain(const JsonValue& value) {
   return value.as<JsonValue::Array>() == nullptr && value.as<JsonValue::Object>() == nullptr;
 }
 
-// Appends the text of a value; `indent` is that of the line on which the value starts.
+// Appends the text of a value. `indent` is the indentation of the line on which the value starts.
 class TextWriter {
  public:
   enum class Lines { kIndented, kOne };
@@ -333,7 +334,7 @@ std::string GrowingJson::begin(const JsonValue::Object& members, std::string_vie
   }
   writer.new_line(2);
   writer.write_member(array, JsonValue::Array(), 2);
-  writer.text.pop_back();  // its "]" is end()'s
+  writer.text.pop_back();  // end() writes its "]"
   return std::move(writer.text);
 }
 

@@ -18,7 +18,7 @@ FieldReader::FieldReader(const JsonValue& value, std::string file, std::string p
 }
 
 void FieldReader::fail(int line, std::string message, std::string hint) {
-  // The first error stands; later ones are often its consequences.
+  // Keeps the first error; later errors are often its consequences.
   if (failed()) return;
   error_ = bad_input(std::move(message), fmt::format("{}:{}", file_, line), std::move(hint));
 }
@@ -42,7 +42,7 @@ void FieldReader::adopt(FieldReader& inner) {
 
 namespace {
 
-// The value itself where it is short, for messages.
+// Shows a short value in messages.
 std::string shown(const JsonValue& value) {
   constexpr std::size_t kMost = 24;
   if (const std::string* text = value.as<std::string>()) {
@@ -63,10 +63,10 @@ void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
 
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
   if (error_) return nullptr;
-  // Also absent keys: an unknown one may be a misspelling of them.
+  // Absent keys are included: an unknown key may be a misspelling of one.
   asked_.push_back(key);
   const JsonValue* value = value_->find(key);
-  // Hugging Face writes null for what it leaves to the code's default.
+  // Hugging Face writes null for a value that the code's default decides.
   if (value != nullptr && foreign_keys_ && value->is_null()) value = nullptr;
   if (value == nullptr && presence == kRequired) {
     if (missing_.empty()) missing_line_ = value_->line();
@@ -118,7 +118,7 @@ Status FieldReader::finish() {
                                  fmt::join(missing_, "', '"), several ? "are" : "is"),
                      fmt::format("{}:{}", file_, missing_line_));
   }
-  // Files of other programs say more than is asked of them.
+  // Files of other programs may have further keys.
   if (foreign_keys_) return Ok{};
   for (const JsonMember& member : *value_->as<JsonValue::Object>()) {
     if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
@@ -354,7 +354,7 @@ void FieldWriter::texts(std::string_view key, const std::vector<std::string>& va
 void FieldWriter::table(std::string_view key, const TableRows& rows,
                         const std::vector<TableColumn>& columns, std::size_t needed) {
   const auto cell = [](double number) -> JsonValue {
-    // Beyond 2^53 neighbouring whole numbers are no longer told apart; this stays well below.
+    // Doubles are exact for whole numbers up to 2^53; 1e15 is below that.
     const bool is_whole = number == std::floor(number) && std::abs(number) < 1e15;
     return is_whole ? JsonValue(static_cast<std::int64_t>(number)) : JsonValue(number);
   };

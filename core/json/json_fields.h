@@ -1,5 +1,5 @@
-// One description of a file kind, read two ways: a function template lists the fields of a struct
-// once, FieldReader fills the struct from JSON and FieldWriter turns it into JSON.
+// Describes a file kind once, for reading and writing. A function template lists the fields of a
+// struct; FieldReader fills the struct from JSON, FieldWriter turns the struct into JSON.
 //
 //   template <class Io, class Spec>  // Spec is LinkSpec or const LinkSpec
 //   void link_fields(Io& io, Spec& link) {
@@ -8,10 +8,10 @@
 //     io.number("efficiency", link.efficiency, {0, 1}, kOptional);
 //   }
 //
-// The reader is strict. A missing key, an unknown one, a wrong kind of value, a number out of range
-// or a quantity without its unit is an error that names file, line, key and the nearest valid
-// choice. All missing keys are named at once; after any other error it reads nothing more. finish()
-// returns the error.
+// The reader is strict. Errors are missing and unknown keys, a wrong kind of value, a number out of
+// range, and a quantity without unit. The error names file, line, key and the nearest valid choice.
+// All missing keys are named at once; after any other error nothing more is read. finish() returns
+// the error.
 #pragma once
 
 #include <concepts>
@@ -31,7 +31,7 @@
 
 namespace tpsim {
 
-// An optional key that is absent leaves the field as it was; writers always write it.
+// An absent optional key leaves the field unchanged. Writers always write optional keys.
 enum class Presence : std::uint8_t { kRequired, kOptional };
 inline constexpr Presence kRequired = Presence::kRequired;
 inline constexpr Presence kOptional = Presence::kOptional;
@@ -62,10 +62,10 @@ std::vector<E> every() {
 
 class FieldReader {
  public:
-  // `path` is put before the keys in messages: "device.".
+  // Messages put `path` in front of keys: "device.".
   FieldReader(const JsonValue& value, std::string file, std::string path = "");
 
-  // The version that opens every file: "tpsim-model/1".
+  // Checks the format and version, the first key of every file: "tpsim-model/1".
   void format(std::string_view expected);
 
   void text(std::string_view key, std::string& out, Presence presence = kRequired);
@@ -73,35 +73,35 @@ class FieldReader {
   void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
   void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
                 Presence presence = kRequired);
-  // An array that is left out where it is empty.
+  // Optional arrays; writers omit empty ones.
   void numbers(std::string_view key, std::vector<double>& out, NumberRange range);
   void texts(std::string_view key, std::vector<std::string>& out);
   template <std::integral Int>
   void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
     if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
   }
-  // A text with its unit: "300 GB/s".
+  // A text with a unit: "300 GB/s".
   template <class Q>
   void quantity(std::string_view key, Q& out, Presence presence = kRequired) {
     if (const std::string* written = read_quantity_text(key, presence)) {
       take(key, parse_quantity<Q>(*written), out);
     }
   }
-  // One of the names that name_of() gives to `all`.
+  // One of the names name_of() of the values in `all`.
   template <class E>
   void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
               Presence presence = kRequired) {
     const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
   }
-  // One of several words that each stand for a number; `words` have .word and .value.
+  // One of several words, each for a number; `words` have .word and .value.
   template <class Words>
   void word(std::string_view key, std::int64_t& out, const Words& words,
             Presence presence = kRequired) {
     const auto names = texts_of(words, [](const auto& one) { return one.word; });
     if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
   }
-  // An array of such words, each once at most.
+  // An array of such words without duplicates.
   template <class Words>
   void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
                  Presence presence = kRequired) {
@@ -112,7 +112,7 @@ class FieldReader {
       for (const std::size_t index : *indices) out.push_back(words[index].value);
     }
   }
-  // An array of such names, each once at most.
+  // An array of such names without duplicates.
   template <class E>
   void choices(std::string_view key, std::vector<E>& out,
                const std::vector<std::type_identity_t<E>>& all) {
@@ -130,17 +130,17 @@ class FieldReader {
       adopt(inner);
     }
   }
-  // An object that is written only where `written` holds.
+  // An object that is written only if `written` is true.
   template <class Fields>
   void object_if(bool /*written*/, std::string_view key, Fields&& fields) {
     object(key, fields, kOptional);
   }
-  // Fields that are written only where `written` holds, and read wherever they stand.
+  // Fields that are written only if `written` is true; the reader always accepts them.
   template <class Fields>
   void when(bool /*written*/, Fields&& fields) {
     fields(*this);
   }
-  // An array of objects, each read by fields(reader, item).
+  // An array of objects; fields(reader, item) reads each.
   template <class Item, class Fields>
   void objects(std::string_view key, std::vector<Item>& out, Fields&& fields,
                Presence presence = kRequired) {
@@ -152,27 +152,28 @@ class FieldReader {
       if (failed()) return;
     }
   }
-  // An array of rows of numbers. A row holds all columns, or only the first `needed` of them.
+  // An array of rows of numbers. A row has all columns, or only the first `needed` ones.
   void table(std::string_view key, TableRows& out, const std::vector<TableColumn>& columns,
              std::size_t needed);
 
-  // For files that others define: keys that were not asked for are fine, and null means absent.
+  // For files of other programs: unknown keys are allowed, and null means absent.
   void allow_foreign_keys() { foreign_keys_ = true; }
   bool has(std::string_view key);
-  // Whether the key stands there with null. has() says no of it where foreign keys are allowed.
+  // Whether the key is present with value null. has() is false for such a key if foreign keys are
+  // allowed.
   bool is_null(std::string_view key);
   bool is_list(std::string_view key);
-  // The members that nothing has asked for, in the file's order.
+  // Returns the members that were not read, in the order of the file.
   std::vector<const JsonMember*> unread() const;
   bool failed() const { return error_.has_value() || !missing_.empty(); }
 
-  // A rule that the description itself states; `key` says where it was broken.
+  // Checks a rule of the description; `key` is the key that the error names.
   void require(bool holds, std::string_view key, std::string_view rule) {
     if (!holds) reject(key, std::string(rule));
   }
   void reject(std::string_view key, std::string message, std::string hint = "");
 
-  // The first error, or the first key that nothing asked for.
+  // Returns the first error; else an error for the first unknown key.
   Status finish();
 
  private:
@@ -233,7 +234,7 @@ class FieldWriter {
   }
   void flag(std::string_view key, bool value, Presence = kRequired) { set(key, value); }
   void number(std::string_view key, double value, NumberRange range, Presence = kRequired);
-  // An optional list that is empty is left out.
+  // Writers omit an empty optional list.
   void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
                 Presence presence = kRequired);
   void numbers(std::string_view key, const std::vector<double>& values, NumberRange range);
@@ -307,16 +308,16 @@ class FieldWriter {
     }
     throw BugError("a number that no word stands for");
   }
-  // What is written must read back: a value beyond the reader's range is a bug of the caller.
+  // A value outside the reader's range could not be read back: a bug of the caller.
   static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);
 
   JsonValue value_ = json_object();
 };
 
-// Says which file broke a rule that knows nothing of files.
+// Adds the file's name to an error of a rule that has no file.
 Status at_file(Status status, const std::string& file);
 
-// A whole file of one kind; `file` names it in messages.
+// Reads a whole file of one kind. `file` is only used in messages.
 template <class Spec, class Fields>
 Result<Spec> spec_from_json(const JsonValue& root, const std::string& file, Fields fields) {
   Spec spec;

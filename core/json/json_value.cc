@@ -29,7 +29,7 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 JsonValue& JsonValue::set(std::string key, JsonValue value) {
   if (is_null()) data_ = Object{};
   Object* object = as<Object>();
-  TPSIM_CHECK(object != nullptr, "set('" + key + "') of a JSON value that is no object");
+  TPSIM_CHECK(object != nullptr, "set('" + key + "') of a JSON value that is not an object");
   object->push_back({std::move(key), std::move(value)});
   return *this;
 }
@@ -37,7 +37,7 @@ JsonValue& JsonValue::set(std::string key, JsonValue value) {
 JsonValue& JsonValue::push(JsonValue value) {
   if (is_null()) data_ = Array{};
   Array* array = as<Array>();
-  TPSIM_CHECK(array != nullptr, "push() to a JSON value that is no array");
+  TPSIM_CHECK(array != nullptr, "push() to a JSON value that is not an array");
   array->push_back(std::move(value));
   return *this;
 }

@@ -1,7 +1,7 @@
-// A JSON document as a tree of plain values that know the line they came from.
+// A JSON document as a tree of plain values, each with its line in the source text.
 //
-// It is what the parser returns (core/json/json_document.h) and what commands build for their
-// --json output. Objects keep the order of their keys.
+// The parser returns it (core/json/json_document.h); commands build it for --json output. Objects
+// keep the order of their keys.
 #pragma once
 
 #include <concepts>
@@ -32,15 +32,15 @@ class JsonValue {
   JsonValue(Array value);             // NOLINT(google-explicit-constructor)
   JsonValue(Object value);            // NOLINT(google-explicit-constructor)
 
-  // Defined where JsonMember is complete, as the standard wants of a vector's element.
+  // Defined after JsonMember is complete, as the standard requires of a vector's element type.
   ~JsonValue();
   JsonValue(const JsonValue&);
   JsonValue(JsonValue&&) noexcept;
   JsonValue& operator=(const JsonValue&);
   JsonValue& operator=(JsonValue&&) noexcept;
 
-  // The value as bool, std::int64_t, double, std::string, Array or Object; null when it is another
-  // kind. A whole number is an std::int64_t, never a double.
+  // Returns the value as bool, std::int64_t, double, std::string, Array or Object; null if it is of
+  // another kind. A whole number is always an std::int64_t, never a double.
   template <class T>
   const T* as() const {
     return std::get_if<T>(&data_);
@@ -51,15 +51,15 @@ class JsonValue {
   }
   bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
 
-  // The member of an object; null when there is none or this is no object.
+  // Returns the member of an object; null if there is none or the value is not an object.
   const JsonValue* find(std::string_view key) const;
 
-  // Adds a member to an object, in order. A fresh (null) value becomes an object by it.
+  // Appends a member to an object. A fresh (null) value becomes an object.
   JsonValue& set(std::string key, JsonValue value);
-  // Appends to an array. A fresh (null) value becomes an array by it.
+  // Appends to an array. A fresh (null) value becomes an array.
   JsonValue& push(JsonValue value);
 
-  int line() const { return line_; }  // in the text it was parsed from, from 1; 0 when built
+  int line() const { return line_; }  // line in the parsed text, from 1; 0 if built
   void set_line(int line) { line_ = line; }
 
  private:
@@ -92,7 +92,7 @@ JsonValue json_array(const Range& range) {
   return json_array(range, [](const auto& item) { return JsonValue(item); });
 }
 
-// "whole number", "text", "object", ...: for messages.
+// Name of the kind, for messages: "whole number", "text", "object", ...
 std::string_view kind_of(const JsonValue& value);
 
 }  // namespace tpsim

@@ -54,7 +54,7 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   if (*end > file_size - data_begin) return bad("its data extend beyond the end of the file");
   entry.begin = data_begin + *begin;
   entry.end = data_begin + *end;
-  // Other dtypes may stand in the file as long as nobody reads them.
+  // Unknown dtypes are allowed as long as they are not read.
   if (width > 0 && *bytes != *end - *begin) return bad("shape and size disagree");
   return entry;
 }
@@ -66,7 +66,7 @@ T value_at(const std::string& bytes, std::size_t i) {
   return value;
 }
 
-// Element i of such bytes; chosen once for the billions of a checkpoint.
+// Reads element i as float. Chosen once per tensor, since a checkpoint has billions of elements.
 using FloatAt = float (*)(const std::string& bytes, std::size_t i);
 FloatAt reader_of(const std::string& dtype) {
   if (dtype == "F32") return value_at<float>;
@@ -198,7 +198,7 @@ Status write_safetensors(const std::filesystem::path& path, const std::vector<Na
     at += bytes;
   }
   std::string text = to_text(header);
-  // The format wants the data to begin at a multiple of 8.
+  // The format requires data to begin at a multiple of 8.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
   std::vector<std::string_view> pieces = {{reinterpret_cast<const char*>(&size), sizeof size},

@@ -1,5 +1,5 @@
-// Who fitted the constants of a stack or cluster file to measured steps, and how well that worked
-// (tpsim calibrate). Nobody where `rows` is zero.
+// Origin and accuracy of the constants of a stack or cluster file that were fitted to measured
+// steps (tpsim calibrate). Not calibrated if `rows` is zero.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,11 @@ namespace tpsim {
 
 struct CalibrationFacts {
   std::int64_t rows = 0;  // measured steps
-  std::string on;         // what held them: "runs.csv"
+  std::string on;         // file of the measured steps: "runs.csv"
   std::string date;
-  double left_out_error = 0;  // mean error of rows, each predicted by a fit without it
-  // Standard deviations of what the rows leave open, in place of those that any prediction has:
-  // of all that the host takes, of kernels that are not the profile's, of collectives between
-  // nodes.
+  double left_out_error = 0;  // mean error of leave-one-out predictions
+  // Remaining standard deviations after the fit: host time, kernels not in the profile, collectives
+  // between nodes. They replace the default standard deviations.
   double host_spread = 0, kernel_spread = 0, network_spread = 0;
 };
 
@@ -28,7 +27,7 @@ inline constexpr auto kCalibrationFields = [](auto& io, auto& facts) {
   io.number("network_spread", facts.network_spread, {0, 1});
 };
 
-// Written where somebody did.
+// Written only for calibrated files.
 template <class Io>
 void calibration_field(Io& io, auto& facts) {
   io.object_if(facts.rows > 0, "calibrated",

@@ -16,7 +16,7 @@ Result<ClusterSpec> parse_cluster(std::string_view text, const std::string& file
 
 std::string to_json(const ClusterSpec& cluster);
 
-// The JSON schema of its files.
+// The JSON schema of cluster files.
 JsonValue cluster_schema();
 
 }  // namespace tpsim

@@ -1,16 +1,16 @@
-// The network of a cluster, stated as one rate for each node.
+// The network bandwidth of a cluster as one rate per node.
 #pragma once
 
 #include "core/machine/cluster_spec.h"
 
 namespace tpsim {
 
-// The cluster with `node_gbps` Gb/s leaving each node: one direction, all NICs together. The
-// cluster's own rate leaves it as it is. Otherwise the NICs have 100 Gb/s each, with at most one
-// NIC per GPU. Latency and efficiency stay those of `cluster`.
+// Returns the cluster with `node_gbps` Gb/s per node: one direction, all NICs together. If this is
+// the cluster's own rate, the cluster is unchanged. Otherwise NICs have 100 Gb/s each, with at most
+// one NIC per GPU. Latency and efficiency are those of `cluster`.
 ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps);
 
-// The same rate of a cluster, in Gb/s.
+// Returns the rate per node of a cluster, in Gb/s.
 double node_rate_of(const ClusterSpec& cluster);
 
 }  // namespace tpsim

@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// Files hold samples grouped, so that a row is only numbers.
+// Files group samples by op kind, so that a row holds only numbers.
 struct OpGroup {
   OpKey key;  // without dims
   std::int64_t dims = 1;
@@ -26,14 +26,14 @@ struct CollectiveGroup {
   TableRows rows;
 };
 
-// What a file leaves out keeps its value.
+// Fields that a file omits keep these values.
 Profile unread_profile() {
   Profile profile;
   profile.model = usual_model();
   return profile;
 }
 
-// A profile as its file holds it.
+// A profile in the structure of its file.
 struct ProfileDocument {
   Profile profile = unread_profile();  // without samples
   std::vector<OpGroup> ops, sustained;
@@ -42,7 +42,7 @@ struct ProfileDocument {
 
 constexpr NumberRange kCount{1, 1e15};        // dims and bytes: whole in a double
 constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
-constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may pass 1 by a little
+constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may slightly exceed 1
 
 std::vector<TableColumn> op_columns(std::int64_t dims) {
   std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
@@ -63,7 +63,7 @@ constexpr auto kOpGroupFields = [](auto& io, auto& group) {
   io.table("samples", group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
 };
 
-// A type of products among the samples that the matrix units are said not to take; fp32: none.
+// Returns a GEMM dtype that has samples although its peak is zero; fp32 if there is none.
 DType type_without_peak(const Profile& profile, const std::vector<OpGroup>& groups) {
   for (const OpGroup& group : groups) {
     const bool is_taken = matrix_peak(profile.device, group.key.dtype).value() > 0;
@@ -268,9 +268,10 @@ Profile profile_of(ProfileDocument document) {
   return profile;
 }
 
-// Whoever copies a profile and edits its peaks for a slower GPU keeps none of its samples.
+// Catches profiles copied for a slower GPU with new peaks but old samples.
 Status check_samples(const Profile& profile, const std::string& file) {
-  if (profile.provenance == Provenance::kMeasuredHere) return Ok{};  // may beat what was fitted
+  if (profile.provenance == Provenance::kMeasuredHere)
+    return Ok{};  // measurements may exceed a fitted peak
   for (const OpSample& sample : profile.ops) {
     if (sample.key.kind != OpKind::kMatmul) continue;
     const FlopsPerSecond peak = matrix_peak(profile.device, sample.key.dtype);

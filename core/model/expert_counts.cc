@@ -15,7 +15,7 @@ constexpr std::string_view kBetween = " \t,;\r";
 constexpr std::size_t kMostBytes = 64 << 20;
 constexpr double kMostTokens = 1e15;
 
-// Appends the numbers of a line; an error for what is none.
+// Appends the numbers of a line; error for text that is not a number.
 Status add_numbers(std::string_view line, const std::string& where, std::vector<double>& out) {
   line = line.substr(0, line.find('#'));
   while (true) {

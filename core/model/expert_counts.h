@@ -1,8 +1,8 @@
-// Tokens that each expert of a model got in a measured run, from a text file.
+// Tokens per expert of a measured run, from a text file.
 //
-// Numbers with blanks, tabs or commas between them; from # on a line is a remark. Either a line has
-// one number for each expert, and each line is a block's; or a line has one number, expert after
-// expert, block after block.
+// Numbers are separated by blanks, tabs or commas; # starts a comment. A line has one number per
+// expert and stands for one block. Alternatively each line has one number: expert after expert,
+// block after block.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace tpsim {
 
-// Block after block, `experts` numbers each. Errors name the file, here by `name`, and the line.
+// Returns `experts` numbers per block, block after block. Errors name the line and the file
+// (`name`).
 Result<std::vector<double>> parse_expert_counts(std::string_view text, std::int64_t experts,
                                                 const std::string& name);
 Result<std::vector<double>> read_expert_counts(const std::filesystem::path& path,

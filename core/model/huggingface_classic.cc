@@ -6,16 +6,16 @@
 namespace tpsim {
 namespace {
 
-constexpr double kGpt2Dropout = 0.1;  // where the configuration says nothing
+constexpr double kGpt2Dropout = 0.1;  // default of the class
 
-// An integer that goes by one of two names; when both are missing the error names the first.
+// Reads an integer that has one of two names. If both are missing, the error names the first.
 void either(Config& config, std::string_view name, std::string_view other, std::int64_t& out,
             IntRange range = {}) {
   const bool by_other = !config.in.has(name) && config.in.has(other);
   config.in.integer(by_other ? other : name, out, range);
 }
 
-// Every branch's dropout and the embedding's are one rate here.
+// ModelSpec has one dropout rate for the embedding and all branches: the keys must agree.
 void one_dropout(Config& config, std::initializer_list<std::string_view> keys) {
   std::string_view first;
   double rate = 0;
@@ -74,7 +74,7 @@ void read_gpt2(Config& config) {
   share_width(config, "n_embd");
 }
 
-// Keys that the families below spell as LLaMA does; plain feed-forward part, LayerNorm.
+// Keys that the families below share with LLaMA. Plain feed-forward part, LayerNorm.
 void read_plain_keys(Config& config, std::string_view epsilon, double otherwise) {
   FieldReader& in = config.in;
   ModelSpec& model = config.model;
@@ -147,7 +147,7 @@ void read_opt(Config& config) {
   config.in.integer("ffn_dim", model.ffn_hidden, {});
   share_width(config, "hidden_size");
   read_positions(config, "max_position_embeddings", 2048);
-  constexpr std::int64_t kUnusedPositions = 2;  // the table's first rows
+  constexpr std::int64_t kUnusedPositions = 2;  // the first rows of the table
   model.ends.positions = model.context + kUnusedPositions;
   model.attention.position = PositionKind::kLearned;
   model.hidden_dropout = config.number("dropout", 0.1, kDropoutRange);
@@ -223,7 +223,7 @@ void read_nemotron(Config& config) {
   read_activation(config, "hidden_act", {{"relu2", MlpKind::kReluSquared}});
 }
 
-// One norm before both branches, LayerNorm without bias, neighbours turn in pairs.
+// Cohere: one norm before both branches, LayerNorm without bias, rotation of adjacent pairs.
 void read_cohere(Config& config) {
   ModelSpec& model = config.model;
   model.attention.rotary.fraction = config.number("rotary_pct", 1, {0, 1});
@@ -238,7 +238,7 @@ void read_cohere(Config& config) {
   model.ends.logit_scale = config.number("logit_scale", 0.0625, {1e-9, 1e9});
 }
 
-// Windows with rotary positions; every so many layers a full one without positions.
+// Cohere 2: windows with rotary positions; every n-th layer has full attention without positions.
 void read_cohere2(Config& config) {
   read_cohere(config);
   spread(config);

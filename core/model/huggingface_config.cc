@@ -1,4 +1,4 @@
-// The config.json of Hugging Face models, family by family.
+// Reads the config.json of Hugging Face models, family by family.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string model_name(const std::string& file) {
   return folder.empty() ? "config" : folder;
 }
 
-// Families that are asked for, and what of them no block here has.
+// Known families that cannot be planned, with the part that is not modelled.
 constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"afmoe", "gated attention with windows beside norms of both sides"},
      {"bert", "attention to both sides"},
@@ -56,7 +56,7 @@ std::string supported_types() {
                      fmt::join(huggingface_types(), ", "));
 }
 
-// The language model inside a model of several senses. Its own type may be left out of the file.
+// The language model inside a multimodal model. Its file may omit its own type.
 struct TextPart {
   const JsonValue* root;
   std::string type;
@@ -86,7 +86,7 @@ bool is_language(std::string_view key) {
   return key == "text_config" || key == "llm_config" || key == "language_config";
 }
 
-// What stands beside the text part.
+// Notes the other parts of a multimodal model.
 void name_other_parts(const JsonValue& root, ModelSpec& model) {
   for (const JsonMember& member : *root.as<JsonValue::Object>()) {
     const bool is_other = member.key.ends_with("_config") && !is_language(member.key) &&
@@ -131,7 +131,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   Config config{in, model, {}};
   in.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
   family->read(config);
-  // Every head has its own keys and values where a file knows no sharing.
+  // Multi-head attention is the default if a file does not state kv heads.
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
   for (BlockShape& block : config.layers) {
     if (block.attention.kv_heads == 0) block.attention.kv_heads = block.attention.heads;

@@ -1,5 +1,4 @@
-// Families whose blocks are attention and a dense feed-forward part, with rotary positions and
-// RMSNorm: LLaMA and what followed it.
+// Families of dense blocks with rotary positions and RMSNorm: LLaMA and its successors.
 #include <cmath>
 
 #include "core/model/huggingface_family.h"
@@ -9,7 +8,7 @@ namespace {
 
 using Layer = std::int64_t;
 
-// Every layer has the same window, where there is one.
+// All layers have the same window, if any.
 void window_everywhere(Config& config, std::int64_t otherwise) {
   config.model.attention.window =
       config.integer_or_none("sliding_window", otherwise, kPositionRange);
@@ -27,7 +26,7 @@ void read_mistral(Config& config) {
 
 const Activations kGeluTanh = {{"gelu_pytorch_tanh", MlpKind::kGeglu}};
 
-// What the three Gemmas share, but for their `positions` and rotary base.
+// Keys common to Gemma 1 to 3, except `positions` and the rotary base.
 void read_gemma_keys(Config& config, Defaults defaults) {
   defaults.head_dim = 256;
   defaults.tied = true;
@@ -40,7 +39,7 @@ void read_gemma_keys(Config& config, Defaults defaults) {
   config.model.ends.embedding_scale = std::sqrt(static_cast<double>(config.model.hidden));
 }
 
-// The first one's files say "gelu" and mean the tanh form.
+// Files of Gemma 1 state "gelu" but the model uses the tanh approximation.
 void read_gemma(Config& config) {
   read_gemma_keys(config, {.positions = 8192});
   const Activations known = {{"gelu_pytorch_tanh", MlpKind::kGeglu}, {"gelu", MlpKind::kGeglu}};
@@ -48,7 +47,7 @@ void read_gemma(Config& config) {
   read_activation(config, "hidden_activation", known);
 }
 
-// What Gemma 2 and 3 share; `scores` and `logits` are the caps where the file says nothing.
+// Keys common to Gemma 2 and 3. `scores` and `logits` are the default caps.
 void read_gemma_blocks(Config& config, double scores, double logits) {
   ModelSpec& model = config.model;
   read_activation(config, "hidden_activation", kGeluTanh);
@@ -65,7 +64,7 @@ void read_gemma2(Config& config) {
   read_gemma_blocks(config, 50, 30);
   spread(config);
   const std::int64_t window = config.integer("sliding_window", 4096, kPositionRange);
-  config.integer("sliding_window_size", window, kPositionRange);  // the same under another name
+  config.integer("sliding_window_size", window, kPositionRange);  // a second name
   sliding_layers(config, window, [](Layer i) { return i % 2 == 0; });
 }
 
@@ -108,8 +107,8 @@ void read_internlm2(Config& config) {
   attention_biases(config, "bias");
 }
 
-// GLM-4: norms around both branches, half of every head turns, neighbours in pairs; its attention
-// biases are of q, k and v alone.
+// GLM-4: norms around both branches, half of every head is rotated in adjacent pairs. Its attention
+// biases are those of q, k and v only.
 void read_glm_keys(Config& config) {
   AttentionShape& attention = config.model.attention;
   attention.rotary.fraction = 0.5;
@@ -120,7 +119,7 @@ void read_glm_keys(Config& config) {
 
 void read_glm(Config& config) { read_glm_keys(config); }
 
-// OLMo 3: three layers of four with a window.
+// OLMo 3: three of four layers have a window.
 void read_olmo3(Config& config) {
   read_olmo2(config);
   spread(config);

@@ -1,6 +1,6 @@
 // Families with experts: Mixtral, Qwen, DeepSeek, GLM, GPT-OSS, LLaMA 4.
 //
-// Their files say nothing of a capacity: no token is ever dropped.
+// Their files do not state a capacity: no token is dropped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void read_qwen2_moe(Config& config) {
   qwen_dense_layers(config, dense_width);
 }
 
-// OLMoE: q and k are normalised as wholes.
+// OLMoE: q and k are normalized over all heads at once.
 void read_olmoe(Config& config) {
   read_llama_keys(config, {.epsilon = 1e-5});
   attention_biases(config);
@@ -53,7 +53,7 @@ void read_olmoe(Config& config) {
   softmax_router(config, false);
 }
 
-// Multi-head latent attention. head_dim, where the file has one, is the rotary part alone.
+// Multi-head latent attention. If the file has head_dim, the value is the rotary part only.
 void read_latent(Config& config) {
   AttentionShape& attention = config.model.attention;
   attention.latent.q_rank = config.integer("q_lora_rank", 0);
@@ -82,7 +82,7 @@ void read_deepseek_v2(Config& config) {
   config.require_text("scoring_func", "softmax");
   router.score = RouterScore::kAll;
   if (router.renormalises)
-    router.scaling = 1;  // the class scales only what it does not renormalise
+    router.scaling = 1;  // the class scales only weights that it does not renormalize
   deepseek_dense_layers(config, dense_width);
   read_prediction_layers(config);
 }
@@ -94,7 +94,7 @@ void read_gpt_oss(Config& config) {
   AttentionShape& attention = model.attention;
   attention_biases(config, "attention_bias", true);
   attention.score.sinks = true;
-  config.integer("initial_context_length", 4096, kPositionRange);  // said again in rope_scaling
+  config.integer("initial_context_length", 4096, kPositionRange);  // repeated in rope_scaling
   model.mlp = MlpKind::kClampedSwiglu;
   model.mlp_limit = config.number("swiglu_limit", 7, {1e-6, 1e6});
   read_experts(config, "num_local_experts", "num_experts_per_tok");

@@ -23,8 +23,8 @@ Scaling scaling_of(FieldReader& in, const std::string& name) {
   return Scaling::kNone;
 }
 
-// The keys of "rope_scaling", or of "rope_parameters", which also holds the base. Newer files hold
-// them once for each type of layer; those of layers with a window are their readers' business.
+// Reads "rope_scaling", or "rope_parameters", which also has the base. Newer files have one object
+// per layer type; readers of families with windows read the objects of those layers.
 void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t original) {
   in.allow_foreign_keys();
   if (in.has("full_attention")) {
@@ -209,7 +209,7 @@ void read_llama_keys(Config& config, const Defaults& defaults) {
 }
 
 void spread(Config& config) {
-  // After an error sizes may be anything.
+  // After an error, sizes may have any value.
   const bool is_sane =
       config.model.layers >= kLayerRange.least && config.model.layers <= kLayerRange.most;
   config.layers.assign(is_sane ? static_cast<std::size_t>(config.model.layers) : 0,

@@ -13,7 +13,7 @@ namespace {
 void nemotron_h_sizes(Config& config) {
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;
-  // Newer files say the layers by their list alone.
+  // Newer files state the number of layers only through their list.
   const bool has_list = config.in.is_list("layers_block_type");
   read_sizes(config, {.layers = has_list ? "" : "num_hidden_layers"});
   attention.kv_heads = config.integer("num_key_value_heads", attention.heads);
@@ -26,7 +26,7 @@ void nemotron_h_sizes(Config& config) {
   read_positions(config, "max_position_embeddings", 4096);
   model.norm_epsilon =
       config.number("layer_norm_epsilon", config.number("norm_eps", 1e-5, {0, 1}), {0, 1});
-  // No layer turns its queries and keys.
+  // No layer has rotary positions.
   for (const char* key : {"partial_rotary_factor", "rope_theta"}) config.pass_over(key);
   model.norm = NormKind::kRmsNorm;
   model.tied_embedding = config.flag("tie_word_embeddings", false);
@@ -35,11 +35,12 @@ void nemotron_h_sizes(Config& config) {
   read_activation(config, "mlp_hidden_act", {{"relu2", MlpKind::kReluSquared}});
 }
 
-// Of Nemotron 3: DeepSeek's router over experts without a gate.
+// Nemotron 3: DeepSeek's router, experts without a gate.
 BlockShape nemotron_experts(Config& config) {
   BlockShape block;
   block.mixer = MixerKind::kNone;
-  block.attention = config.model.attention;  // kinds with experts come first, and files say heads
+  block.attention =
+      config.model.attention;  // block kinds with experts come first, and files state heads
   FieldReader& in = config.in;
   ExpertShape& experts = block.experts;
   in.integer("n_routed_experts", experts.count, kExpertRange);
@@ -58,7 +59,7 @@ BlockShape nemotron_experts(Config& config) {
   return block;
 }
 
-// The kinds of layers, a letter each: hybrid_override_pattern, or newer files' words.
+// The layer kinds, one letter each, from hybrid_override_pattern or from the words of newer files.
 std::string nemotron_pattern(Config& config) {
   std::string pattern;
   if (!config.in.is_list("layers_block_type")) {
@@ -127,14 +128,15 @@ void read_nemotron_h(Config& config) {
     } else if (pattern[i] == '*') {
       bare.attention = block.attention;
     } else {
-      in.reject("hybrid_override_pattern", fmt::format("'{}' is no kind of layer", pattern[i]),
-                "M, -, E and * are");
+      in.reject("hybrid_override_pattern", fmt::format("'{}' is not a layer type", pattern[i]),
+                "use M, -, E and *");
     }
     block = bare;
   }
 }
 
-// The layers that are gated delta nets: layer_types, or all but every full_attention_interval-th.
+// The layers that are gated delta nets: from layer_types, or all but every
+// full_attention_interval-th.
 void qwen_delta_layers(Config& config) {
   FieldReader& in = config.in;
   RecurrentShape recurrent;
@@ -143,7 +145,7 @@ void qwen_delta_layers(Config& config) {
   in.integer("linear_key_head_dim", recurrent.key_dim, {});
   in.integer("linear_value_head_dim", recurrent.value_dim, {});
   recurrent.convolution = config.integer("linear_conv_kernel_dim", 4);
-  recurrent.chunk = 64;  // of flash-linear-attention's kernels
+  recurrent.chunk = 64;  // as in flash-linear-attention's kernels
   config.require_flag("use_sliding_window", false, "windows are not modelled here");
   spread(config);
   const std::int64_t period = config.integer("full_attention_interval", 4, {1, 1 << 20});
@@ -196,7 +198,7 @@ void read_qwen3_5(Config& config) {
   if (has_experts) qwen_dense_layers(config, config.model.ffn_hidden);
 }
 
-// Of Bamba and Granite 4, whose blocks all have a feed-forward part behind the mixer.
+// Bamba and Granite 4: every block has a feed-forward part after the mixer.
 RecurrentShape mamba_keys(Config& config) {
   RecurrentShape recurrent;
   config.in.integer("mamba_n_heads", recurrent.heads, {});

@@ -1,5 +1,5 @@
-// Keys of a config.json that a family's reader leaves: keys that change nothing, keys that say
-// again what the reader knows, and keys that would change the plan.
+// Keys of a config.json that a family's reader does not read. Three kinds: keys without effect,
+// keys that repeat a value of the model, and keys that would change the plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// Keys that shape the training step in some family. Where one stands in a file whose family's
-// reader does not know it, passing it over would plan another model.
+// Keys that affect the training step of some family. If the family's reader does not read such a
+// key, ignoring it would plan a different model.
 constexpr std::string_view kShapingKeys =
     "add_cross_attention alibi altup_num_inputs attention_bias attention_chunk_size "
     "attention_dropout attention_multiplier attn_config attn_logit_softcapping attn_pdrop "
@@ -41,8 +41,8 @@ constexpr std::string_view kShapingKeys =
     "use_head_wise_attn_gate attention_k_eq_v enable_moe_block global_head_dim "
     "layers_block_types o_groups o_lora_rank v_head_dim";
 
-// Keys that say nothing of the training step: how text is generated, how weights are stored, losses
-// beside the main one, who wrote the file.
+// Keys without effect on the training step: text generation, storage of weights, auxiliary losses,
+// authors.
 constexpr std::string_view kOtherKeys =
     "architectures model_type torch_dtype dtype transformers_version bos_token_id eos_token_id "
     "pad_token_id unk_token_id use_cache auto_map _name_or_path _attn_implementation "
@@ -64,7 +64,6 @@ constexpr std::string_view kOtherKeys =
 
 }  // namespace
 
-// Null, false, zero, and what is empty change nothing.
 bool is_neutral(const JsonValue& value) {
   if (value.is_null()) return true;
   if (const bool* flag = value.as<bool>()) return !*flag;
@@ -90,7 +89,7 @@ bool is_flag(const JsonValue& value, bool flag) {
   return given != nullptr && *given == flag;
 }
 
-// A number, and what the model that was read has of it. Keys of one line are synonyms.
+// A numeric key, and the same value of the model that was read. Keys on one line are synonyms.
 struct KnownNumber {
   std::string_view keys;
   double (*of_model)(const ModelSpec&);
@@ -165,7 +164,7 @@ constexpr auto kKnownFlags = std::to_array<KnownFlag>({
      }},
 });
 
-// Whether the model has chunks or windows anywhere.
+// Whether no layer has chunks or windows.
 bool sees_all(const std::vector<BlockShape>& layers, const ModelSpec& model) {
   const auto is_full = [](const AttentionShape& a) { return reach(a) == 0 && a.chunk == 0; };
   return is_full(model.attention) &&
@@ -173,7 +172,7 @@ bool sees_all(const std::vector<BlockShape>& layers, const ModelSpec& model) {
                      [&](const BlockShape& block) { return is_full(block.attention); });
 }
 
-// A list that calls all layers the same: full attention, in a model that has no other.
+// A list with full attention for all layers, in a model without windows or chunks.
 bool is_full_everywhere(const JsonValue& value, const Config& config) {
   const auto* words = value.as<JsonValue::Array>();
   if (words == nullptr || !sees_all(config.layers, config.model)) return false;
@@ -183,7 +182,7 @@ bool is_full_everywhere(const JsonValue& value, const Config& config) {
   });
 }
 
-// A rotation without a stretch, with the base that was read.
+// Rotary positions without scaling, and with the base that was read.
 bool is_plain_rotation(const JsonValue& value, const ModelSpec& model) {
   if (value.as<JsonValue::Object>() == nullptr) return false;
   for (const JsonMember& member : *value.as<JsonValue::Object>()) {
@@ -198,7 +197,7 @@ bool is_plain_rotation(const JsonValue& value, const ModelSpec& model) {
   return true;
 }
 
-// Whether a key that the family's reader does not know says what the model has anyway.
+// Whether a key that the family's reader did not read repeats a value of the model.
 bool says_what_is(const JsonMember& member, const Config& config) {
   const ModelSpec& model = config.model;
   for (const KnownNumber& known : kKnownNumbers) {

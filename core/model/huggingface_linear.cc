@@ -1,5 +1,5 @@
-// Families whose layers mix tokens linearly: Kimi's delta attention (Kimi Linear, K3), MiniMax-01's
-// lightning attention, LFM2's short convolutions.
+// Families with linear token mixing: Kimi Delta Attention (Kimi Linear, K3), MiniMax-01's lightning
+// attention, LFM2's short convolutions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// linear_attn_config of Kimi's: layers count from 1.
+// Kimi's linear_attn_config; layer numbers count from 1.
 struct KimiLinearKeys {
   RecurrentShape recurrent;
   bool has_wide_gate = false;
@@ -29,14 +29,14 @@ KimiLinearKeys read_kimi_linear_keys(Config& config) {
     in.integer("short_conv_kernel_size", shape.convolution, {1, 1 << 10}, kOptional);
     in.integers("full_attn_layers", keys.attends, {1, 1 << 14});
     in.flag("use_full_rank_gate", keys.has_wide_gate, kOptional);
-    shape.chunk = 64;  // of flash-linear-attention's kernels
+    shape.chunk = 64;  // as in flash-linear-attention's kernels
     shape.channel_decay = true;
     shape.wide_gate = keys.has_wide_gate;
   });
   return keys;
 }
 
-// Decays, and the gate where it is narrow, go through a rank of one head's width.
+// Decays, and a narrow gate, are low-rank projections; the rank is the width of one head.
 std::vector<PlannedOp> kimi_low_ranks(const KimiLinearKeys& keys, std::int64_t hidden) {
   const std::int64_t rank = keys.recurrent.key_dim;
   const std::int64_t width = keys.recurrent.heads * keys.recurrent.key_dim;
@@ -76,8 +76,8 @@ void kimi_experts(Config& config) {
   router.groups_kept = config.integer("topk_group", 1, kExpertRange);
 }
 
-// Kimi K3's additions to blocks: a gate of latent attention's output, a norm of the experts'
-// latent, and sums of earlier blocks' results in place of residuals.
+// Kimi K3's additions to blocks: an output gate of latent attention and a norm of the experts'
+// latent. Sums over earlier blocks' results replace residuals.
 void kimi_additions(Config& config) {
   ModelSpec& model = config.model;
   const std::int64_t hidden = model.hidden, latent = model.experts.latent;
@@ -102,7 +102,8 @@ void kimi_additions(Config& config) {
       block.planned.push_back(planned_pass("latent_norm", kTokensOp, 2 * latent, latent, latent));
     }
     if (every > 0) {
-      // Two sums a layer, each with a query and a norm; half of the blocks exist on average.
+      // Two sums per layer, each with a query and a norm. On average half of the blocks are
+      // available.
       const std::int64_t read = 2 + model.layers / every / 2;
       block.planned.push_back(
           planned_pass("attention_residuals", kTokensOp, 2 * read * hidden, 0, 4 * hidden));
@@ -135,15 +136,15 @@ void read_kimi_linear(Config& config) {
   kimi_additions(config);
 }
 
-// Lightning attention: q, k, v and a gate of the output, scores of a chunk and a state between
-// chunks, a norm of all heads.
+// Lightning attention: q, k, v and output gate projections, scores within a chunk, a state between
+// chunks, and a norm over all heads.
 std::vector<PlannedOp> lightning_attention(const ModelSpec& model) {
   constexpr std::int64_t kChunk = 256;
   const AttentionShape& attention = model.attention;
   const std::int64_t width = attention.heads * attention.head_dim;
   std::vector<PlannedOp> ops = {planned_linear("qkv_proj", kRowsOp, 3 * width, model.hidden),
                                 planned_linear("output_gate", kRowsOp, width, model.hidden)};
-  // Two products with the state, and the pairs of a chunk.
+  // Two GEMMs with the state, and the query-key pairs of a chunk.
   PlannedOp core;
   core.name = "lightning";
   core.kind = PlannedOpKind::kPairs;
@@ -193,7 +194,7 @@ void read_minimax_text(Config& config) {
 
 namespace {
 
-// LFM2: a projection to three widths, of which two gate a short convolution of the third.
+// LFM2: a projection to three times the width; two parts gate a short convolution of the third.
 std::vector<PlannedOp> short_convolution(const ModelSpec& model, std::int64_t taps, bool bias) {
   const std::int64_t width = model.hidden;
   const std::int64_t biases = bias ? width : 0;
@@ -202,7 +203,7 @@ std::vector<PlannedOp> short_convolution(const ModelSpec& model, std::int64_t ta
           planned_linear("conv.out_proj", kColumnsOp, width, width, biases)};
 }
 
-// The width of its feed-forward parts is two thirds of what the file says, in multiples.
+// LFM2's feed-forward width is two thirds of the stated number, rounded up to a multiple.
 std::int64_t lfm2_width(Config& config, std::int64_t said) {
   if (!config.flag("block_auto_adjust_ff_dim", true)) return said;
   const double factor = config.number("block_ffn_dim_multiplier", 1, {1e-3, 1e3});

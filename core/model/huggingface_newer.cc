@@ -1,5 +1,5 @@
-// Families of 2024 and 2025 that are LLaMA's or DeepSeek's blocks under keys and with habits of
-// their own: dense ones first, then those with experts.
+// Families of 2024 and 2025 with LLaMA's or DeepSeek's blocks under other keys and with small
+// changes. Dense families first, then families with experts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void read_helium(Config& config) {
   llama_biases(config);
 }
 
-// LLaMA with a feed-forward part of two matrices.
+// Arcee: LLaMA with a feed-forward part of two matrices.
 void read_arcee(Config& config) {
   read_llama_keys(config, {.positions = 4096, .epsilon = 1e-5, .mlp = MlpKind::kReluSquared});
   llama_biases(config);
@@ -73,7 +73,7 @@ void read_ministral3(Config& config) {
   config.model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
 }
 
-// EXAONE 3: LLaMA under keys of its own.
+// EXAONE 3: LLaMA under other keys.
 void read_exaone(Config& config) {
   read_llama_keys(config, {.positions = 2048,
                            .epsilon = 1e-5,
@@ -83,15 +83,15 @@ void read_exaone(Config& config) {
   config.model.hidden_dropout = config.number("embed_dropout", 0, kDropoutRange);
 }
 
-// EXAONE 4: norms behind the branches, norms of q and k; where layers have windows, full ones have
-// no positions.
+// EXAONE 4: norms after the branches, norms of q and k. In models with windows, full-attention
+// layers have no positions.
 void read_exaone4(Config& config) {
   read_llama_keys(config, {.positions = 2048, .epsilon = 1e-5});
   config.model.attention.qk_norm = QkNorm::kHead;
   config.model.norm_place = NormPlace::kAfter;
   const std::int64_t window = config.integer_or_none("sliding_window", 4096, kPositionRange);
   std::int64_t period = 4;
-  // Texts ("LLLG") say no more than layer_types does.
+  // A text ("LLLG") repeats layer_types.
   if (!config.in.has("layer_types")) {
     period = std::max<std::int64_t>(
         1, config.integer_or_none("sliding_window_pattern", 4, {1, 1 << 20}));
@@ -194,7 +194,7 @@ void hunyuan_keys(Config& config) {
   config.require_flag("use_cla", false, "keys shared by layers are not modelled");
 }
 
-// A number, or one for each layer, all the same.
+// Reads a number, or a list of equal numbers per layer.
 std::int64_t for_every_layer(Config& config, std::string_view key, std::int64_t otherwise) {
   if (!config.in.is_list(key)) return config.integer(key, otherwise, {0, 1 << 24});
   std::vector<std::int64_t> each;
@@ -247,7 +247,7 @@ void read_dots1(Config& config) {
   sliding_layers(config, window, [&](std::int64_t i) { return i >= first; });
 }
 
-// The first DeepSeek with experts: attention as LLaMA's.
+// The first DeepSeek with experts: attention as in LLaMA.
 void read_deepseek(Config& config) {
   read_llama_keys(config, {.positions = 2048});
   const std::int64_t dense_width = config.model.ffn_hidden;
@@ -258,7 +258,7 @@ void read_deepseek(Config& config) {
   deepseek_dense_layers(config, dense_width);
 }
 
-// Ling and Ring. The second generation has norms of q and k, half of every head turns, and a
+// Ling and Ring. The second generation has norms of q and k, rotates half of every head, and uses a
 // DeepSeek router.
 void read_bailing(Config& config) {
   const bool is_second = config.text("score_function", "softmax") == "sigmoid" ||
@@ -316,7 +316,7 @@ void read_minimax_m2(Config& config) {
   for (const char* key : {"attn_type_list", "mtp_transformer_layers"}) config.pass_over(key);
 }
 
-// Its first files call MiniMax-M2 so, and those of MiniMax-Text-01.
+// Type "minimax": first files of MiniMax-M2, and MiniMax-Text-01.
 void read_minimax(Config& config) {
   if (config.in.has("use_routing_bias")) return read_minimax_m2(config);
   read_minimax_text(config);
@@ -328,7 +328,7 @@ void read_flex_olmo(Config& config) {
   softmax_router(config, false);
 }
 
-// Phi 3.5: LayerNorm and biases but in the experts.
+// Phi 3.5: LayerNorm, and biases except in the experts.
 void read_phimoe(Config& config) {
   read_llama_keys(config, {.positions = 131'072, .rope_theta = 1e6, .epsilon = 1e-5});
   ModelSpec& model = config.model;

@@ -1,4 +1,4 @@
-// Families of 2021 to 2023 beside GPT-2's and LLaMA's.
+// Families of 2021 to 2023 other than GPT-2 and LLaMA.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +12,7 @@ const Activations kGelus = {{"gelu_new", MlpKind::kGelu},
                             {"gelu_pytorch_tanh", MlpKind::kGelu},
                             {"gelu", MlpKind::kGeluErf}};
 
-// What of the keys of GPT-2 these took over; biases in the feed-forward part alone.
+// GPT-2 keys that these families share. Biases only in the feed-forward part.
 void read_gpt_keys(Config& config) {
   ModelSpec& model = config.model;
   read_sizes(config, kGpt2Sizes);
@@ -30,7 +30,7 @@ void read_gpt_dropouts(Config& config, double otherwise) {
   read_dropouts(config, "resid_pdrop", "embd_pdrop", otherwise);
 }
 
-// GPT-J and CodeGen: one norm before both branches, neighbours turn in pairs, a bias of the head.
+// GPT-J and CodeGen: one norm before both branches, rotation of adjacent pairs, a bias in the head.
 void read_gptj(Config& config) {
   ModelSpec& model = config.model;
   read_gpt_keys(config);
@@ -47,7 +47,7 @@ void read_gptj(Config& config) {
   model.tied_embedding = config.flag("tie_word_embeddings", false);
 }
 
-// GPT-Neo: every second layer sees 256 positions; scores are not scaled.
+// GPT-Neo: every second layer has a window of 256 positions; scores are not scaled.
 void read_gpt_neo(Config& config) {
   ModelSpec& model = config.model;
   read_sizes(config, {.ffn = "", .layers = "num_layers", .heads = "num_heads"});
@@ -67,7 +67,7 @@ void read_gpt_neo(Config& config) {
   share_width(config, "hidden_size");
   read_activation(config, "activation_function", kGelus);
   const std::int64_t window = config.integer("window_size", 256, kPositionRange);
-  config.pass_over("attention_types");  // attention_layers says it layer by layer
+  config.pass_over("attention_types");  // attention_layers has it per layer
   spread(config);
   const std::vector<bool> local = layers_that_say(config, "attention_layers", "local", "global");
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
@@ -76,7 +76,7 @@ void read_gpt_neo(Config& config) {
   }
 }
 
-// SantaCoder and StarCoder: GPT-2 with one key for all heads.
+// SantaCoder and StarCoder: GPT-2 with one key/value head.
 void read_gpt_bigcode(Config& config) {
   ModelSpec& model = config.model;
   read_gpt_keys(config);
@@ -91,7 +91,7 @@ void read_gpt_bigcode(Config& config) {
   config.require_flag("add_cross_attention", false, "cross attention is not modelled");
 }
 
-// What attn_config of MPT may say; true where positions are ALiBi's.
+// Reads attn_config of MPT; returns whether positions are ALiBi.
 bool mpt_attention(Config& config) {
   bool alibi = false;
   config.in.object(
@@ -150,7 +150,7 @@ void read_stablelm(Config& config) {
   config.number("rope_pct", model.attention.rotary.fraction, {0, 1});
 }
 
-// The first Qwen: intermediate_size counts both branches.
+// The first Qwen: intermediate_size counts gate and up together.
 void read_qwen(Config& config) {
   ModelSpec& model = config.model;
   const std::int64_t head_dim = config.integer("kv_channels", 128);
@@ -165,11 +165,11 @@ void read_qwen(Config& config) {
   model.attention_dropout = config.number("attn_dropout_prob", 0, kDropoutRange);
   model.hidden_dropout = config.number("emb_dropout_prob", 0, kDropoutRange);
   for (const char* key : {"use_dynamic_ntk", "use_logn_attn", "use_flash_attn"}) {
-    config.pass_over(key);  // of longer contexts than it was trained on; of kernels
+    config.pass_over(key);  // extrapolation beyond the trained context; choice of kernels
   }
 }
 
-// The larger one has ALiBi, and its file another key for the context.
+// The larger Baichuan has ALiBi and another key for the context.
 void read_baichuan(Config& config) {
   const bool alibi = !config.in.has("max_position_embeddings") && config.in.has("model_max_length");
   const std::int64_t positions = config.integer("model_max_length", 4096, kPositionRange);
@@ -177,7 +177,7 @@ void read_baichuan(Config& config) {
   if (alibi) config.model.attention.position = PositionKind::kAlibi;
 }
 
-// ChatGLM 2 and 3, and GLM-4 before it was called so.
+// ChatGLM 2 and 3, and GLM-4 under its earlier type.
 void read_chatglm(Config& config) {
   ModelSpec& model = config.model;
   AttentionShape& attention = model.attention;

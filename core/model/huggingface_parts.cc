@@ -1,7 +1,7 @@
-// Encoders of pictures and sound that stand beside the text part of a configuration. They become
-// planned parts of the first stage: parameters and FLOPs follow from their sizes.
+// Vision and audio encoders of multimodal models. They become planned parts of the first stage:
+// parameters and FLOPs follow from their sizes.
 //
-// Sequences have one item each, of as many patches as the encoder's positions are made for.
+// Every sequence has one item, with as many patches as the encoder has positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace tpsim {
 namespace {
 
-// Sizes that all encoders of pictures have, under their families' keys.
+// Sizes common to all vision encoders, under the keys of their families.
 struct EncoderShape {
   std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0;
   std::int64_t attention_width = 0;  // of queries; 0: hidden
-  std::int64_t patch_inputs = 0;     // numbers of a patch
+  std::int64_t patch_inputs = 0;     // input values per patch
   std::int64_t patches = 0;
-  std::int64_t merged = 1;  // patches of a token of the text
+  std::int64_t merged = 1;  // patches per text token
   bool biases = true, patch_bias = true, gated = false;
-  std::int64_t norm_gains = 2;       // numbers of a norm for each entry: LayerNorm has two
-  std::int64_t norms = 2;            // of a layer
-  std::int64_t others = 0;           // further parameters of a layer
-  std::int64_t table = 0;            // parameters of positions and class tokens
-  std::vector<PlannedOp> projector;  // to the text part
+  std::int64_t norm_gains = 2;       // parameters per entry of a norm: LayerNorm has two
+  std::int64_t norms = 2;            // per layer
+  std::int64_t others = 0;           // further parameters per layer
+  std::int64_t table = 0;            // parameters of position tables and class tokens
+  std::vector<PlannedOp> projector;  // to the text model
 };
 
 OuterPart encoder_part(const std::string& name, const EncoderShape& s) {
@@ -60,7 +60,7 @@ OuterPart encoder_part(const std::string& name, const EncoderShape& s) {
   return part;
 }
 
-// A linear op over `merged` patches at once.
+// A linear op whose input concatenates `merged` patches.
 PlannedOp merged_linear(std::string name, std::int64_t width, std::int64_t columns,
                         std::int64_t parameters, std::int64_t merged) {
   PlannedOp op = planned_linear(std::move(name), kWholeOp, width, columns, parameters);
@@ -68,7 +68,7 @@ PlannedOp merged_linear(std::string name, std::int64_t width, std::int64_t colum
   return op;
 }
 
-// A norm, and two matrices with biases: merged patches to the width of the text.
+// A norm and two matrices with biases: from merged patches to the width of the text model.
 void add_merger(EncoderShape& s, const std::string& name, std::int64_t normed, std::int64_t out) {
   const std::int64_t width = s.hidden * s.merged;
   s.projector.push_back(
@@ -76,10 +76,10 @@ void add_merger(EncoderShape& s, const std::string& name, std::int64_t normed, s
   s.projector.push_back(merged_linear(name + ".fc2", out, width, out, s.merged));
 }
 
-// Qwen2-VL to 3.6.
+// Qwen2-VL to Qwen3.6.
 bool read_qwen_vision(FieldReader& in, EncoderShape& s) {
   if (!in.has("depth")) return false;
-  const bool is_second = in.has("embed_dim");  // Qwen2-VL: hidden_size is the text's
+  const bool is_second = in.has("embed_dim");  // Qwen2-VL: hidden_size is that of the text model
   std::int64_t channels = 3, patch = 14, frames = 2, merge = 2, out = 0, positions = 0;
   in.integer("depth", s.layers, kLayerRange);
   in.integer(is_second ? "embed_dim" : "hidden_size", s.hidden, {1, 1 << 20});
@@ -99,7 +99,7 @@ bool read_qwen_vision(FieldReader& in, EncoderShape& s) {
   s.patches = positions > 0 ? positions : 2304;
   s.table = positions * s.hidden;
   s.patch_bias = positions > 0;
-  // Qwen2.5-VL: gated parts and RMSNorm, without learned positions.
+  // Qwen2.5-VL: gated feed-forward parts and RMSNorm, no learned positions.
   s.gated = positions == 0 && !is_second;
   if (s.gated) s.norm_gains = 1;
   add_merger(s, "merger", s.hidden, out);
@@ -132,12 +132,13 @@ bool read_moon_vision(FieldReader& in, EncoderShape& s) {
   s.merged = merge.size() == 2 ? merge[0] * merge[1] : 4;
   s.patch_inputs = 3 * patch * patch;
   s.patches = rows * columns;
-  s.table = rows * columns * s.hidden + s.norm_gains * s.hidden;  // and the last norm
+  s.table = rows * columns * s.hidden + s.norm_gains * s.hidden;  // including the last norm
   add_merger(s, "projector", s.hidden, text);
   return true;
 }
 
-// Gemma 4: norms around both branches and of queries and keys, no biases; k x k patches are a mean.
+// Gemma 4: norms around both branches and of queries and keys, no biases; k x k patches are
+// averaged.
 bool read_gemma4_vision(FieldReader& in, EncoderShape& s, std::int64_t text) {
   std::string type;
   in.text("model_type", type, kOptional);
@@ -166,7 +167,7 @@ bool read_gemma4_vision(FieldReader& in, EncoderShape& s, std::int64_t text) {
   return true;
 }
 
-// CLIP and SigLIP: LayerNorms and biases everywhere, pictures of one size.
+// CLIP and SigLIP: LayerNorm and biases everywhere, images of fixed size.
 bool read_clip_vision(FieldReader& in, EncoderShape& s) {
   if (!in.has("num_hidden_layers") || !in.has("image_size")) return false;
   std::int64_t patch = 14, image = 224, channels = 3;
@@ -181,10 +182,11 @@ bool read_clip_vision(FieldReader& in, EncoderShape& s) {
   in.text("position_embedding_type", positions, kOptional);
   const std::int64_t side = std::max<std::int64_t>(1, image / patch);
   s.patch_inputs = channels * patch * patch;
-  // Rotary positions have no size that they are made for.
+  // Rotary positions do not limit the number of patches; a usual number is assumed.
   constexpr std::int64_t kUsualPatches = 2304;
   s.patches = positions == "rope" ? std::min(side * side, kUsualPatches) : side * side;
-  s.table = (positions == "rope" ? 0 : s.patches * s.hidden) + 2 * s.hidden;  // and the last norm
+  s.table =
+      (positions == "rope" ? 0 : s.patches * s.hidden) + 2 * s.hidden;  // including the last norm
   return true;
 }
 
@@ -209,8 +211,8 @@ void read_vision(const JsonValue& value, const std::string& file, std::string_vi
                   key, shape.patches, has_projector ? "" : "; its projector is not counted"));
 }
 
-// Whisper's encoder, which most models of speech have: two convolutions, then layers with biases
-// but of keys.
+// Whisper's encoder, which most speech models have: two convolutions, then layers with biases
+// except for keys.
 void read_audio(const JsonValue& value, const std::string& file, std::string_view key,
                 ModelSpec& model) {
   FieldReader in(value, file, std::string(key) + ".");

@@ -1,5 +1,5 @@
-// Families whose queries see a few positions that an indexer chooses, or keys that stand for
-// several positions: DeepSeek-V3.2 and V4, GLM-5, MiniMax-M3.
+// Families with sparse attention: an indexer selects positions, or keys are compressed.
+// DeepSeek-V3.2 and V4, GLM-5, MiniMax-M3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ PlannedOp planned_scores(std::int64_t heads, std::int64_t dim, std::int64_t stri
   op.heads = heads;
   op.key_dim = dim;
   op.stride = stride;
-  op.width = 2 * chosen;  // indices of 32 bits
+  op.width = 2 * chosen;  // 32-bit indices
   return op;
 }
 
@@ -69,7 +69,7 @@ void read_glm_moe_dsa(Config& config) {
   config.integer("qk_head_dim", config.model.attention.head_dim);
 }
 
-// Sizes that all layers of DeepSeek-V4 have.
+// Sizes common to all layers of DeepSeek-V4.
 struct CompressedShape {
   std::int64_t q_rank = 0, groups = 0, output_rank = 0, window = 0, streams = 1;
   IndexerKeys indexer;
@@ -85,7 +85,8 @@ void add_hyper_connection(std::vector<PlannedOp>& ops, const std::string& branch
   ops.push_back(planned_pass(branch + "_hc.mix", kTokensOp, 4 * width + 2 * hidden, width));
 }
 
-// Keys of `stride` positions each; `dim` entries, twice as many where windows overlap.
+// Compresses `stride` positions into one key of `dim` entries; twice the entries if windows
+// overlap.
 void add_compressor(std::vector<PlannedOp>& ops, const std::string& name, std::int64_t hidden,
                     std::int64_t dim, std::int64_t stride, bool overlaps) {
   const std::int64_t width = overlaps ? 2 * dim : dim;
@@ -94,7 +95,8 @@ void add_compressor(std::vector<PlannedOp>& ops, const std::string& name, std::i
   ops.push_back(planned_pass(name + ".pool", kWholeOp, 4 * width));
 }
 
-// The layers with overlapping windows of 4 positions have an indexer, those of 128 see all keys.
+// Layers with overlapping windows of 4 positions have an indexer; layers with stride 128 use all
+// keys.
 constexpr std::int64_t kChoosingStride = 4;
 
 std::vector<PlannedOp> compressed_attention(const Config& config, const CompressedShape& shape,
@@ -178,7 +180,7 @@ void read_deepseek_v4(Config& config) {
   in.integer("sliding_window", shape.window, kPositionRange);
   shape.streams = config.integer("hc_mult", 4, {1, 64});
   shape.indexer = read_indexer(config);
-  config.integer("qk_rope_head_dim", 64);  // turns cost nothing beside the norm
+  config.integer("qk_rope_head_dim", 64);  // rotation is free next to the norm
   config.number("compress_rope_theta", 160000, {1, 1e12});
   for (const char* key : {"hc_sinkhorn_iters", "hc_eps", "expert_dtype", "layer_types",
                           "compress_rates", "mlp_layer_types"}) {
@@ -192,7 +194,7 @@ void read_deepseek_v4(Config& config) {
   }
   read_prediction_layers(config);
   spread(config);
-  // Prediction layers may follow.
+  // The list may continue with MTP layers.
   if (strides.size() < config.layers.size()) {
     return config.reject_length("compress_ratios", strides.size());
   }
@@ -208,7 +210,7 @@ void read_deepseek_v4(Config& config) {
   model.ends.parts.push_back(head);
 }
 
-// The blocks of positions that MiniMax's indexer chooses, in the layers that the list names.
+// MiniMax's indexer selects blocks of positions, in the layers marked in the list.
 void minimax_indexers(Config& config) {
   std::int64_t heads = 0, dim = 0, block = 0, blocks = 0;
   std::vector<std::int64_t> sparse;
@@ -228,7 +230,7 @@ void minimax_indexers(Config& config) {
     if (!sparse.empty() && sparse[i] == 0) continue;
     BlockShape& layer = config.layers[i];
     layer.attention.chosen = block * blocks;
-    // Each with a norm of a head.
+    // Both have a norm over one head.
     layer.planned = {planned_linear("index_q_proj", kWholeOp, heads * dim, hidden, dim),
                      planned_linear("index_k_proj", kWholeOp, dim, hidden, dim),
                      planned_scores(heads, dim, 1, blocks)};
@@ -314,7 +316,7 @@ std::vector<bool> flags_of_layers(Config& config, std::string_view key) {
   if (!config.in.is_list(key)) return {};
   std::vector<std::int64_t> numbers;
   config.in.integers(key, numbers, {0, 1});
-  // Lists may go on with prediction layers.
+  // Lists may continue with MTP layers.
   if (numbers.size() < config.layers.size()) {
     config.reject_length(key, numbers.size());
     return {};

@@ -1,5 +1,5 @@
 // Families of 2026 whose layers differ in heads, windows and widths: Gemma 4, MiMo-V2, Step-3.5 and
-// 3.7, Nemotron's searched LLaMAs, Apertus.
+// 3.7, Nemotron's LLaMAs from architecture search, Apertus.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Layer = std::int64_t;
 
-// Apertus: two matrices, and an activation with two trained numbers a layer.
+// Apertus: two matrices, and an activation with two trained numbers per layer.
 void read_apertus(Config& config) {
   ModelSpec& model = config.model;
   read_llama_keys(config,
@@ -29,7 +29,7 @@ void read_apertus(Config& config) {
   spread(config);
 }
 
-// Gemma 4. rope_parameters holds a rotation for each kind of layer.
+// Gemma 4: rope_parameters has one object per layer type.
 void gemma4_rotary(Config& config, AttentionShape& global, AttentionShape& local) {
   const auto read = [](FieldReader& in, AttentionShape& attention) {
     in.allow_foreign_keys();
@@ -48,8 +48,8 @@ void gemma4_rotary(Config& config, AttentionShape& global, AttentionShape& local
       kOptional);
 }
 
-// Beside the dense part, which is the shared expert here: three norms, and a router whose input
-// has a gain and whose weights have a scale of each expert.
+// Gemma 4 with experts. The dense part is modelled as the shared expert. Extra parts: three norms,
+// a gain on the router's input and a scale per expert on its weights.
 void gemma4_experts(Config& config) {
   ModelSpec& model = config.model;
   ExpertShape& experts = model.experts;
@@ -68,7 +68,7 @@ void gemma4_experts(Config& config) {
       planned_pass("router.scales", kTokensOp, 2 * hidden, 0, hidden + experts.count));
 }
 
-// Tables of each layer, and what every block adds of its own (the small models).
+// Small Gemma 4 models: per-layer embedding tables, and their projections in every block.
 void gemma4_layer_inputs(Config& config, std::int64_t width) {
   ModelSpec& model = config.model;
   const std::int64_t rows = config.integer("vocab_size_per_layer_input", model.vocab);
@@ -147,8 +147,8 @@ void read_gemma4(Config& config) {
   gemma4_layers(config, global, local);
 }
 
-// MiMo-V2: full layers and layers with a window, each with heads of its own; values narrower than
-// keys; sinks.
+// MiMo-V2: full and windowed layers with different heads, values narrower than keys, attention
+// sinks.
 void read_mimo_v2(Config& config) {
   ModelSpec& model = config.model;
   model.attention.rotary.fraction = 1;
@@ -193,7 +193,7 @@ void read_mimo_v2(Config& config) {
   }
 }
 
-// Step-3.5 and 3.7. Layers with a window may have another number of heads.
+// Step-3.5 and 3.7: windowed layers may have another number of heads.
 AttentionShape step_local_attention(Config& config) {
   AttentionShape local = config.model.attention;
   local.window = config.integer("sliding_window", 512, kPositionRange);
@@ -253,7 +253,8 @@ void step_experts(Config& config) {
       config.in.has("moe_router_activation") ? "moe_router_activation" : "scoring_func", "sigmoid");
 }
 
-// Step-3.5's class normalises q and k and gates every head of the output; 3.7's file says neither.
+// Step-3.5's class normalizes q and k and gates every head of the output; 3.7's file states
+// neither.
 void add_head_gates(BlockShape& block, std::int64_t hidden) {
   const std::int64_t heads = block.attention.heads;
   const std::int64_t width = heads * block.attention.head_dim;
@@ -280,7 +281,7 @@ void read_step(Config& config) {
   const AttentionShape local = step_local_attention(config);
   std::vector<std::string> types;
   if (config.in.has("layer_types")) config.in.texts("layer_types", types);
-  // The published lists go on with the prediction layers.
+  // The published lists continue with the MTP layers.
   if (!types.empty() && types.size() < config.layers.size()) {
     return config.reject_length("layer_types", types.size());
   }
@@ -292,10 +293,10 @@ void read_step(Config& config) {
   }
 }
 
-// Nemotron's LLaMAs from an architecture search: attention and feed-forward part differ from layer
-// to layer, or are left out.
+// Nemotron's LLaMAs from architecture search: attention and feed-forward part differ between layers
+// or are absent.
 struct SearchedBlock {
-  std::int64_t group = 0;  // query heads of a key head; 0: no attention
+  std::int64_t group = 0;  // query heads per key head; 0: no attention
   double ffn_factor = 0;   // 0: no feed-forward part
 };
 
@@ -324,7 +325,7 @@ SearchedBlock read_searched_block(FieldReader& in) {
   return block;
 }
 
-// Two thirds of the factor, in multiples of 256.
+// Two thirds of the factor times hidden, rounded up to a multiple of 256.
 std::int64_t searched_width(double factor, std::int64_t hidden) {
   constexpr std::int64_t kMultiple = 256;
   const auto width = static_cast<std::int64_t>(2 * factor * static_cast<double>(hidden) / 3);

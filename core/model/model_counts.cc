@@ -1,4 +1,4 @@
-// Parameters and FLOPs of a model, counted from its shape.
+// Counts parameters and FLOPs of a model from its shape.
 #include <algorithm>
 #include <cmath>
 
@@ -12,19 +12,19 @@ std::int64_t norm_parameters(const ModelSpec& model) {
   return has_bias ? 2 * model.hidden : model.hidden;
 }
 
-// Norms of a block: one or two for each of its branches, or one for both.
+// Norms per block: one or two per branch, or one for both branches.
 std::int64_t norm_count(const ModelSpec& model) {
   const std::int64_t branches = branch_count(model);
   if (model.norm_place == NormPlace::kAround) return 2 * branches;
   return model.norm_place == NormPlace::kOneParallel ? 1 : branches;
 }
 
-// Of the matrices that widen, and of the one that narrows.
+// Biases of the widening matrices and of the narrowing one.
 std::int64_t mlp_biases(const ModelSpec& model, std::int64_t ffn) {
   return (mlp_matrices(model) - 1) * ffn + model.hidden;
 }
 
-// Matrices of the feed-forward parts that one token passes, the router among them.
+// Weights of the feed-forward matrices that one token passes, including the router.
 std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t matrices = mlp_matrices(model) * model.hidden;
   if (!has_experts(model)) return matrices * model.ffn_hidden;
@@ -47,14 +47,14 @@ std::int64_t mlp_parameters(const ModelSpec& model, std::int64_t experts) {
   return mlp_weights(model, experts) + biases;
 }
 
-// Matrices of latent attention that project out of a latent.
+// Weights of the up-projections of latent attention.
 std::int64_t latent_up_weights(const ModelSpec& model) {
   const LatentShape& latent = model.attention.latent;
   return latent.q_rank * query_width(model) +
          latent.kv_rank * model.attention.heads * (latent.nope_dim + latent.value_dim);
 }
 
-// All of them, without norms and biases.
+// All weights of latent attention, without norms and biases.
 std::int64_t latent_weights(const ModelSpec& model) {
   const LatentShape& latent = model.attention.latent;
   const std::int64_t q = latent.q_rank > 0 ? latent.q_rank : query_width(model);
@@ -95,8 +95,8 @@ std::int64_t attention_parameters(const ModelSpec& model) {
   return model.attention.score.sinks ? sum + model.attention.heads : sum;
 }
 
-// Projections in and out, convolution, decay rates and steps of each head, the norm before the
-// gate; Mamba-2 also skips past the recurrence.
+// Input and output projections of a recurrence. recurrent_parameters() adds the convolution, decays
+// and step sizes per head, and the norm before the gate; Mamba-2 also has a skip connection.
 std::int64_t recurrent_weights(const ModelSpec& model) {
   return model.hidden * (recurrent_inputs(model) + recurrent_values(model.recurrent));
 }
@@ -127,7 +127,7 @@ std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
          mlp_parameters(model, experts) + norm_count(model) * norm_parameters(model);
 }
 
-// A sum over all blocks of what one block is worth.
+// Sum of of_block() over all blocks.
 template <class OfBlock>
 auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   decltype(of_block(model)) sum{};
@@ -138,8 +138,8 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   return sum;
 }
 
-// Query-key pairs of one sequence, counted as the papers do: the full square of a causal core, and
-// of one that sees less its share of that.
+// Query-key pairs of one sequence, counted as in the papers. Causal attention counts as the full
+// square; windows and chunks count as the corresponding share of the square.
 double core_pairs(const ModelSpec& model) {
   const auto s = static_cast<double>(model.seq);
   const auto causal = [](double length) { return length * (length + 1) / 2; };
@@ -164,7 +164,7 @@ double recurrence_flops(const ModelSpec& model) {
          static_cast<double>(r.value_dim);
 }
 
-// QK' and PV, two FLOPs each.
+// QK' and PV, two FLOPs per multiply-add.
 double attention_core_flops(const ModelSpec& model) {
   if (model.mixer != MixerKind::kAttention) return 0;
   return 2.0 * core_pairs(model) * static_cast<double>(query_width(model) + attention_width(model));
@@ -203,7 +203,7 @@ std::int64_t block_parameter_count(const ModelSpec& model) {
 }
 
 std::int64_t active_parameter_count(const ModelSpec& model) {
-  // A router that picks a few experts leaves the others' weights unused by this token.
+  // A token does not use the weights of the experts that its router did not select.
   return parameter_count(model) - over_blocks(model, [](const ModelSpec& block) {
            return block_parameter_count(block) - block_parameters(block, block.experts.per_token);
          });
@@ -211,7 +211,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 
 std::int64_t parameter_count(const ModelSpec& model) {
   std::int64_t embedding = model.vocab * model.hidden;
-  // The head has a matrix of its own.
+  // Untied: the head has its own matrix.
   if (!model.tied_embedding) embedding *= 2;
   if (model.ends.head_bias) embedding += model.vocab;
   if (model.attention.position == PositionKind::kLearned) {
@@ -233,7 +233,7 @@ Flops model_flops_per_step(const ModelSpec& model, std::int64_t global_batch) {
                         static_cast<double>(model.vocab);
   double parts = 0;
   for (const OuterPart& part : model.ends.parts) parts += planned_flops(part, model.seq);
-  // Backward takes twice the products of forward: one for inputs, one for weights.
+  // Backward has twice the GEMMs of forward: dgrad and wgrad.
   return Flops(3.0 * static_cast<double>(global_batch) *
                (over_blocks(model, block_flops) + heads * logits + parts));
 }

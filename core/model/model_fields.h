@@ -1,5 +1,5 @@
-// The keys of a model, for model files and for the models inside plan files. What is as in most
-// models is left out of files.
+// The keys of a model, in model files and inside plan files. Values that most models share are
+// omitted from files.
 #pragma once
 
 #include "core/json/json_fields.h"
@@ -10,7 +10,7 @@ namespace tpsim {
 
 inline constexpr IntRange kCount{0, std::int64_t{1} << 24};
 
-// A whole number that is left out of files where it is 0.
+// An integer that files omit if it is 0.
 template <class Io, class Int>
 void count_field(Io& io, std::string_view key, Int& count, IntRange range = kCount) {
   io.when(count != 0, [&](auto& inner) { inner.integer(key, count, range, kOptional); });
@@ -97,7 +97,7 @@ void latent_fields(Io& io, Spec& latent) {
   io.integer("value_dim", latent.value_dim, {});
 }
 
-// What few models have.
+// Attention fields that few models have.
 template <class Io, class Spec>
 void attention_extras(Io& io, Spec& attention) {
   io.integer("window", attention.window, {0, std::int64_t{1} << 40}, kOptional);
@@ -208,7 +208,7 @@ void block_fields(Io& io, Spec& block) {
   planned_list(io, "planned", block.planned);
 }
 
-// What few models have, of all blocks and around them.
+// Model-level fields that few models have.
 template <class Io, class Spec>
 void model_extras(Io& io, Spec& model) {
   io.text("family", model.family, kOptional);
@@ -238,7 +238,7 @@ void model_extras(Io& io, Spec& model) {
   });
 }
 
-// Whether a model file says anything that model_extras() would.
+// Whether model_extras() would write anything.
 inline bool has_extras(const ModelSpec& model) {
   const ModelSpec plain;
   return !model.family.empty() || model.context != 0 || model.mixer != plain.mixer ||

@@ -16,8 +16,8 @@ void file_fields(Io& io, Spec& model) {
   model_fields(io, model);
 }
 
-// Python writes Infinity and NaN, which are no JSON, into files that it calls JSON. As texts they
-// are refused where a number is asked for, and only there.
+// Python writes Infinity and NaN into JSON files, which is invalid JSON. Quoted, they cause an
+// error only if a key that is read has such a value.
 std::string with_quoted_infinities(std::string_view text) {
   std::string quoted;
   bool in_text = false;

@@ -11,14 +11,14 @@
 
 namespace tpsim {
 
-// Reads either kind: a file with "format" is ours, one with "model_type" is Hugging Face's (see
-// core/model/huggingface_family.h). The model returned has passed validate().
+// Reads both kinds: a file with "format" is a tpsim model, one with "model_type" is Hugging Face's
+// (core/model/huggingface_family.h). The returned model has passed validate().
 Result<ModelSpec> read_model(const std::filesystem::path& path);
 Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
 
 std::string to_json(const ModelSpec& model);
 
-// The JSON schema of its files.
+// The JSON schema of model files.
 JsonValue model_schema();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// The rules that a usable model satisfies.
+// The rules of validate(): usable models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// All weights, some twice, in a type that no file overflows.
+// Returns an upper bound of the number of weights, as a double, which cannot overflow.
 double weights_at_most(const ModelSpec& model) {
   const auto times = [](std::int64_t a, std::int64_t b) {
     return static_cast<double>(a) * static_cast<double>(b);
@@ -43,7 +43,7 @@ double weights_at_most(const ModelSpec& model) {
     }
   }
   const double words = 2 * times(model.vocab + model.vocab_multiple + model.seq, model.hidden);
-  // A prediction layer has two blocks at most.
+  // An MTP layer has at most two blocks.
   const auto blocks =
       static_cast<double>(model.layers) + 2 * static_cast<double>(model.ends.prediction_layers);
   return blocks * widest + words + parts;
@@ -261,7 +261,7 @@ Status validate(const ModelSpec& model) {
     TPSIM_TRY_STATUS(check_block(with_block_kind(model, kind)));
   }
   TPSIM_TRY_STATUS(check_parts(model));
-  // Numbers of weights, and what is made of them, are whole numbers of 64 bits.
+  // Weight counts and values derived from them must fit 64-bit integers.
   constexpr double kMostWeights = 1e15;
   if (!(weights_at_most(model) <= kMostWeights)) {
     return bad_input(fmt::format("its sizes give about {:.0e} weights; the limit is {:.0e}",

@@ -50,7 +50,7 @@ ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind) {
 }
 
 void set_blocks(ModelSpec& model, const std::vector<BlockShape>& layers) {
-  std::vector<std::pair<BlockShape, std::int64_t>> kinds;  // with how many layers have them
+  std::vector<std::pair<BlockShape, std::int64_t>> kinds;  // with the number of their layers
   for (const BlockShape& layer : layers) {
     auto found = std::find_if(kinds.begin(), kinds.end(),
                               [&](const auto& kind) { return kind.first == layer; });
@@ -107,7 +107,8 @@ std::int64_t recurrent_channels(const RecurrentShape& recurrent) {
   return recurrent_values(recurrent) + 2 * recurrent.key_heads * recurrent.key_dim;
 }
 
-// Mamba-2 has a step of each head, a delta net a rate of writing and mostly one of decay.
+// Mamba-2 has one step size per head; a delta net one write strength per head and usually one decay
+// per head.
 std::int64_t recurrent_rates(const ModelSpec& model) {
   const bool is_mamba = model.mixer == MixerKind::kMamba2;
   return is_mamba || model.recurrent.channel_decay ? model.recurrent.heads

@@ -32,7 +32,8 @@ Status check_plannable(const ModelSpec& model) {
 
 namespace {
 
-// Names the part of a block that is traced and priced but that no device computes; empty if none.
+// Names the part of a block that is traced and priced but not computed by any device; empty if
+// none.
 std::string uncomputed_in(const BlockShape& block) {
   if (block.attention.chosen > 0) return "attention to positions that an indexer chooses";
   if (block.attention.key_values != KeyValueSource::kProjected) return "keys that are values";

@@ -1,4 +1,4 @@
-// What is known of families of models: their names, and what the reference model does of one.
+// Families of models, and which models can be planned and trained here.
 #pragma once
 
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace tpsim {
 
-// Of which kind of model a catalogue entry is: its model_type, or of models of tpsim's own the
-// name before the first dash.
+// Returns the family of a catalogue entry: its model_type, or for tpsim's own models the name up to
+// the first dash.
 std::string family_of(const ModelSpec& model);
 
-// kMissing, with the part of the model that can be counted but not planned.
+// kMissing, with the part of the model that cannot be planned.
 Status check_plannable(const ModelSpec& model);
-// kMissing, with the part of the model that no device computes (recurrences, gated attention) or
-// that plans leave out as too small to matter.
+// kMissing, with the part of the model that cannot be planned or trained here: for example
+// recurrences, gated attention, a bias in the head.
 Status check_trainable(const ModelSpec& model);
 
-// What keeps a model from being trained here, in words ("Mamba-2 layers"); empty where nothing
-// does. check_trainable() says it as an error.
+// Returns the part that prevents training here ("Mamba-2 layers"); empty if none. check_trainable()
+// returns it as an error.
 std::string untrained_part(const ModelSpec& model);
 
-// Whether devices have kernels for all that the model's layers run: kMissing, and for what not.
+// kMissing, with the first part of the model that no device has kernels for.
 Status check_computable(const ModelSpec& model);
 
-// The values of model_type that are read, in alphabetical order.
+// The supported values of model_type, sorted.
 std::vector<std::string_view> huggingface_types();
 
 }  // namespace tpsim

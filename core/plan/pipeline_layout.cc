@@ -8,11 +8,11 @@
 namespace tpsim {
 namespace {
 
-// More blocks and stages than any model has.
+// Larger than the block and stage counts of any model.
 constexpr std::size_t kLongest = 8192;
 constexpr int kDeepestLayout = 8;
 
-// "Et*3|(tt|)*2L" as "Ettt|tt|tt|L".
+// Expands "Et*3|(tt|)*2L" to "Ettt|tt|tt|L".
 class Layout {
  public:
   explicit Layout(std::string_view text) : text_(text) {}
@@ -45,7 +45,7 @@ class Layout {
     return all;
   }
 
-  // 1 where nothing is said, 0 for no number.
+  // Returns 1 if there is no repeat count, 0 for an invalid number.
   std::size_t repeats() {
     if (at_ >= text_.size() || text_[at_] != '*') return 1;
     std::size_t end = ++at_;
@@ -66,7 +66,7 @@ std::optional<PipelineLayout> parse_pipeline_layout(std::string_view text) {
   if (!flat || flat->size() < 2 || flat->front() != 'E' || flat->back() != 'L') return std::nullopt;
   PipelineLayout layout{{0}, 0};
   for (const char c : std::string_view(*flat).substr(1, flat->size() - 2)) {
-    // Blocks that predict later tokens follow all others.
+    // MTP blocks follow all others.
     if (c == 'm') {
       ++layout.predictions;
     } else if (c == 't' && layout.predictions == 0) {

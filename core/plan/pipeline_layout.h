@@ -1,4 +1,4 @@
-// Megatron-Core's words for a cut into pipeline stages.
+// Megatron-Core's notation for pipeline stages (pipeline-model-parallel-layout).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace tpsim {
 
 struct PipelineLayout {
-  std::vector<std::int64_t> blocks;  // of every chunk, in model order
-  std::int64_t predictions = 0;      // blocks behind them that predict later tokens
+  std::vector<std::int64_t> blocks;  // per chunk, in model order
+  std::int64_t predictions = 0;      // MTP blocks after them
 };
 
-// "Et*3|(tt|)*29,|mL": E embedding, t one block, m one that predicts later tokens, L loss, |
-// between chunks, (...)*n and x*n repeat, commas and blanks say nothing. Nothing for any other
-// text, and where embedding and loss do not stand at the ends.
+// Parses "Et*3|(tt|)*29,|mL". E is the embedding, t a block, m an MTP block, L the loss, and |
+// separates chunks. (...)*n and x*n repeat; commas and blanks are ignored. Nullopt for other text,
+// and if the embedding is not first or the loss not last.
 std::optional<PipelineLayout> parse_pipeline_layout(std::string_view text);
 
 }  // namespace tpsim

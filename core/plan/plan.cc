@@ -71,7 +71,7 @@ std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t ch
     result.front() -= 1;
     result.back() -= 1;
   }
-  // One more block each for the chunks nearest the middle.
+  // The remaining blocks go to the chunks nearest the middle.
   for (std::int64_t i = (chunks - left) / 2; left > 0; ++i, --left) {
     result[static_cast<std::size_t>(i)] += 1;
   }

@@ -1,4 +1,4 @@
-// A plan: how one model is laid out over the GPUs and how a step is run. Plain values.
+// A plan: the parallel layout of a model over GPUs, and how a step runs. Plain values.
 #pragma once
 
 #include <compare>
@@ -17,17 +17,17 @@ struct ParallelDegrees {
   std::int64_t tp = 1;  // tensor
   std::int64_t pp = 1;  // pipeline
   std::int64_t dp = 1;  // data
-  std::int64_t cp = 1;  // context: ranks that share every sequence
-  std::int64_t ep = 1;  // expert: ranks of a stage that share the experts, beyond dp too
-  // Expert-tensor: ranks that share every expert. 0: tp. Experts lie on etp x ep x edp over the
-  // ranks that attention cuts into tp x cp x dp (Liu et al. 2025, arXiv 2504.14960).
+  std::int64_t cp = 1;  // context: ranks that split every sequence
+  std::int64_t ep = 1;  // expert: ranks of a stage that split the experts, may exceed dp
+  // Expert-tensor: ranks that split every expert. 0: tp. Experts use etp x ep x edp over the same
+  // ranks that attention splits into tp x cp x dp (Liu et al. 2025, arXiv 2504.14960).
   std::int64_t etp = 0;
   friend auto operator<=>(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 
-// kBlocks: full for the first Plan::recompute_blocks blocks of every model chunk, none for the
-// rest. kOps: every second product of the linear layers and what is no product is computed again,
-// attention is not (torchtitan's selective option "op"); predicted only.
+// kBlocks: full recompute of the first Plan::recompute_blocks blocks of every model chunk, none of
+// the others. kOps: recomputes every second GEMM of the linear layers and all ops that are not
+// GEMMs, but not attention (torchtitan's selective option "op"); predicted only.
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks, kOps };
 template <>
 inline constexpr auto kEnumNames<Recompute> =
@@ -43,23 +43,23 @@ template <>
 inline constexpr auto kEnumNames<ScheduleKind> = std::to_array<std::string_view>({"gpipe", "1f1b",
                                                                                   "interleaved"});
 
-// What lies in the host's memory: nothing, or the optimizer's state, which the host then updates
-// (Ren et al. 2021, ZeRO-Offload): gradients go down, updated weights come up.
+// State kept in host memory. kOptimizer: the optimizer state, which the CPU updates (Ren et al.
+// 2021, ZeRO-Offload); gradients are copied down, updated weights up.
 enum class Offload : std::uint8_t { kNone, kOptimizer };
 template <>
 inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
 
-// How the linear layers of the blocks multiply, after Transformer Engine's recipes: operands are
-// rounded to 8 or 4 bits with a scale for every tensor (from maxima of steps before: kFp8, or of
-// the tensor itself: kFp8Current), for every 128 elements (kFp8Block: 1 x 128 of activations and
-// gradients, 128 x 128 of weights), 32 (kMxFp8) or 16 (kNvFp4); sums are fp32. Routers, norms,
+// Precision of the blocks' linear layers, as in Transformer Engine's recipes: operands are
+// quantized to 8 or 4 bits. Scales are per tensor, from the amax of earlier steps (kFp8) or of the
+// tensor itself (kFp8Current). Or per block of 128 elements (kFp8Block: 1 x 128 of activations and
+// gradients, 128 x 128 of weights), 32 (kMxFp8) or 16 (kNvFp4). Sums are fp32. Routers, norms,
 // attention cores, word embeddings and the head keep the plan's dtype.
 enum class Precision : std::uint8_t { kNone, kFp8, kFp8Current, kFp8Block, kMxFp8, kNvFp4 };
 template <>
 inline constexpr auto kEnumNames<Precision> =
     std::to_array<std::string_view>({"none", "fp8", "fp8-current", "fp8-block", "mxfp8", "nvfp4"});
 
-// Which degree varies fastest over consecutive ranks, first letter innermost. Context-parallel
+// The degree that varies fastest over consecutive ranks, first letter innermost. Context-parallel
 // ranks always follow the tensor-parallel ones.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
 template <>
@@ -74,82 +74,79 @@ struct Plan {
   std::int64_t global_batch = 1;    // sequences per step
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kFull;
-  std::int64_t recompute_blocks = 0;  // above zero with Recompute::kBlocks, and with it alone
+  std::int64_t recompute_blocks = 0;  // above zero for Recompute::kBlocks only
   AttentionKind attention = AttentionKind::kUnfused;
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   DType dtype = DType::kBFloat16;
-  DType gradient_dtype = DType::kFloat32;  // in which micro-batch gradients add up
+  DType gradient_dtype = DType::kFloat32;  // dtype of gradient accumulation over micro-batches
   Precision precision = Precision::kNone;
-  // Weights of those layers are kept, and gathered after a sharded update, in the recipe's 8 bits.
+  // Weights of the linear layers are kept, and gathered after a sharded update, in the recipe's 8
+  // bits.
   bool fp8_param_gather = false;
   RankOrder rank_order = RankOrder::kTpDpPp;
   Offload offload = Offload::kNone;
-  // Blocks of every model chunk in model order: chunk c runs on pipeline rank c % pp. Its length is
-  // pp * virtual_stages; the entries add up to the model's layers.
+  // Blocks per model chunk, in model order: chunk c runs on pipeline rank c % pp. The length is pp
+  // * virtual_stages; the entries sum to the model's layers.
   std::vector<std::int64_t> stage_layers;
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// What the operands of the linear layers' products are of.
+// Dtype of the operands of the linear layers' GEMMs.
 DType product_dtype(const Plan& plan);
 
 std::int64_t gpu_count(const Plan& plan);
-// Ranks that hold the same weights, each for other tokens: data x context parallel. Gradients are
-// reduced and ZeRO shards over them.
+// Ranks with the same weights and different tokens: data x context parallel. Gradients are reduced
+// and ZeRO shards over these ranks.
 std::int64_t data_ranks(const Plan& plan);
 // Ranks of one pipeline stage: tp x cp x dp = etp x ep x expert_data_ranks().
 std::int64_t stage_ranks(const Plan& plan);
-// Ranks that share every expert.
+// Ranks that split every expert.
 std::int64_t expert_tensor_ranks(const Plan& plan);
-// Ranks that hold the same experts: gradients of experts are reduced, and ZeRO shards them, over
-// these alone.
+// Ranks with the same experts: gradients of experts are reduced, and ZeRO shards experts, over
+// these ranks only.
 std::int64_t expert_data_ranks(const Plan& plan);
-// Whether experts lie otherwise on the ranks than the rest of a block does.
+// Whether experts use other groups of ranks than the rest of a block.
 bool folds_experts(const Plan& plan);
-// Whether some weights are held by several ranks: what ZeRO shards.
+// Whether ZeRO has anything to shard: some weights are on several ranks.
 bool has_replicas(const Plan& plan);
-// Micro-batches that one data-parallel rank runs in a step.
+// Micro-batches per data-parallel rank and step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
 
-// With Recompute::kBlocks a plan of these chunks recomputes 1 to so many blocks of each: one fewer
-// than the largest chunk has, since all of them is full recompute. 0: none can be.
+// Returns the largest number of recomputed blocks per chunk for Recompute::kBlocks: one less than
+// the largest chunk, since all its blocks would be full recompute. 0: kBlocks is not possible.
 std::int64_t most_recomputed_blocks(const std::vector<std::int64_t>& stage_layers);
-// Of a chunk with so many blocks, those that run forward again in backward: the first ones.
+// Returns the number of blocks of a chunk that run forward again in backward; these are the first.
 std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
-// The plan of one kind of block alone: fully recomputed or not at all.
+// Returns the plan with full or no recompute, for one kind of block.
 Plan with_whole_recompute(Plan plan, bool is_recomputed);
 
-// Blocks per chunk for an even cut of the model. With `count_embedding` the embedding and the
-// head each count as one block, as BLOOM cut its 70 + 2 layers into 12 sixes; what is left over
-// goes to the middle chunks first. Empty when some chunk would get a negative share.
+// Blocks per chunk for an even split of the model. With `count_embedding`, embedding and head count
+// as one block each, as BLOOM split its 70 + 2 layers into 12 stages of six. Remaining blocks go to
+// the middle chunks first. Empty if a chunk would get a negative number.
 std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
                                             bool count_embedding);
 
-// Stages as they are cut when nothing is said: embedding and head count as a block each where that
-// divides evenly, else blocks alone where that does, else embedding and head count and the rest
+// The default split. Embedding and head count as one block each if this divides evenly. Otherwise
+// only blocks count if the blocks divide evenly. Otherwise embedding and head count, and the rest
 // goes to the middle.
 std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
 
-// Whether heads, key/value heads and the width of what is no expert divide by a tensor-parallel
-// degree.
+// Whether heads, key/value heads and the widths of all parts except experts divide by tp.
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp);
-// Whether the experts' width divides by an expert-tensor-parallel degree.
+// Whether the experts' width divides by etp.
 bool divides_by_etp(const ModelSpec& model, std::int64_t etp);
-// Whether experts on so many ranks each, shared out over `ep`, can be laid over a stage's ranks.
-// Where pipeline stages lie between replicas, an expert group must fill whole replicas or divide
-// one.
+// Whether etp x ep fits the ranks of a stage. If pipeline stages lie between replicas (tp-pp-dp),
+// an expert group must fill whole replicas or divide one.
 bool experts_fit_ranks(const Plan& plan);
 
-// Whether the tensors of one micro-batch are small enough to be counted in 64 bits, with room for
-// sums of them: no device comes near.
+// Whether sizes of one micro-batch's tensors, and sums of them, fit 64 bits. No device comes near.
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model);
 
-// Everything that makes a plan illegal for a model, whatever the hardware: heads % tp, batch not
-// divisible, stages that do not add up, an interleaved schedule whose micro-batches are no multiple
-// of pp, a sequence that does not divide into equal parts of the context- or sequence-parallel
-// ranks, experts that do not divide by ep, ... The error names the rule.
+// Checks that the plan is legal for the model on any hardware. For example: heads, batch, sequence
+// and experts divide evenly, stages sum to the model's layers, and the micro-batches of an
+// interleaved schedule are a multiple of pp. The error names the rule.
 Status validate(const Plan& plan, const ModelSpec& model);
 
 }  // namespace tpsim

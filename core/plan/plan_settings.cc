@@ -26,7 +26,7 @@ Error bad_setting(std::string message, std::string hint = "") {
 }
 
 Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) {
-  // What counts something counts at least one.
+  // A count is at least one.
   const std::int64_t least = row.counts_for != nullptr ? 1 : row.least;
   std::int64_t number = 0;
   const char* const last = text.data() + text.size();
@@ -38,7 +38,7 @@ Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) 
   return number;
 }
 
-// Those that a search can be held to, by name.
+// Names of the settings that can be fixed for a search.
 const std::vector<std::string_view>& searched_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
@@ -55,8 +55,8 @@ Result<SettingValue> parse_setting(std::string_view text) {
   if (equals == std::string_view::npos) {
     return bad_setting(fmt::format("'{}' is not a setting", text), "write NAME=VALUE, as tp=8");
   }
-  // Settings that no search is held to stand at the end of the table, so that places agree.
-  // As files and JSON spell them, too.
+  // Settings that no search can fix are at the end of the table, so that indices agree. Files and
+  // JSON spell names with '_', options with '-'.
   std::string name(text.substr(0, equals));
   std::replace(name.begin(), name.end(), '_', '-');
   TPSIM_TRY(const std::size_t index, choose("setting", name, searched_names()));
@@ -127,7 +127,7 @@ std::string placeholder_of(const SettingRow& row) {
     text += fmt::format("{}{}{}", text.empty() ? "" : "|", word.word,
                         count_setting_of({row.setting, word.value}) != nullptr ? "[:N]" : "");
   }
-  // "on|off", as everybody says it.
+  // "on|off", the usual order.
   return row.kind == SettingKind::kSwitch ? "on|off" : text;
 }
 
@@ -197,7 +197,7 @@ Result<std::vector<SettingValue>> parse_settings(std::string_view text) {
 
 namespace {
 
-// "tp4", "flash", "blocks:3-recompute": a setting as names of plans tell it.
+// A setting as it appears in names of plans: "tp4", "flash", "blocks:3-recompute".
 std::string tagged(const Plan& plan, const SettingRow& row) {
   if (row.setting == Setting::kRecompute) {
     const bool none = plan.recompute == Recompute::kNone;
@@ -210,17 +210,17 @@ std::string tagged(const Plan& plan, const SettingRow& row) {
   return fmt::format("{}{}", row.tag, value);
 }
 
-// Settings of plans that answer one question differ in these.
+// Whether plans of one search can differ in this setting.
 bool tells_plans_apart(const SettingRow& row) {
   return row.role != SettingRole::kGiven && row.counts_for == nullptr;
 }
 
-// What follows from the other settings needs no word: several chunks are interleaved.
+// Whether the value follows from other settings: several chunks imply the interleaved schedule.
 bool follows(const Plan& plan, const SettingRow& row) {
   return row.setting == Setting::kSchedule && plan.schedule == ScheduleKind::kInterleaved;
 }
 
-// Which cut of the stages a plan has, when it is not the one that is made unasked.
+// Name of the plan's split into stages; empty for the default split.
 std::string cut_name(const Plan& plan) {
   const std::int64_t layers =
       std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});

@@ -1,4 +1,4 @@
-// The rows of core/plan/plan_settings.h.
+// The table of core/plan/plan_settings.h.
 #include <array>
 #include <type_traits>
 
@@ -53,7 +53,8 @@ constexpr auto kAttentionTried = numbers(AttentionKind::kUnfused, AttentionKind:
 constexpr auto kScheduleTried =
     numbers(ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved);
 constexpr auto kRankOrderTried = numbers(RankOrder::kTpDpPp, RankOrder::kTpPpDp);
-constexpr auto kOffloadTried = numbers(Offload::kNone);  // more only where nothing fits without
+constexpr auto kOffloadTried =
+    numbers(Offload::kNone);  // the search adds offload if nothing fits without
 constexpr auto kDtypeTried = numbers(DType::kBFloat16);
 constexpr auto kGradientDtypeTried = numbers(DType::kFloat32);
 
@@ -63,7 +64,7 @@ constexpr auto kNotTried = numbers(0);
 constexpr SettingValue kSomeBlocks{Setting::kRecompute,
                                    static_cast<std::int64_t>(Recompute::kBlocks)};
 
-// A member of Plan that is a number or an enumerator.
+// Access to a member of Plan that is a number or an enumerator.
 template <auto member>
 constexpr SettingAccess part() {
   return {[](const Plan& plan) { return static_cast<std::int64_t>(plan.*member); },
@@ -77,7 +78,7 @@ constexpr SettingAccess degree() {
           [](Plan& plan, std::int64_t value) { plan.degrees.*member = value; }};
 }
 
-// How many blocks are recomputed is said only where some are.
+// The number of recomputed blocks is only set for Recompute::kBlocks.
 void set_recompute(Plan& plan, std::int64_t value) {
   plan.recompute = static_cast<Recompute>(value);
   if (plan.recompute != Recompute::kBlocks) plan.recompute_blocks = 0;

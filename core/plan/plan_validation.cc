@@ -28,7 +28,7 @@ Status check_degrees(const Plan& plan) {
       return illegal(fmt::format("{} is {}; it must be between 1 and {}", name, value, kMost));
     }
   }
-  constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // of the largest cluster
+  constexpr std::int64_t kMostGpus = std::int64_t{1} << 34;  // upper bound for any cluster
   const auto gpus = checked_product({d.tp, d.pp, d.dp, d.cp});
   if (!gpus || *gpus > kMostGpus) {
     return illegal(fmt::format("tp x pp x dp x cp is more than {}", kMostGpus));
@@ -39,7 +39,7 @@ Status check_degrees(const Plan& plan) {
   return Ok{};
 }
 
-// Causal attention gives late positions more to do: every rank takes one early and one late chunk.
+// Causal attention costs more for late positions: every rank takes one early and one late chunk.
 Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
   if (cp > 1 && needs_whole_sequences(model)) {
@@ -57,7 +57,7 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// The divisor of `all` that is nearest to n.
+// Returns the divisor of `all` that is nearest to n.
 std::int64_t nearest_divisor(std::int64_t all, std::int64_t n) {
   std::int64_t nearest = 1;
   for (std::int64_t divisor = 2; divisor <= all; ++divisor) {
@@ -66,7 +66,7 @@ std::int64_t nearest_divisor(std::int64_t all, std::int64_t n) {
   return nearest;
 }
 
-// The width of every kind of experts.
+// Checks the width of every kind of experts.
 Status check_experts_divide(const ModelSpec& model, std::int64_t etp) {
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const ModelSpec block = with_block_kind(model, kind);
@@ -88,7 +88,8 @@ Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// The least etp, below the plan's, that lets its ep divide the ranks and the experts; 0: none.
+// Returns the smallest etp below the plan's with which ep divides the ranks and the experts; 0 if
+// none.
 std::int64_t etp_for(Plan plan, const ModelSpec& model) {
   const std::int64_t ranks = stage_ranks(plan), ep = plan.degrees.ep;
   if (model.experts.count % ep != 0) return 0;
@@ -144,7 +145,7 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// The multiple of `of` above zero that is nearest to n, the smaller of two.
+// Returns the positive multiple of `of` that is nearest to n, the smaller one of two.
 std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
   const std::int64_t below = n / of * of;
   return std::max(of, n - below <= of / 2 ? below : below + of);
@@ -153,7 +154,7 @@ std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
 // Whether every tensor rank has whole key/value heads, or all ranks share heads evenly.
 bool heads_fit_ranks(const AttentionShape& attention, std::int64_t tp) {
   if (attention.kv_heads % tp == 0) return true;
-  const bool is_whole = attention.qk_norm == QkNorm::kWidth ||  // of all heads at once
+  const bool is_whole = attention.qk_norm == QkNorm::kWidth ||  // normalizes all heads at once
                         attention.qk_norm == QkNorm::kEachHead || attention.value_dim > 0;
   return !is_whole && tp % attention.kv_heads == 0 &&
          attention.kv_heads * attention.head_dim % tp == 0;
@@ -262,7 +263,7 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// One plan has one spelling: all blocks of every chunk is full recompute.
+// Each plan has one spelling: recomputing all blocks of every chunk must be Recompute::kFull.
 Status check_recompute(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) {
     if (plan.recompute_blocks == 0) return Ok{};
@@ -295,7 +296,7 @@ Status check_schedule(const Plan& plan) {
   return Ok{};
 }
 
-// What Transformer Engine and Megatron ask for (arguments.py, validate_args).
+// Rules of Transformer Engine and Megatron (arguments.py, validate_args).
 Status check_precision(const Plan& plan) {
   if (plan.fp8_param_gather &&
       (plan.precision == Precision::kNone || plan.precision == Precision::kNvFp4)) {
@@ -332,7 +333,7 @@ bool experts_fit_ranks(const Plan& plan) {
 }
 
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model) {
-  constexpr double kMostElements = 1e16;  // 40 PB; a layer has some tens of such tensors
+  constexpr double kMostElements = 1e16;  // 40 PB; a layer has tens of such tensors
   const auto count = [](std::int64_t n) { return static_cast<double>(n); };
   const double tokens =
       count(plan.micro_batch) * std::ceil(count(model.seq) / count(plan.degrees.cp));

@@ -8,16 +8,16 @@
 namespace tpsim {
 namespace {
 
-// One coordinate in the order of ranks: `extent` values, `stride` ranks apart. Of a group's
-// coordinate every `step`-th value is a member.
+// One coordinate of the rank order: `extent` values, `stride` ranks apart. In a group, every
+// `step`-th value is a member.
 struct Dimension {
   std::int64_t stride = 1;
   std::int64_t extent = 1;
   std::int64_t step = 1;
 
   std::int64_t coordinate(std::int64_t rank) const { return rank / stride % extent; }
-  std::int64_t block() const { return stride * extent; }   // ranks until it repeats
-  std::int64_t distance() const { return stride * step; }  // from member to member
+  std::int64_t block() const { return stride * extent; }   // ranks until the coordinate repeats
+  std::int64_t distance() const { return stride * step; }  // between members
   std::int64_t members() const { return (extent - 1) / step + 1; }
   std::int64_t span() const { return distance() * (members() - 1); }
 };
@@ -26,8 +26,8 @@ struct RankDimensions {
   Dimension tp, cp, dp, pp;
 };
 
-// Tensor- and context-parallel ranks are neighbours; the plan says whether replicas or stages come
-// next.
+// Tensor- and context-parallel ranks are innermost; the plan's rank order decides whether
+// data-parallel replicas or stages come next.
 RankDimensions dimensions_of(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   const std::int64_t inner = d.tp * d.cp;
@@ -38,8 +38,8 @@ RankDimensions dimensions_of(const Plan& plan) {
           .pp = {stages_last ? inner * d.dp : inner, d.pp}};
 }
 
-// The groups of one kind: ranks that differ in no coordinate but these. The inner one counts first;
-// the outer one's stride is a multiple of its block.
+// The groups of one kind: their members differ only in these two coordinates. The inner one varies
+// first; the stride of the outer one is a multiple of the inner block.
 struct GroupShape {
   Dimension inner, outer;
 
@@ -53,7 +53,7 @@ struct GroupShape {
 
 GroupShape along(const Dimension& one) { return {one, {one.block(), 1}}; }
 
-// One dimension where the second goes on evenly after the first.
+// Merges two dimensions if the outer one continues the inner one evenly.
 GroupShape along(const Dimension& inner, const Dimension& outer) {
   if (outer.extent == 1) return along(inner);
   if (inner.extent == 1) return along(outer);
@@ -61,8 +61,8 @@ GroupShape along(const Dimension& inner, const Dimension& outer) {
   return {inner, outer};
 }
 
-// Ranks of one stage whose places in it, (dp * CP + cp) * TP + tp, differ by `stride`, `extent` of
-// them. Replicas lie apart where stages come between them; validate() sees to even cuts of them.
+// Members are `extent` ranks of one stage, `stride` apart in the stage's order (dp * CP + cp) * TP
+// + tp. Replicas are not contiguous if stages lie between them; validate() ensures even splits.
 GroupShape within_stage(const Plan& plan, std::int64_t stride, std::int64_t extent) {
   const Dimension dp = dimensions_of(plan).dp;
   const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
@@ -90,7 +90,7 @@ GroupShape shape_of(const Plan& plan, GroupKind group) {
   return {};
 }
 
-// Nodes that the group starting with rank `first` touches.
+// Nodes of the group whose first rank is `first`.
 std::int64_t nodes_of(const GroupShape& group, std::int64_t first, std::int64_t gpus_per_node) {
   std::int64_t nodes = 0, last = -1;
   for (std::int64_t row = 0; row < group.outer.members(); ++row) {
@@ -103,8 +103,8 @@ std::int64_t nodes_of(const GroupShape& group, std::int64_t first, std::int64_t 
   return nodes;
 }
 
-// Nodes of the worst placed group. They depend on where on its node a group's first rank lies.
-// Along a dimension these places repeat, so it is enough to look at one period of each.
+// Nodes of the worst placed group, which depend on the position of a group's first rank on its
+// node. Positions repeat along a dimension; one period of each dimension suffices.
 std::int64_t most_nodes(const Plan& plan, const GroupShape& group, std::int64_t gpus_per_node) {
   if (group.inner.distance() >= gpus_per_node) return group.size();
   const auto period = [&](std::int64_t stride, std::int64_t end) {
@@ -194,7 +194,7 @@ TransferPlacement place_transfers(const Plan& plan, std::int64_t gpus_per_node) 
   const Dimension pp = dimensions_of(plan).pp;
   if (pp.extent == 1) return {};
   if (pp.stride >= gpus_per_node) return {1.0, gpus_per_node};
-  // After this many ranks pipelines lie on nodes as the first ones do.
+  // After this many ranks, the placement of pipelines on nodes repeats.
   const std::int64_t period = std::lcm(pp.block(), gpus_per_node);
   const std::int64_t ranks = gpu_count(plan) % period == 0 ? period : gpu_count(plan);
   std::int64_t sent = 0, leaving = 0, senders = 0;

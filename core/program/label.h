@@ -1,4 +1,5 @@
-// What an op or a collective belongs to. Prices and reports go by the part, people read the text.
+// The model part of an op or collective. Prices and reports group by the part; the text is for
+// people.
 #pragma once
 
 #include <cstdint>
@@ -7,69 +8,69 @@ namespace tpsim {
 
 enum class ModelPart : std::uint8_t {
   // Layers, forward and backward.
-  kEmbedding,        // of words and learned positions
+  kEmbedding,        // word embeddings and learned positions
   kNorm,             // before or after a branch of the block
   kAttentionNorm,    // of queries, keys and latents
-  kAttentionLinear,  // products with a block's weights, and their biases
-  kLatentUp,         // of these, latent attention's projections up
-  kRecurrentLinear,  // of a recurrence's mixer
-  kRecurrence,       // its convolution, scan, norm and gate
+  kAttentionLinear,  // GEMMs with weights of attention, and their biases
+  kLatentUp,         // up-projections of latent attention
+  kRecurrentLinear,  // GEMMs of a recurrence's projections
+  kRecurrence,       // convolution, scan, norm and gate of a recurrence
   kMlpLinear,
   kBiasGradient,
   kRotary,
   kAttentionCore,    // scores, softmax, values; flash attention
-  kContextParallel,  // keys, values and their gradients between the ranks that share a sequence
+  kContextParallel,  // exchange of keys, values and their gradients in the context group
   kActivation,       // GELU, SwiGLU of the dense part or of shared experts
   kResidual,         // bias, dropout and residual at the end of a branch
-  kRouter,           // of experts, and the choices that it makes
-  kLatentExperts,    // products with the projections around experts that work on a latent
-  kExperts,          // products with their weights
+  kRouter,           // of experts, including the top-k selection
+  kLatentExperts,    // projections around experts that work on a latent
+  kExperts,          // GEMMs of experts
   kExpertActivation,
-  kPermute,   // tokens put in their experts' order and back
-  kDispatch,  // their way to the ranks of their experts and back
+  kPermute,   // permute and unpermute of tokens
+  kDispatch,  // all-to-all to the experts' ranks and back
   kHead,      // logits
   kLoss,
   kTensorParallel,          // at the borders of the tensor-parallel region
                             // (reference_model/parallel/mappings.h)
-  kColumnParallelBackward,  // there: the input gradient of a layer whose columns are split, and its
-                            // input once more for its weight gradient; products can run beside
+  kColumnParallelBackward,  // the same for a column-parallel layer in backward: reduction of the
+                            // dgrad and re-gather of the input; can overlap with GEMMs
   kPipeline,                // activations and their gradients between stages
   kData,                    // tokens of a micro-batch
 
   // Gradients and weights.
   kZeroGrad,                   // before the first micro-batch
-  kMicroBatchGradients,        // a buffer of their own, cleared where no product overwrites it
+  kMicroBatchGradients,        // a buffer of their own, cleared where no GEMM overwrites it
   kGradientAccumulation,       // from that buffer to the step's gradients
-  kSequenceParallelGradients,  // of weights that every tensor-parallel rank repeats
-  kEmbeddingGradients,         // of the table that first and last stage share
+  kSequenceParallelGradients,  // of weights that all tensor-parallel ranks hold
+  kEmbeddingGradients,         // of the table shared by first and last stage
   kDataParallelReduction,
   kGradNorm,
   kOptimizer,
-  kGradientsToHost,  // these three with the optimizer offloaded
+  kGradientsToHost,  // this and the next two only with optimizer offload
   kHostOptimizer,
   kWeightsToDevice,
   kParameterGather,
 
-  // Around the steps.
+  // Outside the steps.
   kReporting,       // the loss that a step reports
   kInitialization,  // of weights and optimizer state
-  kCoordination,    // what ranks agree on: to stop, to start together
+  kCoordination,    // agreement between ranks: stop, start together
   kMeasurement,     // ops that are timed, or stand for others
 };
 
-// Products with the weights of a block's linear layers.
+// Whether the part is GEMMs with weights of a block's linear layers.
 constexpr bool is_linear(ModelPart part) {
   return part == ModelPart::kAttentionLinear || part == ModelPart::kLatentUp ||
          part == ModelPart::kRecurrentLinear || part == ModelPart::kMlpLinear ||
          part == ModelPart::kLatentExperts || part == ModelPart::kExperts;
 }
 
-// There is none without its part.
+// Every label has a part.
 struct Label {
   constexpr Label(ModelPart of, const char* words) : part(of), text(words) {}
 
   ModelPart part;
-  const char* text;  // where in the model: "attention.qkv"; static storage
+  const char* text;  // place in the model: "attention.qkv"; static storage
 };
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// Where the time of a rank's steps went, op by op: as a run records it, or as a profile predicts
-// it. Two of these lists are joined by their keys to compare the two.
+// Time of a rank's steps by op, recorded in a run or predicted from a profile. The two are compared
+// by joining the lists on their keys.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,31 @@ namespace tpsim {
 
 // All runs of one op.
 struct OpTime {
-  OpRecord record;  // its label is that of the first run
+  OpRecord record;  // label of the first run
   std::int64_t count = 0;
-  Seconds time;  // of all of them together
+  Seconds time;  // of all runs together
 };
 
-// All calls of one kind, group and size. Their time holds the wait for the other members.
+// All calls of one kind, group and size. The time includes waiting for the other members.
 struct CollectiveTime {
-  CollectiveRecord record;  // its label is that of the first call
+  CollectiveRecord record;  // label of the first call
   std::int64_t count = 0;
   Seconds time;
 };
 
 struct StepTimes {
-  std::vector<OpTime> ops;                  // by key
-  std::vector<CollectiveTime> collectives;  // by kind, group, ranks and bytes
+  std::vector<OpTime> ops;                  // sorted by key
+  std::vector<CollectiveTime> collectives;  // sorted by kind, group, ranks and bytes
 };
 
-// Sums up times by key. Adding a key again adds to its count and time.
+// Sums times by key. Adding the same key again increases count and time.
 class StepTimesSum {
  public:
   void add(const OpRecord& op, Seconds time, std::int64_t count = 1);
   void add(const CollectiveRecord& record, Seconds time, std::int64_t count = 1);
   void add(const StepTimes& times);
 
-  // In the order that StepTimes states.
+  // Returns the sums in the order of StepTimes.
   StepTimes times() const;
 
  private:

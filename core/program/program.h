@@ -1,7 +1,7 @@
 // The program of a rank: every op with its sizes, every collective with its group and bytes, every
-// allocation and free, in the order in which the reference model issues them.
+// allocation and free. The order is that in which the reference model issues them.
 //
-// A Program is a trace. It holds no tensors; whoever prices or times it works from these records.
+// A Program is a trace without tensors; pricing and timing use only these records.
 #pragma once
 
 #include <array>
@@ -21,26 +21,26 @@ namespace tpsim {
 
 enum class OpKind : std::uint8_t {
   kMatmul,  // dims: batch, m, n, k; variant: MatmulVariant bits
-  // Rows are tokens (or probability rows), cols the width of one row. dims: rows, cols.
+  // Rows are tokens (or rows of probabilities), cols is the width of a row. dims: rows, cols.
   kNormForward,  // variant: NormKind
-  // variant: NormKind, bit 1: with residual, from bit 2: dtype of the gradients it adds to
+  // variant: NormKind, bit 1: with residual, from bit 2: dtype of the accumulated gradients
   kNormBackward,
   // dims: batch*heads, query rows, key cols, reach of a window or chunk; variant: AttentionVariant
   kSoftmaxForward,
   kSoftmaxBackward,  // the same
-  // dims: batch, queries, heads, kv_heads, head_dim, keys where there are more of them than
-  // queries, and where it matters the reach and the width of values; variant: AttentionVariant
+  // dims: batch, queries, heads, kv_heads, head_dim, then only if they differ from the default:
+  // keys, reach, width of values; variant: AttentionVariant
   kFlashForward,
   kFlashBackward,     // the same
   kBiasGeluForward,   // variant bit 0: with bias; from bit 1: MlpKind
   kBiasGeluBackward,  // the same
-  kSwigluForward,     // variant: 0 of SwiGLU, else MlpKind
+  kSwigluForward,     // variant: 0 for SwiGLU, else MlpKind
   kSwigluBackward,
   kBiasResidual,        // variant bit 0: with bias, bit 1: with residual; bit 0 alone adds in place
   kDropoutForward,      // dims: rows, cols; variant bit 0: with bias, bit 1: with residual
   kDropoutBackward,     // dims: rows, cols
   kColumnSum,           // variant: dtype of the sums
-  kRotary,              // dims: rows, heads, turned part of head_dim; variant 1: neighbours
+  kRotary,              // dims: rows, heads, rotated part of head_dim; variant 1: adjacent pairs
   kHeadNormForward,     // dims: rows, heads, head_dim
   kHeadNormBackward,    // the same
   kSoftCapForward,      // dims: elements
@@ -49,22 +49,22 @@ enum class OpKind : std::uint8_t {
   kHeadSum,             // dims: rows, heads, width
   kColumnBias,          // dims: rows, cols
   kColumnBiasGradient,  // dims: rows, cols; variant: dtype of the sums
-  kEmbeddingForward,    // dims: tokens, hidden, local vocabulary
+  kEmbeddingForward,    // dims: tokens, hidden, local vocab size
   kEmbeddingBackward,   // the same; variant: dtype of the table's gradient
   kPositionForward,     // dims: tokens, hidden
   kPositionBackward,    // variant: dtype of the table's gradient
-  kRouteForward,        // dims: tokens, experts, capacity, experts of a token
-  kRouteBackward,       // dims: tokens, experts, experts of a token
-  kPermuteTokens,       // dims: tokens, hidden, experts, capacity, experts of a token; variant 1
+  kRouteForward,        // dims: tokens, experts, capacity, experts per token
+  kRouteBackward,       // dims: tokens, experts, experts per token
+  kPermuteTokens,       // dims: tokens, hidden, experts, capacity, experts per token; variant 1:
                         // weighted
   kUnpermuteTokens,     // the same
-  kRouteWeightGradient,   // dims as these
-  kVocabMax,              // dims: tokens, local vocabulary; variant 1 with sums
+  kRouteWeightGradient,   // dims: the same
+  kVocabMax,              // dims: tokens, local vocab size; variant 1: with sums
   kVocabSums,             // the same, variant 0
   kVocabRescale,          // dims: tokens
   kCrossEntropyLoss,      // dims: tokens
-  kCrossEntropyBackward,  // dims: tokens, local vocabulary
-  kAdd,                   // dims: elements; these are flat
+  kCrossEntropyBackward,  // dims: tokens, local vocab size
+  kAdd,                   // dims: elements, also for the next three
   kScale,
   kFill,
   kCopy,
@@ -74,15 +74,15 @@ enum class OpKind : std::uint8_t {
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
   kInitNormal,
 
-  // No device computes these: they are traced and priced (kernels/recurrence_records.h,
+  // Traced and priced, not computed by any device (kernels/recurrence_records.h,
   // kernels/planned_records.h).
   kConvolutionForward,   // dims: tokens, channels, taps
   kConvolutionBackward,  // the same
-  // dims: tokens, heads, heads of keys, width of keys, width of values, chunk, decays of a head
-  // where there are several; variant: MixerKind
+  // dims: tokens, heads, key heads, key width, value width, chunk, decays per head if more than
+  // one; variant: MixerKind
   kScanForward,
   kScanBackward,  // the same
-  kGateForward,   // dims: tokens, width; variant 1: normed before
+  kGateForward,   // dims: tokens, width; variant 1: norm before the gate
   kGateBackward,  // the same
   // kernels/planned_records.h. dims: FLOPs, bytes; variant 1: on matrix units
   kPlannedForward,
@@ -107,16 +107,17 @@ enum MatmulVariant : std::uint8_t {
   kTransposeB = 2,
   kAccumulate = 4,     // adds to C
   kOutputFloat32 = 8,  // C is fp32 while A and B are narrower
-  kSplitSums = 16,     // partial sums of 8-bit products leave the matrix units for fp32
-  kSumsRows = 32,      // of experts: k counts the tokens, as kTransposeA says with 16 bits
+  kSplitSums = 16,     // partial sums of 8-bit GEMMs are promoted to fp32 outside the matrix units
+  kSumsRows =
+      32,  // experts: k is the number of tokens (wgrad); 16-bit GEMMs have kTransposeA instead
 };
 
-// Bits of OpKey::variant of attention's core: what changes a score on its way to a probability.
+// Bits of OpKey::variant for attention cores: changes of the scores before the softmax.
 enum AttentionVariant : std::uint8_t { kAlibiBias = 1, kChunked = 2, kCapped = 4, kSinks = 8 };
 
 using OpDims = std::array<std::int64_t, 8>;
 
-// What decides how long an op takes: two ops with equal keys take equal time.
+// The inputs of an op's time: ops with equal keys take equal time.
 struct OpKey {
   OpKind kind{};
   DType dtype{};
@@ -131,8 +132,8 @@ struct OpKey {
 
 struct OpRecord {
   OpKey key;
-  double flops = 0;  // multiply and add count two
-  double bytes = 0;  // least traffic to and from device memory
+  double flops = 0;  // a multiply-add counts two
+  double bytes = 0;  // least traffic from and to device memory
   Label label;
 };
 
@@ -150,15 +151,15 @@ inline constexpr auto kEnumNames<CollectiveKind> =
     words<7>("all_reduce all_gather reduce_scatter broadcast send receive all_to_all");
 enum class GroupKind : std::uint8_t {
   kTensor,
-  kData,  // ranks that hold the same weights: data x context parallel
+  kData,  // ranks with the same weights: data x context parallel
   kPipeline,
   kEmbedding,
   kModel,
   kWorld,
-  kContext,       // ranks that share the sequences
-  kExpert,        // ranks that share out the experts
-  kExpertData,    // ranks that hold the same experts
-  kExpertTensor,  // ranks that share every expert, where these are not the tensor group
+  kContext,       // ranks that split the sequences
+  kExpert,        // ranks that split the experts
+  kExpertData,    // ranks with the same experts
+  kExpertTensor,  // ranks that split every expert, if not the tensor group
 };
 template <>
 inline constexpr auto kEnumNames<GroupKind> = words<10>(
@@ -170,8 +171,8 @@ struct CollectiveRecord {
   CollectiveKind kind{};
   GroupKind group{};
   std::int64_t ranks = 1;
-  // Size of the whole array: what every rank ends with (all-gather, all-to-all), or starts from
-  // (reduce-scatter), as nccl-tests count.
+  // Size of the whole array, as in nccl-tests: each rank's result (all-gather, all-to-all) or input
+  // (reduce-scatter).
   std::int64_t bytes = 0;
   Label label;
 };
@@ -183,12 +184,12 @@ enum class MemoryCategory : std::uint8_t {
   kActivations,
   kWorkspace,
   kCommunication,
-  kHost  // not the device's: optimizer state in the host's memory
+  kHost  // optimizer state in host memory, not on the device
 };
 template <>
 inline constexpr auto kEnumNames<MemoryCategory> = std::to_array<std::string_view>(
     {"weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"});
-inline constexpr int kMemoryCategoryCount = 6;  // of the device
+inline constexpr int kMemoryCategoryCount = 6;  // on the device
 
 struct AllocationRecord {
   std::int64_t bytes = 0;
@@ -198,7 +199,7 @@ struct AllocationRecord {
 
 struct ProgramEvent {
   enum class Kind : std::uint8_t { kOp, kCollective, kAllocate, kFree } kind;
-  std::uint32_t index = 0;  // into ops, collectives, or (allocate and free) allocations
+  std::uint32_t index = 0;  // into ops, collectives or allocations (kAllocate, kFree)
 };
 
 struct Program {
@@ -211,11 +212,11 @@ struct Program {
 bool is_flash(OpKind);
 bool is_softmax(OpKind);
 bool is_scan(OpKind);
-bool runs_on_matrix_units(OpKind);  // products and flash attention
-// Reads whole rows or columns before it can write: slower than a pass of one element at a time.
+bool runs_on_matrix_units(OpKind);  // GEMMs and flash attention
+// Whether the op reads whole rows or columns before it writes: slower than an elementwise pass.
 bool is_reduction(OpKind);
 
-// "matmul nt 1x4096x10752x14336 bf16": one line for tables and profiles.
+// One line for tables and profiles: "matmul nt 1x4096x10752x14336 bf16".
 std::string to_string(const OpKey& key);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// One step in time, rank by rank of the pipeline: what the event simulation did.
+// The spans of one step by pipeline stage: the result of the event simulation.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ struct TimelineSpan {
   std::int64_t stage = 0;
   SpanKind kind{};
   std::int64_t chunk = 0;        // model chunk, for forward and backward
-  std::int64_t micro_batch = 0;  // likewise
+  std::int64_t micro_batch = 0;  // the same
   Picoseconds begin = 0;
   Picoseconds end = 0;
 };
 
-// Spans of each stage in order of begin; spans of kTransfer may overlap the others.
+// Spans of each stage are sorted by begin; kTransfer spans may overlap others.
 struct Timeline {
   std::int64_t stages = 1;
   Picoseconds end = 0;

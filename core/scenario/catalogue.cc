@@ -26,7 +26,8 @@ bool holds_catalogue(const fs::path& folder) {
          fs::is_directory(folder / name_of(CatalogueKind::kClusters), ignored);
 }
 
-// A program in its build tree reads data/ of the source tree, so that changed data need no build.
+// A program in its build tree reads data/ of the source tree, so that changes of data need no
+// build.
 std::optional<fs::path> data_of_source_tree() {
   constexpr int kMostLevels = 4;
   std::error_code code;
@@ -39,14 +40,14 @@ std::optional<fs::path> data_of_source_tree() {
   return std::nullopt;
 }
 
-// "Models" of a message: "model".
+// "model" for kModels, in messages.
 std::string singular(CatalogueKind kind) {
   std::string name(name_of(kind));
   name.pop_back();
   return name;
 }
 
-// "owner/name" that is not a file.
+// Whether the name is "owner/name" and not a file.
 bool is_hub_name(std::string_view name) {
   std::error_code ignored;
   return std::count(name.begin(), name.end(), '/') == 1 && !name.starts_with('/') &&
@@ -76,15 +77,14 @@ std::vector<std::string> Catalogue::list(CatalogueKind kind) const {
 Result<HubNames> Catalogue::hub_names() const {
   const fs::path path = directory_ / "hub" / "names.json";
   std::error_code ignored;
-  // A data folder of one's own may lack the file.
+  // A user's data folder may lack the file.
   if (!is_shipped(directory_) && !fs::exists(path, ignored)) return HubNames{};
   TPSIM_TRY(const JsonValue root, read_json_file(path));
   return hub_names_from_json(root, path.string());
 }
 
-// "Qwen/Qwen3-8B" is qwen3-8b and "Llama3-8B" is llama-3-8b: no matter whose it is, in what case it
-// is written and where it has dashes; "Qwen/Qwen2.5-Coder-32B-Instruct" has the shape of
-// qwen2.5-32b.
+// Ignores owner, case and dashes: "Qwen/Qwen3-8B" is qwen3-8b, "Llama3-8B" is llama-3-8b.
+// "Qwen/Qwen2.5-Coder-32B-Instruct" has the shape of qwen2.5-32b.
 Result<std::optional<std::string>> Catalogue::by_public_name(std::string_view name) const {
   std::error_code ignored;
   if (name.ends_with(".json") || fs::exists(name, ignored)) return std::optional<std::string>();
@@ -93,7 +93,7 @@ Result<std::optional<std::string>> Catalogue::by_public_name(std::string_view na
 }
 
 Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_path) const {
-  // An exact name needs neither the list of entries nor the rules of hub names.
+  // Fast path for an exact name, without the list of entries and the rules of hub names.
   if (name_or_path.find('/') == std::string_view::npos) {
     fs::path exact = directory_ / name_of(kind) / fmt::format("{}.json", name_or_path);
     if (file_is_there(exact)) return exact;

@@ -1,4 +1,4 @@
-// The data that ships with tpsim: models, clusters, profiles and stacks by name.
+// The data shipped with tpsim: models, clusters, profiles and stacks by name.
 #pragma once
 
 #include <filesystem>
@@ -18,13 +18,13 @@
 namespace tpsim {
 
 enum class CatalogueKind : std::uint8_t { kModels, kClusters, kProfiles, kStacks };
-template <>  // also the folders' names
+template <>  // also the names of the folders
 inline constexpr auto kEnumNames<CatalogueKind> = words<4>("models clusters profiles stacks");
 
 class Catalogue {
  public:
-  // The data of $TPSIM_DATA where that is set ("shipped:" is what the program brings); else, for a
-  // program that lies in a build tree, data/ of the source tree; else what the program brings
+  // Opens $TPSIM_DATA if set ("shipped:" is the data inside the program). Otherwise opens data/ of
+  // the source tree for a program in its build tree, else the data inside the program
   // (core/base/shipped_data.h).
   static Result<Catalogue> open();
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
@@ -32,27 +32,28 @@ class Catalogue {
   // A folder, or "shipped:".
   const std::filesystem::path& directory() const { return directory_; }
 
-  // Names in alphabetical order.
+  // Returns the names, sorted.
   std::vector<std::string> list(CatalogueKind kind) const;
 
-  // A name of the catalogue, or the path of a file: what contains '/' or ends in ".json". A name
-  // that is neither is an error that offers the nearest one. Models also go by their public name
-  // ("Qwen/Qwen3-8B"), and by a folder that holds a config.json.
+  // Loads an entry by name or a file by path; a path contains '/' or ends in ".json". The error for
+  // an unknown name offers the nearest one. Models can also be named by their public name
+  // ("Qwen/Qwen3-8B") or by a folder with a config.json.
   Result<ModelSpec> load_model(std::string_view name_or_path) const;
   Result<ClusterSpec> load_cluster(std::string_view name_or_path) const;
   Result<Profile> load_profile(std::string_view name_or_path) const;
   Result<StackSpec> load_stack(std::string_view name_or_path) const;
 
-  // "fnv1a:0123456789abcdef" of what an entry's file says, however it is laid out.
+  // Returns "fnv1a:0123456789abcdef", a hash of the contents of an entry's file, independent of
+  // layout.
   Result<std::string> contents_hash(CatalogueKind kind, std::string_view name_or_path) const;
 
-  // The file of a table of runs: a path (it contains '/', ends in ".csv" or is there), or the name
-  // of one that ships, as bloom_jean_zay.
+  // Returns the file of a table of runs. A path contains '/', ends in ".csv" or exists; other names
+  // are shipped tables such as bloom_jean_zay.
   Result<std::filesystem::path> find_runs(std::string_view name_or_path) const;
 
  private:
   Result<HubNames> hub_names() const;
-  // The model that a name means; none where the name is a file or unknown.
+  // Returns the model with this name; nullopt if the name is a file or unknown.
   Result<std::optional<std::string>> by_public_name(std::string_view name) const;
   Result<std::filesystem::path> find(CatalogueKind kind, std::string_view name_or_path) const;
 

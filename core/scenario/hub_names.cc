@@ -16,7 +16,7 @@ std::string without_separators(std::string_view name) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "-0528", "-2507", "-250120", "-20250120": a date of four to eight digits at the end.
+// Removes a date of four, six or eight digits at the end: "-0528", "-2507", "-250120", "-20250120".
 std::optional<std::string> without_date(const std::string& name) {
   std::size_t digits = 0;
   while (digits < name.size() && is_digit(name[name.size() - 1 - digits])) ++digits;
@@ -27,7 +27,7 @@ std::optional<std::string> without_date(const std::string& name) {
   return name.substr(0, name.size() - digits - 1);
 }
 
-// "-v1", "-v0.1", "-v2.5".
+// Removes a version: "-v1", "-v0.1", "-v2.5".
 std::optional<std::string> without_version(const std::string& name) {
   const std::size_t at = name.rfind("-v");
   if (at == std::string::npos || at + 2 >= name.size() || at == 0) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<std::string> without_version(const std::string& name) {
   return is_version ? std::optional(name.substr(0, at)) : std::nullopt;
 }
 
-// Every name that one rule makes of `name`, the most certain ones first.
+// Returns all names that one rule makes of `name`, the most certain first.
 std::vector<std::string> shorter_names(const HubNames& rules, const std::string& name) {
   std::vector<std::string> names;
   for (const std::string& ending : rules.endings) {
@@ -101,7 +101,7 @@ bool is_same_name(std::string_view stem, std::string_view entry) {
 
 std::optional<std::string> entry_with_shape(const HubNames& rules, const std::string& stem,
                                             const std::vector<std::string>& entries) {
-  // Rules apply again to what they leave; a name is at most some endings long.
+  // Rules are applied again to their results; names have only a few endings.
   constexpr std::size_t kMostTried = 64;
   std::vector<std::string> tried = {stem};
   for (std::size_t i = 0; i < tried.size(); ++i) {

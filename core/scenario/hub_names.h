@@ -1,5 +1,5 @@
-// Names of models on the Hugging Face Hub: which entry of the catalogue has the shape of a
-// repository. The rules are data (data/hub/names.json).
+// Maps names of Hugging Face Hub repositories to catalogue entries of the same shape. The rules are
+// data (data/hub/names.json).
 #pragma once
 
 #include <optional>
@@ -15,24 +15,24 @@ namespace tpsim {
 struct HubShape {
   std::string name, shape;
 };
-// Words that a publisher appends to, puts before or into the name of a shape without changing it,
-// and repositories that are called otherwise than their shape.
+// Words that publishers add to a name at its end, start or middle without changing the shape, and
+// repositories with names unlike their shape.
 struct HubNames {
   std::vector<std::string> endings, words, beginnings;
   std::vector<HubShape> shapes;
 };
-// `file` names the source in errors.
+// `file` is used in errors.
 Result<HubNames> hub_names_from_json(const JsonValue& root, const std::string& file);
 
-// The last part of "owner/name", in lower case.
+// Returns the last part of "owner/name" in lower case.
 std::string hub_stem(std::string_view name);
 // Returns the entry with the shape of the repository `stem`, nullopt if none has it. Compares names
-// without separators; then without endings, words, dates and versions; then by the table of shapes.
-// Last, an unfinished name such as "qwen3-235b" stands for the only entry that starts with it.
-// `entries` is in alphabetical order.
+// without separators, then without endings, words, dates and versions, then uses the table of
+// shapes. Last, an incomplete name such as "qwen3-235b" matches if exactly one entry starts with
+// it. `entries` must be sorted.
 std::optional<std::string> entry_with_shape(const HubNames& rules, const std::string& stem,
                                             const std::vector<std::string>& entries);
-// Whether `stem` and `entry` are one name but for dashes.
+// Whether the names are equal apart from separators.
 bool is_same_name(std::string_view stem, std::string_view entry);
 
 }  // namespace tpsim

@@ -12,7 +12,7 @@
 namespace tpsim {
 
 ModelEntry entry_of(const ModelSpec& model, std::string name) {
-  // Where nobody says for how many positions a model is made, those that it is trained on.
+  // Without a stated context, the training sequence is used.
   return {family_of(model), std::move(name), parameter_count(model), active_parameter_count(model),
           model.context > 0 ? model.context : model.seq};
 }

@@ -1,4 +1,4 @@
-// The catalogue's models as they are listed: families together, each by rising size.
+// The catalogue's models for listings: grouped by family, sorted by size.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace tpsim {
 struct ModelEntry {
   std::string family, name;
   std::int64_t parameters = 0, active = 0;
-  std::int64_t context = 0;  // positions that it is made for
+  std::int64_t context = 0;  // positions that the model supports
 };
 
-// What a listing says of a model.
+// The facts of a model in a listing.
 ModelEntry entry_of(const ModelSpec& model, std::string name);
 // "235.1 B, 22.2 B active, context 40,960"
 std::string size_text(const ModelEntry& entry);
 
-// Fails where a file of the catalogue cannot be read.
+// Error if a file of the catalogue cannot be read.
 Result<std::vector<ModelEntry>> model_index(const Catalogue& catalogue);
 
 }  // namespace tpsim

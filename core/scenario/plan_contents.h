@@ -1,4 +1,4 @@
-// What the names in a saved plan stand for, as hashes of their contents.
+// Hashes of the files behind the names in a saved plan.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace tpsim {
 
-// Of names that mean nothing here the hash is empty: a machine that only its profile describes has
-// no file.
+// Sets the hashes. Names without a file here get an empty hash, for example a cluster that is
+// described by its profile only.
 void note_contents(const Catalogue& catalogue, PlanFile& file);
 
-// Saves the plan with hashes of what its names stand for here, and with paths relative to it. A
-// page has no data folder, and so no hashes.
+// Saves the plan with hashes of the files behind its names, and with paths relative to the plan.
+// The web page has no data folder and writes no hashes.
 Status save_with_contents(const std::filesystem::path& path, PlanFile file);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// A plan with everything needed to judge or run it again.
+// A plan with everything needed to predict or run it again.
 #pragma once
 
 #include <string>
@@ -10,26 +10,26 @@
 
 namespace tpsim {
 
-// Hashes of the files behind a plan's names, as they were when it was saved; empty where nobody
-// noted them. Spaces and line breaks of a file do not count.
+// Hashes of the files behind a plan's names at the time of saving; empty if unknown. White space of
+// a file does not count.
 struct PlanContents {
   std::string cluster, profile, stack;
   bool empty() const { return cluster.empty() && profile.empty() && stack.empty(); }
 };
 
-// The model is held in full; cluster, profile and stack are catalogue names or paths.
+// Contains the whole model; cluster, profile and stack are catalogue names or paths.
 struct PlanFile {
   ModelSpec model;
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;  // in place of the stack's own
+  PartValues parts;  // instead of the stack's own
   Plan plan;
-  double node_gbps = 0;  // what leaves a node, where it is not the cluster's own; 0: the cluster's
-  // Nobody named the software or the network: predictions have the wider interval of that.
+  double node_gbps = 0;  // bandwidth per node in Gb/s; 0: the cluster's
+  // Software or network were not given but assumed: predictions have a wider interval.
   bool stack_assumed = false, network_assumed = false;
-  // Settings of the launch file that were not known and that were taken to change nothing:
-  // predictions have a wider interval for them.
+  // Unknown settings of the launch file, assumed to have no effect: predictions have a wider
+  // interval.
   std::vector<std::string> settings_assumed = {};
   PlanContents contents = {};
 };

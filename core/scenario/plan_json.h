@@ -1,4 +1,4 @@
-// Plan files: {"format": "tpsim-plan/1", ...}, what --save writes and every command reads.
+// Plan files: {"format": "tpsim-plan/1", ...}, written by --save and read by every command.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,19 @@
 
 namespace tpsim {
 
-// The plan returned obeys validate(plan, model).
-// Paths of cluster, profile and stack are relative to the file's folder, where they lead to a file,
-// and else to where the program runs.
+// Reads a plan and checks it with validate(plan, model). Paths of cluster, profile and stack are
+// relative to the file's folder if that leads to a file, else to the working directory.
 Result<PlanFile> read_plan(const std::filesystem::path& path);
-// Writes a plan whose paths read_plan() finds from wherever it is called.
+// Writes a plan with paths that read_plan() resolves from any working directory.
 Status save_plan(const std::filesystem::path& path, const PlanFile& file);
 Result<PlanFile> parse_plan(std::string_view text, const std::string& file);
 
 std::string to_json(const PlanFile& file);
 
-// The keys of a plan alone, in order, for documents that hold plans.
+// Returns only the keys of the plan, in order, for documents that contain plans.
 JsonValue plan_to_json(const Plan& plan);
 
-// The JSON schema of its files.
+// The JSON schema of plan files.
 JsonValue plan_schema();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// What a plan is judged against: the model, the machines, their measured behaviour, the software.
+// The inputs of a prediction besides the plan: model, cluster, profile and software.
 #pragma once
 
 #include "core/base/work_limits.h"
@@ -14,7 +14,7 @@ struct Scenario {
   ClusterSpec cluster;
   Profile profile;
   StackSpec stack;
-  WorkLimits limits = {};  // of what is asked about them, no part of the answer
+  WorkLimits limits = {};  // on the effort of a question; does not change results
 };
 
 }  // namespace tpsim

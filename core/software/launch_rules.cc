@@ -17,8 +17,7 @@ constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
-constexpr std::uint8_t kAccel =
-    launcher_bit(Launcher::kAccelerate);  // its models lie in checkpoints
+constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);  // its models are checkpoints
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
@@ -32,8 +31,8 @@ bool shares_key_heads(M model, P plan) {
   return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
 }
 
-// torchtitan: without sharding it casts by autocast, and only where there is nothing but data
-// parallelism.
+// torchtitan: without sharding, autocast is used only if data parallelism is the only parallelism;
+// otherwise nothing casts to bf16.
 bool casts_nothing(const Plan& plan) {
   const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
   return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
@@ -53,8 +52,7 @@ constexpr auto kModel = RuleScope::kModel;
 constexpr auto kPlan = RuleScope::kPlan;
 constexpr auto kStages = RuleScope::kStages;
 
-// What no launch file carries yet stands first, so that nothing is exported that trains another
-// model.
+// Limits of the launch files come first, so that no file is written that trains another model.
 const std::array kRules = std::to_array<LaunchRule>({
     {kOthers, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
      "planned parts (indexers, encoders, residual streams)", kUnwritten},

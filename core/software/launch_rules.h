@@ -1,7 +1,7 @@
-// What the launchers of training programs can run, beyond the values of single settings that a
-// stack file lists: one table that search, prediction, explanation, export and import ask.
+// Rules of what launchers of training programs can run, beyond the setting values that a stack file
+// lists. Search, prediction, explanation, export and import share the table.
 //
-// A rule is read from the program's own argument checks; its source stands in `why`.
+// Rules follow the argument checks of the programs; `why` states the source.
 #pragma once
 
 #include <cstdint>
@@ -14,49 +14,49 @@
 
 namespace tpsim {
 
-// Whose arguments a stack's plans are launched with.
+// The program that launches a stack's plans.
 enum class Launcher : std::uint8_t {
-  kNone,               // no launch files: its plans are predicted only
+  kNone,               // no launch files, prediction only
   kMegatron,           // Megatron-LM's pretrain_gpt.py, Megatron-Core
-  kMegatronDeepSpeed,  // BigScience's
+  kMegatronDeepSpeed,  // BigScience's fork
   kNemo,               // NeMo and Megatron-Bridge
   kTorchTitan,
   kNanotron,
-  kAccelerate,  // Hugging Face's, for a Trainer: FSDP, or data parallelism alone
+  kAccelerate,  // Hugging Face Trainer with FSDP or plain data parallelism
 };
 template <>
 inline constexpr auto kEnumNames<Launcher> = std::to_array<std::string_view>(
     {"none", "megatron-lm", "megatron-deepspeed", "nemo", "torchtitan", "nanotron", "accelerate"});
 
-// Of what a rule speaks, so that a search asks it once where it can.
+// The inputs of a rule, so that a search evaluates each rule as rarely as possible.
 enum class RuleScope : std::uint8_t {
-  kFiles,   // launch files do not carry it, whatever the program can
-  kModel,   // the plan does not matter
-  kPlan,    // all settings but the cut into stages
+  kFiles,   // tpsim's launch files lack it, whatever the program can run
+  kModel,   // depends on the model only
+  kPlan,    // depends on all settings except the split into stages
   kStages,  // Plan::stage_layers
 };
 
 struct LaunchRule {
-  std::uint8_t launchers;  // bit (1 << Launcher) set: the rule is that one's
+  std::uint8_t launchers;  // bit (1 << Launcher) for each launcher with this rule
   RuleScope scope;
   bool (*is_broken)(const ModelSpec&, const Plan&);
   const char* what;  // that the program cannot run
-  const char* why;   // and what to do instead, where something is near
+  const char* why;   // and an alternative, if there is one
 };
-// Those of one launcher and scope, in the order of the table.
+// Returns the rules of one launcher and scope, in the order of the table.
 std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope);
-// "the stack cannot run RMSNorm": one text for each rule, for as long as the program runs.
+// Returns "the stack cannot run RMSNorm". The text is valid until the program ends.
 const char* refusal_of(const LaunchRule& rule);
 
-// The first rule that is broken; null where the launcher runs the plan.
+// Returns the first violated rule; null if the launcher runs the plan.
 const LaunchRule* broken_rule(Launcher launcher, const ModelSpec& model, const Plan& plan);
 const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpec& model,
                               const Plan& plan);
 
-// torchtitan: blocks that the first and the last chunk have less than the others, 0 or 1; -1 for
-// stages that it cannot cut.
+// torchtitan: blocks by which the first and last chunk are smaller than the others, 0 or 1; -1 for
+// stages that torchtitan cannot make.
 std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan);
-// DeepSpeed: equal stages by blocks, or by blocks and the two embeddings; empty where they do not
+// DeepSpeed: equal stages by blocks, or by blocks and both embeddings; empty if the blocks do not
 // divide.
 std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
                                              bool counts_embeddings);

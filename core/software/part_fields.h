@@ -1,4 +1,4 @@
-// Parts of software as files hold them: a key for each row of core/software/stack_parts.h.
+// JSON fields of software parts: a key per row of core/software/stack_parts.h.
 #pragma once
 
 #include "core/json/field_schema.h"
@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-// One part, which may be absent when it is read.
+// One part; optional on reading.
 template <class Io>
 void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   bool on = value != 0;
@@ -42,7 +42,7 @@ void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
   if (texts.empty()) lists.erase(row.part);
 }
 
-// Those that are asked for in place of a stack's own, and no others.
+// Only the parts that replace the stack's own.
 inline void part_value_fields(FieldReader& in, PartValues& parts) {
   for (const PartRow& row : part_rows()) {
     if (!in.has(row.key)) continue;
@@ -58,7 +58,7 @@ inline void part_value_fields(FieldWriter& out, const PartValues& parts) {
   }
 }
 
-// Schema: every part may be present.
+// For the schema: every part is optional.
 inline void part_value_fields(FieldSchema& schema, const PartValues&) {
   for (const PartRow& row : part_rows()) {
     std::int64_t value = row.words.front().value;

@@ -17,7 +17,7 @@ namespace {
 template <class Io>
 constexpr bool kReads = std::is_same_v<std::remove_reference_t<Io>, FieldReader>;
 
-// Parts, as the first stack files spelt them.
+// Spelling of parts in the first stack files.
 void old_training_fields(FieldReader& in, StackSpec& stack) {
   TrainingOptions& training = stack.training;
   in.choice("gradient_reduction", training.gradient_reduction,
@@ -89,7 +89,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
       io.word_list(row.key, only, row.words, kOptional);
     }
   }
-  auto parts = choices.parts;  // a writer's choices are const
+  auto parts = choices.parts;  // `choices` is const for a writer
   for (const PartRow& row : part_rows()) {
     if constexpr (kReads<decltype(io)>) {
       if (!io.has(row.key)) continue;
@@ -98,7 +98,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
   }
   if constexpr (kReads<decltype(io)>) {
     choices.parts = std::move(parts);
-    // As the first stack files called it.
+    // Key of the first stack files.
     io.word_list("rank_orders", choices.only[Setting::kRankOrder],
                  row_of(Setting::kRankOrder).words, kOptional);
   }

@@ -18,7 +18,7 @@ std::string to_json(const StackSpec& stack);
 
 std::string_view name_of(GradientReduction);
 
-// The JSON schema of its files.
+// The JSON schema of stack files.
 JsonValue stack_schema();
 
 }  // namespace tpsim

@@ -48,7 +48,7 @@ Result<std::int64_t> word_of(const PartRow& row, std::string_view text) {
   return row.words[chosen].value;
 }
 
-// "attn,moe_router", also with '+' or a blank between them.
+// Parses "attn,moe_router"; '+' and blanks also separate.
 Result<std::int64_t> set_of(const PartRow& row, std::string_view text) {
   std::int64_t all = 0;
   for (std::size_t at = 0; at <= text.size();) {

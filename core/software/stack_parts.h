@@ -1,7 +1,6 @@
-// The parts that training software is made of, each a mechanism with a price of its own: which
-// kernels it runs, how it takes the loss, how data-parallel ranks share gradients, what runs beside
-// what. A stack says which it has; options, plan files and run tables may say otherwise. Described
-// once, as the settings of plans are: docs/adding.md says how to add one.
+// The parts of training software, each a mechanism with its own price: kernels, loss head, gradient
+// reduction, overlap. A stack file sets them; options, plan files and run tables may override them.
+// Described once, like the settings of plans: docs/adding.md explains how to add a part.
 #pragma once
 
 #include <array>
@@ -19,30 +18,31 @@
 
 namespace tpsim {
 
-// kTorch: the plain ops of PyTorch, one pass over memory each (sim/layers/plain_kernels.h).
+// kTorch: plain PyTorch ops, one pass over memory each (sim/layers/plain_kernels.h).
 enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
 inline constexpr auto kEnumNames<KernelFusion> = std::to_array<std::string_view>({"fused",
                                                                                   "torch"});
 
-// kFusedUnscaled: the kernel takes cosines and sines of magnitude 1, as Transformer Engine's does;
-// scaled ones (YaRN's attention factor) are plain ops. kTorchComplex: pairs are multiplied as
-// complex numbers, which torch.compile leaves as it finds them.
+// kFusedUnscaled: the kernel needs cosines and sines of magnitude 1, as Transformer Engine's does;
+// scaled ones (YaRN's attention factor) use plain ops. kTorchComplex: pairs are multiplied as
+// complex numbers, which torch.compile does not fuse.
 enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch, kTorchComplex };
 template <>
 inline constexpr auto kEnumNames<RotaryKernel> =
     std::to_array<std::string_view>({"fused", "fused_unscaled", "torch", "torch_complex"});
 
-// kFusedGelu: GELU with its bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are one, a
-// clamped SwiGLU and biases of experts are some of each (Megatron-Core).
+// kFusedGelu: GELU with bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are fused; a
+// clamped SwiGLU and expert biases are partly plain ops (Megatron-Core).
 enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kFusedSwiglu, kTorch };
 template <>
 inline constexpr auto kEnumNames<ActivationKernel> =
     std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
 
-// kBest: what the profile timed. kTorch and kFusedSoftmax write the scores to memory. kMegatron: as
-// kBest; where a plan writes the scores, Megatron-LM's softmax, whose kernel takes a multiple of
-// four heads and sequences a rank and leaves all others to PyTorch's ops (fused_softmax.py).
+// kBest: the kernel that the profile timed. kTorch and kFusedSoftmax write the scores to memory.
+// kMegatron: as kBest; for plans with unfused attention, Megatron-LM's softmax. That kernel
+// requires a multiple of four heads and sequences per rank; other shapes use PyTorch ops
+// (fused_softmax.py).
 enum class AttentionKernel : std::uint8_t {
   kBest,
   kTorch,
@@ -57,88 +57,89 @@ template <>
 inline constexpr auto kEnumNames<AttentionKernel> = std::to_array<std::string_view>(
     {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron"});
 
-// Where the loss is taken from the logits.
+// Computation of the loss from the logits.
 enum class LossHead : std::uint8_t {
-  kVocabParallel,  // every tensor-parallel rank has its part of the vocabulary: Megatron-LM's ops
-  kGathered,       // the tensor group gathers them; then as kEager
-  kEager,          // PyTorch's cross entropy of an fp32 copy: log-softmax and gradient beside it
-  kChunked,        // a part of the tokens at a time
-  kFused,          // one kernel that never holds all logits
-  kOnline,         // as kVocabParallel, maxima and sums in one pass: as executed here
-  kVocabParallelFused,  // as kVocabParallel, a kernel for the maxima and one for the sums
+  kVocabParallel,  // every tensor-parallel rank has its part of the vocab: Megatron-LM's ops
+  kGathered,       // the tensor group gathers the logits, then as kEager
+  kEager,    // PyTorch's cross entropy of an fp32 copy, with log-softmax and gradient in memory
+  kChunked,  // part of the tokens at a time
+  kFused,    // one kernel that never holds all logits
+  kOnline,   // as kVocabParallel with maxima and sums in one pass, as executed here
+  kVocabParallelFused,  // as kVocabParallel with one kernel for the maxima and one for the sums
 };
 template <>
 inline constexpr auto kEnumNames<LossHead> = std::to_array<std::string_view>(
     {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online", "vocab_parallel_fused"});
 
-// How data-parallel ranks add up gradients.
+// Gradient reduction over data-parallel ranks.
 enum class DataParallelSync : std::uint8_t {
   kAllReduce,
   kReduceScatter,
-  kSlices,  // DeepSpeed's ZeRO 1: reduced to the owner of each slice, weights sent from there
-  kBf16Optimizer,  // DeepSpeed's: all-reduced, optimizer sharded whatever ZeRO is called
-  kOwners,  // InternEvo's: all-reduced; every parameter whole on one rank, which broadcasts it
+  kSlices,  // DeepSpeed's ZeRO 1: reduced to the owner of each slice, which sends the weights
+  kBf16Optimizer,  // DeepSpeed's: all-reduced; the optimizer is sharded for any ZeRO stage
+  kOwners,  // InternEvo's: all-reduced; each parameter is owned by one rank, which broadcasts it
 };
 template <>
 inline constexpr auto kEnumNames<DataParallelSync> = std::to_array<std::string_view>(
     {"all_reduce", "reduce_scatter", "slices", "bf16_optimizer", "owners"});
 
-// When ZeRO 2 and 3 reduce the gradients of several micro-batches.
+// When ZeRO 2 and 3 reduce gradients of several micro-batches.
 enum class GradientSync : std::uint8_t {
-  kEveryMicroBatch,  // each leaves its shares: DeepSpeed, Megatron's FSDP
-  kLastMicroBatch,   // whole ones add up until then, in the plan's dtype: FSDP under no_sync()
-  kLastInPipeline,   // where there are stages, in the dtype of sums: FSDP 2 under PyTorch's
-                     // pipelining
+  kEveryMicroBatch,  // after each, keeping shards: DeepSpeed, Megatron's FSDP
+  kLastMicroBatch,   // whole gradients accumulate until the last, in the plan's dtype: FSDP under
+                     // no_sync()
+  kLastInPipeline,   // the same only with pipeline stages, in the accumulation dtype: FSDP 2 under
+                     // PyTorch's pipelining
 };
 template <>
 inline constexpr auto kEnumNames<GradientSync> =
     std::to_array<std::string_view>({"every_micro_batch", "last_micro_batch", "last_in_pipeline"});
 
-// In which dtype ZeRO 2 and 3 reduce gradients that backward leaves in the plan's.
+// Dtype in which ZeRO 2 and 3 reduce gradients that backward computes in the plan's dtype.
 enum class ReduceDtype : std::uint8_t {
-  kAsComputed,  // in that one: FSDP under accelerate
-  kAsAddedUp,   // in the one that shares add up in: torchtitan's mixed_precision_reduce
+  kAsComputed,  // in the plan's dtype: FSDP under accelerate
+  kAsAddedUp,   // in the accumulation dtype of the shards: torchtitan's mixed_precision_reduce
 };
 template <>
 inline constexpr auto kEnumNames<ReduceDtype> = std::to_array<std::string_view>({"as_computed",
                                                                                  "as_added_up"});
 
-// Tensor-parallel collectives beside products.
+// Overlap of tensor-parallel collectives with GEMMs.
 enum class TpOverlap : std::uint8_t {
   kNone,
-  kBackward,     // those of a layer's input gradient beside its other product (Megatron-LM)
-  kUserbuffers,  // likewise, and a share of the others cut into pieces (Transformer Engine)
-  kReductions,   // sums of input gradients alone, beside weight gradients: as executed here
+  kBackward,     // dgrad collectives overlap with the wgrad GEMM (Megatron-LM)
+  kUserbuffers,  // also a share of the other collectives, in chunks (Transformer Engine)
+  kReductions,   // only dgrad reductions overlap with the wgrad GEMM, as executed here
 };
 template <>
 inline constexpr auto kEnumNames<TpOverlap> =
     std::to_array<std::string_view>({"none", "backward", "userbuffers", "reductions"});
 
-// How the ranks that share a sequence reach each other's keys and values.
+// Exchange of keys and values between context-parallel ranks.
 enum class CpCommType : std::uint8_t {
-  kAllGather,  // all at once, in the order of the sequence: as executed here
-  kP2p,  // Megatron's ring, each pass beside the exchange for the next: sim/layers/context_ring.h
-  kTorchRing,  // PyTorch's context_parallel(), likewise
+  kAllGather,  // one all-gather in sequence order, as executed here
+  kP2p,  // Megatron's ring, overlapping attention with the next exchange: sim/layers/context_ring.h
+  kTorchRing,  // the ring of PyTorch's context_parallel()
 };
 template <>
 inline constexpr auto kEnumNames<CpCommType> = std::to_array<std::string_view>({"all_gather", "p2p",
                                                                                 "torch_ring"});
 
-// How a stage sends its result to one neighbour and receives from the same one.
+// How a stage sends its result to a neighbour and receives from the same neighbour.
 enum class P2pCalls : std::uint8_t {
   kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)
-  kSerial,  // one after the other, both stages waiting each time (DeepSpeed's pipeline engine)
+  kSerial,  // one after the other; both stages wait each time (DeepSpeed's pipeline engine)
 };
 template <>
 inline constexpr auto kEnumNames<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
 
-// What is captured and replayed without the host, as Megatron-Core names the scopes; a set of bits.
+// Scopes of CUDA graphs, with Megatron-Core's names; a set of bits.
 enum class GraphScope : std::uint8_t {
   kAttention,
   kMlp,
   kMoe,
   kMoeRouter,
-  kMoePreprocess,  // what comes between router and dispatch
+  kMoePreprocess,  // between router and dispatch
   kMamba,
   kIteration,  // forward and backward of the whole step
 };
@@ -149,15 +150,15 @@ constexpr std::int64_t bit(GraphScope scope) { return std::int64_t{1} << static_
 inline constexpr std::int64_t kGraphsOfLayers = bit(GraphScope::kIteration) - 1;
 inline constexpr std::int64_t kGraphsOfStep = kGraphsOfLayers | bit(GraphScope::kIteration);
 
-// Modules whose results selective recompute makes again in backward; a set of bits. Only the first
-// is executed, the others are predicted.
+// Modules that selective recompute runs again in backward; a set of bits. Only the first is
+// executed, the others are predicted.
 enum class RecomputeModule : std::uint8_t {
   kCoreAttention,
   kLayerNorm,
   kExpertActivation,
-  kMlp,       // of blocks without experts
+  kMlp,       // of dense blocks
   kMoe,       // experts with router and dispatch
-  kLatentUp,  // latent attention's projections up
+  kLatentUp,  // up-projections of latent attention
   kSharedExperts,
 };
 template <>
@@ -167,54 +168,54 @@ constexpr std::int64_t bit(RecomputeModule module) {
   return std::int64_t{1} << static_cast<int>(module);
 }
 
-// Whether a set of such bits holds any of the others.
+// Whether `set` contains any of `bits`.
 constexpr bool holds(std::int64_t set, std::int64_t bits) { return (set & bits) != 0; }
 
-// How tokens reach their experts and come back.
+// How tokens reach their experts and return.
 enum class Dispatcher : std::uint8_t {
   kAllGather,  // every rank of the group gets all tokens
-  kAllToAll,   // a copy of a token for each of its experts
-  kDeepEp,     // one copy for each node that has any of them, passed on over NVLink
-  kHybridEp,   // the same by Hopper's and Blackwell's copy engines, with fewer processors
+  kAllToAll,   // a copy of a token per expert
+  kDeepEp,     // one copy per node with any of its experts, forwarded over NVLink
+  kHybridEp,   // the same with the copy engines of Hopper and Blackwell, using fewer SMs
 };
 template <>
 inline constexpr auto kEnumNames<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
-// Tokens sorted by expert before they are multiplied, and put back: one kernel each, or PyTorch's.
-// kUnfusedSeq: as kUnfused, of slices of the hidden dimension: the tensor group exchanges tokens
-// for slices before, and gathers and scatters along that dimension after (Megatron-Core before
-// 0.11, alltoall_seq since then).
+// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: as kUnfused, but
+// on slices of the hidden dimension. The tensor group exchanges tokens for slices before, and
+// gathers and scatters along the hidden dimension after (Megatron-Core before 0.11, alltoall_seq
+// since).
 enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
 template <>
 inline constexpr auto kEnumNames<PermuteKernel> =
     std::to_array<std::string_view>({"fused", "unfused", "unfused_seq"});
 
-// Where the weights of a token's experts multiply: the experts' results when they are combined,
-// which are kept for that, or what goes into the down projection.
+// Place of the router weights. kCombine: applied to the experts' results, which are saved for
+// backward. kActivation: applied to the input of the down projection.
 enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
 template <>
 inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",
                                                                                      "activation"});
 
-// Tokens of the busiest rank over the mean, in thousandths, or by words.
-inline constexpr std::int64_t kNaturalLoad = 0;      // as routers with an auxiliary loss choose
-inline constexpr std::int64_t kCountedLoad = 1;      // as the model's counts say
+// Tokens of the busiest rank over the mean, in thousandths, or one of these values.
+inline constexpr std::int64_t kNaturalLoad = 0;      // typical of routers with an auxiliary loss
+inline constexpr std::int64_t kCountedLoad = 1;      // from the model's expert counts
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
 
-// In which dtype weights of 16-bit training are kept between steps.
+// Storage of weights between steps in 16-bit training.
 enum class MasterWeights : std::uint8_t {
-  kCopy,  // in 16 bits, with an fp32 copy that the optimizer updates: Megatron, DeepSpeed
-  kCast,  // in fp32; FSDP casts what it gathers (MixedPrecisionPolicy.param_dtype)
-  // In fp32; autocast casts operands of products, norms and residuals stay in fp32.
+  kCopy,  // 16-bit weights, and an fp32 copy for the optimizer: Megatron, DeepSpeed
+  kCast,  // fp32; FSDP casts gathered weights (MixedPrecisionPolicy.param_dtype)
+  // fp32; autocast casts operands of GEMMs, norms and residuals stay fp32.
   kAutocast,
-  kNone,  // in 16 bits, which the optimizer updates: "pure bf16"
+  kNone,  // 16 bits only, updated by the optimizer: "pure bf16"
 };
 template <>
 inline constexpr auto kEnumNames<MasterWeights> =
     std::to_array<std::string_view>({"copy", "cast", "autocast", "none"});
 
-// How a rank multiplies the tokens of its experts.
+// How a rank computes its experts.
 enum class ExpertKernel : std::uint8_t {
   kGrouped,  // all experts in one kernel, or in a few streams
   kLooped,   // one expert after the other, each a module with its own launches (transformers 4)
@@ -231,8 +232,8 @@ enum class Fp32Matmul : std::uint8_t {
 template <>
 inline constexpr auto kEnumNames<Fp32Matmul> = std::to_array<std::string_view>({"ieee", "tf32"});
 
-// GPUs over which ZeRO shards: all, those of a node, or so many, with tensor-parallel ranks counted
-// as a node counts them: 8 GPUs hold four shards at tp 2.
+// GPUs over which ZeRO shards: all, those of a node, or a number. The number includes
+// tensor-parallel ranks, as for a node: 8 GPUs hold four shards at tp 2.
 inline constexpr std::int64_t kShardOverAll = 0;
 inline constexpr std::int64_t kShardOverNode = -1;
 
@@ -242,8 +243,8 @@ struct SoftwareParts {
   RotaryKernel rotary = RotaryKernel::kFused;
   ActivationKernel activation = ActivationKernel::kFused;
   KernelFusion residual = KernelFusion::kFused;
-  // What bypassed a norm joins its gradient inside the norm's kernel, or in an op of its own, as
-  // PyTorch's autograd has it.
+  // Whether the residual's gradient is added inside the norm's backward kernel, or by an op of its
+  // own as in PyTorch's autograd.
   KernelFusion residual_gradient = KernelFusion::kFused;
   KernelFusion optimizer = KernelFusion::kFused;
   LossHead loss_head = LossHead::kVocabParallelFused;
@@ -252,38 +253,38 @@ struct SoftwareParts {
   TpOverlap tp_overlap = TpOverlap::kNone;
   CpCommType cp_comm_type = CpCommType::kAllGather;
   P2pCalls p2p_calls = P2pCalls::kPaired;
-  bool overlap_p2p = false;        // pipeline transfers run beside compute
+  bool overlap_p2p = false;        // pipeline transfers overlap with compute
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING=1: every launch waits for its kernel
   std::int64_t cuda_graphs = 0;    // bits of GraphScope
   bool compile = false;            // torch.compile: plain ops of a layer become fused kernels
   std::int64_t recompute_modules = bit(RecomputeModule::kCoreAttention);
-  DType optimizer_dtype = DType::kFloat32;  // of Adam's two
+  DType optimizer_dtype = DType::kFloat32;  // of both Adam moments
   Dispatcher dispatcher = Dispatcher::kAllToAll;
   KernelFusion router = KernelFusion::kFused;
   PermuteKernel permute = PermuteKernel::kFused;
   ExpertWeighting expert_weighting = ExpertWeighting::kCombine;
   std::int64_t expert_load = kNaturalLoad;
-  // Dispatch and combine of one micro-batch beside the compute of another.
+  // Dispatch and combine of one micro-batch overlap with the compute of another.
   bool ep_overlap = false;
-  bool delay_wgrad = false;  // more compute to hide them behind
-  // The framework's allocator lets segments grow, so that what is freed merges with its neighbours
-  // and fits what other tensors ask for (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
+  bool delay_wgrad = false;  // more compute to overlap with
+  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments grow, so that freed memory merges
+  // with its neighbours and fits other sizes.
   bool expandable_segments = false;
   MasterWeights master_weights = MasterWeights::kCopy;
   ExpertKernel expert_kernel = ExpertKernel::kGrouped;
   Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
 };
 
-// Whether the optimizer updates fp32 weights: always, but in pure 16-bit training.
+// Whether the optimizer updates fp32 weights; false only in pure 16-bit training.
 constexpr bool updates_fp32_weights(const SoftwareParts& parts, DType dtype) {
   return dtype == DType::kFloat32 || parts.master_weights != MasterWeights::kNone;
 }
-// Whether 16-bit weights are kept beside the fp32 ones. They are not if fp32 weights are cast.
+// Whether both 16-bit and fp32 weights are kept. False if fp32 weights are cast.
 constexpr bool keeps_two_copies(const SoftwareParts& parts, DType dtype) {
   return dtype != DType::kFloat32 && parts.master_weights == MasterWeights::kCopy;
 }
 
-// Whether selective recompute runs the attention core again.
+// Whether selective recompute includes the attention core.
 constexpr bool recomputes_core_attention(const SoftwareParts& parts) {
   return holds(parts.recompute_modules, bit(RecomputeModule::kCoreAttention));
 }
@@ -339,15 +340,16 @@ struct PartWord {
 
 struct PartRow {
   StackPart part{};
-  std::string_view key;  // in files, tables and Python; with '-' for '_' it names the option
-  std::string_view option = {};  // where that name is taken
+  std::string_view key;          // in files, tables and Python; the option has '-' for '_'
+  std::string_view option = {};  // if that name is already an option
   std::string_view title = {};   // in sentences
-  std::string_view help = {};    // of the option
+  std::string_view help = {};    // for the option
   std::span<const PartWord> words = {};
   bool is_switch = false;       // words "off" and "on", 0 and 1 in tables, false and true in files
-  std::int64_t most_count = 0;  // above 0: a number up to this stands beside the words
-  bool is_set = false;          // words are bits: "attn,moe_router"; one may stand for several
-  bool is_ratio = false;        // a number of at least 1 stands beside the words, in thousandths
+  std::int64_t most_count = 0;  // above 0: numbers up to this are valid besides the words
+  bool is_set = false;          // words are bits: "attn,moe_router"; a word may stand for several
+  bool is_ratio =
+      false;  // numbers of at least 1 are valid besides the words, stored in thousandths
   std::int64_t (*get)(const StackSpec&) = nullptr;
   void (*set)(StackSpec&, std::int64_t) = nullptr;
 };
@@ -357,18 +359,18 @@ std::span<const PartRow> part_rows();
 const PartRow& row_of(StackPart part);
 std::string_view option_of(StackPart part);  // "--norm-kernel"
 std::string placeholder_of(const PartRow& row);
-// The value that `text` names, also 0 and 1 for a switch; an error names the nearest valid one.
+// Parses a value; 0 and 1 are valid for a switch. The error names the nearest valid value.
 Result<std::int64_t> parse_value(const PartRow& row, std::string_view text);
 std::string text_of(const PartRow& row, std::int64_t value);
 
-// Several values for some of the parts.
+// Several values for some parts.
 using PartLists = std::map<StackPart, std::vector<std::int64_t>>;
 
-// What is asked for in place of a stack's own parts.
+// Values that replace those of a stack.
 using PartValues = std::map<StackPart, std::int64_t>;
-// The stack with these values; a part that has one is no longer open to a search.
+// Returns the stack with these values; a search no longer varies parts with a value.
 StackSpec with_parts(StackSpec stack, const PartValues& parts);
-// "norm_kernel=torch, shard_group=node"; empty where nothing differs.
+// Returns "norm_kernel=torch, shard_group=node"; empty if there are no values.
 std::string to_string(const PartValues& parts);
 
 }  // namespace tpsim

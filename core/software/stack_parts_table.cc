@@ -1,4 +1,4 @@
-// A row for each part of the software, and stacks with other parts.
+// The table of software parts, and stacks with other parts.
 #include <type_traits>
 #include <utility>
 
@@ -23,8 +23,7 @@ constexpr std::int64_t number_of(E value) {
 }
 template <class E>
 constexpr auto kEnumWords = words_of<E, number_of<E>>();
-// Sets that have names of their own, then the scopes of a layer; the step alone, the last scope, is
-// none to ask for.
+// Named sets, then the scopes of a layer. The last scope, the iteration alone, cannot be chosen.
 constexpr auto kGraphs = [] {
   constexpr auto kScopes = words_of<GraphScope, bit>();
   std::array<PartWord, 3 + kScopes.size() - 1> words = {
@@ -61,8 +60,8 @@ constexpr auto& value_in(Stack& stack) {
   }
 }
 
-// The row of a part that is this member: a bool is a switch, an enumerator has its words, unless
-// the row has others.
+// Makes the row of a member: a bool is a switch; an enumerator has its names unless the row has
+// other words.
 template <auto member>
 PartRow held(PartRow row) {
   using Value = std::remove_reference_t<decltype(value_in<member>(std::declval<StackSpec&>()))>;
@@ -84,7 +83,7 @@ PartRow held(PartRow row) {
   return row;
 }
 
-// What the executed program issues follows from the kind.
+// The executed program follows the kind.
 void set_sync(StackSpec& stack, std::int64_t value) {
   stack.parts.sync = static_cast<DataParallelSync>(value);
   const bool whole = stack.parts.sync == DataParallelSync::kAllReduce ||

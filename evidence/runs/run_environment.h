@@ -53,7 +53,7 @@ struct RunEnvironment {
   bool unpadded_vocabulary = false;
   // Whether step times of these runs do not count, only their memory.
   bool memory_only = false;
-  bool embedding_counts = false;      // the embedding counts as a layer in the pipeline cut
+  bool embedding_counts = false;      // embedding and head count as one layer each in the cut
   std::string gradient_dtype;         // if not stated; empty: fp32 for bf16, else the dtype
   std::int64_t blocks_per_chunk = 0;  // of an interleaved schedule; 0: not interleaved
   bool sequence_parallel = false;     // if not stated, with tp > 1

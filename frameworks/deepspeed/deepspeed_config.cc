@@ -59,7 +59,7 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
                   LeftSettings& left) {
   const std::string_view known = section == kZeroSection ? kZeroKeys : kConfigKeys;
   const auto* members = json.as<JsonValue::Object>();
-  if (members == nullptr) return bad_input("is no JSON object", path_of(file));
+  if (members == nullptr) return bad_input("is not a JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
     if (member.key == "curriculum_learning") {

@@ -101,7 +101,7 @@ Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSi
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: break;
   }
-  throw BugError("a job is no launcher");
+  throw BugError("a job is not a launcher");
 }
 
 Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize& size,

@@ -113,7 +113,7 @@ JsonValue json_of(const Drawing& drawing) {
 }
 
 Result<Drawing> drawing_from(const JsonValue& root, const std::string& file) {
-  const Error foreign{ErrorKind::kBadInput, "is no drawing of tpsim", file, ""};
+  const Error foreign{ErrorKind::kBadInput, "is not a drawing of tpsim", file, ""};
   const auto width = number_in(root.find("width")), height = number_in(root.find("height"));
   const JsonValue* shapes = root.find("shapes");
   constexpr double kMost = 8192;

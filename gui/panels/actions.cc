@@ -43,7 +43,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   const std::filesystem::path folder = state.export_folder;
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  if (code) return bad_input("is no folder: " + code.message(), folder.string());
+  if (code) return bad_input("is not a folder: " + code.message(), folder.string());
   std::string names;
   for (const LaunchFile& launch : files) {
     TPSIM_TRY_STATUS(write_file_atomically(folder / launch.name, launch.text));

@@ -16,7 +16,7 @@ std::vector<TermDifference> largest_differences(const Prediction& a, const Predi
 // "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
 std::string summary_of(const PlanView& a, const PlanView& b);
 
-// Returns the settings that differ: "A: tp 8, pp 12; B: tp 4, pp 24".
+// Returns the settings that differ: "A → B: tp 8 → 4, pp 12 → 24".
 std::string settings_difference(const Plan& a, const Plan& b);
 
 }  // namespace tpsim::gui

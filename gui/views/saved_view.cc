@@ -54,7 +54,8 @@ Status read_part(const JsonValue& root, const char* key, const std::string& file
                  Fields fields) {
   const JsonValue* value = root.find(key);
   if (value == nullptr) {
-    return bad_input(std::string("lacks \"") + key + "\"", file, "it is no view that tpsim saved");
+    return bad_input(std::string("lacks \"") + key + "\"", file,
+                     "it is not a view that tpsim saved");
   }
   FieldReader reader(*value, file, std::string(key) + ".");
   fields(reader, spec);

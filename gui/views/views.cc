@@ -91,7 +91,7 @@ Status ViewComputer::load(const Choice& choice) {
   return Ok{};
 }
 
-// While a new search has no result yet, the default plan is still the earlier search's.
+// Keeps the previous search's default plan until a new search has a result.
 void ViewComputer::look_at(const AppState& state) {
   if (pricer_) {
     const std::optional<Plan> focus = plan_in_focus(state, views_.found);

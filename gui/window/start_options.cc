@@ -19,7 +19,7 @@ Status set_size(const std::string& text, StartOptions& options) {
   const std::int64_t width = x == std::string::npos ? -1 : whole(text.substr(0, x));
   const std::int64_t height = x == std::string::npos ? -1 : whole(text.substr(x + 1));
   if (width < 320 || height < 240 || width > 8192 || height > 8192) {
-    return bad_input("'" + text + "' is no size of a window", "--size",
+    return bad_input("'" + text + "' is not a window size", "--size",
                      "from 320x240 to 8192x8192, as 1280x800");
   }
   options.width = static_cast<int>(width);
@@ -30,7 +30,7 @@ Status set_size(const std::string& text, StartOptions& options) {
 Status set_count(std::string_view name, const std::string& text, std::int64_t& out) {
   out = whole(text);
   if (out >= 1) return Ok{};
-  return bad_input("'" + text + "' is no whole number of at least 1", std::string(name));
+  return bad_input("'" + text + "' is not a whole number of at least 1", std::string(name));
 }
 
 Status set_option(std::string_view name, const std::string& value, StartOptions& options) {

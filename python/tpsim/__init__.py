@@ -6,9 +6,9 @@
     >>> run = tpsim.campaign(report.best, tokens=366e9)
     >>> run.cost.gpu_hours
 
-The functions are the commands of the program tpsim, their keywords its options, and their answers
-the same: report.to_dict() is what the command prints with --json. What goes wrong is a tpsim.Error
-with the command's text. docs/python.md has more.
+The functions are the commands of the program tpsim, and their keywords are its options. Results are
+the same: report.to_dict() is the command's --json document. Errors are tpsim.Error with the
+command's text. See docs/python.md.
 """
 
 from tpsim import _results

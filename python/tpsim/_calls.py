@@ -1,10 +1,10 @@
-"""The commands as functions. A keyword is the option of that name; None leaves it out.
+"""The commands as functions. A keyword is the option of this name; None means not given.
 
-A dimension of a search takes one value, several, or the option's own text: tp=4, tp=[4, 8],
-tp="4,8". A size or time is text with its unit: max_memory="72GiB", step_time="105s".
+A searched setting takes one value, several, or the option's own text: tp=4, tp=[4, 8], tp="4,8". A
+size or time is text with a unit: max_memory="72GiB", step_time="105s".
 
-Which keywords there are says the program's own table of options (_options.py); _calls.pyi, for type
-checkers, is written from the same when the package is built (python/write_generated.py).
+The keywords come from the program's table of options (_options.py). The build generates _calls.pyi
+for type checkers from the same table (python/write_generated.py).
 """
 
 import inspect
@@ -25,15 +25,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(NamedTuple):
-    """A keyword: what --help says that it takes, nothing for a switch, and whether a list may stand
-    there."""
+    """A keyword: name, placeholder in --help (empty for a switch), and whether a list is allowed.
+    """
 
     name: str
     value: str
     takes_list: bool
 
 
-# Options that ask for the report of a measured run, which has no type here.
+# Options for the report of a measured run, which has no type here.
 _WITHOUT_TYPE = {"explain": {"runs", "row"}}
 
 
@@ -43,7 +43,7 @@ def _options_of(command: str) -> List[Option]:
 
 
 def _annotation(option: Option) -> str:
-    """The type of an option's keyword, from what --help says it takes."""
+    """Returns the type of an option's keyword, from its placeholder in --help."""
     if option.value in ("on|off", "0|1|2|3", "N") or option.value.startswith("N,"):
         one, several = ("bool", "Bools") if option.value == "on|off" else ("int", "Ints")
         return several if option.takes_list else f"Optional[{one}]"
@@ -59,12 +59,12 @@ def _keywords(command: str) -> List[inspect.Parameter]:
         inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY,
                           default=None if option.value else False, annotation=_annotation(option))
         for option in _options_of(command)
-        if not keyword.iskeyword(option.name)  # --from has a parameter of its own
+        if not keyword.iskeyword(option.name)  # --from has its own parameter
     ]
 
 
 def _with_options(command: str) -> Callable[[Function], Function]:
-    """Gives a function the options of a command as keywords, beside those it writes itself."""
+    """Adds the options of a command as keywords to those that the function declares."""
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -87,15 +87,15 @@ def _single_text(name: str, value: Any) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    raise TypeError(f"{name}: {type(value).__name__} is no text, number, bool or path, nor a list of these")
+    raise TypeError(f"{name}: {type(value).__name__} is not a text, number, bool, path or list of these")
 
 
-# More than any setting has; an iterable may have no end.
+# More values than any setting has; an iterable may be infinite.
 _MOST_VALUES = 4096
 
 
 def _text(name: str, value: Any) -> str:
-    """A value as the command line writes it; name is for errors."""
+    """Returns a value in the notation of the command line. `name` is for errors."""
     is_list = isinstance(value, Iterable) and not isinstance(
         value, (str, bytes, bytearray, memoryview, Mapping, os.PathLike))
     if not is_list:
@@ -107,12 +107,12 @@ def _text(name: str, value: Any) -> str:
 
 
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
-    """What was given, as texts by option, without switches that are off."""
+    """Returns the given values as text by option, without switches that are off."""
     switches = {option.name for option in _options_of(command) if not option.value}
     known = [option.name for option in _options_of(command)]
     for name in options:
         if name not in known:
-            import difflib  # most programs do without
+            import difflib  # most programs do not need it
 
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
@@ -133,10 +133,10 @@ def plan(
 ) -> PlanReport:
     """Finds the best layouts of a model over a number of GPUs; see tpsim plan --help.
 
-    model is a catalogue name, a tpsim model file or a Hugging Face config.json; or a Plan, whose
-    model, machine, software, precision, batch and number of GPUs the search keeps. Raises Error, of
-    kind "does_not_fit", when nothing fits. With pareto, the plans that no other beats in both time
-    and memory.
+    model is a catalogue name, a tpsim model file or a Hugging Face config.json. Or a Plan: the
+    search then keeps its model, machine, software, precision, batch and number of GPUs. Raises
+    Error of kind "does_not_fit" if nothing fits. With pareto, returns the Pareto front of time and
+    memory.
     """
     saved = plan_text(model) if isinstance(model, Plan) else None
     named = None if isinstance(model, Plan) else model
@@ -145,9 +145,9 @@ def plan(
 
 @_with_options("simulate")
 def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
-    """Predicts one plan: a given one changed by the keywords, or one made of them.
+    """Predicts one plan: a given one changed by the keywords, or one built from them.
 
-    Raises Error, of kind "does_not_fit", for a plan that likely runs out of memory, unless
+    Raises Error of kind "does_not_fit" for a plan that probably runs out of memory, unless
     allow_oom is set.
     """
     answer = call("simulate", _given("simulate", options), plan_text(plan))
@@ -159,11 +159,12 @@ def explain(
     plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False,
     program: bool = False, **options: Any
 ) -> Union[ExplainReport, WhyNotReport, WhatIfReport, ProgramReport]:
-    """Every term of a prediction with its formula, inputs and source. With gpus, of the best plan.
+    """Returns every term of a prediction with its formula, inputs and source. With gpus, of the
+    best plan.
 
-    why_not="tp=8" asks what the best plan has over the best with tp 8, or what stands against that;
-    it takes a plan or gpus. what_if asks which other machines and shapes would change the plan.
-    program lists the ops, collectives and allocations of a rank.
+    why_not="tp=8" compares the best plan with the best plan with tp 8, or returns why there is
+    none. It requires a plan or gpus. what_if returns which other machines and shapes would change
+    the plan. program lists the ops, collectives and allocations of a rank.
     """
     given = _given("explain", options, why_not=why_not, what_if=what_if, program=program)
     answer = call("explain", given, plan_text(plan))
@@ -180,18 +181,18 @@ def explain(
 def campaign(
     plan: Optional[AnyPlan] = None, *, tokens: Union[float, str], **options: Any
 ) -> CampaignReport:
-    """What a whole run takes: days, GPU-hours, energy, CO2, money, failures, checkpoints."""
+    """Predicts a whole run: days, GPU-hours, energy, CO2, money, failures, checkpoints."""
     given = _given("campaign", options, tokens=tokens)
     return report_from(CampaignReport, call("campaign", given, plan_text(plan)))
 
 
 @_with_options("export")
 def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
-    """The launch files of a training stack: their texts by name.
+    """Returns the launch files of a training stack: texts by name.
 
-    Raises Error with the reason for a plan that the stack cannot express, of kind "does not fit"
-    for one that does not fit in memory (unless allow_oom is set) and for files that give another
-    plan when they are read back (unless allow_loss is set).
+    Raises Error with the reason for a plan that the stack cannot express. The kind is
+    "does_not_fit" for a plan that does not fit in memory (unless allow_oom is set). Likewise for
+    files that do not reproduce the plan when they are read back (unless allow_loss is set).
     """
     answer = call("export", _given("export", options, to=to), needed_plan_text("export", plan))
     return {file["name"]: file["text"] for file in answer.document["files"]}
@@ -199,20 +200,20 @@ def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
 
 @_with_options("import_plan")
 def import_plan(launch: PathLike, *, from_: str, model: PathLike, **options: Any) -> Plan:
-    """The plan that lies in a folder of launch files, or in one such file."""
+    """Reads the plan from a folder of launch files, or from one launch file."""
     given = _given("import_plan", options, model=model)
     given["from"] = from_
     return plan_from(call("import_plan", given, path=os.fsdecode(launch)))
 
 
 def load_plan(path: PathLike) -> Plan:
-    """A plan that was saved, without a prediction."""
+    """Reads a saved plan, without a prediction."""
     return plan_from(call("read_plan", path=os.fsdecode(path)))
 
 
 @_with_options("check_log")
 def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
-    """Holds a training log against its plan: is it as predicted, and if not, which term?"""
+    """Compares a training log with its plan. If it is not as predicted, names the term."""
     text = needed_plan_text("check_log", plan)
     answer = call("check_log", _given("check_log", options), text, os.fsdecode(log))
     return report_from(LogReport, answer)
@@ -220,27 +221,27 @@ def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
 
 @_with_options("validate")
 def validate(runs: PathLike, **options: Any) -> ValidationReport:
-    """Predicts every row of a table of measured runs and says how far off the predictions are."""
+    """Predicts every row of a table of measured runs and returns the errors of the predictions."""
     return report_from(ValidationReport, call("validate", _given("validate", options, runs=runs)))
 
 
 def models() -> List[str]:
-    """The models of the catalogue."""
+    """Returns the names of the catalogue's models."""
     return _names("models")
 
 
 def clusters() -> List[str]:
-    """The clusters of the catalogue."""
+    """Returns the names of the catalogue's clusters."""
     return _names("clusters")
 
 
 def profiles() -> List[str]:
-    """The profiles of the catalogue."""
+    """Returns the names of the catalogue's profiles."""
     return _names("profiles")
 
 
 def stacks() -> List[str]:
-    """The software stacks of the catalogue."""
+    """Returns the names of the catalogue's software stacks."""
     return _names("stacks")
 
 

@@ -1,10 +1,10 @@
-"""What can go wrong, as one exception."""
+"""The exception for all errors of the program."""
 
 
 class Error(Exception):
-    """What the command line prints after "tpsim: error: ", as an exception.
+    """Error of a command: the text that the command line prints after "tpsim: error: ".
 
-    str(error) is that text. exit_code is what the command would have ended with.
+    str(error) is this text. exit_code is the command's exit code.
     """
 
     kind: str  # "bad_input", "does_not_fit", "missing", "interrupted", "terminated" or "bug"

@@ -1,7 +1,7 @@
-"""The program tpsim as a child process that answers calls: `tpsim call` (docs/json.md).
+"""Runs the program tpsim as a child process that answers calls: `tpsim call` (docs/json.md).
 
 A child answers one call after another. A call takes an idle child or starts one, so that threads
-call at once. A forked Python process starts its own. Children end with Python.
+can call concurrently. A forked Python process starts its own children. Children end with Python.
 """
 
 import atexit
@@ -15,13 +15,13 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Opt
 from tpsim._errors import Error
 from tpsim._options import VERSION
 
-_MOST_IDLE = 8  # children to keep
-_MOST_STDERR = 4096  # bytes of what a child said last that an error quotes
+_MOST_IDLE = 8  # idle children to keep
+_MOST_STDERR = 4096  # bytes at the end of a child's stderr that an error quotes
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Answer(NamedTuple):
-    """The document that the command prints with --json, and the texts of its plans' files."""
+    """The document of the command's --json, and the texts of its plan files."""
 
     document: Any
     files: List[str]
@@ -31,7 +31,8 @@ def call(
     name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
     path: Optional[str] = None,
 ) -> Answer:
-    """What the program answers to a call of docs/json.md. Raises Error with the program's text."""
+    """Returns the program's answer to a call of docs/json.md. Raises Error with the program's text.
+    """
     answer = json.loads(_pool.call(_request(name, options, plan, path)))
     if "error" in answer:
         error = answer["error"]
@@ -56,7 +57,7 @@ def _fail(kind: str, exit_code: int, message: str, where: str, hint: str = "") -
 
 
 def _installed_with_package() -> Iterator[str]:
-    """Where the installer of this package says that it put the program."""
+    """Yields the paths of the program that the package's installer recorded."""
     from importlib import metadata  # slow to import, and needed once
 
     for distribution in metadata.distributions(name="tpsim", path=[os.path.dirname(_PACKAGE)]):
@@ -66,7 +67,9 @@ def _installed_with_package() -> Iterator[str]:
 
 
 def _around_package() -> Iterator[str]:
-    """bin/ of the folders above: of an installation, or of pip's --target. And the build tree's."""
+    """Yields paths in the build tree, and in bin/ of the parent folders (installation, pip
+    --target).
+    """
     folder = os.path.dirname(_PACKAGE)
     yield os.path.join(os.path.dirname(folder), "tpsim")
     for _ in range(4):
@@ -84,8 +87,9 @@ def _is_program(path: str) -> bool:
 
 
 def find_program() -> str:
-    """The path of the program: $TPSIM_PROGRAM, or the one that came with this package, or the build
-    tree's, or the one on PATH. Raises Error, of kind "missing", where there is none."""
+    """Returns the path of the program. Searches $TPSIM_PROGRAM, the package's installation, the
+    build tree and PATH, in this order. Raises Error of kind "missing" if there is none.
+    """
     named = os.environ.get("TPSIM_PROGRAM")
     if named:
         if not _is_program(named):
@@ -107,7 +111,7 @@ class _Child:
         self.program = program
         self.ends_with_python = False
         self._said = b""
-        # In a session of its own: Ctrl-C reaches Python, which ends the call.
+        # In a separate session: Ctrl-C reaches only Python, which ends the call.
         self._process = subprocess.Popen(
             [program, "call"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True)
@@ -119,8 +123,9 @@ class _Child:
         return self._process.poll() is None
 
     def exchange(self, line: bytes) -> bytes:
-        """The answer to a request. Raises BrokenPipeError where the process ended before it took
-        the request, and EOFError where it ended before it answered."""
+        """Returns the answer to a request. Raises BrokenPipeError if the process ended before it
+        read the request, and EOFError if the process ended before it answered.
+        """
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(self._in, rest):]
@@ -142,9 +147,9 @@ class _Child:
         return b"".join(pieces)
 
     def how_it_ended(self) -> Tuple[int, str]:
-        """The exit code, as a shell counts, and what the process said on stderr."""
+        """Returns the exit code, as a shell reports it, and the text on stderr."""
         status = self._process.wait()
-        os.set_blocking(self._err, False)  # a child of its own may hold it open
+        os.set_blocking(self._err, False)  # a grandchild may keep the pipe open
         piece = os.read(self._err, _MOST_STDERR)
         while piece:
             self._hear(piece)
@@ -156,7 +161,7 @@ class _Child:
         return (128 - status if status < 0 else status, self._said.decode("utf-8", "replace").strip())
 
     def stop(self) -> None:
-        """Kills the process; whoever waits for its answer sees the end of it."""
+        """Kills the process. A thread that waits for its answer gets the end of file."""
         self._process.kill()
         self._process.wait()
 
@@ -165,7 +170,7 @@ class _Child:
         self.close()
 
     def end(self) -> None:
-        """Ends an idle process, by the end of its input."""
+        """Ends an idle process by closing its input."""
         self.close()
         try:
             self._process.wait(timeout=5)
@@ -173,7 +178,7 @@ class _Child:
             self.kill()
 
     def disown(self) -> None:
-        """Leaves the process to the Python that started it, of which this one is a fork."""
+        """Leaves the process to the parent Python process, of which this one is a fork."""
         self.close()
         self._process.returncode = 0
 
@@ -199,7 +204,7 @@ class _Pool:
         self._all: Set[_Child] = set()
 
     def call(self, line: bytes) -> bytes:
-        """The answer to a request."""
+        """Returns the answer to a request."""
         surroundings = _surroundings()
         while True:
             child = self._taken(surroundings)
@@ -213,13 +218,13 @@ class _Pool:
                 ended = child.how_it_ended()
                 if is_new:
                     _fail_ended(child.program, *ended)
-                continue  # an idle child was ended from outside: another one answers
+                continue  # an idle child was killed: use another one
             except EOFError:
                 self._all.discard(child)
                 if child.ends_with_python:
-                    raise SystemExit from None  # of this thread, without a word
+                    raise SystemExit from None  # ends this thread silently
                 _fail_ended(child.program, *child.how_it_ended())
-            except BaseException:  # Ctrl-C: the work has to stop, and its answer is not wanted
+            except BaseException:  # Ctrl-C: stop the work and drop its answer
                 self._all.discard(child)
                 child.kill()
                 raise
@@ -227,7 +232,7 @@ class _Pool:
             return answer
 
     def _taken(self, surroundings: _Surroundings) -> Optional[_Child]:
-        """An idle child, if there is one. Those of other surroundings end."""
+        """Returns an idle child, if there is one. Ends children with other surroundings."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -247,7 +252,7 @@ class _Pool:
         child.end()
 
     def _started(self, program: str) -> _Child:
-        """A new child, of the version of this package."""
+        """Starts a child and checks that its version is the package's."""
         try:
             child = _Child(program)
         except OSError as error:
@@ -271,7 +276,7 @@ class _Pool:
         return child
 
     def end(self) -> None:
-        """Ends the idle children, and those at work for threads that Python does not wait for."""
+        """Ends idle children, and busy children of threads that Python does not wait for."""
         with self._lock:
             idle, self._idle = [child for _, child in self._idle], []
         for child in self._all.copy():
@@ -308,7 +313,7 @@ _known: Dict[Tuple[Optional[str], Optional[str]], str] = {}
 
 
 def _known_program() -> str:
-    """find_program(), which looks again only where it may find another."""
+    """Returns find_program(), cached until its result may change."""
     key = (os.environ.get("TPSIM_PROGRAM"), os.environ.get("PATH"))
     if key not in _known or not _is_program(_known[key]):
         _known[key] = find_program()

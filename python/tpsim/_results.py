@@ -1,5 +1,8 @@
-"""What tpsim answers, as values. Their fields are the keys of the documents that --json prints
-(docs/json.md, docs/campaign.md, docs/check-log.md): times in seconds (_s), memory in GiB."""
+"""Results as values. Their fields are the keys of the --json documents.
+
+Documents: docs/json.md, docs/campaign.md, docs/check-log.md. Times are in seconds (_s), memory is
+in GiB.
+"""
 
 import dataclasses
 import functools
@@ -34,10 +37,10 @@ else:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value:
-    """What its annotated fields hold, for good: every class of these is a frozen dataclass.
+    """Base class of immutable values: every subclass is a frozen dataclass.
 
-    The methods below are what dataclass() would write for each class; writing sixty times as many
-    would take most of an import.
+    The methods below replace those that dataclass() would generate for each class. Generating them
+    sixty times would take most of the import time.
     """
 
     def __init_subclass__(cls) -> None:
@@ -82,12 +85,12 @@ def _fields(kind: type) -> Tuple["dataclasses.Field[Any]", ...]:
 
 @functools.lru_cache(maxsize=None)
 def _hints(kind: type) -> Dict[str, Any]:
-    """The types of a class's fields."""
+    """Returns the types of a class's fields."""
     return typing.get_type_hints(kind)
 
 
 def _value(kind: Any, data: Any) -> Any:
-    """The part of a document that a field of this type holds."""
+    """Converts the part of a document for a field of this type."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if data is None:
         return None
@@ -103,10 +106,11 @@ def _value(kind: Any, data: Any) -> Any:
 
 
 def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
-    """A value from its document; keys that this version of the module does not know are left."""
+    """Builds a value from its document. Ignores keys that this version of the module does not have.
+    """
     hints = _hints(typing.cast(Any, kind))
     values = {
-        one.name: _value(hints[one.name], data[one.name.rstrip("_")])  # from_: a word of Python
+        one.name: _value(hints[one.name], data[one.name.rstrip("_")])  # from_: "from" is a keyword
         for one in _fields(kind)
         if one.init and one.name not in own and one.name.rstrip("_") in data
     }
@@ -114,7 +118,7 @@ def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
 
 
 class StageMemory(Value):
-    """Memory of a device of one pipeline stage at the moment of its peak, in GiB."""
+    """Memory of one device of a pipeline stage at its peak, in GiB."""
 
     stage: int
     weights: float
@@ -129,9 +133,9 @@ class StageMemory(Value):
 
 
 class Memory(Value):
-    """Memory of one device in GiB: what it has, what its fullest stage needs, and by stage.
+    """Memory of one device in GiB: capacity, peak of the fullest stage, and memory by stage.
 
-    host_of_node is what a node's host holds for the offloaded optimizers of its GPUs.
+    host_of_node is the memory of a node's host for the offloaded optimizers of its GPUs.
     """
 
     capacity: float
@@ -141,7 +145,7 @@ class Memory(Value):
 
 
 class Sources(Value):
-    """Shares of the device time that were priced from what."""
+    """Shares of the device time by the source of its price."""
 
     exact_entries: float
     interpolated_entries: float
@@ -149,7 +153,7 @@ class Sources(Value):
 
 
 class Prediction(Value):
-    """What tpsim says of a plan. The terms of breakdown_s add up to step_s."""
+    """Prediction of a plan. The terms of breakdown_s add up to step_s."""
 
     step_s: float
     step_s_low: float
@@ -167,9 +171,9 @@ class Prediction(Value):
 
 
 class Plan(Value):
-    """A layout of a model over GPUs, complete with model and machine, and what is predicted of it.
+    """A layout of a model over GPUs, with model, machine and prediction.
 
-    Every function that takes a plan takes one of these or the path of a saved one.
+    Every function with a plan accepts a Plan or the path of a saved plan.
     """
 
     tp: int
@@ -195,18 +199,18 @@ class Plan(Value):
     precision: str
     fp8_param_gather: bool
     predicted: Optional[Prediction] = None
-    # In the plans of a search by time: how sure the best is faster, and whether that is below 90 %.
+    # In plans of a search by time: probability that the best is faster; whether it is below 90 %.
     p_best_is_faster: Optional[float] = None
     ties: Optional[bool] = None
-    file: str = field(default="", repr=False, compare=False)  # the text of its plan file
+    file: str = field(default="", repr=False, compare=False)  # text of the plan file
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it takes."""
+        """Returns the number of GPUs."""
         return self.tp * self.pp * self.dp * self.cp
 
     def text(self) -> str:
-        """The text of its plan file. ValueError for a plan that a campaign's report mentions."""
+        """Returns the text of the plan file. ValueError for a plan inside a campaign's report."""
         if not self.file:
             raise ValueError("this plan came without its model: simulate it to have one with it")
         return self.file
@@ -218,11 +222,11 @@ class Plan(Value):
             out.write(text)
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Returns a table for notebooks."""
         return _html_of(self)
 
 
-# What keywords of the functions take.
+# Types of keyword arguments.
 Ints = Union[int, str, Iterable[int], None]
 Texts = Union[str, Iterable[str], None]
 Bools = Union[bool, str, Iterable[bool], None]
@@ -231,53 +235,55 @@ AnyPlan = Union[Plan, PathLike]
 
 
 def plan_from(answer: Answer) -> Plan:
-    """The plan of a plan file, without a prediction."""
+    """Returns the plan of a plan file, without a prediction."""
     return _read(Plan, answer.document["plan"], file=answer.files[0])
 
 
 class Search(Value):
-    """How a search went: combinations looked at, those that fit and were bounded one by one, and
-    why others were ruled out: they cannot run, or cannot be as good as the plans shown."""
+    """Statistics of a search: combinations considered, those that fit and were bounded one by one,
+    and reasons for pruning. Pruned combinations are not possible, or cannot be as good as the plans
+    shown.
+    """
 
     considered: int
     feasible: int
-    simulated: int  # of those that fit: the ones that could be among the best
+    simulated: int  # those that fit and could be among the best
     pruned: Dict[str, int]
     objective: str
-    inputs_hash: str  # of the model, cluster, stack, profile and constraints
+    inputs_hash: str  # of model, cluster, stack, profile and constraints
     seconds: float
 
 
 class Profile(Value):
-    """The profile that prices ops, and whether it was measured, published or a datasheet."""
+    """The profile that prices ops, and its provenance: measured, published or a datasheet."""
 
     name: str
     provenance: str
 
 
 class Report(Value):
-    """What every report has. to_dict() is the document that the command's --json prints."""
+    """Base class of reports. to_dict() is the command's --json document."""
 
     document: str = field(repr=False, compare=False)
 
     def to_dict(self) -> Dict[str, Any]:
-        """The whole document, as json.loads gives it."""
+        """Returns the whole document, as json.loads does."""
         document: Dict[str, Any] = json.loads(self.document)
         return document
 
     def _repr_html_(self) -> str:
-        """A short table for notebooks."""
+        """Returns a short table for notebooks."""
         return _html_of(self)
 
 
 def _html_of(value: Value) -> str:
-    from tpsim import _html  # which knows every class of this file
+    from tpsim import _html  # imports every class of this file
 
     return _html.html_of(value)
 
 
 class OpenChoice(Value):
-    """What nobody stated, what stands in for it, and how far the step moves over what it may be."""
+    """An unstated input, its assumed value, and the change of the step over its possible values."""
 
     what: str
     taken: str
@@ -289,7 +295,9 @@ class OpenChoice(Value):
 
 
 class Assumed(Value):
-    """The slow half of the 90 % interval with all of it stated and open, in percent of the step."""
+    """The upper half of the 90 % interval with all inputs stated, and with all open, in percent of
+    the step.
+    """
 
     half_width_pct_all_stated: float
     half_width_pct_all_open: float
@@ -297,14 +305,16 @@ class Assumed(Value):
 
 
 class TriedParts(Value):
-    """Parts of software that a search tried, and the best plan's step with them; None: fits nowhere."""
+    """Parts of software that a search tried, and the best plan's step with them; None: no plan
+    fits.
+    """
 
     parts: Dict[str, str]
     step_s: Optional[float] = None
 
 
 class ScenarioReport(Report):
-    """What is said of the model, the machine and the software beside any plans for them."""
+    """Model, machine and software of a report."""
 
     model: str
     parameters: int
@@ -325,7 +335,7 @@ class PlanReport(ScenarioReport):
 
     @property
     def best(self) -> Plan:
-        """The first of plans."""
+        """Returns the first of plans."""
         return self.plans[0]
 
 
@@ -337,13 +347,14 @@ class SimulateReport(ScenarioReport):
 
     @property
     def predicted(self) -> Prediction:
-        """The prediction of plan."""
+        """Returns the prediction of plan."""
         assert self.plan.predicted is not None
         return self.plan.predicted
 
 
 class TermPart(Value):
-    """A part of the software that decides a term; asked_for in place of the stack's own."""
+    """A part of the software that affects a term. asked_for: requested instead of the stack's own.
+    """
 
     name: str
     value: str
@@ -351,7 +362,7 @@ class TermPart(Value):
 
 
 class Term(Value):
-    """A share of the step, with its formula, the values in it and where its constants come from."""
+    """A term of the step with its formula, the values in it and the sources of its constants."""
 
     name: str
     time_s: float
@@ -375,7 +386,9 @@ class ProgramPhase(Value):
 
 
 class PartProgram(Value):
-    """What a rank runs for a part of the model, of which there are so many; block: its kind."""
+    """The program of a rank for a part of the model. count: number of such parts; block: kind of
+    block.
+    """
 
     part: str
     count: int
@@ -391,7 +404,7 @@ class ProgramReport(SimulateReport):
 
 
 class TermDifference(Value):
-    """A share of the step in the best plan and in the other; the differences add up."""
+    """A term of the step in the best plan and in the other plan. The differences add up."""
 
     name: str
     best_s: float
@@ -400,7 +413,7 @@ class TermDifference(Value):
 
 
 class Mend(Value):
-    """A wish given up, what is there instead, and the best plan then."""
+    """A dropped constraint, its replacement, and the best plan without it."""
 
     given_up: str
     instead: str
@@ -408,7 +421,9 @@ class Mend(Value):
 
 
 class WhyNotReport(Report):
-    """The best plan against the best that has what was asked for; or what stands against that."""
+    """Compares the best plan with the best plan that has the requested settings; or the reason why
+    there is none.
+    """
 
     asked: str
     best: Plan
@@ -422,7 +437,7 @@ class WhyNotReport(Report):
 
 
 class Sensitivity(Value):
-    """The step of the same plan where a constant of the machine is factor times as large."""
+    """The step of the same plan if a constant of the machine is multiplied by factor."""
 
     constant: str
     factor: float
@@ -431,7 +446,7 @@ class Sensitivity(Value):
 
 
 class MemoryBreakEven(Value):
-    """With so much memory a device, another plan is the best. No gain where no plan fits today."""
+    """Memory per device from which another plan is the best. gain is None if no plan fits today."""
 
     memory_gib: float
     gain: Optional[float]
@@ -439,7 +454,7 @@ class MemoryBreakEven(Value):
 
 
 class PlanBreakEven(Value):
-    """Where a constant is factor times as large, another plan, named here, is the best."""
+    """Factor of a constant from which another plan, named here, is the best."""
 
     constant: str
     factor: float
@@ -447,7 +462,7 @@ class PlanBreakEven(Value):
 
 
 class ShapeChange(Value):
-    """Another size of the model and what it gains, in the step's time for the same work."""
+    """Another size of the model, and its gain in step time for the same work."""
 
     size: str
     from_: int
@@ -456,14 +471,14 @@ class ShapeChange(Value):
 
 
 class ShapeFinding(Value):
-    """A size that suits this GPU and plan badly, and better ones near it."""
+    """A size that is inefficient on this GPU with this plan, and better sizes near it."""
 
     what: str
     better: Tuple[ShapeChange, ...]
 
 
 class WhatIfReport(Report):
-    """What other machines and shapes would change; break-even points with gpus or a plan."""
+    """Sensitivities to machine and model shape; break-even points if gpus or a plan is given."""
 
     plan: Plan
     sensitivities: Tuple[Sensitivity, ...]
@@ -473,7 +488,7 @@ class WhatIfReport(Report):
 
 
 class CampaignTime(Value):
-    """Days by what they are spent on; the parts add up to wall_days."""
+    """Days of a run by category. The parts add up to wall_days."""
 
     wall_days: float
     wall_days_low: float
@@ -487,7 +502,7 @@ class CampaignTime(Value):
 
 
 class CampaignCost(Value):
-    """GPU-hours, energy, CO2 and money of a run, of the GPUs alone and in all."""
+    """GPU-hours, energy, CO2 and cost of a run: of the GPUs only, and in total."""
 
     gpu_hours: float
     reserved_gpu_hours: float
@@ -518,7 +533,7 @@ class Checkpoints(Value):
 
 
 class Replays(Value):
-    """Campaigns played with random failures."""
+    """Simulated campaigns with random failures."""
 
     campaigns: int
     mean_days: float
@@ -532,7 +547,9 @@ class Replays(Value):
 
 
 class Replanned(Value):
-    """The best plan with some nodes lost for good; only lost_nodes when none fits."""
+    """The best plan after the permanent loss of some nodes. If no plan fits, only lost_nodes is
+    set.
+    """
 
     lost_nodes: int
     fits: bool
@@ -544,14 +561,14 @@ class Replanned(Value):
 
 
 class Assumption(Value):
-    """A number that a campaign rests on, with its unit, and where it comes from."""
+    """An assumption of a campaign: a number with unit, and its source."""
 
     value: str
     source: str
 
 
 class Phase(Value):
-    """Steps of one batch size."""
+    """Steps with one batch size."""
 
     global_batch: int
     steps: int
@@ -559,7 +576,7 @@ class Phase(Value):
 
 
 class GoalSize(Value):
-    """One size of the cluster, held against a goal; `none` says why there is no plan."""
+    """One cluster size compared with a goal. `none`: reason if there is no plan."""
 
     gpus: int
     plan: Optional[Plan] = None
@@ -576,7 +593,7 @@ class GoalSize(Value):
 
 
 class Goal(Value):
-    """A deadline, a budget or both, and every size that was tried for them."""
+    """A deadline, a budget or both, and every size that was tried."""
 
     standing: str
     sizes: Tuple[GoalSize, ...]
@@ -585,7 +602,7 @@ class Goal(Value):
 
 
 class CampaignReport(Report):
-    """What a whole run takes."""
+    """Time, cost and other figures of a whole run."""
 
     model: str
     cluster: str
@@ -611,7 +628,7 @@ class CampaignReport(Report):
 
 
 class StageReserved(Value):
-    """GiB that the allocator held on the fullest rank of a stage that the log speaks of."""
+    """Reserved memory in GiB on the fullest logged rank of a stage, and its prediction."""
 
     stage: int
     reserved: float
@@ -619,21 +636,21 @@ class StageReserved(Value):
 
 
 class Finding(Value):
-    """What explains a gap, and the numbers that say so."""
+    """A cause of a gap, and its evidence."""
 
     cause: str
     evidence: str
 
 
 class LikelyCause(Value):
-    """One thing changed alone, and the step that is predicted with it."""
+    """One changed assumption, and the step predicted with it."""
 
     what: str
     step_s: float
 
 
 class KernelPart(Value):
-    """A part of the step by a trace's kernels, beside the terms that it belongs to."""
+    """A part of the step measured by a trace's kernels, and the prediction of its terms."""
 
     what: str
     measured_s: float
@@ -641,7 +658,7 @@ class KernelPart(Value):
 
 
 class TracedCollective(Value):
-    """All calls of one kind of collective in a step of a trace, hidden or not."""
+    """All calls of one kind of collective in a traced step, overlapped or not."""
 
     name: str
     calls: float
@@ -658,7 +675,7 @@ class TracedKernels(Value):
 
 
 class LogReport(Report):
-    """A training log held against the prediction; the main cause of a gap comes first."""
+    """Comparison of a training log with the prediction. The main cause of a gap is first."""
 
     as_predicted: bool
     steps: int
@@ -683,11 +700,11 @@ class LogReport(Report):
     model_tflops_per_gpu: float
     other_batch_steps: int
     likely: Tuple[LikelyCause, ...]
-    kernels: Optional[TracedKernels] = None  # of a trace of torch.profiler
+    kernels: Optional[TracedKernels] = None  # if the log is a torch.profiler trace
 
 
 class ValidatedRun(Value):
-    """One measured run and its prediction; None where one of them has no value."""
+    """One measured run and its prediction; None for missing values."""
 
     id: str
     outcome: str
@@ -732,7 +749,7 @@ class ValidationSummary(Value):
 
 
 class ValidationReport(Report):
-    """Published or own runs, predicted."""
+    """Predictions of published or own runs."""
 
     rows: Tuple[ValidatedRun, ...]
     summary: ValidationSummary
@@ -741,26 +758,27 @@ class ValidationReport(Report):
 
 
 def report_from(kind: Type[T], answer: Answer) -> T:
-    """A report from its document."""
+    """Builds a report from its document."""
     return _read(kind, answer.document, document=json.dumps(answer.document))
 
 
 def plan_report_from(answer: Answer) -> PlanReport:
-    """A search's report, each plan with its file."""
+    """Builds a search's report, each plan with its file."""
     data = answer.document
     plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], answer.files))
     return _read(PlanReport, data, document=json.dumps(data), plans=plans)
 
 
 def single_report_from(kind: Type[T], answer: Answer) -> T:
-    """The report of simulate, which has the plan's keys beside its own, or of explain."""
+    """Builds the report of simulate, whose document contains the plan's keys, or of explain."""
     data = answer.document
     plan = _read(Plan, data.get("plan", data), file=answer.files[0])
     return _read(kind, data, document=json.dumps(data), plan=plan)
 
 
 def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
-    """The text of a plan's file; an error as the command line's when a path leads to none."""
+    """Returns the text of a plan's file. A path without a plan is an error as on the command line.
+    """
     if plan is None:
         return None
     if isinstance(plan, Plan):
@@ -769,7 +787,9 @@ def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
 
 
 def needed_plan_text(function: str, plan: Union[Plan, PathLike]) -> str:
-    """The same where there is no doing without. TypeError for None, as for what is no path."""
+    """Likewise, for functions that require a plan. TypeError for None and for values that are not
+    paths.
+    """
     text = plan_text(plan)
     if text is None:
         raise TypeError(f"{function}() needs a plan: a Plan, or the path of a saved one")

@@ -1,4 +1,4 @@
-"""The command line: `recipe` prints a configuration, `check` lets a framework judge arguments. Both print JSON."""
+"""Command line: `recipe` prints a configuration, `check` checks arguments with a framework's code. Both print JSON."""
 import argparse
 import contextlib
 import json
@@ -29,7 +29,7 @@ def options():
 
 
 def quiet(work):
-    """`work` with its output dropped: frameworks print while they are imported."""
+    """Returns `work` with its output dropped: frameworks print while they are imported."""
     def run():
         warnings.simplefilter("ignore")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
@@ -57,7 +57,7 @@ def judged_by(judge, files, sources):
 
 
 def refused(work):
-    """The result of `work`, or an error as data: what the code raised is the framework's own word."""
+    """Returns the result of `work`, or an error as data. An exception of the framework's code keeps its text."""
     try:
         return work()
     except recipe.Refusal as refusal:
@@ -69,7 +69,7 @@ def refused(work):
 
 
 def place_of(error):
-    """The last line of the code that raised it."""
+    """Returns the last line of the framework's code in the traceback."""
     trace, place = error.__traceback__, ""
     while trace:
         name = trace.tb_frame.f_code.co_filename

@@ -1,6 +1,6 @@
-"""A framework's own code judges the arguments of a launch file, and says what each of them becomes.
+"""Checks the arguments of a launch file with the framework's own code, and returns the resolved values.
 
-A judge takes a file of JSON, {"arguments": [word], "overrides": {key: value}, "environment": {name: value}}, and the
+A judge takes a JSON file, {"arguments": [word], "overrides": {key: value}, "environment": {name: value}}, and the
 folders to import from. It returns {"accepted": bool, "message", "where", "settings": {name: value}}.
 """
 import argparse
@@ -12,7 +12,7 @@ from . import plain, recipe
 
 
 class Rejected(Exception):
-    """The framework's argument parser ended the program with this message."""
+    """The framework's argument parser stopped with this message."""
 
 
 def raise_message(_parser, message):
@@ -20,7 +20,7 @@ def raise_message(_parser, message):
 
 
 def where_of(error):
-    """The last line of the checkout that the error passed, without the folder of the checkout."""
+    """Returns the last line of the checkout in the error's traceback."""
     trace, place = error.__traceback__, ""
     while trace:
         name = trace.tb_frame.f_code.co_filename
@@ -56,7 +56,7 @@ def prepared(file, sources, program):
 
 
 def with_stubs(answer, finder):
-    """A framework's module that could not be loaded here makes the verdict doubtful."""
+    """Adds modules that could not be loaded: they make the result doubtful."""
     if finder.failed:
         answer["stubs"] = finder.failed
     return answer
@@ -118,7 +118,7 @@ def override(config, key, value):
 
 
 def megatron_bridge(file, sources):
-    """The overrides of a recipe, on the configuration that all recipes for pre-training begin with."""
+    """Applies overrides of a recipe to the configuration with which all recipes for pre-training start."""
     given, finder = prepared(file, sources, "pretrain.py")
 
     def work():

@@ -1,22 +1,22 @@
 """Finds the packages of a framework in a checkout or in the folders above a file."""
 import pathlib
 
-# Folders of a checkout that hold its packages.
+# Folders of a checkout that may contain its packages.
 SOURCES = ("", "src", "3rdparty/Megatron-LM", "Megatron-LM")
-# The folder that a framework's sources have.
+# A folder that identifies a framework's sources.
 FRAMEWORKS = {"megatron-bridge": "megatron/bridge", "nemo": "nemo/collections", "torchtitan": "torchtitan",
               "olmo-core": "olmo_core", "megatron-lm": "megatron/training"}
 
 
 def sources_of(folder):
-    """The folders of `folder` to import from."""
+    """Returns the subfolders to import from."""
     folder = pathlib.Path(folder).resolve()
     return [place for place in (folder / name for name in SOURCES)
             if any((place / package).is_dir() for package in (*FRAMEWORKS.values(), "megatron/core"))]
 
 
 def above(path):
-    """The checkouts that a file is part of: folders above it with a framework's package."""
+    """Returns the checkouts that contain a file: folders above it with a framework's package."""
     found = []
     for folder in pathlib.Path(path).resolve().parents:
         found += [place for place in sources_of(folder) if place not in found]
@@ -24,7 +24,7 @@ def above(path):
 
 
 def module_name(path, sources):
-    """The dotted name of a file in one of the folders; empty where it is in none, or in no package."""
+    """Returns the dotted name of a file in one of the folders; empty if it is in none, or not in a package."""
     path = pathlib.Path(path).resolve()
     for source in sources:
         if source in path.parents:
@@ -42,7 +42,7 @@ def framework_of(sources):
 
 
 def framework_of_target(name):
-    """By the module of the class or function that makes the configuration."""
+    """Returns the framework from the module of the class or function that creates the configuration."""
     return next((framework for framework, package in FRAMEWORKS.items()
                  if name.startswith((package.replace("/", ".") + ".", package.partition("/")[0] + "."))
                  and not name.startswith("megatron.core")), "")

@@ -1,8 +1,8 @@
-"""Runs code of unknown origin in a process of its own, with limits.
+"""Runs untrusted code in a separate process with limits.
 
-On Linux the process sees no network and a read-only file system of Python, the folders that it is given, and an empty
-folder of its own, where the kernel lets users make namespaces. Elsewhere, and in addition, Python's audit events refuse to
-start programs, to connect and to write; code that calls the system without Python is not held by these.
+If Linux allows user namespaces, the process has no network and sees a restricted file system. Python and the given
+folders are read-only, and one empty folder is writable. Everywhere, Python's audit events refuse to start programs, to
+connect and to write. Native code that bypasses Python is not stopped by audit events.
 """
 import contextlib
 import ctypes
@@ -37,11 +37,11 @@ CHANGING = {"os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.t
 
 
 class NotIsolated(Exception):
-    """The kernel does not give the namespaces."""
+    """The kernel does not allow the namespaces."""
 
 
 class Failed(Exception):
-    """The process gave no answer."""
+    """The process did not answer."""
 
 
 def libc_call(name, *arguments):
@@ -57,7 +57,7 @@ def mount(source, target, kind, flags, data=None):
 
 
 def enter_namespaces():
-    """The caller is alone in its namespaces; its children are in a process namespace that ends with the first."""
+    """Isolates the caller in new namespaces. Its children share a process namespace that ends with the first child."""
     if sys.platform != "linux":
         raise NotIsolated("only Linux has namespaces")
     user, group = os.geteuid(), os.getegid()
@@ -77,11 +77,11 @@ def folders_of_python():
 
 
 def enter_file_system(visible):
-    """A root of its own: `visible` and Python read-only, and an empty folder to write to."""
-    root = "/tmp"  # covered by a file system in memory, in this namespace alone
+    """Enters a separate root: `visible` and Python read-only, and an empty writable folder."""
+    root = "/tmp"  # covered by a tmpfs, in this namespace only
     wanted = [os.path.realpath(place) for place in visible]
     mount("none", "/", None, MS_REC | MS_PRIVATE)
-    # Opened first: mounting over /tmp would hide a checkout that is there.
+    # Opened before the mount, which may hide a checkout below /tmp.
     opened = {place: os.open(place, os.O_PATH) for place in dict.fromkeys([*folders_of_python(), *wanted])
               if os.path.exists(place)}
     mount("tmpfs", root, "tmpfs", 2 | 4, "size=32m,mode=755")
@@ -99,7 +99,7 @@ def enter_file_system(visible):
 
 
 def bind(descriptor, place, root):
-    """Mounts what is open as `place` below the root, unless a folder above it is there already."""
+    """Mounts the open `place` below the root, unless a parent folder is already there."""
     target = root + place
     if os.path.lexists(target):
         return
@@ -120,7 +120,7 @@ def pivot(root):
 
 
 def make_read_only(root):
-    """Every mount below it; flags that the system has locked stay."""
+    """Makes every mount below `root` read-only. Flags locked by the system are kept."""
     with open("/proc/self/mountinfo", encoding="utf-8") as table:
         places = [line.split()[4].encode().decode("unicode_escape") for line in table]
     for place in places:
@@ -141,7 +141,7 @@ def set_limits(seconds):
 
 
 def drop_rights():
-    """No capability is left, nor gained by a program that is started."""
+    """Drops all capabilities. Started programs cannot regain them."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(64):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -151,7 +151,7 @@ def drop_rights():
 
 
 def refuse_by_events(may_write):
-    """Names what the code may not do. Writing is left to the system where the file system is read-only."""
+    """Refuses actions by audit events. Writing is only refused here if the file system is not read-only."""
     def hook(event, arguments):
         if event in REFUSED or event in CHANGING and not may_write:
             raise PermissionError(f"a recipe may not do that here: {event}")
@@ -163,7 +163,7 @@ def refuse_by_events(may_write):
 
 
 def start(work, visible, seconds, pipe):
-    """The child: isolates itself and works in a child of its own, which is the first of its process namespace."""
+    """Runs in the child: isolates the process, then works in its own child, the first of the process namespace."""
     os.setsid()
     set_limits(seconds)
     why_not = ""
@@ -192,7 +192,9 @@ def start(work, visible, seconds, pipe):
 
 
 def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
-    """The dictionary that `work` returns in a process of its own, with why it was not isolated, or an empty text."""
+    """Returns the dictionary that `work` returns in a separate process. "not_isolated" is the reason for missing
+    isolation, or empty.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

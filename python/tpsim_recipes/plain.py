@@ -1,4 +1,4 @@
-"""A configuration as plain data: dictionaries, lists, numbers, text."""
+"""Converts a configuration to plain data: dictionaries, lists, numbers, text."""
 import dataclasses
 import enum
 import functools
@@ -13,19 +13,19 @@ UNREAD = object()
 
 
 def name_of(value):
-    """"module.Class" of a class or function; "torch.bfloat16" of a stub."""
+    """Returns "module.Class" for a class or function; "torch.bfloat16" for a stub."""
     return repr(value) if isinstance(value, StubMeta) else f"{value.__module__}.{value.__qualname__}"
 
 
 class Walk:
-    """Collects the keys of fields that hold their own class's default."""
+    """Collects the keys of fields that have the default of their own class."""
 
     def __init__(self):
         self.defaults = []
 
     def plain(self, value, key="", above=()):
         if isinstance(value, float) and not math.isfinite(value):
-            return str(value)  # JSON has no such number
+            return str(value)  # JSON lacks infinity and NaN
         if value is None or isinstance(value, (bool, int, float, str)) and not isinstance(value, enum.Enum):
             return value
         if any(value is one for one in above) or len(above) > DEEPEST:
@@ -69,7 +69,7 @@ class Walk:
         more = [name for name in getattr(value, "__dict__", {}) if name not in names and not name.startswith("_")]
         for name in [*names, *more]:
             there = vars(value).get(name, UNREAD) if hub else getattr(value, name, None)
-            if there is UNREAD:  # without asking for it
+            if there is UNREAD:  # not in the instance: read without recording
                 there = getattr(type(value), name, None)
             if name.startswith("_") or name in made or callable(there) and name in more:
                 continue
@@ -81,7 +81,7 @@ class Walk:
 
 
 def is_default(owner, name, value):
-    """Whether the value is that of the first class which declared the field: what a framework does if nobody asks."""
+    """Whether the value is the default of the first class that declared the field: the framework's own default."""
     for base in reversed(owner.__mro__):
         field = base.__dict__.get("__dataclass_fields__", {}).get(name)
         if field is None:

@@ -1,4 +1,4 @@
-"""Runs a recipe or a script, and returns the configuration that it makes."""
+"""Runs a recipe or a script, and returns the configuration that it creates."""
 import dataclasses
 import importlib
 import inspect
@@ -9,13 +9,13 @@ import types
 
 from . import checkout, plain, recorders, replaced, stubs
 
-# A function of this name that no argument has to be given to is a recipe.
+# A function with this name and without required arguments is a recipe.
 RECIPE = re.compile(r"(?!_)(.*_)?(config|recipe)(_.*)?")
 USUAL = ("pretrain_recipe", "pretrain_config")
 
 
 class Refusal(Exception):
-    """The user can mend this; `choices` are names to choose from."""
+    """An error that the user can fix; `choices` are names to choose from."""
 
     def __init__(self, message, hint="", choices=()):
         super().__init__(message)
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 def prepare(sources, gpu="h100", facts=None):
-    """Makes `sources` importable under stubs; returns the finder."""
+    """Makes `sources` importable with stubs; returns the finder."""
     sys.path[:0] = [str(source) for source in sources]
     sys.dont_write_bytecode = True
     known = {} if facts is None else facts
@@ -40,7 +40,7 @@ def prepare(sources, gpu="h100", facts=None):
 
 
 def answer_versions():
-    """Packages that are not installed are newer than any check."""
+    """Reports a version newer than any check for packages that are not installed."""
     import importlib.metadata as metadata  # pylint: disable=import-outside-toplevel
     own = metadata.version
 
@@ -53,7 +53,7 @@ def answer_versions():
 
 
 def load(path, sources):
-    """The file as a module; by its own dotted name where it belongs to a package."""
+    """Loads the file as a module, by its dotted name if it belongs to a package."""
     name = checkout.module_name(path, sources)
     if name:
         module = importlib.import_module(name)
@@ -69,7 +69,7 @@ def load(path, sources):
 
 
 def functions_in(module, sources):
-    """Recipes of the module itself; of a package also those that it imports from itself."""
+    """Returns the module's own functions; for a package also those imported from inside the package."""
     named = {}
     for name, value in vars(module).items():
         is_own = getattr(value, "__module__", None) == module.__name__
@@ -89,7 +89,7 @@ def needed_by(function):
 
 
 def makes_config(function):
-    """By its annotation: torchtitan's registries."""
+    """Decides by the return annotation, as in torchtitan's registries."""
     made = function.__annotations__.get("return")
     return str(getattr(made, "__qualname__", made)).endswith("Config")
 
@@ -130,7 +130,7 @@ def from_function(path, sources, asked, given):
 
 
 def from_script(path, words):
-    """Runs the file as a program, up to where training would start; None where it does not come to that."""
+    """Runs the file as a program, up to the start of training; None if training does not start."""
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path), *words]
     try:
@@ -148,7 +148,7 @@ def is_script(text):
 
 
 def resolved(path, sources, asked, given):
-    """The configuration, with "tpsim_recipe": where it comes from and which fields hold their class's default."""
+    """Returns the configuration, with "tpsim_recipe": its origin and the fields with their class's default."""
     framework, function, config = checkout.framework_of(sources), asked, None
     text = path.read_text(encoding="utf-8")
     name = checkout.module_name(path, sources)

@@ -1,9 +1,9 @@
-"""Objects that stand for what a framework would build: they keep what was asked for."""
+"""Stand-ins for objects that a framework would build: they record the given arguments."""
 import inspect
 
 
 class Recorder:
-    """`target`: the name of the class or function; arguments are attributes that can be read and changed."""
+    """`target`: name of the class or function. Arguments are attributes that can be read and changed."""
 
     def __init__(self, target, made_by=None, words=None):
         state = self.__dict__
@@ -35,7 +35,7 @@ class Recorder:
 
 
 def defaults_of(made_by):
-    """By name, of a class or function; nothing of a stub."""
+    """Returns defaults by name, for a class or function; empty for a stub."""
     from .stubs import StubMeta  # pylint: disable=import-outside-toplevel
     if made_by is None or isinstance(made_by, StubMeta):
         return {}
@@ -48,7 +48,7 @@ def defaults_of(made_by):
 
 
 class Started(BaseException):
-    """Training was about to start with this configuration."""
+    """Raised when training is about to start with this configuration."""
 
     def __init__(self, config, framework):
         super().__init__()

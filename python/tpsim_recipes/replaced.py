@@ -1,7 +1,7 @@
-"""Modules and functions that mean something here: the rest of a framework is its own code, or a stub.
+"""Modules and functions with special behaviour. The rest of a framework is its own code, or a stub.
 
-`modules()` replaces whole modules that are not needed or not installed; `patch()` replaces what would start training in
-modules of the checkout.
+`modules()` replaces whole modules that are not needed or not installed. `patch()` replaces functions that would start
+training in modules of the checkout.
 """
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ from .plain import name_of
 from .recorders import Recorder, Started, defaults_of
 from .stubs import Stub, StubMeta, StubModule
 
-# Compute capability of the GPUs that configurations ask for.
+# Compute capability of the GPUs that configurations may request.
 CAPABILITIES = {"a100": (8, 0), "h100": (9, 0), "h200": (9, 0), "b200": (10, 0), "gb200": (10, 0), "b300": (10, 3),
                 "gb300": (10, 3), "rtx": (12, 0)}
 
@@ -56,7 +56,7 @@ def submodule(name):
 # Megatron-Bridge
 
 class Bridge:
-    """AutoBridge of a model on the Hugging Face hub: its configuration comes from tpsim's catalogue."""
+    """AutoBridge of a model on the Hugging Face hub, with the configuration of tpsim's catalogue."""
 
     def __init__(self, name, facts):
         self.name = str(name)
@@ -87,15 +87,16 @@ def has_class(module, name):
         return False
 
 
-# Fields that the model's configuration states: where a recipe reads one that is not known here, it is asked for.
+# Fields of the model's configuration. Reading an unknown one records it in `asked`.
 OF_THE_MODEL = {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "vocab_size",
                 "num_moe_experts", "moe_ffn_hidden_size", "moe_router_topk", "mtp_num_layers", "seq_length"}
-asked = {}  # by the model's name, the fields that were read and not known
+asked = {}  # by the model's name: unknown fields that were read
 
 
 def hub_provider(owner, hub, facts):
-    """An instance without __init__: what the recipe sets is its own, the rest has the class's defaults. Fields of the
-    model are those of `facts`."""
+    """Returns an instance without calling __init__. The recipe's own values are kept, other fields have the class's
+    defaults. Fields of the model come from `facts`.
+    """
     asked.setdefault(hub, set())
 
     class HubModel(owner):  # pylint: disable=too-few-public-methods
@@ -126,7 +127,7 @@ def hub_provider(owner, hub, facts):
 
 
 def mla_defaults():
-    """Fields of Megatron's other configurations, which a provider of such a model has."""
+    """Returns defaults of Megatron's MLA configuration, whose fields a provider of such a model has."""
     try:
         module = importlib.import_module("megatron.core.transformer.transformer_config")
         own = module.MLATransformerConfig.__dataclass_fields__.values()
@@ -153,7 +154,7 @@ def fill_transformers(module):
 
 
 def fill_wrapt(module):
-    """A decorator that is written with wrapt leaves what it decorates as it is."""
+    """Makes decorators written with wrapt return the decorated object unchanged."""
     def plain_decorator(*places, **_words):
         return places[-1] if places else lambda decorated: decorated
 
@@ -192,7 +193,7 @@ class HubConfig:
 # nemo_run
 
 class Made(Recorder):
-    """run.Config and run.Partial: a class or function with its arguments, not called yet."""
+    """run.Config and run.Partial: a class or function with its arguments, before the call."""
 
     def __init__(self, made_by, *places, **words):
         if isinstance(made_by, Recorder):
@@ -243,7 +244,7 @@ def run_factory(function, default_factory=None, **_words):
     function()
 
 
-# Functions and methods that start training, by module, with the argument that holds the configuration.
+# Functions and methods that start training, by module, with the argument for the configuration.
 STARTS = {
     "megatron.bridge.training.pretrain": [("pretrain", "config", "megatron-bridge")],
     "megatron.bridge.training.finetune": [("finetune", "config", "megatron-bridge")],
@@ -260,7 +261,7 @@ def starter(argument, framework):
 
 
 def patch_olmo_experiment(module):
-    """Scripts of its internal launcher: any cluster will do, and nobody is logged in."""
+    """Patches scripts of OLMo's internal launcher: any cluster is accepted, without login."""
     module.get_beaker_username = lambda: "user"
 
     def main(*, config_builder):
@@ -280,7 +281,7 @@ def patch_olmo_script(module):
 
 
 def patch_olmo_config(module):
-    """Overrides are applied without OmegaConf."""
+    """Applies overrides without OmegaConf."""
     def merge(self, dotlist, *_places, **_words):
         for word in dotlist:
             path, _, text = word.lstrip("-").partition("=")
@@ -294,7 +295,7 @@ def patch_olmo_config(module):
 
 
 def value_of(text):
-    """A value as a command line has it."""
+    """Converts a value in command-line notation."""
     known = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in known:
         return known[text.lower()]
@@ -310,7 +311,7 @@ PATCHES = {"olmo_core.config": patch_olmo_config,
 
 
 def patch(module):
-    """Replaces what starts training in a module of the checkout that was just loaded."""
+    """Replaces functions that start training in a module of the checkout that was just loaded."""
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
     for path, argument, framework in STARTS.get(module.__name__, ()):
@@ -325,7 +326,7 @@ def patch(module):
 
 
 def recorded_start(own):
-    """A function that trains with the parts that it is given: model, data, trainer, strategy."""
+    """Wraps a function that trains with given parts: model, data, trainer, strategy."""
     def start(*places, **words):
         words.update(dict(zip(own.__code__.co_varnames, places)))
         raise Started(Recorder(name_of(own), own, words), "nemo")
@@ -335,7 +336,7 @@ def recorded_start(own):
 
 
 def modules(gpu, facts_of):
-    """By name, a function that fills the module."""
+    """Returns functions that fill replaced modules, by module name."""
     return {"torch": lambda module: fill_torch(module, gpu),
             "nemo_run": fill_nemo_run,
             "transformers": fill_transformers,

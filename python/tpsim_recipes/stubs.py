@@ -1,8 +1,8 @@
 """Stands in for modules that are not installed, so that a configuration can be built without them.
 
-A finder at the end of sys.meta_path answers for every module that nothing else finds. Its modules return a stub
-class for any attribute. Modules of the standard library and missing modules inside a package of the checkout stay
-missing, since code tests for them. A checkout's own module that fails on a stub becomes a stub itself and is listed.
+A finder at the end of sys.meta_path provides every module that no other finder has. Its modules return a stub class for
+any attribute. Modules of the standard library, and missing modules inside a package of the checkout, stay missing,
+since code tests for them. A checkout's own module that fails with stubs becomes a stub itself and is listed.
 """
 import importlib.abc
 import importlib.machinery
@@ -15,7 +15,7 @@ VERSION = "99.0.0"  # newer than any version check
 
 
 MOST_TRIES = 20
-stand_ins = set()  # missing modules of the checkout that another module cannot do without
+stand_ins = set()  # missing modules of the checkout that another module requires
 
 
 def is_standard(name):
@@ -112,7 +112,7 @@ def is_decorated(value):
 
 
 class Stub(metaclass=StubMeta):
-    """An instance of any stub class: falsy, callable, a context manager, and without an effect."""
+    """An instance of any stub class: falsy, callable, a context manager, and without effects."""
 
     _tpsim_stub = True
 
@@ -200,7 +200,7 @@ def stub_class(module, name):
 
 
 class StubModule(types.ModuleType):
-    """A module that has every attribute. `replaced` holds those that have a meaning of their own."""
+    """A module with every attribute. `replaced` has attributes with their own meaning."""
 
     def __getattr__(self, name):
         if name in ("__version__", "VERSION", "version") and name.startswith("__"):
@@ -213,13 +213,13 @@ class StubModule(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """`replaced`: by module, a function that fills it; `packages`: the checkout's own, by name."""
+    """`replaced`: functions that fill a module, by module name."""
 
     def __init__(self, replaced):
         self.replaced = replaced
         self.failed = {}  # modules of the checkout that became stubs, with the error
 
-    # In front of all others: what is replaced on purpose, and the checkout's modules, which may fail.
+    # First finder: handles replaced modules, and modules of the checkout, which may fail.
     def find_spec(self, fullname, path=None, _target=None):
         if fullname in self.replaced:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
@@ -241,7 +241,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Forgiving(importlib.abc.Loader):
-    """Runs a module of the checkout; one that fails keeps what it has and is a stub for the rest."""
+    """Loads a module of the checkout. A module that fails keeps its attributes and is otherwise a stub."""
 
     def __init__(self, own, failed):
         self.own = own
@@ -258,7 +258,7 @@ class Forgiving(importlib.abc.Loader):
             try:
                 return self.own.exec_module(module)
             except ModuleNotFoundError as error:
-                # The missing module is of another version than this one was written for.
+                # The missing module belongs to another version than this one requires.
                 if error.name is None or error.name in stand_ins or is_standard(error.name):
                     return self.give_up(module, error)
                 stand_ins.add(error.name)
@@ -272,7 +272,7 @@ class Forgiving(importlib.abc.Loader):
 
 
 class LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Behind all others: answers for what is not installed."""
+    """Last finder: provides modules that are not installed."""
 
     def find_spec(self, fullname, _path=None, _target=None):
         rest = fullname.partition(".")[2]

@@ -40,7 +40,7 @@ Result<int> port_of(const Environment& environment) {
   const int most = given ? kMostPort : kMostPort - 1;
   TPSIM_TRY(const int port, number(environment, name, port_of_job(environment) - 1));
   if (port >= 1 && port <= most) return given ? port : port + 1;
-  return bad_input(fmt::format("{} is no port: 1 to {}", port, most), name,
+  return bad_input(fmt::format("{} is not a port: 1 to {}", port, most), name,
                    given ? "" : "ranks meet at the port after it; TPSIM_PORT names another");
 }
 

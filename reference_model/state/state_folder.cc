@@ -89,13 +89,13 @@ bool is_plain_name(const std::string& name) {
 Status check_is_regular(const fs::path& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
-  if (fs::exists(status) && !fs::is_regular_file(status)) return bad(path, "is no regular file");
+  if (fs::exists(status) && !fs::is_regular_file(status)) return bad(path, "is not a regular file");
   return Ok{};
 }
 
 Status check_file(const fs::path& state, const StateFile& written) {
   if (!is_plain_name(written.name)) {
-    return bad(state / kManifest, fmt::format("'{}' is no name of a file here", written.name));
+    return bad(state / kManifest, fmt::format("'{}' is not a file name", written.name));
   }
   const fs::path path = state / written.name;
   TPSIM_TRY_STATUS(check_is_regular(path));

@@ -11,14 +11,14 @@
 namespace tpsim {
 namespace {
 
-// Sums in another order than that of a plan's own bound lie this close to it.
+// Tolerance for another order of summation than in a plan's own bound.
 constexpr double kGroupRounding = 1 - 1e-8;
 
 std::size_t slot_of(const LayerKey& key) {
   return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
 }
 
-// Of a chunk, by kind of block.
+// Number of blocks of each kind in a chunk.
 std::vector<std::int64_t> kinds_of(const ModelSpec& model, const ChunkKind& chunk) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(block_kind_count(model)), 0);
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
@@ -103,7 +103,7 @@ Work work_in(const HostDeviceTime& time) {
 
 }  // namespace
 
-// Where a plan recomputes some of its blocks, each is at least the lesser of both kinds.
+// With Recompute::kBlocks, a block costs at least the smaller of recomputed and not recomputed.
 GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
   const auto of = [&](const Plan& whole) {
     const LayerCost& cost = pricer_.layer(LayerKind::kBlock, whole, kind);
@@ -146,7 +146,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
       layers.ends.add(layers.blocks[static_cast<std::size_t>(kind)], more);
     }
   }
-  // What makes scales of what a chunk has seen comes on top.
+  // Computing delayed scales adds to the time, so that there is no upper limit.
   if (exchanges_scales(pricer_.scenario().stack, plan)) {
     layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
   }
@@ -198,13 +198,13 @@ const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
                   fixed.block_held.back();
   }
   fixed.held += total(fixed.of_layers.embedding->held) + total(fixed.of_layers.head->held);
-  // Tied word embeddings on one stage are one table.
+  // Tied word embeddings on one stage share one table.
   const bool shares_table = model.tied_embedding && plan.degrees.pp == 1;
   fixed.held += (shares_table ? 1 : 2) * total(fixed.of_layers.table->held);
   return fixed;
 }
 
-// Whatever the tensors.
+// Memory that does not depend on the tensors.
 double GroupBounds::memory_outside_blocks(const Plan& plan, const Fixed& fixed) const {
   const StackMemory& stack = pricer_.scenario().stack.memory;
   const MemoryOverheads overheads =
@@ -226,10 +226,10 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
   return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
 }
 
-// Some stage has every kind of block, and some stage an even share of all of them.
+// Some stage has each kind of block, and some stage has at least an even share of all blocks.
 Bytes GroupBounds::least_of_block(const Plan& plan) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients)
-    return {};  // not held beside activations
+    return {};  // gradients do not exist next to activations
   const Fixed& fixed = fixed_of(plan);
   const Left& left = left_of(plan);
   const std::int64_t layers = pricer_.scenario().model.layers;
@@ -243,8 +243,8 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   return Bytes(kGroupRounding * (most + memory_outside_blocks(plan, fixed)));
 }
 
-// The first stage has begun as many micro-batches as there are stages, where there are as many,
-// with all of its chunks, when it comes to its first backward.
+// At its first backward, the first stage has min(m, pp) micro-batches in flight with all of its
+// chunks.
 Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients) return least_held(plan, cuts);
   const Fixed& fixed = fixed_of(plan);
@@ -269,12 +269,12 @@ bool GroupBounds::host_runs_ahead(const Plan& plan) const {
   return plan.degrees.pp > 1 && runs_ahead(pricer_.scenario().stack, plan.virtual_stages);
 }
 
-// What a chunk takes the host beside its layers, where passes are apart.
+// Host time per chunk in addition to its layers, if passes are separate.
 double GroupBounds::host_of_chunk(const Plan& plan) const {
   return host_runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
 }
 
-// Chunks in a row, forward and backward, take no less than either queue has to do in all of them.
+// Forward and backward of consecutive chunks take at least as long as either queue alone.
 double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   const Work &f = layer.forward, &b = layer.backward;
   if (plan.degrees.pp == 1) {
@@ -288,7 +288,7 @@ double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
   return pricer_.scenario().stack.parts.overlap_p2p ? 0 : transfer.wire.value();
 }
 
-// Of all stages, what each does by itself after the first tasks of those before it.
+// Mean over the stages of a bound: the stage's own work plus the first tasks of the stages before.
 double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const Layers& layers,
                                   const TransferCost& transfer) const {
   const auto m = static_cast<double>(micro_batches(plan));
@@ -307,12 +307,12 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
          (stages - 1) / 2 * (transfer.wire.value() + per_chunk);
 }
 
-// What that stage does by itself after the first forwards of those before it, whose first backwards
-// follow its last task.
+// Bound by the fullest stage: its own work after the first forwards of the stages before. The first
+// backwards of those stages follow its last task.
 GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutFloor& cut,
                                                     const Layers& layers,
                                                     const TransferCost& transfer) const {
-  if (plan.degrees.pp == 1) return {};  // the mean stage is the only one
+  if (plan.degrees.pp == 1) return {};  // the only stage is the mean stage
   const auto m = static_cast<double>(micro_batches(plan));
   const auto chunks = static_cast<double>(plan.virtual_stages);
   const auto before = static_cast<double>(cut.stages_ahead);
@@ -326,12 +326,13 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
   const double own = work_of(plan, stage) + chunks * per_chunk +
                      2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
-  // A host that runs ahead may show in backward alone.
+  // For a host that runs ahead, host time may count in backward only.
   const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;
   return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
 }
 
-// Of a stage of these blocks, and perhaps of more: as short as what hides its collectives lets it.
+// Lower bound of the step's end for a stage with at least these blocks; overlap shortens
+// collectives as far as possible.
 GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::int64_t>& blocks,
                                      const Layers& layers, const Fixed& fixed,
                                      const TransferCost& transfer) const {
@@ -370,7 +371,7 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
     const Pipeline by_fullest = by_fullest_stage(plan, cut, layers, transfer);
     const End first = end_of(plan, cut.first, layers, fixed, transfer);
     const End fullest = end_of(plan, cut.fullest, layers, fixed, transfer);
-    // The first stage is the last to finish its tasks.
+    // The first stage finishes its tasks last.
     const double pipeline = std::max(mean, by_fullest.whole);
     const double met = std::max(pipeline + first.tail, by_fullest.fullest + fullest.tail);
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;

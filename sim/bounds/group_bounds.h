@@ -1,8 +1,9 @@
-// What all plans of one layout, micro-batch and number of chunks need at least, however their
-// stages are cut: a bound for a group of plans at once, from its layers alone.
+// Lower bounds for all plans with the same layout, micro-batch and number of chunks, for any split
+// into stages. Uses only the layers.
 //
-// A search asks it first, and looks at a group's plans one by one only where it does not rule them
-// all out. Never above sim/bounds/plan_bounds.h of any plan of the group.
+// A search computes this bound first and evaluates the group's plans one by one only if the bound
+// does not exclude the group. Never above the bound of sim/bounds/plan_bounds.h for any plan of the
+// group.
 #pragma once
 
 #include <array>
@@ -16,45 +17,46 @@
 
 namespace tpsim {
 
-// Of a cut, blocks by their kind: those that bound what its stages hold and do.
+// Block counts by kind that bound memory and work of one split into stages.
 struct CutFloor {
-  std::vector<std::int64_t> fullest;  // of the stage with most blocks, the last of several
-  std::int64_t stages_ahead = 0;      // before it
-  std::vector<std::int64_t> ahead;    // of the first chunks of those
-  std::vector<std::int64_t> first;    // of the first stage
+  std::vector<std::int64_t> fullest;  // stage with the most blocks, the last one of several
+  std::int64_t stages_ahead = 0;      // before the fullest stage
+  std::vector<std::int64_t> ahead;    // in the first chunks of the stages ahead
+  std::vector<std::int64_t> first;    // first stage
   friend bool operator==(const CutFloor&, const CutFloor&) = default;
 };
-// Of several cuts into as many stages and chunks.
+// The same for several splits into equal numbers of stages and chunks.
 struct CutFloors {
-  std::vector<CutFloor> each;  // every distinct one
-  // Blocks of first chunks ahead of a stage, mean over all stages: of each kind the least.
+  std::vector<CutFloor> each;  // all distinct ones
+  // Blocks of first chunks ahead of a stage, mean over all stages: the minimum over splits, by
+  // kind.
   std::vector<double> mean_ahead;
 };
 CutFloors cut_floors(std::span<const StageCut> cuts, const ModelSpec& model);
 
-// Plans are given without stage_layers. Quick when neighbouring calls differ in few settings.
+// Plans are given without stage_layers. Fast if consecutive calls differ in few settings.
 class GroupBounds {
  public:
   explicit GroupBounds(LayerPricer& pricer) : pricer_(pricer) {}
 
-  // Of the fullest stage, what is held for good: no layer is traced for it.
+  // Permanent memory of the fullest stage; no layer is traced.
   Bytes least_held(const Plan& plan, const CutFloors& cuts);
-  // Of a stage that works on one block of one micro-batch. Grows with the micro-batch.
+  // Memory of a stage that processes one block of one micro-batch. Increases with the micro-batch.
   Bytes least_of_block(const Plan& plan);
-  // Of the first stage, with what its schedule keeps in flight.
+  // Memory of the first stage, including the micro-batches in flight.
   Bytes least_peak(const Plan& plan, const CutFloors& cuts);
 
   struct Times {
     Seconds step;
-    Seconds busy;  // as PlanBounds::Value
+    Seconds busy;  // see PlanBounds::Value
   };
   Times least_times(const Plan& plan, const CutFloors& cuts);
 
  private:
-  // Of one layer and micro-batch. Seconds.
+  // Work of one layer and micro-batch, in seconds.
   struct Work {
-    double device = 0, host = 0;  // at least
-    double alone = 0;             // at most
+    double device = 0, host = 0;  // lower bounds
+    double alone = 0;             // upper bound
     Work& operator+=(const Work& other);
   };
   struct Layer {
@@ -66,14 +68,14 @@ class GroupBounds {
     bool is_known = false;
     std::vector<Layer> blocks;  // by kind
     Layer embedding;
-    Layer ends;  // the embedding, the head and what predicts later tokens
+    Layer ends;  // embedding, head and MTP layers
     Layer all;   // the whole model
   };
-  struct Left {  // in flight, bytes
+  struct Left {  // saved activations in bytes
     LayerKey key;
     bool is_known = false;
     std::vector<double> blocks;   // by kind
-    std::vector<double> highest;  // while a block goes forward
+    std::vector<double> highest;  // during forward of a block
     double embedding = 0;
   };
   struct Fixed {
@@ -83,11 +85,11 @@ class GroupBounds {
     double held = 0;                 // of the whole model
     std::vector<double> block_held;  // by kind
   };
-  // From a stage's last task to the norm, and from the norm on. Seconds.
+  // From a stage's last task to the global norm, and from the norm to the end. Seconds.
   struct End {
     double tail = 0, update = 0;
   };
-  // Up to the fullest stage's last task, and to the last of those before it.
+  // Until the last task of the fullest stage, and of the stages before. Seconds.
   struct Pipeline {
     double fullest = 0, whole = 0;
   };
@@ -109,11 +111,11 @@ class GroupBounds {
   double wire_wait_time(const TransferCost& transfer) const;
 
   LayerPricer& pricer_;
-  // By how ZeRO works around layers, as in PlanBounds.
+  // By ZeRO around layers (none, stage 2, stage 3), as in PlanBounds.
   std::array<Layers, 3> layers_;
   std::array<Left, 3> left_;
   std::array<Fixed, 4> fixed_;  // by ZeRO stage
-  std::int64_t world_ = 0;      // GPUs that the next two are for
+  std::int64_t world_ = 0;      // number of GPUs for the next two
   double expected_maximum_ = 0;
   Seconds norm_;
 };

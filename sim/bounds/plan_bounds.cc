@@ -10,13 +10,13 @@
 namespace tpsim {
 namespace {
 
-// Tasks are timed in whole picoseconds: sums of rounded times lie this close to exact ones.
+// The simulation rounds times to picoseconds; this tolerance covers the sums of rounded times.
 constexpr double kRounding = 1 - 1e-9;
 
-// Room for rounding where a bound is a whole number of blocks.
+// Tolerance for rounding to a whole number of blocks.
 constexpr double kRoundingOfCounts = 1e-6;
 
-// Micro-batches between forward and backward on a stage: of how many chunks, and in them blocks.
+// Micro-batches in flight on a stage, in chunks and in blocks.
 struct InFlight {
   double chunks = 0, blocks = 0;
 };
@@ -181,7 +181,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
       .total();
 }
 
-// Later stages of a kind have fewer micro-batches in flight: the first of each decides.
+// Later stages of a kind have fewer micro-batches in flight: only the first of each kind matters.
 Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   Bytes most;
   for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
@@ -191,8 +191,8 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   return most;
 }
 
-// What is in flight, without what the task at hand needs, falls by the same amount for every block
-// that is recomputed, and by nothing for those that a shorter chunk does not have.
+// Each recomputed block lowers the memory in flight, apart from the current task, by the same
+// amount. Chunks with fewer blocks save less.
 std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
                                                  Bytes limit) {
   prepare(plan, cut);
@@ -200,7 +200,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
     const Plan whole = with_whole_recompute(plan, recomputes);
     return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward.left);
   };
-  // Of several kinds what keeps least and what saves most.
+  // With several kinds of blocks: the smallest saved memory and the largest saving.
   double kept = left_by(false, 0);
   double saved = kept - left_by(true, 0);
   for (std::int64_t kind = 1; kind < block_kind_count(pricer_.scenario().model); ++kind) {
@@ -226,7 +226,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   return static_cast<std::int64_t>(std::ceil(least - kRoundingOfCounts));
 }
 
-// The stage with everything that it must do by itself.
+// Bounds of one stage by its own work.
 PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cut,
                                             std::size_t kind_of_stage) {
   const StageKind& stage = cut.stages[kind_of_stage];
@@ -248,7 +248,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
-    // What comes first is received on the way in.
+    // The receive of the stage's first input is part of the start.
     const double received = stack.parts.p2p_calls == P2pCalls::kSerial
                                 ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
                                 : 0;
@@ -277,9 +277,9 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
   return sum / static_cast<double>(plan.degrees.pp);
 }
 
-// A stage's first task waits for one forward of every stage before it; after its last, one backward
-// of each of them follows. Of neighbouring stages of a kind the last starts last, and what it
-// finishes reaches the first of them through all others.
+// A stage's first task starts after one forward of every stage before; after its last task, one
+// backward of each follows. In a run of equal stages, the last stage starts last, and its result
+// passes through all others of the run.
 PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
   const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
@@ -294,7 +294,8 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
     const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
     const auto count = static_cast<double>(run->count);
     start -= stage.forward + wire;  // of the run's last stage
-    // Where senders wait, what a stage finishes has arrived; the first stage sends no gradient.
+    // If senders wait for transfers, the result of a stage has already arrived. The first stage
+    // sends no gradient.
     const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
     const Seconds hop = stage.backward + (is_first && waits ? Seconds() : wire);
     reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;

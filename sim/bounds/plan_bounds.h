@@ -1,9 +1,8 @@
-// A plan in closed form: its exact peak of memory, and a step that no schedule of it can beat.
+// Closed form for one plan: the exact peak memory, and a lower bound of the step for its layout.
 //
-// What the search asks of every plan, so the work is arranged by what changes how often: layers are
-// traced and priced once for each family of plans that share them, chunks once for each number of
-// blocks, and a plan costs some hundred additions over its few kinds of stages. Nothing is
-// simulated for a plan.
+// The search evaluates every plan, so that work is cached by how often its inputs change. Layers
+// are traced and priced once per family of plans that share them, chunks once per number of blocks.
+// A plan then costs some hundred additions over its few kinds of stages. Nothing is simulated.
 #pragma once
 
 #include <array>
@@ -18,63 +17,62 @@
 
 namespace tpsim {
 
-// Quick when neighbouring calls differ in few settings. Plans are given without stage_layers: the
-// cut stands for them, and must live as long as the bounds.
+// Fast if consecutive calls differ in few settings. Plans are given without stage_layers; `cut`
+// replaces them and must outlive the bounds.
 class PlanBounds {
  public:
   explicit PlanBounds(LayerPricer& pricer) : pricer_(pricer) {}
 
   struct Value {
     Bytes peak;    // of the fullest stage
-    Seconds step;  // never above step_cost(); equal to it, but for rounding, without a pipeline
-    Seconds busy;  // of the pipeline's time, what a device works: the mean over stages, exactly
+    Seconds step;  // at most step_cost(); without a pipeline equal to it, except for rounding
+    Seconds busy;  // device time of the pipeline, mean over stages; exact
   };
-  // Stops at the first stage found above `limit`: then `peak` is what that stage is known to need,
-  // above the limit but perhaps below the true peak, and `step` and `busy` are zero.
+  // Stops at the first stage above `limit`. `peak` is then the known need of that stage: above the
+  // limit, but possibly below the true peak. `step` and `busy` are then zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
-  // `step` and `busy` alone, whatever the peak.
+  // Computes `step` and `busy` for any peak.
   Value times(const Plan& plan, const StageCut& cut);
-  // Whether what is offloaded fits into the memory of the hosts.
+  // Whether offloaded state fits into host memory.
   bool fits_hosts(const Plan& plan, const StageCut& cut);
   bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
-  // Of a plan that recomputes some blocks of every chunk: no lower number of them can fit.
+  // For Recompute::kBlocks: plans with fewer recomputed blocks per chunk cannot fit.
   std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
 
  private:
   struct Chunk {
-    // Of the family that the costs are for; another number means none yet.
+    // Number of the family that the costs are for; another number: not computed.
     std::uint32_t memory_of = 0, times_of = 0;
     ChunkMemory memory;
     ChunkTimes times;
-    PassTimes pass;  // on a stage of so many chunks; 0: of none yet
+    PassTimes pass;  // on a stage with `pass_among` chunks; 0: not computed
     std::int64_t pass_among = 0;
   };
-  // Costs that depend on chunk_key() alone.
+  // Costs that depend only on chunk_key().
   struct Family {
     LayerKey key;
-    std::uint32_t number = 0;                         // counts the families seen
+    std::uint32_t number = 0;                         // number of this family
     std::vector<Chunk> chunks;                        // by blocks and ends
-    std::unordered_map<std::int64_t, Chunk> partial;  // also by how many of them are recomputed
+    std::unordered_map<std::int64_t, Chunk> partial;  // by blocks, ends and recomputed blocks
   };
   struct Fixed {
     LayerKey key;
     FixedCosts of_layers;
-    std::uint32_t number = 0;       // counts the keys seen
-    std::vector<std::uint32_t> of;  // of a stage's total: the number that it is for
+    std::uint32_t number = 0;       // number of this key
+    std::vector<std::uint32_t> of;  // number that each of `stages` is for
     std::vector<FixedCost> stages;  // totals by blocks and ends
-    // The same where blocks differ, with the number that each is for.
+    // The same if blocks differ, with the number that each is for.
     std::unordered_map<const StageKind*, std::pair<std::uint32_t, FixedCost>> of_stages;
   };
   // A kind of stage in the pipeline. Seconds.
   struct StageBound {
     Seconds forward, backward;  // of the first chunk and one micro-batch
     Seconds own;                // all its tasks and sends in a step
-    Seconds device;             // what its device works in them
+    Seconds device;             // device time of the tasks
     Seconds tail;               // from its last task to the global norm
     Seconds update;             // from the norm to the end of the step
   };
-  // Moments are kept by what they depend on: the stage kind, in place of its number, and how many
-  // micro-batches matter.
+  // Cache key of moments: the stage kind, by address, and the number of micro-batches that matter.
   struct MomentsKey {
     const StageKind* stage = nullptr;
     std::int64_t micro_batches = 0;
@@ -85,7 +83,7 @@ class PlanBounds {
       return std::hash<const void*>()(key.stage) * 31 + static_cast<std::size_t>(key.micro_batches);
     }
   };
-  // When all ranks can meet for the norm, and when the pipeline can end.
+  // Time until all ranks synchronize for the norm, and until the pipeline ends.
   struct Ends {
     Seconds meeting, pipeline;
   };
@@ -108,19 +106,19 @@ class PlanBounds {
   Ends ends_of(const StageCut& cut) const;
 
   LayerPricer& pricer_;
-  std::array<Family, 3> families_;  // by how ZeRO works around layers: not, stage 2, stage 3
+  std::array<Family, 3> families_;  // by ZeRO around layers: none, stage 2, stage 3
   std::array<Fixed, 4> fixed_;      // by ZeRO stage
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
-  // What the plans before asked for, by kind of stage: the next plan often asks for the same.
+  // Last result by kind of stage: the next plan often needs the same.
   std::vector<std::pair<MomentsKey, const PeakMoments*>> recent_moments_;
-  std::vector<const ChunkMemory*> stage_chunks_;  // of the stage at hand, by kind
-  Family* family_ = nullptr;                      // of the plan at hand
-  // Of the plan at hand, by kind of stage.
+  std::vector<const ChunkMemory*> stage_chunks_;  // of the current stage, by kind
+  Family* family_ = nullptr;                      // of the current plan
+  // Costs of the current plan, by kind of stage.
   std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
   TransferCost transfer_;
   MemoryOverheads overheads_;
-  std::int64_t world_ = 0;  // GPUs that the next two are for
+  std::int64_t world_ = 0;  // number of GPUs for the next two
   double expected_maximum_ = 0;
   Seconds norm_;
 };

@@ -7,16 +7,16 @@ namespace tpsim {
 namespace {
 
 struct Shares {
-  double queries = 0;  // elements of this rank's; its results have as many
-  double both = 0;     // of its keys and values
-  double others = 0;   // ranks
+  double queries = 0;  // query elements of this rank; results have the same number
+  double both = 0;     // elements of its keys and values
+  double others = 0;   // number of other ranks
 };
 
 Shares shares_of(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record) {
   const AttentionShape& attention = scenario.model.attention;
   const double both = static_cast<double>(record.bytes) /
                       static_cast<double>(plan.degrees.cp * size_of(plan.dtype));
-  // A rank keeps one key head at least.
+  // A rank keeps at least one key head.
   const std::int64_t kept = std::max(attention.kv_heads, plan.degrees.tp);
   const double repeated = static_cast<double>(attention.heads) / static_cast<double>(kept);
   return {both / 2 * repeated, both, static_cast<double>(plan.degrees.cp - 1)};
@@ -29,15 +29,15 @@ RingExchange exchange(const CollectiveRecord& record, CollectiveKind kind, doubl
   return sent;
 }
 
-// Read and written by PyTorch's ring, per element of queries, in bf16 and fp32. Compiled ops are
-// one pass over what goes in and comes out; eager ones have a pass each.
+// Bytes read and written by PyTorch's ring per query element, in bf16 and fp32. A compiled op is
+// one pass over its inputs and outputs; eager ops have one pass each.
 struct TorchTraffic {
   double merge, gradients, first, last;
 };
 constexpr TorchTraffic kCompiled{
     .merge = 2 + 8, .gradients = 10 + 2 * 9, .first = 3 * 6, .last = 3 * 6};
-// Merging widens, subtracts, scales, subtracts; gradients of half the keys and values are added
-// to that half, both are put together, and both tensors in one for the exchange.
+// Merging casts to fp32, subtracts, scales and subtracts. Gradients of half the keys and values are
+// added to that half; the halves are concatenated; both tensors are packed for the exchange.
 constexpr TorchTraffic kEager{.merge = 6 + 12 + 8 + 12,
                               .gradients = 10 + 2 * (5 + 8) + 16,
                               .first = 12 + 3 * 10 + 16,
@@ -63,8 +63,8 @@ RingExchanges torch_ring(const Scenario& scenario, const Plan& plan, const Colle
   return {{sent}, Bytes(queries * (traffic.first + others * traffic.gradients + traffic.last))};
 }
 
-// A pass with keys of a later rank takes half of the queries, one with keys of an earlier rank half
-// of those: a copy of that half. What is counted is the mean over ranks.
+// A step with keys of a later rank uses half of the queries; a step with keys of an earlier rank
+// uses half of the keys. Each copies that half. Numbers are means over ranks.
 RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
                             const CollectiveRecord& record, bool in_backward) {
   const auto [queries, both, others] = shares_of(scenario, plan, record);
@@ -87,7 +87,7 @@ RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
   keys.beside = 1;
   RingExchange with_gradients = exchange(record, CollectiveKind::kSend, 2 * both * narrow);
   with_gradients.calls = with_gradients.beside = others - 1;
-  // Queries, results and their gradients.
+  // Queries, results and gradients of both.
   const double copied = kCopy * (both + others * kHalf * (both + 3 * queries));
   const double summed = queries * (kCopy + others * kSummed * kSum);
   return {{keys, with_gradients}, Bytes(narrow * (copied + summed))};

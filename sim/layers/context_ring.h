@@ -24,17 +24,17 @@ namespace tpsim {
 struct RingExchange {
   CollectiveRecord record;
   double calls = 1;
-  double beside = 0;  // of the calls: each runs beside one pass
+  double beside = 0;  // number of calls, each overlapped with one attention step
 };
-// In place of one collective of the program.
+// Replaces one collective of the program.
 struct RingExchanges {
   std::vector<RingExchange> sent;
-  Bytes copied;  // read and written around them, and to merge the results of passes
+  Bytes copied;  // read and written around the exchanges, and to merge the results of the steps
 };
 
 bool attends_in_ring(const StackSpec& stack);
-// Of a collective of keys and values, or of their gradients; `in_backward`: of attention's
-// backward.
+// Returns the exchanges that replace a collective of keys and values, or of their gradients.
+// `in_backward`: the collective belongs to attention's backward.
 RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
                              const CollectiveRecord& record, bool in_backward);
 

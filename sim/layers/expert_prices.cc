@@ -13,12 +13,12 @@
 namespace tpsim {
 namespace {
 
-// Standard deviation of experts' shares of the tokens of a micro-batch over their mean, once a
-// router's auxiliary loss or biases have settled.
+// Standard deviation over mean of the experts' shares of a micro-batch's tokens, after the router's
+// auxiliary loss or biases have settled.
 constexpr double kNaturalSpread = 0.3;
 
-// How a dispatcher's kernels copy: processors that the launcher gives them, what one moves, and
-// what a call takes beside them (docs/experts.md).
+// Copy kernels of a dispatcher: SMs assigned by the launcher, rate per SM, and extra time per call
+// (docs/experts.md).
 struct CopyKernel {
   double processors = 0;
   BytesPerSecond each;
@@ -27,7 +27,7 @@ struct CopyKernel {
 constexpr CopyKernel kDeepEp{20, BytesPerSecond(14e9), Seconds()};
 constexpr CopyKernel kHybridEp{16, BytesPerSecond(37e9), Seconds(60e-6)};
 
-// That none of k choices out of `experts` falls into one of `parts` parts.
+// Probability that none of k distinct choices among `experts` is in one of `parts` equal parts.
 double share_missed(const ExpertShape& experts, std::int64_t parts) {
   const double all = static_cast<double>(experts.count);
   const double others = all - all / static_cast<double>(parts);
@@ -39,7 +39,7 @@ double share_missed(const ExpertShape& experts, std::int64_t parts) {
   return missed;
 }
 
-// How many sets of `chosen` there are of `count`.
+// Binomial coefficient.
 double ways(std::int64_t count, std::int64_t chosen) {
   if (chosen > count) return 0;
   double sets = 1;
@@ -49,8 +49,8 @@ double ways(std::int64_t count, std::int64_t chosen) {
   return sets;
 }
 
-// The same of `groups` groups of `each`, with one of every group at least: by inclusion and
-// exclusion of groups that have none.
+// The same for `groups` groups of `each` items, with at least one item of every group chosen.
+// Inclusion-exclusion over groups without a chosen item.
 double ways_in_all(std::int64_t groups, std::int64_t each, std::int64_t chosen) {
   double sets = 0;
   for (std::int64_t without = 0; without <= groups; ++without) {
@@ -60,8 +60,9 @@ double ways_in_all(std::int64_t groups, std::int64_t each, std::int64_t chosen) 
   return sets;
 }
 
-// Of a group that the router keeps: how many of its parts hold any of a token's experts. Groups are
-// kept for the best two in them, so that each has one of the chosen at least.
+// Expected number of parts, in a group that the router keeps, with any of a token's experts. The
+// router keeps groups for their best two experts, so that each group has at least one chosen
+// expert.
 double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
   const std::int64_t each = experts.count / experts.router.groups;
   const std::int64_t others = experts.router.groups_kept - 1;
@@ -115,9 +116,9 @@ double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& 
 double busiest_load(const ModelSpec& model, const Plan& plan, double spread) {
   const std::int64_t ranks = plan.degrees.ep;
   if (!has_experts(model) || ranks == 1) return 1;
-  const std::int64_t each = model.experts.count / ranks;  // ep divides them
+  const std::int64_t each = model.experts.count / ranks;  // ep divides the experts
   const auto experts_each = static_cast<double>(each);
-  // No rank gets more than all tokens.
+  // A rank cannot get more than all tokens.
   const double most = 1 + spread / std::sqrt(experts_each) * expected_maximum(ranks);
   return std::min(static_cast<double>(ranks), most);
 }
@@ -140,7 +141,7 @@ double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
 
 namespace {
 
-// What a rank sends of its tokens where one copy travels to a place, whoever holds experts there.
+// Bytes that a rank sends if one copy of a token goes to each destination with any of its experts.
 struct OnceSent {
   Bytes to_nodes, to_ranks;
   CopyKernel kernel;
@@ -158,13 +159,13 @@ OnceSent once_sent(const Scenario& scenario, Bytes once, const GroupPlacement& g
   return {nodes * once, ranks * once, is_deep ? kDeepEp : kHybridEp};
 }
 
-// Of the record's copies, k for every token.
+// Bytes of the tokens without copies; the record counts k copies per token.
 Bytes tokens_once(const Scenario& scenario, const CollectiveRecord& record) {
   const auto copies = static_cast<double>(scenario.model.experts.per_token);
   return Bytes(static_cast<double>(record.bytes) / copies);
 }
 
-// The collective that moves the tokens, where one does.
+// The collective that moves the tokens, for dispatchers that use one.
 struct PlainDispatch {
   CollectiveKind kind;
   Bytes bytes;

@@ -1,4 +1,4 @@
-// Time and memory of a layer, of what it adds to the end of a step, and of a transfer.
+// Time and memory of a layer, of its share of the step's end, and of a P2P transfer.
 #pragma once
 
 #include "costs/host_device_time.h"
@@ -10,40 +10,42 @@ namespace tpsim {
 
 struct PhaseCost {
   HostDeviceTime time;
-  SecondsBy<kWorkTerms.back()> work;         // adds up to time.device
-  SecondsBy<PriceSource::kModel> by_source;  // collectives left out
+  SecondsBy<kWorkTerms.back()> work;         // sums to time.device
+  SecondsBy<PriceSource::kModel> by_source;  // without collectives
   MemoryChange memory;
   double load = 1;           // of the busiest rank's experts (sim/layers/expert_prices.h)
-  std::int64_t experts = 1;  // of a block that one rank holds
+  std::int64_t experts = 1;  // per rank in a block
 };
 PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 
-// What one micro-batch costs.
+// Costs per micro-batch.
 struct LayerCost {
   PhaseCost forward, backward;
-  PhaseCost accumulate;  // after the chunk's backward: gradients join the accumulation buffer
+  PhaseCost
+      accumulate;  // after the chunk's backward: gradients are added to the accumulation buffer
 };
 
-// The same, memory alone: known from the trace before anything is priced.
+// Memory only; known from the trace without pricing.
 struct LayerMemory {
   MemoryChange forward, backward, accumulate;
-  double gradients = 0;  // bytes of those that backward holds whole beside what is kept
+  double gradients =
+      0;  // bytes of whole gradients that backward holds in addition to the kept ones
 };
 
-// What every step costs, whatever the number of micro-batches.
+// Costs per step, independent of the number of micro-batches.
 struct FixedCost {
   BytesByCategory held{};    // weights, gradients, optimizer state
-  BytesByCategory update{};  // allocated while the step ends, all layers at once
+  BytesByCategory update{};  // allocated during the step's end, for all layers at once
   StepEndCost end;
-  Bytes host;  // held in the host's memory, where the host is not the device
-  // Of a block: a gradient in the weights' dtype for each distinct shape of its weights.
+  Bytes host;  // in host memory, if host and device memory are separate
+  // For a block: one gradient in the weights' dtype per distinct weight shape.
   Bytes stand_ins = {};
 };
 
-// An activation on its way to the next stage.
+// P2P transfer of an activation to the next stage.
 struct TransferCost {
-  Seconds wire;      // from stage to stage
+  Seconds wire;      // between stages
   Seconds gather;    // inside the receiving tensor group
   double bytes = 0;  // of the whole activation
 };

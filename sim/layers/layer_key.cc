@@ -7,8 +7,8 @@
 namespace tpsim {
 namespace {
 
-// How groups fall on nodes. Where the GPUs fill whole nodes, the degrees that shape a group and the
-// size of a node decide; elsewhere also where the last node ends.
+// Placement of groups on nodes. If the GPUs fill whole nodes, degrees and node size determine the
+// placement. Otherwise the total number of GPUs matters too.
 void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
   const std::int64_t gpus = gpu_count(plan);
   key.node = node_size(cluster, gpus);
@@ -17,10 +17,11 @@ void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
 
 }  // namespace
 
-// Embeddings and head keep the plan's dtype, whatever the precision of the blocks.
+// Embedding and head keep the plan's dtype for every precision of the blocks.
 LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
-  const bool cuts_layers = has_replicas(plan) && plan.zero >= 2;  // ZeRO works around every layer
+  const bool cuts_layers =
+      has_replicas(plan) && plan.zero >= 2;  // ZeRO communicates around every layer
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   add_nodes(key, plan, scenario.cluster);
@@ -38,7 +39,7 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   }
   if (cuts_layers) key.zero = plan.zero;
   key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
-  if (cuts_layers || (is_block && folds_experts(plan))) {  // groups of replicas lie somewhere
+  if (cuts_layers || (is_block && folds_experts(plan))) {  // the placement of replicas matters
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
@@ -59,8 +60,8 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   key.offload = plan.offload;
   key.precision = plan.precision;
   key.fp8_param_gather = plan.fp8_param_gather;
-  // Where groups lie: those of the tied table always, the others where pp is inside of dp. What an
-  // owner broadcasts at once depends on its stage.
+  // Placement: always relevant for the tied table; for other layers if pp varies faster than dp.
+  // The size of an owner's broadcast depends on its stage.
   const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
                             plan.rank_order == RankOrder::kTpPpDp ||
                             scenario.stack.parts.sync == DataParallelSync::kOwners;
@@ -68,7 +69,7 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   return key;
 }
 
-// The ranks of a stage agree on scales after every chunk.
+// The ranks of a stage synchronize scales after every chunk.
 LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
   LayerKey key = layer_key(LayerKind::kBlock, plan, scenario);
   if (!exchanges_scales(scenario.stack, plan)) return key;
@@ -78,7 +79,7 @@ LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
   return key;
 }
 
-// All degrees: these say how many GPUs there are, and so how they fill nodes.
+// All degrees matter: they give the number of GPUs and so the use of nodes.
 LayerKey transfer_key(const Plan& plan) {
   LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
   key.degrees.ep = key.degrees.etp = 0;

@@ -1,4 +1,4 @@
-// What decides the cost of a layer: plans with equal keys share one price.
+// Keys of the layer caches: plans with equal keys share one price.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace tpsim {
 
-// What decides the cost of a layer; what does not matter to it is left at zero.
+// The settings that affect the cost of a layer; other settings stay zero.
 struct LayerKey {
   LayerKind kind{};
-  std::int64_t block = 0;  // of blocks: which kind
+  std::int64_t block = 0;  // kind of the block
   ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
   std::int64_t virtual_stages = 0;
-  std::int64_t node = 0;   // node_size(): how many GPUs of every node the plan takes
-  std::int64_t world = 0;  // all GPUs, where they do not fill whole nodes
+  std::int64_t node = 0;   // node_size(): GPUs that the plan uses per node
+  std::int64_t world = 0;  // all GPUs, if they do not fill whole nodes
   int zero = 0;
   bool sequence_parallel = false;
   Recompute recompute{};
@@ -34,8 +34,8 @@ struct LayerKey {
   bool whole_gradients = false;  // holds_whole_gradients()
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
-// Keys of a layer, of its share of the step's end, of a transfer, and of all chunks of a plan,
-// whatever their layers. Blocks of a plan that recomputes some of them are of two kinds: call
+// Keys of a layer, of its share of the step's end, of a transfer, and of all chunks of a plan
+// independent of their layers. A plan with partly recomputed chunks has two kinds of blocks: call
 // layer_key() with with_whole_recompute().
 LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
@@ -48,12 +48,12 @@ struct LayerKeyHash {
   std::size_t operator()(const LayerKey& key) const noexcept;
 };
 
-// What was made of layers so far; references stay valid. Neighbouring plans ask for the same: the
-// last answer for each kind of layer, recomputed whole or not, needs no search.
+// Cache of layers; references stay valid. The last entry per kind of layer and full recompute is
+// found without a search, since neighbouring plans often share it.
 template <class T>
 class LayerCache {
  public:
-  // The value of the key, and whether it was made just now.
+  // Returns the value of the key, and whether the call created it.
   std::pair<T&, bool> place(const LayerKey& key) {
     Entry*& recent = recent_of(key);
     if (recent && recent->first == key) return {recent->second, false};

@@ -18,22 +18,22 @@ namespace {
 
 bool host_is_device(const Scenario& scenario) { return !scenario.profile.device.asynchronous; }
 
-// The plan whose data-parallel ranks are those of one shard group.
+// The plan with the data-parallel ranks of one shard group.
 Plan shard_plan(const Scenario& scenario, Plan plan) {
   const std::int64_t shards = shard_ranks(scenario, plan);
   if (plan.zero > 0 && shards < data_ranks(plan)) plan.degrees.dp = shards / plan.degrees.cp;
   return plan;
 }
 
-// The least data-parallel degree whose ranks hold all experts.
+// The smallest data-parallel degree whose ranks hold all experts.
 std::int64_t least_replicas(const Plan& plan) {
   const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
   return of_experts / std::gcd(of_experts, plan.degrees.tp * plan.degrees.cp);
 }
 
-// One trace stands for all data-parallel degrees where ZeRO leaves layers whole. Left out is the
-// padding of a unit to their number: where gradients are kept apart, one fill of less than 64 dp
-// elements. Embeddings and head are never recomputed.
+// Without ZeRO around layers, one trace serves all data-parallel degrees. This ignores the padding
+// of a parameter unit to that degree: one fill of less than 64 dp elements with separate gradient
+// buffers. Embedding and head are never recomputed.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   const bool attends_once =
@@ -49,14 +49,14 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
   return traced;
 }
 
-// A shard group's plan has other micro-batches.
+// The plan of a shard group has another number of micro-batches.
 TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   TrainingOptions options = scenario.stack.training;
   if (!holds_whole_gradients(plan, options)) options.gradient_sync = GradientSync::kEveryMicroBatch;
   return options;
 }
 
-// What a launch takes the host, where each waits for its kernel.
+// With blocking launches, host time includes waiting for the kernel.
 Scenario with_blocking_launches(Scenario scenario) {
   if (!scenario.stack.parts.blocking_launches) return scenario;
   HostCost& host = scenario.stack.host;
@@ -65,7 +65,7 @@ Scenario with_blocking_launches(Scenario scenario) {
   return scenario;
 }
 
-// A fused rotary kernel that takes no scale leaves the model's scaled cosines to plain ops.
+// A fused rotary kernel without a scale leaves scaled cosines and sines to plain ops.
 Scenario with_rotary_kernel(Scenario scenario) {
   RotaryKernel& rotary = scenario.stack.parts.rotary;
   if (rotary != RotaryKernel::kFusedUnscaled) return scenario;
@@ -75,7 +75,7 @@ Scenario with_rotary_kernel(Scenario scenario) {
   return scenario;
 }
 
-// Whose GPUs run at the clocks of their site.
+// Applies the clock of the cluster's GPUs.
 Scenario at_site_clock(Scenario scenario) {
   scenario.profile.model.sustained_clock =
       std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.sustained_clock);
@@ -84,7 +84,8 @@ Scenario at_site_clock(Scenario scenario) {
   return scenario;
 }
 
-// Without what only places groups of replicas: a layer that works around no shards has none.
+// Drops the fields that only affect the placement of replicas: irrelevant for a layer without
+// shards.
 LayerKey without_replicas(LayerKey key) {
   if (key.zero != 0) return key;
   key.degrees.dp = key.degrees.pp = 0;
@@ -92,7 +93,7 @@ LayerKey without_replicas(LayerKey key) {
   return key;
 }
 
-// Without what only places groups: a trace that works around no shards depends on none of them.
+// Drops the fields that only affect placement: irrelevant for the trace of a layer without shards.
 LayerKey placeless(LayerKey key) {
   if (key.zero == 0) key.node = key.world = 0;
   return without_replicas(key);
@@ -121,7 +122,7 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
   }
 }
 
-// Blocks without experts are the same wherever those of other blocks lie.
+// A block without experts does not depend on the expert layout of other blocks.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
   LayerKey key = layer_key(kind, plan, scenario(), block);
   const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
@@ -189,7 +190,7 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
   return {std::make_shared<const LayerTrace>(std::move(trace)), all};
 }
 
-// Searches ask for all layouts of a micro-batch before those of the next.
+// Searches request all layouts of a micro-batch size before the next size.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
   const LayerKey placed = key_of(kind, plan, block);
@@ -227,7 +228,7 @@ void LayerPricer::drop_traces() {
   traced_.clear();
 }
 
-// A rank's experts are matrices of the same shapes.
+// The experts of a rank have equal shapes.
 Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
                                     std::int64_t block) const {
   const Bytes all(fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
@@ -260,7 +261,7 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
       updates_fp32_weights(parts, plan.dtype) && !keeps_two_copies(parts, plan.dtype);
   if (has_master && in_fp32_alone) fixed.held[kWeights] -= shards;
   fixed.host = host_bytes(trace.program);
-  if (host_is_device(scenario())) {  // one memory
+  if (host_is_device(scenario())) {  // host and device memory are the same
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();
     fixed.host = Bytes();
   }
@@ -271,7 +272,7 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
   const LayerKey key = transfer_key(plan);
   const auto [transfer, is_new] = transfers_.place(key);
   if (!is_new) return transfer;
-  LayerKey traced = key;  // what is sent does not depend on where it goes
+  LayerKey traced = key;  // the sent tensors do not depend on the placement
   traced.degrees.pp = traced.degrees.dp = traced.virtual_stages = 0;
   traced.rank_order = {};
   const auto [trace, traced_now] = transfer_traces_.place(traced);

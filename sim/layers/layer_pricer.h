@@ -1,5 +1,5 @@
-// The repeating parts of a model, traced once and priced: what one block, the embedding, the head
-// and the word embeddings cost in time and memory on one rank. A plan is arithmetic over these.
+// Traces and prices the repeating parts of a model once: block, embedding, head and word embeddings
+// on one rank, in time and memory. The price of a plan is arithmetic over these.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace tpsim {
 
-// The inputs of an op's price: OpCostModel::price() reads nothing else of a record.
+// The inputs of an op's price: all fields of a record that OpCostModel::price() reads.
 struct PricedOp {
   OpKey key;
   double flops = 0, bytes = 0;
@@ -30,7 +30,7 @@ struct PricedOpHash {
   std::size_t operator()(const PricedOp& op) const noexcept { return std::hash<OpKey>()(op.key); }
 };
 
-// The price lists of a scenario: built once, read by any number of threads.
+// The price lists of a scenario: built once, shared by any number of threads.
 struct PriceLists {
   explicit PriceLists(const Scenario& scenario);
 
@@ -39,35 +39,35 @@ struct PriceLists {
   CollectiveCostModel collectives;
 };
 
-// Host and device are one queue where the host waits for every op.
+// Time of a launch. Host and device are one queue if the host waits for every op.
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run);
 
-// Not for two threads at once: everything asked for is kept. References stay valid.
+// Not thread-safe: results are cached. References stay valid.
 class LayerPricer {
  public:
   explicit LayerPricer(const Scenario& scenario);
   explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
 
-  // `block`: the kind of block, where the layer is one.
+  // `block`: the kind of block, for LayerKind::kBlock.
   const LayerCost& layer(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
-  // The traces that layer() and fixed() price.
+  // The traces priced by layer() and fixed().
   LayerTrace layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
-  // The all-reduce of the squared norm, and its way to the host.
+  // The all-reduce of the squared norm, including the copy to the host.
   Seconds global_norm(const Plan& plan);
-  // What a chunk's forward and its backward end with where scales are those of steps before: the
-  // ranks that share the layers agree on the greatest values, and new scales are made of them.
+  // Delayed scaling, at the end of a chunk's forward and backward: the ranks of a stage all-reduce
+  // the amax values and compute new scales.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
-  // Forgets the traces of layers that were never priced.
+  // Drops the traces of layers that were never priced.
   void drop_traces();
 
-  // Of one call among the plan's groups. A transfer is the sender's; to receive costs nothing more.
+  // Time of one call among the plan's groups. A transfer counts at the sender; receiving is free.
   Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
 
-  // How much longer an op takes in this stack than the profile's kernel for it.
+  // Time of an op in this stack over that of the profile's kernel.
   double stack_factor(const OpRecord& op) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
@@ -76,12 +76,12 @@ class LayerPricer {
   const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
 
  private:
-  // What is the same wherever the groups lie.
+  // The part that does not depend on the placement of groups.
   struct Traced {
     std::shared_ptr<const LayerTrace> trace;
     LayerMemory memory;
   };
-  struct Layer : Traced {  // with its trace until it is priced
+  struct Layer : Traced {  // keeps its trace until priced
     std::optional<LayerCost> cost;
   };
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
@@ -89,7 +89,7 @@ class LayerPricer {
   LayerTrace traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
                             std::int64_t block) const;
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
-  // The host's own work for a block, beside what it issues.
+  // Host time for a block besides issuing work.
   struct HostOfBlock {
     Seconds forward, backward;
   };
@@ -97,18 +97,18 @@ class LayerPricer {
   double modules_of(const Plan& plan, std::int64_t block) const;
   Seconds gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const;
   void add_weight_casts(LayerCost& cost, const LayerTrace& trace) const;
-  // Without memory. `host`: its own work, spread evenly over what it issues.
+  // Without memory. `host`: the host's own work, spread evenly over the issued events.
   PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
                         Seconds host);
   double load_of(const Plan& plan);
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
-  // What copies, which are limited by memory alone, take to move so much.
+  // Time of memory-bound copies of this many bytes.
   Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
   void add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass, PhaseCost& phase) const;
-  // Of so many kernels, that no op of the trace is.
+  // Adds kernels that are not ops of the trace.
   void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
@@ -138,12 +138,12 @@ class LayerPricer {
                         const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
-  std::vector<bool> lacks_experts_;  // by kind of block, where others have some
+  std::vector<bool> lacks_experts_;  // by kind of block, if other kinds have experts
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
-  std::unordered_map<std::int64_t, double> loads_;  // of the busiest rank's experts, by ep
+  std::unordered_map<std::int64_t, double> loads_;  // load of the busiest rank's experts, by ep
   LayerCache<Layer> layers_;
   std::vector<Layer*> unpriced_;                               // layers that still hold a trace
-  std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // of the micro-batch at hand
+  std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for the current micro-batch size
   std::int64_t traced_micro_batch_ = 0;
   LayerCache<FixedCost> fixed_;
   LayerCache<TransferTrace> transfer_traces_;

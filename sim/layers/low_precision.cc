@@ -23,7 +23,7 @@ bool is_by_tensor(Precision recipe) {
   return recipe == Precision::kFp8 || recipe == Precision::kFp8Current;
 }
 
-// Hopper's units multiply 8 bits in one layout alone; Blackwell's came with MXFP8.
+// Hopper multiplies 8-bit operands in one layout only; devices with MXFP8 (Blackwell) in any.
 bool takes_any_orientation(const DeviceFacts& device, Precision recipe) {
   return is_by_tensor(recipe) && device.mxfp8_peak > FlopsPerSecond();
 }
@@ -42,27 +42,28 @@ bool is_tensor_gather(const CollectiveRecord& record) {
   return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
 }
 
-// Elements of the second operand of a product, or of one of its batches.
+// Elements of the second operand, or of one of its batches.
 double others_of(const OpRecord& product) {
   const OpDims& dims = product.key.dims;
   return static_cast<double>(dims[0] * dims[2] * dims[3]);
 }
 
-// Whether gradients of results are rounded once for both products: experts' are not, matrix by
-// matrix as they are.
+// Whether the gradient of the result is quantized once for both dgrad and wgrad. Not for experts,
+// which are quantized matrix by matrix.
 bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
 
-// Whether operands are kept rounded, or only the 16 bits that every product rounds anew.
+// Whether quantized operands are kept. If false, only 16-bit tensors are kept and every GEMM
+// quantizes.
 bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
   return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
          !stack.quantizes_inside_gemm;
 }
 
-// Copies of a weight: by rows for forward, by columns for the input gradient.
+// Quantized copies of a weight: row-wise for forward, column-wise for dgrad.
 double copies_of_weight(const Scenario& scenario, const Plan& plan) {
   const Precision recipe = recipe_of(scenario.stack, plan);
   const bool one = takes_any_orientation(scenario.profile.device, recipe) ||
-                   recipe == Precision::kFp8Block;  // blocks of 128 x 128 turn with the matrix
+                   recipe == Precision::kFp8Block;  // 128 x 128 blocks serve both orientations
   return one ? 1 : 2;
 }
 
@@ -79,7 +80,7 @@ Precision recipe_of(const StackSpec& stack, const Plan& plan) {
   return Precision::kFp8;
 }
 
-// Products that round for themselves have their scales once a step, with its loss.
+// GEMMs that quantize internally update scales once per step, with the loss.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan) {
   return recipe_of(stack, plan) == Precision::kFp8 && !stack.quantizes_inside_gemm;
 }
@@ -95,7 +96,7 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
                    fmt::format("it has {}", narrow_types_text(device)));
 }
 
-// cuBLASLt multiplies blocks of 128 on compute capability 9.0 alone; units of MXFP8 came after it.
+// cuBLASLt has block-scaled GEMMs only for compute capability 9.0; devices with MXFP8 are newer.
 Status check_precision(const Scenario& scenario, Precision precision) {
   const DeviceFacts& device = scenario.profile.device;
   TPSIM_TRY_STATUS(check_precision(device, precision));
@@ -160,7 +161,7 @@ RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
       in_products_(scenario.stack.quantizes_inside_gemm),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
-// Read and written to round one element of the product's first operand, spread over all of them.
+// Bytes read and written to quantize the GEMM's first operand, per element of the whole operand.
 double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_);
   const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
@@ -173,14 +174,13 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   return rows + (is_written || is_gathered_ ? 2 * narrow : narrow);
 }
 
-// Of the second operand: weights in forward and for the input gradient, inputs for the weight
-// gradient.
+// Bytes to quantize the second operand: weights in forward and dgrad, inputs in wgrad.
 double RoundedOperands::requantized_bytes(const OpRecord& product) const {
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
   return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
 }
 
-// Read and written by kernels/cuda/linear/low_precision.cu.
+// Passes of kernels/cuda/linear/low_precision.cu.
 void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
                                             const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);
@@ -193,7 +193,8 @@ void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
   add_pass(ops, product, RoundingPass::kRounding, others_of(product), requantized_bytes(product));
 }
 
-// The first operand's passes. Random turns leave the columns nothing to read but 16 bits.
+// Passes over the first operand. With random Hadamard transforms, columns must be quantized from 16
+// bits.
 void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const {
   const double elements = inputs_of(product);
   if (recipe_ != Precision::kNvFp4) {
@@ -214,7 +215,7 @@ void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecor
 void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
                                RoundingPass pass, double elements, double bytes) const {
   if (bytes <= 0) return;
-  constexpr double kOf = 64;  // elements, so that the key tells passes apart
+  constexpr double kOf = 64;  // per element, so that the key distinguishes passes
   ops.push_back({.key = {OpKind::kCast,
                          DType::kBFloat16,
                          static_cast<std::uint8_t>(operands_),

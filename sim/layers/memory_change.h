@@ -1,4 +1,4 @@
-// Memory over a stretch of a program: what it leaves behind and how high it reaches.
+// Memory change over a range of a program: remaining allocations and peak.
 #pragma once
 
 #include <array>
@@ -24,22 +24,22 @@ inline double total(const BytesByCategory& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
-// Relative to what is allocated when the stretch begins.
+// Relative to the allocations at the start of the range.
 struct MemoryChange {
-  BytesByCategory left{};     // still allocated at the end; negative where it freed more
+  BytesByCategory left{};     // still allocated at the end; negative if the range freed more
   BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
-  BytesByCategory each{};     // the highest of every category by itself
+  BytesByCategory each{};     // peak of every category by itself
 };
 // `first`, then `second`.
 MemoryChange then(const MemoryChange& first, const MemoryChange& second);
 // n times in a row.
 MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 
-// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. What
-// lies in the host's memory is left out.
+// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. Host
+// memory is excluded.
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
                            Bytes granularity);
-// What a program allocates in the host's memory.
+// Bytes that a program allocates in host memory.
 Bytes host_bytes(const Program& program);
 
 }  // namespace tpsim

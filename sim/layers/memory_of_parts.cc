@@ -17,7 +17,7 @@ void raise(MemoryChange& change, double bytes) {
   change.each[kActivations] += bytes;
 }
 
-// Made in forward, freed in backward.
+// Allocated in forward, freed in backward.
 void keep_for_backward(LayerMemory& memory, double bytes) {
   memory.forward.left[kActivations] += bytes;
   raise(memory.forward, bytes);
@@ -30,7 +30,7 @@ double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
   return kept;
 }
 
-// Of experts, where their weights multiply activations.
+// Bytes of experts' results that are not saved because router weights multiply activations.
 double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
   if (stack.parts.expert_weighting == ExpertWeighting::kCombine) return 0;
   double bytes = 0;
@@ -42,26 +42,26 @@ double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
   return bytes;
 }
 
-// Bytes beside the traced head's, per logit: its own copy in the plan's dtype and, where the loss
-// is taken in fp32, one of those.
+// Bytes per logit beyond the traced head, which has a copy in the plan's dtype and, for an fp32
+// loss, one in fp32.
 struct HeadCopies {
   double kept = 0;         // from forward to backward
-  double in_backward = 0;  // beside these
+  double in_backward = 0;  // in addition to `kept`
 };
 
 HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   const auto narrow = static_cast<double>(size_of(plan.dtype));
   const double traced = narrow + (stack.training.wide_logits ? 4 : 0);
-  constexpr double kChunks = 8;  // of the tokens, at a time
+  constexpr double kChunks = 8;  // parts of the tokens
   const auto others = static_cast<double>(plan.degrees.tp - 1);
   switch (stack.parts.loss_head) {
     case LossHead::kVocabParallel:
     case LossHead::kVocabParallelFused:
     case LossHead::kOnline: return {};
-    // The log-softmax stays, the fp32 copy it was made of does not; gradients of both beside it.
-    // Where no copy is made all are in the plan's dtype. Over a tensor group PyTorch adds the
-    // log-softmax's gradient as plain ops (loss_parallel): its exponential, their sum and its
-    // product with the gradient above lie beside the first.
+    // The log-softmax is saved; its fp32 input is not. Backward also holds the gradients of both.
+    // Without an fp32 copy, all are in the plan's dtype. Over a tensor group, PyTorch computes the
+    // gradient of log-softmax with plain ops (loss_parallel). Then the exponential and its product
+    // with the upstream gradient exist next to the first gradient.
     case LossHead::kEager: {
       const double each = stack.training.wide_logits ? 4 : narrow;
       return {narrow + each - traced, (others > 0 ? 3 : 2) * each};
@@ -73,7 +73,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   return {};
 }
 
-// Additional bytes of a block's saved input, which autocast leaves in fp32.
+// Extra bytes of a block's saved input, which autocast keeps in fp32.
 double wider_checkpoint(const LayerTrace& trace, const StackSpec& stack) {
   if (stack.parts.master_weights != MasterWeights::kAutocast) return 0;
   for (const OpRecord& op : trace.program.ops) {
@@ -116,14 +116,14 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
   if (kind == LayerKind::kBlock) {
     const auto [begin, end] = trace.span(Phase::kForward);
     kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);
-    // What grew with the largest product stays.
+    // The buffer grows to the largest GEMM and stays.
     const std::size_t last = trace.span(Phase::kBackward).second;
     const double rounded = rounded_operand_bytes(scenario, plan, trace.program, begin, last);
     raise(memory.forward, rounded);
     raise(memory.backward, rounded);
   }
   if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
-    raise(memory.backward, kept);  // made again there, and gone with it
+    raise(memory.backward, kept);  // allocated in backward again and freed there
     keep_for_backward(memory, wider_checkpoint(trace, stack));
   } else {
     keep_for_backward(memory, kept);

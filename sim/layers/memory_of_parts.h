@@ -1,6 +1,5 @@
-// Memory that the parts of the software add to what the traced program allocates: copies that plain
-// ops keep for backward, the loss head's copies of the logits, and what linear layers keep in fewer
-// bits.
+// Memory that software parts add to the allocations of the traced program. These are saved tensors
+// of plain ops, the loss head's copies of the logits, and quantized inputs of linear layers.
 #pragma once
 
 #include <vector>
@@ -12,11 +11,11 @@
 
 namespace tpsim {
 
-// Logits of one micro-batch on this rank, in elements; 0 where the trace is not of a head.
+// Logits of one micro-batch on this rank, in elements; 0 if the trace is not that of a head.
 std::int64_t logits_of(const LayerTrace& trace);
 
-// Narrows both moments of Adam to the stack's dtype, whatever the weights' (Transformer Engine's
-// FusedAdam, exp_avg_dtype), and drops the fp32 copy of the weights where the stack has none. An
+// Sets both Adam moments to the stack's dtype, whatever the weights' dtype (Transformer Engine's
+// FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
 // offloaded optimizer keeps all three in fp32.
 void narrow_optimizer(Program& program, const StackSpec& stack);
 

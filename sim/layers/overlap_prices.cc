@@ -1,4 +1,4 @@
-// What the collectives of a layer cost beside its ops, and what hides them.
+// Exposed time of a layer's collectives, and the compute they overlap with.
 #include <algorithm>
 
 #include "sim/layers/layer_pricer.h"
@@ -7,9 +7,9 @@
 
 namespace tpsim {
 
-// What of a tensor-parallel collective stays outside the products beside it. In backward a layer's
-// input gradient is reduced while its weight gradient is computed, and, but in kReductions, its
-// input gathered again while its input gradient is; products slow down meanwhile.
+// Exposed time of a tensor-parallel collective next to the GEMM that overlaps with it. In backward,
+// the dgrad reduction overlaps with wgrad. Except for kReductions, the re-gather of the input
+// overlaps with dgrad. Overlapped GEMMs slow down.
 Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
                                                Seconds whole, Seconds beside) const {
   const StackSpec& stack = scenario().stack;
@@ -24,8 +24,8 @@ Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, c
   return left + (stack.overlap_slowdown - 1) * hidden;
 }
 
-// A sum of input gradients that the program issues ahead runs beside the products of weight
-// gradients behind it, up to the first other op; elsewhere beside `last`, the product before it.
+// kReductions: a dgrad reduction overlaps with the wgrad GEMMs after it, up to the first other op.
+// Other overlaps use `last`, the GEMM before the collective.
 Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t event,
                                           Seconds last) {
   if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
@@ -44,10 +44,10 @@ Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t e
   return beside;
 }
 
-// Where experts have tensor ranks: a rank exchanges its own tokens with the tensor group for slices
-// of all of its tokens, or back (one copy). What is gathered lies rank by rank, and along the
-// hidden dimension it must lie row by row: out of the list of parts and into their concatenation
-// (two copies); before a scatter once.
+// Experts with tensor ranks, kUnfusedSeq. A rank exchanges its tokens with the tensor group for
+// slices of all tokens of the group, or back (one copy). A gather along the hidden dimension
+// arrives rank by rank and must be reordered row by row: split and concatenated (two copies). A
+// scatter needs one copy before.
 void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& plan,
                                     PhaseCost& phase) const {
   const bool is_of_experts =
@@ -69,7 +69,7 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   add_copies(phase, StepTerm::kPermute, copying, copies + 1);
 }
 
-// `pass`: of attention, which hides what is sent beside it and is slowed down by it.
+// `pass`: time of one attention step, which overlaps with an exchange and is slowed down by it.
 void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass,
                            PhaseCost& phase) const {
   const StackSpec& stack = scenario().stack;
@@ -96,7 +96,7 @@ HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Secon
   return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
 }
 
-// Collectives that a share of the phase's device time hides, which they slow down.
+// Adds collectives that overlap with a share of the phase's device time and slow it down.
 void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
                                  double share) const {
   const Seconds hidden = std::min(collectives, share * phase.time.device);
@@ -112,7 +112,7 @@ bool LayerPricer::is_overlapped(const CollectiveRecord& record) const {
                                                    : training.overlap_gradient_reduction;
 }
 
-// The tensor group gathers its logits, and every rank takes the loss of all of them.
+// The tensor group gathers its logits, and every rank computes the loss of all of them.
 void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
                                       const Plan& plan) const {
   if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;

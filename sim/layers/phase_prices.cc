@@ -1,5 +1,5 @@
-// What a micro-batch costs in a layer: the trace's ops and collectives, one after the other, as the
-// software of the scenario runs them.
+// Cost of a micro-batch in a layer: the trace's ops and collectives in order, as the scenario's
+// software runs them.
 #include <algorithm>
 #include <utility>
 
@@ -12,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// The scopes of graphs that hold a layer's ops of a part; of shared experts Megatron-Core captures
-// the products with the router.
+// CUDA graph scopes that contain a layer's ops of a part. Megatron-Core captures the shared
+// experts' GEMMs with the router.
 std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   switch (part) {
     case ModelPart::kNorm:
@@ -39,14 +39,15 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   }
 }
 
-// Transformer Engine multiplies, and rounds, expert by expert what the program does at once.
+// Transformer Engine runs grouped GEMMs, and quantizes, expert by expert.
 bool is_grouped(const OpRecord& op) {
   const bool is_bias =
       op.key.kind == OpKind::kColumnBias || op.key.kind == OpKind::kColumnBiasGradient;
   return op.label.part == ModelPart::kExperts && !is_bias;
 }
 
-// Attention between a gather of keys and values and, in backward, the sum of their gradients.
+// Attention between the gather of keys and values and, in backward, the reduction of their
+// gradients.
 struct Ring {
   CollectiveRecord gather;
   std::optional<CollectiveRecord> gradients = {};
@@ -63,10 +64,10 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   const bool as_traced =
       op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
   if (as_traced) return 1;
-  // The layers' passes that no part names; the head's are named one by one.
+  // eager_traffic covers passes that no part describes. The head's passes are all described.
   const bool at_head = op.label.part == ModelPart::kHead || op.label.part == ModelPart::kLoss;
   const double unnamed = at_head ? 1 : stack.eager_traffic;
-  // Most plain ops are no reductions, whatever the fused kernel is.
+  // Most plain ops are elementwise, even if the fused kernel is a reduction.
   const double added = plain_kernel(op, stack).traffic - 1;
   return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
 }
@@ -94,7 +95,7 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   const std::int64_t launches = kernel.launches * (is_grouped(op) ? phase.experts : 1);
   const auto n = static_cast<double>(launches);
   Seconds time = stack_factor(op) * price.time;
-  // Many kernels over few elements have the latency of each.
+  // Many kernels over few elements are bound by latency.
   if (kernel.traffic == 1 && kernel.launches > 1) {
     time = std::max(time, (n - 1) * scenario().profile.model.kernel_latency);
   }
@@ -111,7 +112,7 @@ HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, Phas
   return time;
 }
 
-// Launches that a graph replays cost the host nothing.
+// The host does not issue kernels that a graph replays.
 Seconds LayerPricer::issue_time(ModelPart part) const {
   const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
   const bool is_replayed = holds(scenario().stack.parts.cuda_graphs, scopes);
@@ -129,19 +130,19 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
-  // Experts whose tokens the host has rounded, or collects and multiplies, one after the other.
+  // Local experts that are quantized, or gathered and multiplied, one by one on the host.
   const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone ||
                       scenario().stack.parts.expert_kernel == ExpertKernel::kLooped;
   const double held = rounds ? static_cast<double>(phase.experts) : 0;
   Seconds product;     // the last one of a linear layer
-  Seconds beside;      // ZeRO's collectives of layers, as far as they run beside compute
-  Seconds travelling;  // tokens, beside the other micro-batch's compute
+  Seconds beside;      // overlapped ZeRO collectives of layers
+  Seconds travelling;  // all-to-all that overlaps with the other micro-batch's compute
   RoundedOperands rounded(scenario(), plan);
   std::vector<Ring> rings;
   const bool in_ring = attends_in_ring(scenario().stack);
   const auto [begin, end] = trace.span(part);
-  // Modules are entered one after the other: what the host does for the last of them keeps no
-  // kernel of the first waiting.
+  // Host work of modules is spread over the phase: the work for the last module does not delay the
+  // kernels of the first.
   const Seconds between = host / static_cast<double>(std::max<std::size_t>(1, end - begin));
   for (std::size_t i = begin; i < end; ++i) {
     phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
@@ -166,7 +167,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
         }
         continue;
       }
-      // Embeddings and head gather in the plan's dtype.
+      // Embedding and head gather in the plan's dtype.
       const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
       const Seconds whole = gathered_by_modules(record, plan);
       add_hidden_slices(record, plan, phase);
@@ -197,11 +198,12 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
       add_ring(ring_exchanges(scenario(), plan, *ring.gradients, in_backward), plan, pass, phase);
     }
   }
-  // The next layer's weights are gathered, and the last one's gradients reduced, beside this one.
+  // The gather of the next layer's weights and the reduction of the previous layer's gradients
+  // overlap with this layer.
   add_overlapped(phase, StepTerm::kZeroCommunication, beside, 1);
-  // Forward of one micro-batch and backward of another take turns on the device while tokens of
-  // the other travel (merged 1F1B). A weight gradient that is not delayed stands in the way: it is
-  // a third of a layer's products.
+  // Merged 1F1B: forward of one micro-batch and backward of another alternate on the device; each
+  // overlaps with the other's all-to-all. A wgrad that is not delayed blocks the overlap: a third
+  // of a layer's GEMMs.
   constexpr double kBesideWeightGradients = 2.0 / 3;
   const bool is_delayed = scenario().stack.parts.delay_wgrad;
   add_overlapped(phase, StepTerm::kExpertCommunication, travelling,
@@ -239,9 +241,9 @@ void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& 
   backward.by_source += again.by_source;
 }
 
-// The host's own work in a block with experts, where its choices are made; of what graphs replay
-// half is left where they hold router and preparation, nothing where they hold the step. `rounded`:
-// the rank's experts whose tokens are rounded, which only graphs of the experts hold.
+// Host work of routing in a MoE block. Graphs of router and preprocessing halve the work; graphs of
+// the whole step remove it. `rounded`: local experts whose tokens are quantized; only graphs of the
+// experts replay these.
 HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) const {
   const HostCost& host = scenario().stack.host;
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
@@ -266,7 +268,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   const HostCost& host = scenario().stack.host;
   const ModelSpec model = with_block_kind(scenario().model, block);
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
-  // A block of one branch has half of the modules, and graphs replay those of a branch.
+  // A block of one branch has half of the modules; graphs replay the modules of a branch.
   const bool attends = model.mixer == MixerKind::kAttention;
   const bool replays_mixer =
       model.mixer != MixerKind::kNone &&
@@ -290,7 +292,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   return {forward + gathers, backward + again * forward + (1 + again) * gathers};
 }
 
-// Modules of a block that hold weights.
+// Modules of a block with weights.
 double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
   const ModelSpec model = with_block_kind(scenario().model, block);
   const std::int64_t mlp = mlp_matrices(model);
@@ -303,7 +305,7 @@ double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
   return static_cast<double>(modules);
 }
 
-// DeepSpeed gathers what the modules of experts hold matrix by matrix, as the loop reaches them.
+// DeepSpeed gathers the weights of looped experts matrix by matrix.
 Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const {
   const bool in_loop = scenario().stack.parts.expert_kernel == ExpertKernel::kLooped &&
                        scenario().stack.host.per_gather > Seconds() && gathers_weights(record) &&
@@ -314,7 +316,8 @@ Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const P
   return in_calls(record, static_cast<double>(modules), plan);
 }
 
-// Autocast casts the weights of linear layers for every micro-batch, and their gradients back.
+// Autocast casts the weights of linear layers for every micro-batch, and casts their gradients
+// back.
 void LayerPricer::add_weight_casts(LayerCost& cost, const LayerTrace& trace) const {
   const bool is_autocast = scenario().stack.parts.master_weights == MasterWeights::kAutocast;
   if (!is_autocast) return;

@@ -8,63 +8,64 @@
 namespace tpsim {
 namespace {
 
-// Passes over the elements of an op's largest tensor: reads and writes in the plan's dtype and in
-// fp32, what stays for backward in bytes per element of the plan's dtype and of fp32.
+// Passes over the elements of an op's largest tensor: reads and writes in the plan's dtype (narrow)
+// and in fp32 (wide). kept_*: saved elements per element, in the plan's dtype and in fp32.
 struct Passes {
   double narrow = 0, wide = 0;
   std::int64_t launches = 1;
   double kept_narrow = 0, kept_wide = 0;
 };
 
-constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // kept: the fp32 copy, the normed values
+constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // saved: the fp32 copy, the normalized values
 constexpr Passes kRmsNormBackward{8, 13, 14};
-constexpr Passes kFusedNormBackward{3, 0, 1};  // without the gradient that bypassed it
-// torch.compile makes the gain's gradient in passes of its own over both inputs: cuDNN's tables
-// have twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300, and
-// the same forward (NVIDIA/cudnn-frontend, norms).
+constexpr Passes kFusedNormBackward{3, 0, 1};  // without the residual's gradient
+// torch.compile computes the gain's gradient in separate passes over both inputs. cuDNN's tables
+// show twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300. The
+// forward time is the same (NVIDIA/cudnn-frontend, norms).
 constexpr Passes kCompiledNormBackward{6, 0, 2};
 constexpr Passes kRotary{12.5, 0, 9};  // between forward (10) and backward (15)
-// To fp32, multiplied as complex numbers, and back; of queries and of keys.
+// Cast to fp32, complex multiplication, cast back; for queries and for keys.
 constexpr Passes kComplexRotary{2, 4, 6};
-constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // kept: silu of the gate
+constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // saved: silu of the gate
 constexpr Passes kSwigluBackward{13, 0, 4};
-// Clamps of gate and up apart from a compiled rest.
+// Clamps of gate and up, separate from the compiled rest.
 constexpr Passes kClampedForward{9, 0, 4};
 constexpr Passes kClampedBackward{18, 0, 7};
-// Megatron-Core weights the down projection's bias by each token's probability, in fp32 and expert
-// by expert; that of the products before it is free. Mean over both.
+// Megatron-Core multiplies the down projection's bias by each token's probability, in fp32 and
+// expert by expert. The bias of the GEMMs before is free. Mean over both.
 constexpr Passes kExpertBias{4, 0, 4};
 constexpr Passes kExpertBiasGradient{3, 0, 6};
-// Experts' squared ReLU times each token's probability in fp32, rounded by itself; on the way back
-// the probabilities' gradient is summed over the width.
+// Squared ReLU of experts times each token's probability in fp32, then a cast. Backward sums the
+// probabilities' gradient over the width.
 constexpr Passes kWeightedReluForward{4, 2, 3};
 constexpr Passes kWeightedReluBackward{7, 4, 6};
-constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // kept: the sum with the bias
-constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // kept: fp32 probabilities
+constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // saved: the sum with the bias
+constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // saved: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
-// Megatron-LM's way around its kernel: widened, scaled, masked, softmax, rounded; kept as above.
+// Megatron-LM's fallback: cast to fp32, scale, mask, softmax, cast; saved as above.
 constexpr Passes kMegatronSoftmaxForward{2, 8, 5, 0, 1};
 constexpr Passes kMegatronSoftmaxBackward{2, 9, 5};
 constexpr Passes kBiasResidual{5, 0, 2};
-// Megatron-Core's router without fusion: scores, the best ones, their map and weights, counts for
-// the auxiliary loss and for the dispatcher; most of them over few elements.
+// Megatron-Core's unfused router: scores, top-k, map and weights, counts for the auxiliary loss and
+// the dispatcher; mostly over few elements.
 constexpr Passes kRouteForward{0, 0, 20};
 constexpr Passes kRouteBackward{0, 0, 14};
-// Indices sorted, tokens gathered by them; put back by adding to zeros.
+// Sort of indices, gather of tokens; unpermute adds to zeros.
 constexpr Passes kUnfusedPermutation{4, 0, 8};
 constexpr Passes kDropout{6.5, 0, 3};
-// Over weights: moments, their corrections and the update, in fp32.
+// Over weights: moments, bias corrections and update, in fp32.
 constexpr Passes kAdamW{1, 19, 12};
-constexpr Passes kUnscaledAdamW{1, 9, 2};  // fused, after the pass of StackSpec::scales_loss
-// _VocabParallelCrossEntropy: less the maxima, exponentials, their sums, divided by these.
+constexpr Passes kUnscaledAdamW{
+    1, 9, 2};  // fused, after the separate unscaling pass of StackSpec::scales_loss
+// _VocabParallelCrossEntropy: subtract the maxima, exponentials, sums, division.
 constexpr Passes kVocabParallelSums{0, 7, 4};
-constexpr Passes kLogSoftmax{0, 3, 1};  // sums, then the result beside the logits
-// log-softmax, its gradient filled, scattered and multiplied.
+constexpr Passes kLogSoftmax{0, 3, 1};  // sums, then a result separate from the logits
+// Gradient of log-softmax: fill, scatter, multiply.
 constexpr Passes kCrossEntropyBackward{0, 4, 3};
 
-// Under autocast norms read and write the residual stream in fp32, and every linear layer casts its
-// input by itself (autocast keeps casts of weights alone): queries, keys and values have three.
-// torch.compile fuses the casts with the norm and makes each once.
+// Autocast: norms read and write the residual stream in fp32. Every linear layer casts its own
+// input, since autocast only caches casts of weights; q, k and v cast three times. torch.compile
+// fuses the casts with the norm and casts once.
 constexpr Passes kAutocastNormForward{1, 3, 2, 0, 0.5};
 constexpr Passes kAutocastNormBackward{1, 4, 2};
 constexpr Passes kCompiledAutocastNormForward{1, 1, 1, 0, 0.5};
@@ -72,10 +73,10 @@ constexpr Passes kCompiledAutocastNormBackward{1, 2, 2};
 constexpr Passes kAutocastRmsNormForward{2.5, 9.5, 9, 1.5, 1.5};
 constexpr Passes kAutocastRmsNormBackward{2.5, 18, 16};
 constexpr Passes kAutocastResidual{1, 2, 1};  // narrow results, added to fp32
-// Written-out attention: softmax is among the ops that autocast runs in fp32, so that its input is
-// widened too. Kept: input and probabilities in fp32, where compiled the scores in 16 bits too.
+// Unfused attention under autocast: softmax runs in fp32, so that its input is cast too. Saved:
+// input and probabilities in fp32; compiled also the scores in 16 bits.
 constexpr Passes kAutocastSoftmaxForward{6, 4, 5, 0, 2};
-// Scale, mask, softmax and casts as one generated kernel.
+// Scale, mask, softmax and casts in one generated kernel.
 constexpr Passes kCompiledSoftmaxForward{2, 2, 1, 0, 1};
 constexpr Passes kCompiledAutocastSoftmaxForward{2, 2, 1, 1, 2};
 constexpr Passes kCompiledSoftmaxBackward{2, 2, 1};
@@ -85,7 +86,7 @@ bool is_plain(Kernel kernel, const StackSpec& stack) {
   return kernel == Kernel::kTorch && !stack.parts.compile;
 }
 
-// Megatron-Core fuses the weights of experts into SwiGLU alone.
+// Megatron-Core fuses router weights into SwiGLU only.
 bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
   return stack.parts.activation == ActivationKernel::kFusedSwiglu &&
          stack.parts.expert_weighting == ExpertWeighting::kActivation &&
@@ -102,13 +103,13 @@ bool is_rms_norm(const OpRecord& op) {
   return static_cast<NormKind>(op.key.variant & 1) == NormKind::kRmsNorm;
 }
 
-// PyTorch's own LayerNorm is a fused kernel.
+// PyTorch's LayerNorm is a fused kernel.
 Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& plain) {
   return is_plain(stack.parts.norm, stack) && is_rms_norm(op) ? plain : Passes{};
 }
 
-// Autograd adds the gradient that bypassed the norm by an op of its own: two reads and a write,
-// where the fused kernel reads it once. Its launch is among what a stack's host takes for a block.
+// Autograd adds the residual's gradient with a separate op: two reads and a write, instead of one
+// read in the fused kernel. Its launch is included in the stack's host time per block.
 Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
   Passes passes = norm_passes(op, stack, kRmsNormBackward);
   const bool has_residual = (op.key.variant & 2) != 0;
@@ -123,7 +124,7 @@ Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
   return passes;
 }
 
-// Nothing where autocast changes nothing of the op.
+// Nullopt if autocast does not change the op.
 std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack) {
   const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
   if (!is_autocast || op.key.dtype == DType::kFloat32) return std::nullopt;
@@ -214,11 +215,11 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
       if (eager_loss) return kLogSoftmax;
       return parts.loss_head == LossHead::kVocabParallel ? kVocabParallelSums : Passes{};
     case OpKind::kCrossEntropyBackward: return eager_loss ? kCrossEntropyBackward : Passes{};
-    default: return {};  // products, copies, sums: the same kernels everywhere
+    default: return {};  // GEMMs, copies, sums: the same kernels everywhere
   }
 }
 
-// Of the tensor that the passes run over.
+// Elements of the tensor that the passes run over.
 double passed_elements(const OpKey& key) {
   const OpDims& d = key.dims;
   const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c) {

@@ -5,10 +5,10 @@
 namespace tpsim {
 namespace {
 
-// What the ops of a part count as, in a layer or at the end of a step; collectives of layers count
-// by their group.
+// The term or part that the ops of a model part count in, in a layer or at the end of a step.
+// Collectives of layers count by their group.
 struct Counted {
-  std::optional<StepTerm> in_layer;  // kMatmul: its products; what is beside them is elementwise
+  std::optional<StepTerm> in_layer;  // kMatmul: for its GEMMs; other ops are elementwise
   std::optional<StepEndPart> at_end;
 };
 
@@ -38,7 +38,7 @@ Counted counted(ModelPart part) {
     case ModelPart::kResidual:
     case ModelPart::kLoss:
     case ModelPart::kMicroBatchGradients: return {StepTerm::kElementwise, {}};
-    // At the end a share of whole gradients is widened for the optimizer.
+    // At the step's end: casts a share of the whole gradients for the optimizer.
     case ModelPart::kGradientAccumulation: return {StepTerm::kElementwise, StepEndPart::kOptimizer};
     case ModelPart::kZeroGrad: return {{}, StepEndPart::kZeroGrad};
     case ModelPart::kSequenceParallelGradients:

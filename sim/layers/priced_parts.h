@@ -1,4 +1,4 @@
-// What the time of an op or a collective counts as, by the part of the model that it belongs to.
+// Maps the model part of an op or collective to the term that its time counts in.
 #pragma once
 
 #include "core/plan/report.h"
@@ -6,26 +6,26 @@
 
 namespace tpsim {
 
-// In a layer's forward or backward: one of kWorkTerms.
+// In forward or backward of a layer: one of kWorkTerms.
 StepTerm work_term(const OpRecord& op);
 StepTerm work_term(const CollectiveRecord& collective);
 
-// What a rank does once per step, outside the pipeline.
+// Work of a rank once per step, outside the pipeline.
 enum class StepEndPart : std::uint8_t {
   kZeroGrad,
   kSequenceParallelGradients,
-  kEmbeddingGradients,  // shared by first and last stage
+  kEmbeddingGradients,  // of the table shared by first and last stage
   kDataParallelReduction,
-  kGradNorm,   // sum of squares, without the all-reduce of the one number
-  kOptimizer,  // offloaded: with the copies between device and host
+  kGradNorm,   // sum of squares, without the all-reduce of the sum
+  kOptimizer,  // with offload: including the copies between device and host
   kParameterGather,
 };
 using StepEndCost = SecondsBy<StepEndPart::kParameterGather>;
 
-// Of an op or collective outside the pipeline.
+// For an op or collective outside the pipeline.
 StepEndPart end_part(const Label& label);
 
-// Whether a collective gathers updated weights from the ranks that own them.
+// Whether the collective gathers updated weights from their owners.
 inline bool gathers_weights(const CollectiveRecord& record) {
   return record.label.part == ModelPart::kParameterGather;
 }

@@ -1,10 +1,10 @@
-// What a recipe of fewer bits costs a chunk and a step beside the passes of its layers.
+// Costs of a low-precision recipe per chunk and per step, besides the passes in layers.
 #include "sim/layers/layer_pricer.h"
 #include "sim/layers/low_precision.h"
 
 namespace tpsim {
 
-// Once a step the linear layers' weights are rounded, which are all of a block's but its norms'.
+// The linear layers' weights are quantized once per step: all weights of a block except the norms'.
 void LayerPricer::add_weight_copies(FixedCost& fixed, const Plan& plan) const {
   double& held = fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)];
   const double weights = held / static_cast<double>(size_of(plan.dtype));
@@ -19,11 +19,13 @@ Seconds LayerPricer::streaming_time(Bytes moved) const {
 }
 
 // Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost fp8_autocast
-// and of its backward: gather the values of all tensors, reduce, divide, shift the histories.
+// and of its backward. Gathers the amax values of all tensors, reduces, computes scales, shifts the
+// histories.
 PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) const {
   PhaseCost phase;
   if (!exchanges_scales(scenario().stack, plan) || blocks == 0) return phase;
-  constexpr double kTensors = 4 * 3;  // a block's linear layers: input, weight, output
+  constexpr double kTensors =
+      4 * 3;  // per block: input, weight and output of its four linear layers
   constexpr double kKernels = 4;
   const GroupPlacement placement =
       place_replicas(plan, node_size(scenario().cluster, gpu_count(plan)));

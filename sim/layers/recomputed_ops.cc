@@ -9,7 +9,7 @@ namespace {
 
 using memory_index::kActivations;
 
-// Not kept in forward, made again in backward.
+// Moves saved activations from forward to backward, where they are computed again.
 void drop(LayerMemory& block, double bytes) {
   block.forward.left[kActivations] -= bytes;
   block.forward.highest[kActivations] -= bytes;
@@ -19,7 +19,7 @@ void drop(LayerMemory& block, double bytes) {
   block.backward.each[kActivations] += bytes;
 }
 
-// What a product, a fused attention, a norm or an activation leaves behind.
+// Bytes of the result of a GEMM, a fused attention, a norm or an activation.
 double result_bytes(const OpRecord& op) {
   const OpDims& d = op.key.dims;
   const auto width = static_cast<double>(size_of(op.key.dtype));
@@ -35,7 +35,7 @@ double result_bytes(const OpRecord& op) {
   }
 }
 
-// The module of Megatron-Core that the op belongs to; attention's core has a setting of its own.
+// The Megatron-Core module of the op; the attention core has a separate setting.
 std::int64_t module_of(ModelPart part, bool has_experts) {
   switch (part) {
     case ModelPart::kNorm: return bit(RecomputeModule::kLayerNorm);
@@ -57,7 +57,7 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
   }
 }
 
-// Forward FLOPs of a block that selective recompute repeats. Norms and activations count none.
+// Forward FLOPs of a block that selective recompute repeats; norms and activations count zero.
 double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t modules) {
   const auto has = [&](RecomputeModule module) { return holds(modules, bit(module)); };
   double flops = 0;
@@ -71,7 +71,7 @@ double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t 
   return flops;
 }
 
-// Recompute::kBlocks: of the first blocks of every chunk.
+// Recompute::kBlocks: forward FLOPs of the first blocks of every chunk.
 double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
   std::vector<double> count(static_cast<std::size_t>(block_kind_count(model)));
   std::int64_t first = 0;

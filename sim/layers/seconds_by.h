@@ -1,4 +1,4 @@
-// Seconds for each enumerator of an enum that counts from 0, from the first to Last.
+// Seconds per enumerator of an enum that counts from 0, up to and including Last.
 #pragma once
 
 #include <array>

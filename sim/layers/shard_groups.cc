@@ -24,7 +24,7 @@ GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards) 
   placement.ranks = shards;
   placement.nodes = (shards + data.ranks_per_node - 1) / data.ranks_per_node;
   placement.ranks_per_node = std::min(shards, data.ranks_per_node);
-  // Those that leave a node share its NICs; groups inside one leave nothing.
+  // Shard groups that span nodes share the NICs; groups inside a node do not use NICs.
   placement.groups_per_node = placement.nodes > 1 ? data.groups_per_node : 0;
   return placement;
 }

@@ -1,6 +1,6 @@
-// ZeRO over groups smaller than the data-parallel one (PyTorch's hybrid sharding, InternEvo's zero1
-// size): shards inside a group of ranks that lie side by side, gradients of a shard added up over
-// the ranks that hold the same one.
+// ZeRO over groups smaller than the data-parallel group (PyTorch's hybrid sharding, InternEvo's
+// zero1 size). Weights are sharded inside a group of neighbouring ranks. Gradients of a shard are
+// all-reduced over the ranks with the same shard.
 #pragma once
 
 #include "core/plan/rank_layout.h"
@@ -8,13 +8,13 @@
 
 namespace tpsim {
 
-// Ranks that share out one copy of what ZeRO shards: data_ranks() where the stack says nothing
-// else, ZeRO is 0, or the data-parallel ranks do not divide into such groups.
+// Ranks that share one copy of the sharded state. Equals data_ranks() if the stack does not set a
+// group, for ZeRO 0, or if the data-parallel ranks do not divide into such groups.
 std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan);
 
-// One group of so many neighbours in a data-parallel group, all of them at work.
+// One group of `shards` neighbours in a data-parallel group; all groups work at once.
 GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards);
-// The ranks that hold the same shard.
+// The ranks with the same shard.
 GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// The parts of a step around its pipeline, as far as the schedule decides them.
+// The parts of a step around its pipeline that depend on the schedule.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,15 @@
 
 namespace tpsim {
 
-// A stage's end of step up to the point where all ranks meet for the global norm.
+// End of a stage's step up to the global norm, where all ranks synchronize.
 struct BeforeNorm {
-  Seconds tied, reduction, local;  // local: sequence-parallel partial sums, sums of squares
+  Seconds tied, reduction,
+      local;  // local: reduction of sequence-parallel gradients, sums of squares
   Seconds total() const { return tied + reduction + local; }
 };
 
-// Reduction that runs beside the last micro-batch's backward is hidden as far as that backward
-// lasts; the compute beside it slows down.
+// Exposed time of a reduction that overlaps with the last micro-batch's backward, including the
+// slowdown of the overlapped compute.
 inline Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
   if (!stack.training.overlap_gradient_reduction) return reduction;
   const Seconds hidden = std::min(reduction, last_backward);
@@ -29,7 +30,7 @@ inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds fi
   return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }
 
-// From the global norm on, without the gather of weights.
+// From the global norm on, without the weight gather.
 inline Seconds update_time(const StepEndCost& end) {
   return end[StepEndPart::kOptimizer] + end[StepEndPart::kZeroGrad];
 }
@@ -42,26 +43,26 @@ inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
           end[StepEndPart::kSequenceParallelGradients] + end[StepEndPart::kGradNorm]};
 }
 
-// Without stages to wait for, the host runs ahead over micro-batches: its work for one of them
-// comes before the forward's in the queue.
+// Without other stages to wait for, the host runs ahead over micro-batches: its work per
+// micro-batch precedes the forward in the queue.
 inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDeviceTime& forward) {
   const Seconds fixed = stack.host.per_micro_batch;
   return then(HostDeviceTime{fixed, Seconds(), fixed}, forward);
 }
 
-// What the passes of one micro-batch through a chunk keep a stage of a pipeline busy.
+// Time that forward and backward of a micro-batch through a chunk occupy a pipeline stage.
 struct PassTimes {
   Seconds forward, backward;
 };
 
-// Chunks that are interleaved receive with calls of their own where p2p overlaps: a stream waits
-// for them and the host runs on from pass to pass.
+// With overlapped P2P, interleaved chunks receive in separate calls: a stream waits for them while
+// the host runs ahead.
 inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
   return chunks > 1 && stack.parts.overlap_p2p;
 }
 
-// What a host that runs ahead takes shows only where it is the slower queue over both passes.
-// Elsewhere the host waits for what it receives, and every pass begins with both queues empty.
+// If the host runs ahead, host time counts only if the host is the slower queue over both passes.
+// Otherwise the host waits for every receive, and every pass begins with empty queues.
 inline PassTimes pass_times(const StackSpec& stack, const HostDeviceTime& forward,
                             const HostDeviceTime& backward, std::int64_t chunks) {
   const Seconds alone = forward.alone() + stack.host.per_micro_batch;

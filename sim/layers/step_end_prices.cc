@@ -1,4 +1,4 @@
-// The work of a layer at the end of a step, in seconds: reduction, optimizer, weight gather.
+// Time of a layer's work at the end of a step: reduction, optimizer, weight gather.
 #include <algorithm>
 #include <cmath>
 
@@ -10,13 +10,14 @@
 namespace tpsim {
 namespace {
 
-// In a row of ops that the host issues ahead, the slower of the two queues counts.
+// A sequence of ops that the host issues ahead takes the longer of both queues.
 Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
-// Two moments in 16 bits, read and written, are eight bytes fewer a weight. Without an fp32 copy of
-// the weights eight bytes are not moved, and the weights are read.
+// Traffic of the optimizer state relative to fp32 moments and an fp32 copy of the weights. Two
+// 16-bit moments, read and written, save eight bytes per weight. Without the fp32 copy, its eight
+// bytes are saved and the weights themselves are read.
 double state_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
   const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
@@ -27,8 +28,8 @@ double state_traffic(const OpRecord& op, const StackSpec& stack) {
 
 }  // namespace
 
-// An offloaded optimizer's ops are bound by the link to the host and by the host's memory, which
-// the ranks of a node share. Where the host is the device they are ops like any other.
+// Ops of an offloaded optimizer are bound by the host link and by host memory, which the ranks of a
+// node share. If the host is the device, they are ordinary ops.
 Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const ModelPart part = op.label.part;
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
@@ -39,13 +40,14 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   }
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
-  if (copies) return 0.5 * bytes / (host.link_efficiency * host.link);  // read here, written there
+  if (copies)
+    return 0.5 * bytes / (host.link_efficiency * host.link);  // the op's bytes count read and write
   const auto sharers = static_cast<double>(host_size(scenario().cluster));
   return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
 }
 
-// Owners broadcast one after the other, each around the whole ring what it owns of a stage: parts
-// of a block, or several.
+// Owners broadcast one after the other, each around the whole ring. An owner holds a part of a
+// block or several blocks of a stage.
 Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
                                           const Plan& plan) const {
   const auto blocks =
@@ -55,14 +57,14 @@ Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const 
   return in_calls(record, calls, plan);
 }
 
-// Gradients that are copied into buckets are reduced a bucket at a time.
+// Gradients in buckets are reduced bucket by bucket.
 Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
   const auto bucket =
       static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
   return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
 }
 
-// Fewer than one where a call carries several records like this one.
+// `calls` below one: a call carries several such records.
 Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan& plan) const {
   if (record.bytes <= 0) return Seconds();
   record.bytes = std::llround(static_cast<double>(record.bytes) / calls);

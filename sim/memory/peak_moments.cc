@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Interleaved schedules look alike from the third group of micro-batches on.
+// Interleaved schedules repeat from the third group of micro-batches on.
 constexpr std::int64_t kDistinctGroups = 3;
 
 bool covers(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
@@ -23,7 +23,7 @@ PeakMoments::PeakMoments(const PipelineShape& shape, std::int64_t stage, const S
     : kinds_(kind.kinds.size()) {
   PipelineShape deciding = shape;
   deciding.micro_batches = deciding_micro_batches(shape, stage);
-  // With one chunk the fullest forward and the fullest backward are known without a walk.
+  // With one chunk per stage, the fullest forward and backward are known without a walk.
   if (shape.virtual_stages == 1) {
     const auto most = static_cast<std::int32_t>(deciding.micro_batches);
     tasks_ = {{TaskKind::kForward, 0}, {TaskKind::kBackward, 0}};
@@ -46,7 +46,8 @@ void PeakMoments::add(const Task& task, std::span<const std::int32_t> in_flight)
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     if (tasks_[i].kind != task.kind || tasks_[i].chunk_kind != task.chunk_kind) continue;
     const std::span<std::int32_t> known(in_flight_.data() + i * kinds_, kinds_);
-    // With no less of any kind in flight a moment is no lower: only such maxima are kept.
+    // Keeps only maximal moments: more micro-batches in flight of every kind never lower the
+    // memory.
     if (covers(known, in_flight)) return;
     if (covers(in_flight, known)) {
       std::copy(in_flight.begin(), in_flight.end(), known.begin());

@@ -1,8 +1,8 @@
-// The moments of a stage's schedule at which its memory can be highest.
+// The moments of a stage's schedule at which its memory can peak.
 //
-// What a stage holds depends on how many micro-batches of each kind of its chunks are between
-// forward and backward. Of the thousands of tasks in a step only those count that start with more
-// in flight than every other task of their kind.
+// Memory depends on the number of micro-batches in flight per kind of chunk. Among the thousands of
+// tasks of a step, only those matter that start with more in flight than all other tasks of their
+// kind.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class PeakMoments {
     std::int32_t chunk_kind = 0;  // index into StageKind::kinds
   };
 
-  // The micro-batches that decide: with more of them a stage only repeats what it holds.
+  // Number of micro-batches after which the memory of a stage only repeats.
   static std::int64_t deciding_micro_batches(const PipelineShape& shape, std::int64_t stage);
 
   PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind);
 
   std::size_t size() const { return tasks_.size(); }
   const Task& task(std::size_t i) const { return tasks_[i]; }
-  // Micro-batches in flight, for each of StageKind::kinds, as task i starts; its own backward
-  // counts.
+  // Micro-batches in flight at the start of task i, by StageKind::kinds; includes the task's own
+  // backward.
   std::span<const std::int32_t> in_flight(std::size_t i) const {
     return {in_flight_.data() + i * kinds_, kinds_};
   }

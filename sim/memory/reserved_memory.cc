@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-// Addresses that stand for memory.
+// Addresses without memory behind them.
 class CountedSegments final : public SegmentSource {
  public:
   void* acquire_segment(std::int64_t bytes) override {
@@ -28,26 +28,26 @@ class CountedSegments final : public SegmentSource {
   void release_segment(void*, std::int64_t) override {}
 
  private:
-  static constexpr std::uintptr_t kGap = kBlockAlignment;  // segments are not neighbours
+  static constexpr std::uintptr_t kGap = kBlockAlignment;  // segments are not adjacent
   std::uintptr_t next_ = kGap;
 };
 
-// What the CUDA device takes for itself when it first meets an op of a kind, and keeps.
+// Buffers that the CUDA device allocates at the first op of a kind and keeps, by kind.
 using Kept = std::map<OpKind, std::int64_t>;
 
 Kept kept_by_ops(const ModelSpec& model) {
   Kept kept;
-  // Cosines and sines in fp32; what turns otherwise computes them again each time.
+  // fp32 table of cosines and sines; other rotary kinds compute them each time.
   if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
     kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
   }
   return kept;
 }
 
-constexpr std::int64_t kSteps = 2;  // what the first leaves behind makes room for no other
+constexpr std::int64_t kSteps = 2;  // the second step reuses the memory of the first
 
-// Calls an allocator for every event of a program: acquire(bytes), give_back(block, bytes),
-// compute(key) and communicate(record).
+// Replays a program's events on an allocator: acquire(bytes), give_back(block, bytes), compute(key)
+// and communicate(record).
 template <class Allocator>
 void replay(const Program& program, Allocator& allocator) {
   std::vector<void*> blocks(program.allocations.size());
@@ -81,14 +81,14 @@ class GpuReplay {
     if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
   }
 
-  // Messages of one label go through one communicator and are of one size.
+  // Messages with the same label have the same communicator and size.
   void communicate(const CollectiveRecord& message) {
     if (!has_neighbours_ || message.kind != CollectiveKind::kSend) return;
     if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
   }
 
  private:
-  // One memory serves all ops' work, as large as the largest op so far has asked (CudaScratch).
+  // One scratch buffer for all ops, as large as the largest request so far (CudaScratch).
   void work_in(std::int64_t bytes) {
     if (bytes <= scratch_bytes_) return;
     if (scratch_ != nullptr) cache_.give_back(scratch_);
@@ -113,7 +113,7 @@ class CpuReplay {
   void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
   void give_back(void* block, std::int64_t bytes) { cache_.give_back(block, bytes); }
 
-  // The scratch of an op that needs more is taken before the smaller one is freed.
+  // The larger scratch buffer is allocated before the smaller one is freed.
   void compute(const OpKey& key) {
     if (key.kind != OpKind::kMatmul || key.dtype == DType::kFloat32) return;
     const std::int64_t m = key.dims[1], n = key.dims[2], k = key.dims[3];
@@ -160,8 +160,8 @@ Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOpt
 }
 
 Plan with_few_micro_batches(Plan plan) {
-  // GPipe holds all of them. Other schedules are in their steady state after pp micro-batches; as
-  // many again run in it and drain.
+  // GPipe keeps all micro-batches in flight. Other schedules reach their steady state after pp
+  // micro-batches; as many again run in steady state and drain.
   if (plan.schedule == ScheduleKind::kGpipe) return plan;
   const std::int64_t few = std::min(micro_batches(plan), 2 * plan.degrees.pp);
   plan.global_batch = few * plan.micro_batch * plan.degrees.dp;

@@ -1,5 +1,5 @@
-// The memory that a rank of the reference model takes where it runs, known without running it: the
-// allocations of its trace, replayed by the allocator of the device.
+// Memory that a rank of the reference model reserves when it runs, computed without running:
+// replays the allocations of its trace with the device's allocator.
 #pragma once
 
 #include "core/model/model_spec.h"
@@ -8,23 +8,23 @@
 
 namespace tpsim {
 
-// Segments of tensors, of what the device keeps for its ops (stack.library_workspace, tables of
-// rotary angles) and, where the rank has neighbours, of the copies that its messages leave from,
-// once a few steps have been made; neither the context nor NCCL's buffers.
+// Reserved after a few steps: tensors, and buffers of the device's ops (stack.library_workspace,
+// rotary tables). If the rank has neighbours, also the send copies of messages. Excludes the
+// context and NCCL's buffers.
 Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                       std::int64_t rank, bool has_neighbours);
 
-// All that the driver then says is in use: with the context, and with the buffers of the rank's
-// communicators where it has neighbours.
+// Memory in use as the driver reports it: adds the context and, if the rank has neighbours, the
+// buffers of its communicators.
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                        std::int64_t rank, bool has_neighbours);
 
-// On a CPU: tensors, the offloaded optimizer's too, and what the CPU device keeps of freed ones and
-// widens narrow operands of GEMMs into.
+// The same on a CPU: tensors including an offloaded optimizer, freed memory that the CPU device
+// caches, and fp32 copies of narrow GEMM operands.
 Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                      std::int64_t rank);
 
-// The plan with the fewest micro-batches that reach the peak of its memory: short to trace.
+// Returns the plan with the fewest micro-batches that reach the same peak memory, for short traces.
 Plan with_few_micro_batches(Plan plan);
 
 }  // namespace tpsim

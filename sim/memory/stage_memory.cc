@@ -94,10 +94,10 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
 MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins) {
   MemoryOverheads overheads;
   overheads.workspace = stack.library_workspace;
-  // Blocks have the same shapes, so that one block has them all.
+  // Blocks have equal shapes: the shapes of one block suffice.
   if (stack.gradient_stand_ins) overheads.workspace += stand_ins;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
-  // The flat copy of gradients on their way over the data-parallel group.
+  // The flat gradient bucket for data-parallel reduction.
   if (has_replicas(plan)) {
     overheads.bucket =
         Bytes(static_cast<double>(stack.reduction_bucket * size_of(plan.gradient_dtype)));
@@ -113,12 +113,13 @@ StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overhead
   }
   memory.by_category[kWorkspace] += overheads.workspace;
   memory.by_category[kCommunication] +=
-      // No bucket is larger than the gradients that go into it.
+      // A bucket does not exceed the gradients that it holds.
       overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
   memory.context = stack.memory.context;
   memory.fragmentation = stack.memory.fragmentation *
                          (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
-  // Memory freed by one category is cut into blocks that another cannot use, unless they merge.
+  // Memory freed by one category is split into blocks that other categories cannot use, unless
+  // segments merge.
   if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
   }

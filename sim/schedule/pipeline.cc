@@ -63,13 +63,13 @@ class Run {
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  // When the input of a task is on its stage.
+  // Time at which the input of a task is on its stage.
   Picoseconds& arrival(TaskKind kind, std::int64_t chunk, std::int64_t micro_batch) {
     return arrivals_[static_cast<std::size_t>(kind)]
                     [at(chunk * shape_.micro_batches + micro_batch)];
   }
 
-  // Runs the stage's tasks up to the first that waits for its input: how many.
+  // Runs the stage's tasks up to the first one whose input is missing. Returns the number of tasks.
   std::int64_t run_what_has_arrived(std::int64_t index) {
     Stage& stage = stages_[at(index)];
     std::int64_t tasks = 0;
@@ -101,7 +101,7 @@ class Run {
     return true;
   }
 
-  // From another stage; the first chunk's input and the loss are the stage's own.
+  // Whether the input comes from another stage. The first chunk's input and the loss are local.
   bool is_received(TaskKind kind, std::int64_t chunk) const {
     if (chunks_ == 1) return false;
     switch (kind) {
@@ -115,8 +115,8 @@ class Run {
     std::int64_t stage, chunk;
     PipelineTask task;
   };
-  // What a task's result makes possible: the neighbouring chunk's task of the same kind. The last
-  // chunk's loss starts its own backward; the first chunk's backward ends the chain.
+  // A result enables the same task of the neighbouring chunk. The last chunk's loss starts its own
+  // backward; the first chunk's backward ends the chain.
   void deliver(Stage& stage, const Done& done) {
     switch (done.task.kind) {
       case TaskKind::kForward:
@@ -171,8 +171,8 @@ Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes
   for (const StageTimes& stage : times.stages) {
     const Picoseconds own = shape.micro_batches * (sum(stage.forward) + sum(stage.backward));
     bound = std::max(bound, way_in + own + way_out);
-    // Only the first chunk's forward lies before the next stage's first task, and only the first
-    // chunk's backward after its last.
+    // Before the next stage's first task there is only the first chunk's forward; after its last
+    // task only the first chunk's backward.
     way_in += stage.forward.front() + times.transfer;
     way_out += stage.backward.front() + times.transfer;
   }

@@ -1,8 +1,8 @@
-// The pipeline of one step, event by event.
+// Event simulation of the pipeline of one step.
 //
-// A task starts when its stage is free and its input has arrived. Time is integer picoseconds;
-// every stage runs its tasks in the order of its schedule (reference_model/parallel/schedule.h), so
-// the result does not depend on the order in which events are handled.
+// A task starts when its stage is free and its input has arrived. Time is integer picoseconds.
+// Every stage runs its tasks in the order of its schedule (reference_model/parallel/schedule.h).
+// The result does not depend on the order in which events are handled.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,17 @@ struct StageTimes {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  Picoseconds transfer = 0;  // one activation or gradient, from stage to stage
+  Picoseconds transfer = 0;  // one activation or gradient between stages
   bool sender_waits = true;  // the sending stage is busy until the transfer is done
-  // So is the receiving one, which takes the transfer in when it comes to it: sends and receives
-  // are calls of their own, one after the other.
+  // The receiving stage is busy too and receives only when it reaches the task: sends and receives
+  // are separate calls, one after the other.
   bool receiver_waits = false;
 };
 
 struct PipelineResult {
   std::vector<Picoseconds> finish;   // of each stage's last task
   std::vector<Picoseconds> busy;     // in forward and backward
-  std::vector<Picoseconds> sending;  // kept waiting by its own transfers
+  std::vector<Picoseconds> sending;  // waiting for its own transfers
   Picoseconds end = 0;               // latest finish
   std::int64_t events = 0;
 };
@@ -49,8 +49,8 @@ struct PipelineResult {
 PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& times,
                             Timeline* timeline);
 
-// What no schedule can beat: for every stage, the way to its first task, its own work, and the way
-// back from its last. Equal to run_pipeline for equal stages without transfer time.
+// Lower bound for all schedules: for every stage, the start of its first task, its own work, and
+// the time after its last task. Equal to run_pipeline() for equal stages without transfer time.
 Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times);
 
 }  // namespace tpsim

@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// `n` equal blocks; Phase is of both, or of time or memory alone.
+// `n` equal blocks. Phase holds time and memory, or one of them.
 template <class Phase>
 struct Blocks {
   Phase forward, backward, accumulate;
@@ -20,7 +20,7 @@ struct Blocks {
         backward(repeat(block.backward, n)),
         accumulate(repeat(block.accumulate, n)) {}
 
-  // In the order of the model: forward runs through these first, backward last.
+  // Appends later blocks in model order: forward runs through these blocks first, backward last.
   void followed_by(const Blocks& later) {
     forward = then(forward, later.forward);
     backward = then(later.backward, backward);
@@ -28,19 +28,19 @@ struct Blocks {
   }
 };
 
-// Neighbouring blocks that are alike.
+// Consecutive equal blocks.
 struct BlockRun {
   std::int64_t kind = 0;
   bool recomputes = false;
   std::int64_t count = 0;
 };
 
-// Of a chunk, in the order of the model; at least one, though it be empty.
+// The runs of a chunk in model order; at least one, which may be empty.
 std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk) {
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
   std::vector<BlockRun> runs;
-  if (model.block_kinds.empty()) {  // two at most, however many blocks there are
+  if (model.block_kinds.empty()) {  // at most two runs
     if (recomputed > 0) runs.push_back({0, true, recomputed});
     if (recomputed < chunk.blocks || runs.empty())
       runs.push_back({0, false, chunk.blocks - recomputed});
@@ -74,7 +74,7 @@ Blocks<Phase> blocks_of(const ModelSpec& model, const Plan& plan, const ChunkKin
   return blocks;
 }
 
-// A chunk's forward and backward from those of its layers.
+// Composes forward and backward of a chunk from its layers.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const ChunkKind& kind,
                                  const Layers& layers_of) {
@@ -83,11 +83,11 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
     const auto& embedding = layers_of(LayerKind::kEmbedding, plan, 0);
     forward = then(embedding.forward, forward);
     backward = then(backward, embedding.backward);
-    accumulate = then(embedding.accumulate, accumulate);  // in the store's order
+    accumulate = then(embedding.accumulate, accumulate);  // in the order of the parameter store
   }
   if (kind.is_last) {
     const auto& head = layers_of(LayerKind::kHead, plan, 0);
-    // Each block that predicts a later token is one more block and another pass through the head.
+    // Each MTP layer is another block and another pass through the head.
     const std::int64_t more = model.ends.prediction_layers;
     if (more > 0) {
       const std::vector<std::int64_t> kinds = prediction_kinds(model);
@@ -107,7 +107,7 @@ std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const
   return {forward, then(backward, accumulate)};
 }
 
-// Whole gradients of a layer on their way to this rank's share while the next layer's are made.
+// Whole gradients of a layer that are still in reduction during the backward of the next layer.
 class GradientsInReduction {
  public:
   GradientsInReduction(LayerPricer& pricer, const Plan& plan) : pricer_(pricer), plan_(plan) {}
@@ -117,7 +117,7 @@ class GradientsInReduction {
            plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
   }
 
-  // Backward of a chunk; after its end nothing is on its way.
+  // Memory of a chunk's backward; at its end no gradients are in reduction.
   MemoryChange backward(const ChunkKind& chunk) {
     MemoryChange all;
     if (chunk.is_last) {
@@ -240,7 +240,7 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
     for (const std::int64_t kind : prediction_kinds(model)) {
       add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], model.ends.prediction_layers);
     }
-    // Tied word embeddings on one stage are one table; on two stages each holds a copy.
+    // Tied word embeddings on one stage share one table; on two stages each has a copy.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);
     if (fixed.head_overwrites) {
@@ -254,7 +254,7 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   PlanCosts costs;
   costs.cut = stage_cut(plan.stage_layers, plan.degrees.pp, pricer.scenario().model);
   const StageCut& cut = costs.cut;
-  // Without a pipeline there is nobody to send to.
+  // Without a pipeline there are no transfers.
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
   const FixedCosts fixed = fixed_costs(pricer, plan);

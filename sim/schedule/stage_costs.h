@@ -1,4 +1,4 @@
-// A plan's stages, put together from the layers that a LayerPricer has priced.
+// Composes the stages of a plan from the layers that a LayerPricer has priced.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct ChunkCost : ChunkKind {
   PhaseCost forward, backward;
 };
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
-// The same, its times alone.
+// Times only.
 struct ChunkTimes {
   HostDeviceTime forward, backward;
 };
 ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
-// The same, memory alone: needs no prices.
+// Memory only; needs no prices.
 struct ChunkMemory {
   MemoryChange forward, backward;
 
@@ -34,29 +34,30 @@ struct ChunkMemory {
 };
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
-// What each kind of layer costs once per step.
+// Costs per step of each kind of layer.
 struct FixedCosts {
   std::vector<const FixedCost*> blocks;  // by kind of block
   const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
-  bool head_overwrites = false;  // its table's gradient, which then need not be cleared
+  bool head_overwrites =
+      false;  // the head's GEMM overwrites the table's gradient, which then needs no clearing
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
-// One gradient for each distinct shape of a block, of the kind of block that has most.
+// One gradient per distinct shape of a block, for the kind of block with the largest sum.
 Bytes gradient_stand_ins(const FixedCosts& fixed);
-// What a stage costs once per step: all its layers.
+// Costs per step of all layers of a stage.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
 struct StageCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds
   BytesByCategory fixed{};
-  BytesByCategory update{};  // while the step ends
+  BytesByCategory update{};  // during the end of the step
   StepEndCost end;
-  Bytes host;  // in the host's memory
+  Bytes host;  // in host memory
 };
 
-// Chunks come in few kinds: a plan's costs hold each kind once.
+// A plan has few kinds of chunks; each is stored once.
 struct PlanCosts {
-  StageCut cut;  // whose chunks are `kinds`
+  StageCut cut;  // `kinds` are those of its chunks
   std::vector<ChunkCost> kinds;
   std::vector<StageCost> stages;
   TransferCost transfer;     // zero without a pipeline

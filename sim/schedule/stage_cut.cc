@@ -30,7 +30,7 @@ std::int64_t first_alike(const ModelSpec& model, std::int64_t first, std::int64_
   return first;
 }
 
-// The first layer of every chunk.
+// Number of the first layer of every chunk.
 std::vector<std::int64_t> first_layers(const std::vector<std::int64_t>& layers) {
   std::vector<std::int64_t> first(layers.size(), 0);
   std::partial_sum(layers.begin(), layers.end() - 1, first.begin() + 1);

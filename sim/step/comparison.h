@@ -1,4 +1,4 @@
-// A prediction and a measurement, joined op by op and collective by collective.
+// Joins a prediction and a measurement op by op and collective by collective.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace tpsim {
 
-// Seconds per step of one thing that both sides have.
+// Seconds per step of one entry.
 struct ComparedTime {
   std::string what;
-  std::int64_t count = 0;  // of its runs, in one step
+  std::int64_t count = 0;  // runs per step
   Seconds predicted;
   Seconds measured;
 
   Seconds residual() const { return predicted - measured; }
-  // Predicted over measured, less one; 0 where nothing was measured.
+  // Predicted / measured - 1; 0 without a measurement.
   double error() const;
 };
 
@@ -26,13 +26,13 @@ struct Comparison {
   std::vector<ComparedTime> collectives;  // by kind, group and size
 };
 
-// Both sides of one step; each list with its largest residual first. What only one side knows is
-// compared with nothing.
+// Joins both sides of one step; each list is sorted by decreasing residual. An entry on one side
+// only has zero on the other.
 Comparison compare(const StepTimes& predicted, const StepTimes& measured);
 
-// The ops whose entries in the profile explain a step that is off: those with residuals above
-// `share` of the step, at most `most`, largest first. Ops that take less than `shortest` are left
-// to their kind: what stands around each to time it is a part of so short a time.
+// Returns the ops whose profile entries explain the residual of a step: residuals above `share` of
+// the step, largest first, at most `most`. Ops shorter than `shortest` are excluded, since the
+// overhead of timing each is part of such short times.
 std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Seconds step,
                                                 double share, std::size_t most,
                                                 Seconds shortest = Seconds());

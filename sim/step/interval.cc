@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// The group over which a term's collectives run; nothing where they are not most of the term.
+// The group of a term's collectives; nullopt if collectives are not most of the term.
 std::optional<GroupKind> group_of(StepTerm term) {
   switch (term) {
     case StepTerm::kTensorCommunication: return GroupKind::kTensor;
@@ -27,19 +27,19 @@ std::optional<GroupKind> group_of(StepTerm term) {
   }
 }
 
-// Shares of the step, each uncertain for a reason of its own.
+// Shares of the step with separate causes of uncertainty.
 struct UncertainShares {
   double host = 0;     // the device waits for the host
   double network = 0;  // exposed collectives of groups that span nodes
-  double kernels = 0;  // kernels that are not the profile's: one factor of the stack stands for all
+  double kernels = 0;  // kernels that are not in the profile, with one common factor of the stack
   double experts = 0;  // grouped GEMMs, permutation, imbalance; dispatch inside a node
   double scans = 0;    // kernels of recurrences
 };
 
 using UncertainShare = double UncertainShares::*;
 
-// The share that a term belongs to, where no network between nodes carries the term; null: the
-// term is as certain as the prices of its ops.
+// The share that a term belongs to if its group is within a node. Null: the term is as certain as
+// the prices of its ops.
 UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const Plan& plan) {
   switch (term) {
     case StepTerm::kHostWait:
@@ -72,7 +72,7 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
   return nullptr;
 }
 
-// A term counts in one share at most.
+// A term counts in at most one share.
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
   const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   UncertainShares shares;
@@ -86,15 +86,15 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
   return shares;
 }
 
-// Relative standard deviation of a prediction: how well the stack's calibration rows were met
-// (tools/interval_spreads.py), how much runs differ among themselves, and what of this step hangs
-// on prices far from measured ones, on the host, and on the network between nodes.
+// Relative standard deviation of a prediction. Causes: residuals of the stack's calibration rows
+// (tools/interval_spreads.py), variation between runs, prices far from measured ones, host, network
+// between nodes.
 double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
                        const Sources& sources) {
-  constexpr double kModelSpread = 0.05;         // prices from constants, one device constant off
-  constexpr double kDatasheetSpread = 0.12;     // from those of a sibling, or judged
+  constexpr double kModelSpread = 0.05;      // prices from constants, if one device constant is off
+  constexpr double kDatasheetSpread = 0.12;  // constants of a similar device, or estimated
   constexpr double kInterpolatedSpread = 0.02;  // between measured entries
-  constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of a release
+  constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of one release
   const double model_spread =
       scenario.profile.model.provenance == Provenance::kDatasheet ? kDatasheetSpread : kModelSpread;
   const UncertainShares shares = uncertain_shares(scenario, plan, cost);
@@ -113,21 +113,21 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   return std::sqrt(variance);
 }
 
-// The low end of an interval as a share of the step: linear in the spread, as it was calibrated, up
-// to half of the step, and falling exponentially from there, so that no spread reaches zero.
+// Low end of an interval as a share of the step. Linear in the spread up to half of the step, as
+// calibrated; beyond this exponential, so that it never reaches zero.
 constexpr double kLinearSpread = 0.5;
 double low_end(double spread) {
   if (spread <= kLinearSpread) return 1 - spread;
   constexpr double kRest = 1 - kLinearSpread;
   return kRest * std::exp((kLinearSpread - spread) / kRest);
 }
-// The spread that low_end() turns into this share.
+// Inverse of low_end().
 double spread_below(double share) {
   constexpr double kRest = 1 - kLinearSpread;
   return share >= kRest ? 1 - share : kLinearSpread - kRest * std::log(share / kRest);
 }
 
-// The slow side is the longer one, as it is in measurements.
+// The slow side is longer, as in measurements.
 void set_ends(Prediction& p, double faster, double slower) {
   p.step_low = low_end(faster) * p.step;
   p.step_high = std::exp(slower) * p.step;

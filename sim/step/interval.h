@@ -7,13 +7,13 @@
 
 namespace tpsim {
 
-// Sets both ends from what is uncertain in the step: the stack's residuals, prices that were not
-// measured, the host, the network between nodes, experts. Needs prediction.step and .sources.
+// Sets both ends from the uncertainties of the step: residuals of the stack, prices that were not
+// measured, host, network between nodes, experts. Requires prediction.step and .sources.
 void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& plan,
                   const StepCost& cost);
 
-// Widens the interval by more uncertainty: standard deviations of the logarithm of the step, to its
-// faster and to its slower side.
+// Widens the interval by further uncertainty: standard deviations of the logarithm of the step,
+// toward faster and toward slower.
 void widen_interval(Prediction& prediction, double faster, double slower);
 
 }  // namespace tpsim

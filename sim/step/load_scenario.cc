@@ -13,7 +13,7 @@ const std::string& or_else(const std::string& name, const std::string& otherwise
   return name.empty() ? otherwise : name;
 }
 
-// Cluster and profile; the machine that a profile was measured on is no file.
+// Loads cluster and profile. kThisMachine has no cluster file; its profile describes the machine.
 Status load_machine(const Catalogue& catalogue, const ScenarioNames& names, Scenario& scenario) {
   if (names.cluster != kThisMachine) {
     TPSIM_TRY(scenario.cluster, catalogue.load_cluster(names.cluster));

@@ -1,4 +1,4 @@
-// The scenario that names stand for: what plan files, the window, its page and programs start from.
+// Loads the scenario for given names, for plan files, the window, its web page and programs.
 #pragma once
 
 #include <string>
@@ -10,31 +10,31 @@
 
 namespace tpsim {
 
-// Names of the catalogue, or paths of files. An empty profile or stack is the cluster's own. The
-// cluster this-machine is that of the profile (costs/machine_cluster.h).
+// Catalogue names or paths. An empty profile or stack means the cluster's default. The cluster
+// this-machine is made from the profile (costs/machine_cluster.h).
 struct ScenarioNames {
   std::string model = {};
   std::string cluster = {};
   std::string profile = {};
   std::string stack = {};
-  PartValues parts = {};  // in place of the stack's own
-  double node_gbps = 0;   // what leaves a node, in Gbit/s; 0: the cluster's own
+  PartValues parts = {};  // instead of the stack's own
+  double node_gbps = 0;   // bandwidth per node in Gbit/s; 0: the cluster's
 };
-// The model's name is that inside the plan file: no name of the catalogue needs to be like it.
+// The model's name is the name inside the plan file, which may not be in the catalogue.
 ScenarioNames names_of(const PlanFile& file);
 
 Result<Scenario> load_scenario(const Catalogue& catalogue, const ScenarioNames& names);
-// `model` in place of the one that is named.
+// Uses `model` instead of names.model.
 Result<Scenario> load_scenario(const Catalogue& catalogue, ModelSpec model,
                                const ScenarioNames& names);
 Result<Scenario> scenario_of(const Catalogue& catalogue, const PlanFile& file);
 
-// Completes a scenario whose model, cluster, profile and stack are as the files have them: the
-// network's stated rate, the stated parts, and what the profile measured of the software. Fails for
-// a rate between nodes on a cluster of one node.
+// Completes a scenario loaded from files: applies the network rate, the software parts, and the
+// host and memory properties that the profile measured. Error for a rate between nodes on a cluster
+// with one node.
 Result<Scenario> completed(Scenario scenario, const PartValues& parts, double node_gbps);
 
-// The software of a scenario, from its file: with the stated parts and what the profile measured.
+// Completes the software of a scenario: applies the parts, and what the profile measured.
 StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Scenario& scenario);
 
 }  // namespace tpsim

@@ -1,18 +1,18 @@
-// How sure the order of two plans of one model on one machine is.
+// Probability that one plan is faster than another, for one model and machine.
 #pragma once
 
 #include "core/base/units.h"
 
 namespace tpsim {
 
-// Two such predictions share most of their error. What is left between them, the difference of
-// their logarithmic errors, `tpsim validate --runs` prints for tables that have pairs of one model,
-// GPUs and batch; this is the middle one of them.
+// Two such predictions share most of their error. The remainder is the standard deviation of the
+// difference of their logarithmic errors. `tpsim validate --runs` prints it for tables with pairs
+// of equal model, GPUs and batch; this is the median over tables.
 inline constexpr double kPairSpread = 0.08;
 
-// That a plan predicted to take `a` is faster than one predicted to take `b`.
+// Probability that the plan predicted to take `a` is faster than the plan predicted to take `b`.
 double probability_faster(Seconds a, Seconds b);
-// Less than nine of ten sure.
+// Whether that probability is below 0.9.
 bool is_tie(Seconds best, Seconds other);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Predictions from cached layers: what simulate() does for one plan and the search for many.
+// Predictions from cached layers: used by simulate() for one plan and by the search for many.
 #pragma once
 
 #include "core/base/result.h"
@@ -7,23 +7,23 @@
 
 namespace tpsim {
 
-// What the host of a node holds, where every rank on it holds as much as this one.
+// Host memory of a node if all its ranks use `of_rank`.
 Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank);
 
-// Legal for the model, the cluster and the stack?
+// Checks that the plan is legal for model, cluster and stack.
 Status check_plan(const Scenario& scenario, const Plan& plan);
 
-// The plan must have passed check_plan. Fails at prices by which a step may take longer than event
-// time counts, and for more tasks than the scenario's limits allow.
+// The plan must have passed check_plan(). Error if the step may exceed the range of event time, or
+// if there are more tasks than the scenario's limits allow.
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan);
 
-// Whether a step is short enough for event time, with room for sums, where all that any rank does
-// in it takes `one_by_one`, one thing after another.
+// Whether a step fits event time, with room for sums. `one_by_one`: total time of all work of any
+// rank.
 bool is_countable(const StackSpec& stack, Seconds one_by_one);
 Error step_too_long(const Scenario& scenario);
 
-// That a peak of this size does not fit: the prediction of memory is off by a normal error of
-// relative size stack.memory.spread.
+// Probability that this peak does not fit. The error of predicted memory is normal with relative
+// standard deviation stack.memory.spread.
 double probability_of_oom(const Scenario& scenario, Bytes peak);
 // The peak that runs out of memory with probability `risk`, in (0, 1).
 Bytes peak_at_risk(const Scenario& scenario, double risk);

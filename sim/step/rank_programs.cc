@@ -28,7 +28,7 @@ class PhaseEvents {
   PhaseEvents(const Scenario& scenario, const Plan& plan)
       : scenario_(scenario), plan_(plan), rounded_(scenario, plan) {}
 
-  // With roundings around the products of linear layers.
+  // Adds an op, with quantization passes for linear layers.
   void add_rounded(const OpRecord& op) {
     for (const OpRecord& run : rounded_.ops_for(op)) add_op(run);
   }
@@ -42,7 +42,7 @@ class PhaseEvents {
       case ProgramEvent::Kind::kFree: return add_memory(program, event);
     }
   }
-  // Outside of layers, where nothing is rounded.
+  // Adds an event outside of layers, without quantization.
   void add_plain(const Program& program, const ProgramEvent& event) {
     switch (event.kind) {
       case ProgramEvent::Kind::kOp: return add_op(program.ops[event.index]);
@@ -129,7 +129,7 @@ PartProgram layer_part(PartProgram part, const LayerPricer& pricer, const Plan& 
   return part;
 }
 
-// Blocks by kind and by whether they are recomputed whole.
+// Number of blocks by kind and by full recompute.
 using BlockCounts = std::map<std::pair<std::int64_t, bool>, std::int64_t>;
 BlockCounts block_counts(const ModelSpec& model, const Plan& plan) {
   BlockCounts counts;

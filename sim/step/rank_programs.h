@@ -1,5 +1,5 @@
-// The programs of a rank by part of the plan's model: those that LayerPricer prices, with the
-// passes of 8-bit and 4-bit recipes and the forward ops that run again in backward.
+// The programs of a rank by part of the model, as LayerPricer prices them. Includes passes of 8-
+// and 4-bit recipes and recomputed forward ops.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace tpsim {
 
-// The parts of the model that repeat, as LayerKind, and the activation between two model chunks.
+// The repeating parts of the model, as LayerKind, and the activation between two model chunks.
 enum class ProgramPart : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead, kTransfer };
 template <>
 inline constexpr auto kEnumNames<ProgramPart> =
     words<5>("word_embeddings embedding block head transfer");
 
 enum class ProgramPhase : std::uint8_t {
-  // Once for each micro-batch.
+  // Once per micro-batch.
   kForward,
-  kRecompute,  // forward ops that run again before backward and are not executed by `tpsim run`
+  kRecompute,  // recomputed forward ops that `tpsim run` does not execute
   kBackward,
-  kAccumulate,  // gradients kept beside the accumulation buffer are added to it
+  kAccumulate,  // gradients in separate buffers are added to the accumulation buffer
   kSend,
   kReceive,
-  // Once for each step.
+  // Once per step.
   kClearGradients,
-  kUpdate,  // gradients are reduced, weights updated and gathered
-  // Once for each run.
+  kUpdate,  // gradients are reduced, weights are updated and gathered
+  // Once per run.
   kAllocate,  // weights, gradients and optimizer state
 };
 template <>
@@ -39,12 +39,12 @@ inline constexpr auto kEnumNames<ProgramPhase> =
 
 struct IssuedOp {
   OpRecord record;
-  std::int64_t kernels = 1;  // launches of the op in the scenario's software
+  std::int64_t kernels = 1;  // launches in the scenario's software
 };
-// An allocation, or its end.
+// An allocation or a free.
 struct IssuedMemory {
   AllocationRecord record;
-  std::uint32_t tensor = 0;  // the same number in an allocation of a part and in its free
+  std::uint32_t tensor = 0;  // equal for an allocation and its free within a part
   bool is_free = false;
 };
 using IssuedEvent = std::variant<IssuedOp, CollectiveRecord, IssuedMemory>;
@@ -56,13 +56,14 @@ struct PhaseProgram {
 
 struct PartProgram {
   ProgramPart part{};
-  std::int64_t block = 0;                 // the kind of block, where the part is one
-  bool is_recomputed = false;             // the whole block is
-  std::int64_t count = 1;                 // of such parts in the model, over all stages
-  std::vector<PhaseProgram> phases = {};  // those with events
+  std::int64_t block = 0;                 // kind of block, if the part is a block
+  bool is_recomputed = false;             // full recompute of the block
+  std::int64_t count = 1;                 // number of such parts in the model, over all stages
+  std::vector<PhaseProgram> phases = {};  // only phases with events
 };
 
-// In the order of ProgramPart. Blocks of a plan that recomputes some of them are two parts.
+// In the order of ProgramPart. With Recompute::kBlocks, recomputed and other blocks are separate
+// parts.
 std::vector<PartProgram> rank_programs(const LayerPricer& pricer, const Plan& plan);
 
 }  // namespace tpsim

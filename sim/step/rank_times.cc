@@ -15,8 +15,7 @@ StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int6
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       const Seconds run = pricer.ops().price(op).time;
-      // Where host and device are one queue, issuing an op delays it; else the slower of the two is
-      // seen.
+      // With one queue, issue time adds to device time; else the longer of both counts.
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];

@@ -1,5 +1,5 @@
-// The step of one rank by itself, op by op, at the profile's prices: what `tpsim run --rank` should
-// measure, and the predicted side of a comparison with recorded times.
+// Predicted times of one rank's step by op, at the profile's prices. The expected result of `tpsim
+// run --rank`, and the predicted side of a comparison with recorded times.
 #pragma once
 
 #include "core/program/op_times.h"
@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-// Waiting for other ranks is not in it.
+// Excludes waiting for other ranks.
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank);
 
 }  // namespace tpsim

@@ -108,7 +108,7 @@ Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& cos
   return p;
 }
 
-// Of everything that lies in the pipeline's time, or ends up in a span of the timeline.
+// Checks all times that enter the pipeline or a span of the timeline.
 Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
   const HostCost& host = pricer.scenario().stack.host;
   Seconds chunk, ends;
@@ -122,14 +122,14 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
   }
   ends += pricer.global_norm(plan) + host.per_step;
   const Seconds task = chunk + costs.transfer.gather + costs.transfer.wire + host.per_micro_batch;
-  // No more tasks than these can lie one behind another: forward and backward.
+  // Upper bound of the tasks in sequence: forward and backward of all chunks.
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
   if (is_countable(pricer.scenario().stack, tasks * task + ends)) return Ok{};
   return step_too_long(pricer.scenario());
 }
 
-// Of each task, `more` than its simulation needs is kept.
+// `more`: bytes kept per task beyond the simulation's own need.
 Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
@@ -138,12 +138,12 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
   return check_work(fmt::format("a step of {:.1e} tasks", tasks), work, scenario.limits);
 }
 
-constexpr double kMostDays = 50;  // 106 in picoseconds
+constexpr double kMostDays = 50;  // event time in picoseconds holds 106 days
 
 }  // namespace
 
 bool is_countable(const StackSpec& stack, Seconds one_by_one) {
-  constexpr double kLatest = 7;  // no rank of 10^10 is later, in standard deviations
+  constexpr double kLatest = 7;  // largest deviation of 10^10 ranks, in standard deviations
   return (1 + kLatest * stack.rank_jitter) * one_by_one < Seconds(kMostDays * 86400);
 }
 
@@ -169,7 +169,7 @@ Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // and its text in a file
+  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // with its text in a file
   TPSIM_TRY_STATUS(check_tasks(scenario, plan, kSpan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);

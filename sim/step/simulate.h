@@ -9,12 +9,12 @@
 
 namespace tpsim {
 
-// Event-exact. Fails when the plan is illegal for the model or needs more GPUs than the cluster
-// has, or has more tasks than the scenario's limits allow (kDoesNotFit); a plan that does not fit
-// in memory is predicted all the same (peak > capacity, p_oom).
+// Event-exact. Error if the plan is illegal for the model or needs more GPUs than the cluster has.
+// Error (kDoesNotFit) if it has more tasks than the scenario's limits allow. A plan that does not
+// fit in memory is predicted too (peak > capacity, p_oom).
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan);
 
-// The step's spans, for pictures and traces.
+// Returns the spans of the step, for charts and trace files.
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan);
 
 }  // namespace tpsim

@@ -14,7 +14,7 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
   return to_seconds(total);
 }
 
-// Without stages to wait for, the host runs ahead over micro-batches.
+// With a single stage, the host runs ahead over micro-batches.
 PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
   const HostDeviceTime forward = single_stage_forward(stack, chunk.forward.time);
@@ -35,7 +35,7 @@ PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
   return result;
 }
 
-// Splits the busiest stage's own time in the pipeline into what its device and host did.
+// Splits the time of the busiest stage in the pipeline into device and host terms.
 void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineShape& shape) {
   const auto m = static_cast<double>(shape.micro_batches);
   const auto s = static_cast<std::size_t>(cost.busiest_stage);
@@ -56,7 +56,7 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
-  // Tasks are timed in whole picoseconds: what is left of them may be less than nothing by that.
+  // Tasks are rounded to picoseconds, so that the difference may be slightly negative.
   cost.terms[StepTerm::kHostWait] = std::max(Seconds(), busy - device - gathers);
   cost.terms[StepTerm::kTransfer] = gathers + sending;
 }
@@ -100,8 +100,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
                                     : run_pipeline(shape, times, timeline);
   cost.bubble_fraction = bubble_fraction(cost.pipeline);
 
-  // Ranks meet at the global norm. The terms are those of the stage with the most to do until then;
-  // what it does not fill is bubble.
+  // Ranks synchronize at the global norm. Terms are those of the stage with the most work until
+  // then; its idle time is bubble.
   Seconds meeting, most;
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -122,7 +122,7 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   const Seconds norm = pricer.global_norm(plan);
   cost.terms[StepTerm::kClipping] = tail.local + norm;
 
-  // After the norm every stage updates; the slowest ends the step.
+  // After the norm, every stage updates; the slowest one ends the step.
   Seconds slowest = Seconds(-1);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const StepEndCost& end = stages[s].end;

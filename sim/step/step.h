@@ -1,4 +1,4 @@
-// One plan, priced: the time of a step term by term, and the memory of every stage.
+// The price of one plan: the step term by term, and the memory of every stage.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct StepCost {
 StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline);
 
-// What each stage's device reports as used at its peak.
+// Peak memory of each stage as its device reports it.
 std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
                                          const PlanCosts& costs);
 

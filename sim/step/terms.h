@@ -1,5 +1,5 @@
-// A step's terms in words: the stable name, the formula, the numbers that went in, and the source
-// of the constants. What `tpsim explain` prints.
+// The terms of a step as text: name, formula, inputs, and source of the constants. Printed by
+// `tpsim explain`.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace tpsim {
 
-// In the order of StepTerm; the times add up to cost.step.
+// In the order of StepTerm; the times sum to cost.step.
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
 
-// The parts of the software whose choice changes the term.
+// The software parts that affect the term.
 std::span<const StackPart> options_affecting(StepTerm term);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// What a profile must hold for a set of plans: their distinct ops and collectives, found by
+// The profile entries that a set of plans needs: their distinct ops and collectives, found by
 // tracing.
 #pragma once
 
@@ -11,26 +11,25 @@
 
 namespace tpsim {
 
-// Each key once, with the number of times that it was met (in shortened steps: one block on every
-// model chunk, as many micro-batches as fill the pipeline). Times are zero.
+// Each key once, with the number of occurrences in shortened steps: one block per model chunk, and
+// as many micro-batches as fill the pipeline. Times are zero.
 StepTimes ops_to_profile(const ModelSpec& model, const TrainingOptions& options,
                          const std::vector<Plan>& plans);
 
-// The plan with all that leaves its ops and collectives the same taken away: few micro-batches, one
-// block on every stage. Plans with equal ones need the same entries of a profile.
+// Reduces a plan to what determines its ops and collectives: few micro-batches, one block per
+// stage. Plans with equal results need the same profile entries.
 Plan shortened(const Plan& plan);
-// The model that fits it.
+// The model for a shortened plan.
 ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan);
 
-// Ranks of a plan whose programs differ: of one tensor group the first and the last; of the
-// data-parallel ranks all where shards of the optimizer differ (some of very many); of the stages
-// the ends and one between.
+// Ranks with different programs: of a tensor group the first and the last, and of the stages the
+// ends and one between. Of the data-parallel ranks those with different optimizer shards, or a
+// sample if there are very many.
 std::vector<std::int64_t> distinct_ranks(const Plan& plan);
 
-// Steps to run so that every op of the plans runs where it does in them: one plan for each distinct
-// one, with its layers as far as a rank's weights and optimizer state stay within `memory`, and
-// with twice the micro-batches that fill its pipeline. Left out: plans whose single layer does not
-// fit.
+// Steps to run so that every op of the plans runs in its usual place, one per distinct plan. Layers
+// are reduced until a rank's weights and optimizer state fit `memory`. Micro-batches are at most
+// twice those that fill the pipeline. Plans with a single layer that does not fit are omitted.
 struct TimedPlan {
   ModelSpec model;
   Plan plan;

@@ -12,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// Context-parallel ranks do equal work on chunks of other lengths. The last holds the two in the
-// middle of the sequence and needs the most memory for gradients of keys and values.
+// Context-parallel ranks have equal work. The last rank has the two chunks in the middle of the
+// sequence and needs the most memory for gradients of keys and values.
 RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
 
 // Runs one kind of layer forward and backward.
@@ -43,7 +43,7 @@ class LayerTracer {
   }
   Tensor tokens(std::int64_t shift) { return share_tokens(context_, {}, shift, "data.tokens"); }
 
-  // While the results of backward still live.
+  // Called while the results of backward are alive.
   void finish() {
     table_store_.finish_shares();
     store_.finish_shares();
@@ -116,7 +116,7 @@ class LayerTracer {
   LayerTrace trace_;
 };
 
-// Adds what a layer owns to `store`; embedding and head refer to a table in `table_store`.
+// Adds the parameters of a layer to `store`; embedding and head refer to a table in `table_store`.
 void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {

@@ -1,4 +1,4 @@
-// Tracing: the reference model, run on the meta device.
+// Traces the reference model on the meta device.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// A rank without storage or neighbours, ready to run the reference model and record it.
+// A rank without storage or neighbours that runs and records the reference model.
 class MetaRank {
  public:
   MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
@@ -22,30 +22,29 @@ class MetaRank {
   TraceRecorder& recorder() { return recorder_; }
 
  private:
-  TraceRecorder recorder_;  // outlives the device, whose storages report to it
+  TraceRecorder recorder_;  // must outlive the device, whose storages report to it
   MetaDevice device_;
   OwnedGroups groups_;
   RankContext context_;
 };
 
-// The parts of the model that repeat. Word embeddings are a part of their own because embedding
-// and head may share them.
+// The repeating parts of the model. Word embeddings are separate because embedding and head may
+// share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
-// One kind of layer, traced over one micro-batch: a program and where its phases begin.
-// Forward starts with its input alive and ends with its output alive; backward likewise with the
-// gradients. The kept difference is what lives between them.
+// Phases of one kind of layer, traced over one micro-batch. Forward starts with its input alive and
+// ends with its output alive; backward the same with gradients. The difference is saved in between.
 enum class Phase : std::uint8_t {
   kForward,
   kBackward,
-  kAccumulate,  // after the backward of the whole chunk: gradients kept beside the accumulation
-                // buffer are added to it
+  kAccumulate,  // after the backward of the whole chunk: gradients in separate buffers are added to
+                // the accumulation buffer
 };
 struct LayerTrace {
   Program program;
   std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0, end = 0;
 
-  // First event, and the one behind the last.
+  // First event, and one past the last.
   std::pair<std::size_t, std::size_t> span(Phase phase) const {
     switch (phase) {
       case Phase::kForward: return {forward, forward_end};
@@ -55,13 +54,13 @@ struct LayerTrace {
     return {backward_end, end};
   }
 };
-// Word embeddings have no layers of their own: their phases are empty.
+// Word embeddings run no ops of their own: their phases are empty.
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 
-// What a layer does once per step, traced without any micro-batch: it allocates its weights,
-// gradients and optimizer state in [0, clear), clears the gradients in [clear, reduce), and reduces
-// them and updates the weights in [reduce, end).
+// Work of a layer once per step, traced without micro-batches. [0, clear) allocates weights,
+// gradients and optimizer state; [clear, reduce) clears the gradients; [reduce, end) reduces them
+// and updates the weights.
 struct StepEndTrace {
   Program program;
   std::size_t clear = 0, reduce = 0, end = 0;
@@ -70,7 +69,7 @@ struct StepEndTrace {
 StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);
 
-// What a stage does to pass one activation on and to take one in: [0, receive) and [receive, end).
+// Work of a stage to send one activation, [0, receive), and to receive one, [receive, end).
 struct TransferTrace {
   Program program;
   std::size_t receive = 0;
@@ -78,7 +77,7 @@ struct TransferTrace {
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
                              const TrainingOptions& options);
 
-// One rank's weights being allocated and its first steps, with its real schedule: every op,
+// Allocation of one rank's weights and its first steps, with its real schedule: every op,
 // collective and allocation.
 struct RankTrace {
   Program program;

@@ -117,6 +117,9 @@ Busy forward(const AttentionDims& dims, int multiprocessors) {
   return {clocks.last(), least_makespan(std::move(lengths), 2 * multiprocessors)};
 }
 
+// Longer sequences have more items per SM and so less idle time; their simulation takes minutes.
+constexpr std::int64_t kLongest = 8192;
+
 // Attention shapes of every model of the catalogue for one sample, by TP degree; each shape once.
 std::vector<AttentionDims> shapes() {
   const std::filesystem::path models = std::filesystem::path(TPSIM_SOURCE_DIR) / "data/models";
@@ -126,8 +129,8 @@ std::vector<AttentionDims> shapes() {
     const AttentionShape& a = model.attention;
     for (const std::int64_t tp : {1, 2, 4, 8}) {
       if (a.heads % tp != 0 || a.head_dim % 8 != 0 || a.head_dim > 128) continue;
-      some.insert(
-          {model.seq, a.heads / tp, std::max<std::int64_t>(a.kv_heads / tp, 1), a.head_dim});
+      some.insert({std::min(model.seq, kLongest), a.heads / tp,
+                   std::max<std::int64_t>(a.kv_heads / tp, 1), a.head_dim});
     }
   }
   std::vector<AttentionDims> all;

@@ -21,7 +21,7 @@ apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64
      -o "Dir::State=$apt_folder" -o "Dir::State::lists=$apt_folder/lists"
      -o "Dir::State::status=$apt_folder/status" -o "Dir::Cache=$apt_folder"
      -o "Dir::Cache::archives=$apt_folder/archives" -o Acquire::Languages=none)
-if ((EUID == 0)); then apt+=(-o APT::Sandbox::User=root); fi # its own user cannot write here
+if ((EUID == 0)); then apt+=(-o APT::Sandbox::User=root); fi # apt's sandbox user cannot write here
 "${apt[@]}" update
 (cd "$apt_folder/archives" && "${apt[@]}" download "${packages[@]}")
 for package in "$apt_folder"/archives/*.deb; do

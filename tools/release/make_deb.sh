@@ -15,7 +15,7 @@ trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 cp -r "$prefix" "$root/usr"
 documents=$root/usr/share/doc/tpsim
-rm "$documents/LICENSE" # the copyright file says where Debian keeps the text
+rm "$documents/LICENSE" # the copyright file refers to Debian's copy of the text
 gzip -9n "$root/usr/share/man/man1/tpsim.1" "$documents/CHANGELOG.md"
 
 # Omits bytecode, which differs between versions of Python.
@@ -39,7 +39,7 @@ find "$python_package" -maxdepth 1 -type f \( -name '*.py' -o -name '*.pyi' -o -
 
 mkdir -p "$root/usr/share/lintian/overrides"
 cat >"$root/usr/share/lintian/overrides/tpsim" <<'OVERRIDES'
-# One file that runs on any Linux is what this package is for.
+# The package is meant to be one static file that runs on any Linux.
 tpsim: statically-linked-binary [usr/bin/tpsim]
 tpsim: embedded-library *
 tpsim: shared-library-lacks-prerequisites [usr/bin/tpsim]

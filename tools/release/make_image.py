@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a container image from nothing but the program: an OCI layout in one tar, for both architectures.
+"""Makes a container image with only the program: an OCI layout in one tar, for both architectures.
 
-podman run oci-archive:FILE and skopeo copy oci-archive:FILE take it; so does docker load from version 25 on.
+Works with podman run oci-archive:FILE, skopeo copy oci-archive:FILE, and docker load from version 25 on.
 """
 import argparse
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes tpsim-VERSION.spdx.json, the bill of materials in SPDX 2.3: programs, libraries, data, from NOTICE.
 
---packages aarch64=FILE names the packages that were linked for another architecture, one "PACKAGE VERSION" a line.
-All others, the cross compiler's among them, are read from dpkg.
+--packages aarch64=FILE names the packages that were linked for another architecture, one "PACKAGE VERSION" per line.
+All others, including the cross compiler's, are read from dpkg.
 """
 import argparse
 import json
@@ -37,7 +37,7 @@ def linked_package(name, arch, stated):
         return name, stated[arch][name]
     if arch in stated and name in ("libc6-dev", "libstdc++-12-dev"):
         name += "-arm64-cross"
-    return name, installed_version(name)  # of this machine, the cross compiler or the page for browsers
+    return name, installed_version(name)  # packages of this machine, of the cross compiler or of the web page
 
 
 def identifier(*parts):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the wheel of a program and the Python package around it; the same bytes for the same files.
+"""Makes the wheel of a program and its Python package; the same bytes for the same files.
 
 Usage: tools/release/make_wheel.py --program FILE --package FOLDER --arch x86_64|aarch64 --version V --output FOLDER
                                    [--notices FOLDER]
---program   tpsim; a static one runs on any Linux, and the wheel's tags say so
---package   the built package, as build/static/python/tpsim; its generated files fit every architecture
---notices   a folder of texts that go beside the licence: those of the libraries in the program
+--program   tpsim; a static program runs on any Linux, as the wheel's tags state
+--package   the built package, as build/static/python/tpsim; its generated files are the same for every architecture
+--notices   folder with the licence texts of the libraries in the program
 Dates are SOURCE_DATE_EPOCH, or 1980. Needs Python 3.11.
 """
 
@@ -29,7 +29,7 @@ ANY_LINUX = {
     "x86_64": ["manylinux_2_5_x86_64", "manylinux1_x86_64", "musllinux_1_1_x86_64"],
     "aarch64": ["manylinux_2_17_aarch64", "manylinux2014_aarch64", "musllinux_1_1_aarch64"],
 }
-OLDEST_DATE = (1980, 1, 1, 0, 0, 0)  # that a zip file can hold
+OLDEST_DATE = (1980, 1, 1, 0, 0, 0)  # earliest date of the zip format
 
 
 def fail(message):
@@ -102,7 +102,7 @@ def write_zip(path, files, programs):
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         for name, content in files.items():
             info = zipfile.ZipInfo(name, date())
-            info.create_system = 3  # Unix, whose file modes these are
+            info.create_system = 3  # Unix file modes
             info.external_attr = (stat.S_IFREG | (0o755 if name in programs else 0o644)) << 16
             wheel.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
     partial.replace(path)
@@ -134,7 +134,7 @@ def main():
         **{f"licenses/{licence}": read(path) for licence, path in licences.items()},
     }
     files.update({f"{name}.dist-info/{key}": content for key, content in sorted(info.items())})
-    record = f"{name}.dist-info/RECORD"  # the last, as the format advises
+    record = f"{name}.dist-info/RECORD"  # last, as the format recommends
     files[record] = record_text(files, record).encode()
     given.output.mkdir(parents=True, exist_ok=True)
     path = given.output / f"{name}-py3-none-{'.'.join(tags)}.whl"
