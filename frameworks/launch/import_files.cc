@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/scenario/plan_json.h"
+#include "core/software/launched_models.h"
 #include "formats/settings_text.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
@@ -180,6 +181,10 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   take_unused_rotary(command, result.outside);
   take_unused_experts(result.model, command, result.outside);
   result.parts.merge(take_parts(command.options));
+  // Experts with biases always run unfused residuals, so the option states nothing.
+  if (has_experts(result.model) && has_all_biases(result.model)) {
+    result.parts.erase(StackPart::kResidualKernel);
+  }
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log,
                            differences_of(command, inputs, result)};

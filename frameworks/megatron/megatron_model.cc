@@ -300,7 +300,8 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
   }
   const std::string window = window_of(model);
   if (!window.empty()) out.add("--window-size", window);
-  for (const LaunchOption& one : special_options(model).all()) out.add(one.name, one.value);
+  const LaunchOptions special = special_options(model);
+  for (const LaunchOption& one : special.all()) out.add(one.name, one.value);
   const double turned = attention_shape(model).rotary.fraction;
   if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
   if (!has_experts(model)) return;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/text.h"
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
@@ -61,7 +62,7 @@ constexpr Logged kLogged[] = {
 // Whether an export writes an option: Megatron-Core of 2026 supports it, and it has an effect.
 using Written = bool (*)(LaunchStack, const PlanFile&);
 bool is_rotary(LaunchStack, const PlanFile& file) {
-  return file.model.attention.position == PositionKind::kRotary;
+  return attention_shape(file.model).position == PositionKind::kRotary;
 }
 // NeMo has one setting for both activations.
 bool is_gelu(LaunchStack stack, const PlanFile& file) {
@@ -276,6 +277,10 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
       out.add(std::string(row.option), std::string(row.value));
     }
   }
+  // moe/experts.py:205 of Megatron-Core asserts this for experts with biases.
+  constexpr const char* kUnfusedResidual = "--no-bias-dropout-fusion";
+  const bool is_forced = has_experts(file.model) && has_all_biases(file.model);
+  if (is_forced && !has_option(out.all(), kUnfusedResidual)) out.add(kUnfusedResidual);
   add_graphs(file, out);
   add_moments(file, out);
 }

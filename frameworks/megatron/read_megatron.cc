@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/text.h"
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -128,7 +129,7 @@ bool is_of_capacity(std::string_view option) {
 // Returns Megatron-LM's default of an option; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
-  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--kv-channels") return std::to_string(model.hidden / attention_shape(model).heads);
   if (option == "--position-embedding-type") return "learned_absolute";
   if (option == "--normalization") return "LayerNorm";
   if (option == "--moe-router-topk") return "2";
@@ -154,7 +155,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
                 std::vector<std::string>* differences) {
   LaunchOptions wanted;
   add_megatron_model(model, wanted);
-  const bool rotary = model.attention.position == PositionKind::kRotary;
+  const AttentionShape& attention = attention_shape(model);
+  const bool rotary = attention.position == PositionKind::kRotary;
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
@@ -164,7 +166,7 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
         (name == "--max-position-embeddings" && rotary) ||
-        (name == "--kv-channels" && model.attention.latent.kv_rank > 0) ||
+        (name == "--kv-channels" && attention.latent.kv_rank > 0) ||
         (name == "--ffn-hidden-size" && in.has("--moe-ffn-hidden-size")) ||
         (name == "--moe-ffn-hidden-size" && !in.has(name)) ||
         (name == "--position-embedding-type" && rotary && in.has_value(name, "yarn"));

@@ -136,6 +136,22 @@ bool nemo_has(std::string_view option) {
                      [&](const NemoKey& row) { return option == row.option; });
 }
 
+namespace {
+
+// "([0]*1+[1]*2)" as YAML's list, since Megatron-Bridge evaluates no text.
+std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
+  const LaunchOption* const layers = find_option(all, "--num-layers");
+  const auto count = layers == nullptr ? std::nullopt : parse_number<std::int64_t>(layers->value);
+  const auto flags = expert_layers(option, count.value_or(0));
+  if (!flags.ok()) return option.value;
+  std::string text;
+  for (const bool flag : *flags)
+    text += fmt::format("{}{}", text.empty() ? "[" : ", ", flag ? 1 : 0);
+  return text + "]";
+}
+
+}  // namespace
+
 std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
   for (const NemoSection& section : kNemoSections) {
@@ -144,6 +160,7 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
       for (const NemoKey& row : nemo_keys()) {
         if (option.name != row.option || section.name != row.section) continue;
         std::string value = option.value.empty() ? row.when_set : option.value;
+        if (option.name == "--moe-layer-freq") value = layers_text(option, megatron.all());
         if (takes_words(option.name)) {
           value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
         }
