@@ -66,6 +66,13 @@ const std::array kPartRules = std::to_array<PartRule>({
      },
      "recompute of moe_act or layernorm with delayed scaling",
      "transformer_config.py:2000: use --precision fp8-current, or other --recompute-modules"},
+    {kCore,
+     [](M m, P p, Parts s) {
+       return m.attention.chosen > 0 && p.degrees.cp > 1 &&
+              s.cp_comm_type != CpCommType::kAllGather;
+     },
+     "sparse attention with keys and values sent around a ring",
+     "transformer_config.py:3164: use --cp-comm-type all_gather, or --cp 1"},
 });
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/scenario/plan_json.h"
-#include "core/software/launched_models.h"
 #include "formats/settings_text.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
@@ -181,10 +180,9 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   take_unused_rotary(command, result.outside);
   take_unused_experts(result.model, command, result.outside);
   result.parts.merge(take_parts(command.options));
-  // Experts with biases always run unfused residuals, so the option states nothing.
-  if (has_experts(result.model) && has_all_biases(result.model)) {
-    result.parts.erase(StackPart::kResidualKernel);
-  }
+  // Kernels that the model forces state nothing.
+  std::erase_if(result.parts,
+                [&](const auto& one) { return is_forced_part(result.model, one.first); });
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log,
                            differences_of(command, inputs, result)};

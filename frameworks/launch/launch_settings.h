@@ -211,6 +211,8 @@ Result<std::vector<std::int64_t>> stages_of_pattern(const std::string& pattern,
 // Stages, virtual stages and schedule of `plan`, whose pp is known;
 // frameworks/megatron/read_stages.cc.
 void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan);
+// Whether Megatron-Core runs models of this kind with the unfused kernel of the part only.
+bool is_forced_part(const ModelSpec& model, StackPart part);
 bool runs_flash(const std::vector<LaunchOption>& options);
 // Reads the plan. For a log, names of unread options are added to `unasked`; null: they are unknown
 // settings.

@@ -267,6 +267,13 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
       "OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL are read");
 }
 
+// moe/experts.py:205 and transformer_config.py:3163 of Megatron-Core assert unfused kernels for
+// experts with biases, and for DeepSeek sparse attention.
+bool is_forced_part(const ModelSpec& model, StackPart part) {
+  if (part == StackPart::kResidualKernel) return has_experts(model) && has_all_biases(model);
+  return part == StackPart::kRotaryKernel && model.attention.chosen > 0;
+}
+
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   add_attention(file, out);
   for (const auto& [part, value] : file.parts) {
@@ -277,10 +284,10 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
       out.add(std::string(row.option), std::string(row.value));
     }
   }
-  // moe/experts.py:205 of Megatron-Core asserts this for experts with biases.
-  constexpr const char* kUnfusedResidual = "--no-bias-dropout-fusion";
-  const bool is_forced = has_experts(file.model) && has_all_biases(file.model);
-  if (is_forced && !has_option(out.all(), kUnfusedResidual)) out.add(kUnfusedResidual);
+  for (const PartOption& row : kParts) {
+    const bool is_forced = is_forced_part(file.model, row.part) && row.word == "torch";
+    if (is_forced && !has_option(out.all(), row.option)) out.add(std::string(row.option));
+  }
   add_graphs(file, out);
   add_moments(file, out);
 }
