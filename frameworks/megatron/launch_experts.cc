@@ -187,7 +187,7 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
   for (const ExpertSwitch& one : kSwitches) {
     const bool is_overlap = one.part == StackPart::kEpOverlap || one.part == StackPart::kDelayWgrad;
-    if (is_overlap && (!stack.parts.ep_overlap || file.plan.degrees.ep == 1)) continue;
+    if (is_overlap && file.plan.degrees.ep == 1) continue;
     if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
   }
   return Ok{};
