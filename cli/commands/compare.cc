@@ -269,7 +269,11 @@ Status run_compare(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const std::vector<Compared> all, load_all(arguments));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(compare_json(all))
                                                              : compare_text(terminal, all)));
-  return arguments.has(Opt::kPlot) ? draw(*arguments[Opt::kPlot], all) : Status(Ok{});
+  if (arguments.has(Opt::kPlot)) TPSIM_TRY_STATUS(draw(*arguments[Opt::kPlot], all));
+  for (const Compared& one : all) {
+    TPSIM_TRY_STATUS(check_stated_risk(arguments, one.file, one.run.predicted));
+  }
+  return Ok{};
 }
 
 }  // namespace tpsim::cli

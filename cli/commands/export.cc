@@ -76,7 +76,8 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
 
 // Checks the files with the framework in the checkout. If it refuses them, the error has the
 // framework's message.
-Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer) {
+Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
+                          const ModelSpec& model) {
   const std::string folder = *arguments[Opt::kJudge];
   std::vector<std::string> checkouts = {folder};
   if (arguments.has(Opt::kCheckout)) {
@@ -84,7 +85,7 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
       checkouts.emplace_back(more);
     }
   }
-  TPSIM_TRY(const Judgement judgement, judged_export(answer.stack, answer.files, checkouts));
+  TPSIM_TRY(const Judgement judgement, judged_export(answer.stack, answer.files, model, checkouts));
   if (!judgement.is_accepted) {
     return Error{
         ErrorKind::kDoesNotFit,
@@ -209,7 +210,8 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   if (!json && (answer.refused || !arguments.has(Opt::kQuiet))) say_losses(answer);
   if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));
   if (answer.refused) return *answer.refused;
-  if (arguments.has(Opt::kJudge)) TPSIM_TRY_STATUS(check_by_framework(arguments, answer));
+  if (arguments.has(Opt::kJudge))
+    TPSIM_TRY_STATUS(check_by_framework(arguments, answer, file->model));
   if (arguments.has(Opt::kOutputFolder)) {
     TPSIM_TRY(const std::string said, write_all(*arguments[Opt::kOutputFolder], answer.files));
     return print(json ? "" : said);

@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/answers.h"
+#include "cli/options/fit.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
@@ -304,16 +305,23 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));
 }
 
+Result<PlannedRun> predicted_run(const PlanFile& file) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  return simulate(catalogue, file);
+}
+
 // Returns the headline of simulate for the plan, or the reason why it cannot be predicted.
-std::string prediction_of(const Terminal& terminal, const PlanFile& file) {
-  const Result<PlannedRun> run = [&]() -> Result<PlannedRun> {
-    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-    return simulate(catalogue, file);
-  }();
+std::string headline_of(const Terminal& terminal, const Result<PlannedRun>& run) {
   if (run.ok()) return headline_view(terminal, run->predicted);
   return wrapped(printable(fmt::format("not predicted: {}", to_string(run.error()))),
                  terminal.room(2, 100), 2) +
          "\n";
+}
+
+Status check_risk(const Arguments& arguments, const PlanFile& file) {
+  if (!arguments.has(Opt::kMaxOom)) return Ok{};
+  TPSIM_TRY(const PlannedRun run, predicted_run(file));
+  return check_stated_risk(arguments, short_name(file.plan), run.predicted);
 }
 
 }  // namespace
@@ -324,7 +332,10 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   const bool saves = arguments.has(Opt::kSave);
   if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
   say_remarks(arguments, answer);
-  if (arguments.has(Opt::kJson)) return print(to_json(file));
+  if (arguments.has(Opt::kJson)) {
+    TPSIM_TRY_STATUS(print(to_json(file)));
+    return check_risk(arguments, file);
+  }
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
   // Launch files do not state the machines.
   const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
@@ -332,9 +343,10 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
                       named ? "" : " (default: --cluster names yours)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
-  text += "\n" + prediction_of(terminal, file);
+  text += "\n" + headline_of(terminal, predicted_run(file));
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
-  return print(terminal, text);
+  TPSIM_TRY_STATUS(print(terminal, text));
+  return check_risk(arguments, file);
 }
 
 }  // namespace tpsim::cli

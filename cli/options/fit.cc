@@ -273,6 +273,16 @@ Status check_fit(const Arguments& arguments, const Scenario& scenario, const Pla
   return does_not_fit(scenario, run, most);
 }
 
+Status check_stated_risk(const Arguments& arguments, const std::string& name,
+                         const Prediction& predicted) {
+  if (!arguments.has(Opt::kMaxOom)) return Ok{};
+  TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxOom, kRefusedChance));
+  if (fits_in_memory(predicted, most)) return Ok{};
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("{} does not fit: it {}", name, misfit_text(predicted, most)), "",
+               "a larger --max-oom accepts it"};
+}
+
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;

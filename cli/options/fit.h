@@ -34,6 +34,10 @@ std::vector<Relaxation> relaxations(const SearchSpace& space);
 // Returns an error (exit code 3) for a plan that does not fit: reason, shortage, and a plan that
 // fits. No error with --allow-oom. --max-oom sets the accepted risk.
 Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run);
+// For commands that print plans that do not fit too: an error only if --max-oom is given and the
+// risk is larger. `name`: of the plan, for the error.
+Status check_stated_risk(const Arguments& arguments, const std::string& name,
+                         const Prediction& predicted);
 
 // Returns the error for a search without plans: the nearest miss and the smallest remedy. If no
 // layout is legal, the nearest GPU counts with a legal layout.

@@ -67,7 +67,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kSearch, kSearches},
     {Opt::kMaxOom, "--max-oom", "SHARE",
      "accepted risk of running out of memory [5%; for one plan 50%]", kSearch,
-     kSearches | kSimulates | kExports},
+     kSearches | kSimulates | kExports | kImports | kCompares},
 
     {Opt::kExclude, "--exclude", "NAME=VALUE,...", "exclude plans with these settings, e.g. zero=3",
      kSearch, kSearches},

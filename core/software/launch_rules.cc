@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/software/launched_models.h"
+
 namespace tpsim {
 namespace {
 
@@ -21,66 +23,6 @@ constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
 using M = const ModelSpec&;
 using P = const Plan&;
-
-bool has_plain_attention(const ModelSpec& model) {
-  AttentionShape plain;
-  plain.heads = model.attention.heads;
-  plain.kv_heads = model.attention.kv_heads;
-  plain.head_dim = model.attention.head_dim;
-  plain.position = model.attention.position;
-  plain.rope_theta = model.attention.rope_theta;
-  plain.rotary.stretch = model.attention.rotary.stretch;  // defined by the checkpoint
-  return model.attention == plain;
-}
-
-// Megatron-LM: --qk-layernorm is a norm per head before rotation, --add-qkv-bias is a bias of q, k
-// and v only.
-bool has_megatron_attention(const ModelSpec& model) {
-  ModelSpec other = model;
-  if (other.attention.qk_norm == QkNorm::kHead) other.attention.qk_norm = QkNorm::kNone;
-  other.attention.qkv_bias = false;
-  other.attention.rotary.fraction = 1;  // --rotary-percent
-  other.attention.window = 0;           // --window-size
-  if (other.attention.latent.kv_rank >
-      0) {  // rotation and scale of latent attention are the same there
-    other.attention.rotary.neighbours = false;
-    other.attention.score.scale = 0;
-  }
-  other.attention.latent = {};
-  return has_plain_attention(other);
-}
-
-// Megatron always renormalizes sigmoid weights. Its groups of experts work as the model's do.
-bool has_megatron_router(const ModelSpec& model) {
-  const RouterShape& router = model.experts.router;
-  const bool sigmoid = router.score == RouterScore::kSigmoid;
-  return !router.bias && !router.scales_input && !model.experts.bias && model.experts.latent == 0 &&
-         (!sigmoid || router.renormalises || model.experts.per_token == 1);
-}
-
-// Dense layers among layers with experts, otherwise equal.
-bool has_megatron_layers(const ModelSpec& model) {
-  return std::all_of(model.other_blocks.begin(), model.other_blocks.end(),
-                     [&](const BlockShape& block) {
-                       return block.mixer == model.mixer && block.attention == model.attention &&
-                              block.ffn_hidden > 0 && has_experts(model) &&
-                              block.experts.count == 0;
-                     }) &&
-         model.other_blocks.size() <= 1 && model.mixer == MixerKind::kAttention;
-}
-
-bool has_llama_blocks(const ModelSpec& model) {
-  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
-         model.mlp == MlpKind::kSwiglu && !model.linear_bias && !model.embedding_norm &&
-         !model.residual_from_after_norm;
-}
-bool is_llama(const ModelSpec& model) { return has_llama_blocks(model) && !model.tied_embedding; }
-
-// llama4, deepseek_v3, qwen3 and gpt_oss of torchtitan/models.
-bool is_titan_mixture(const ModelSpec& model) {
-  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
-         is_gated(model.mlp) && !model.embedding_norm && !model.residual_from_after_norm;
-}
 
 bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
 
@@ -103,6 +45,8 @@ bool is_equal_cut(const ModelSpec& model, const Plan& plan) {
   return is(false) || is(true);
 }
 
+constexpr const char* kUnwritten = "tpsim cannot write it for this program yet";
+
 constexpr auto kFiles = RuleScope::kFiles;
 constexpr auto kModel = RuleScope::kModel;
 constexpr auto kPlan = RuleScope::kPlan;
@@ -110,40 +54,44 @@ constexpr auto kStages = RuleScope::kStages;
 
 // Limits of the launch files come first, so that no file is written that trains another model.
 const std::array kRules = std::to_array<LaunchRule>({
-    {kEvery, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
-     "indexers, encoders or several residual streams",
-     "tpsim cannot write them to launch files yet"},
-    {kOthers | kNemo, kFiles, [](M m, P) { return !m.other_blocks.empty(); },
-     "layers of different kinds",
-     "tpsim cannot write them to launch files yet"},
-    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
-     "this mix of blocks", "tpsim can write a mix of dense and MoE blocks only"},
-    {kEvery, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
-     "norms after or around the branches", "tpsim cannot write it to launch files yet"},
-    {kEvery, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms with 1 + weight",
-     "tpsim cannot write them to launch files yet"},
-    {kOthers | kNemo, kFiles,
+    {kOthers, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
+     "planned parts (indexers, encoders, residual streams)", kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
+     kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
+     "this place of the norms", kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms of 1 + weight", kUnwritten},
+    {kOthers, kFiles,
      [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
-     "this activation", "tpsim can write GELU and SwiGLU to its launch files"},
-    {kMegatronLm, kFiles,
-     [](M m, P) {
-       return m.mlp != MlpKind::kSwiglu && m.mlp != MlpKind::kGelu &&
-              m.mlp != MlpKind::kReluSquared;
-     },
-     "this activation", "tpsim can write GELU, SwiGLU and squared ReLU to its launch files"},
+     "this activation", kUnwritten},
     {kOthers, kFiles, [](M m, P) { return !has_plain_attention(m); },
-     "attention with windows, q/k norms, latents, soft caps or its own biases",
-     "tpsim cannot write it to launch files yet"},
-    {kNemo, kFiles, [](M m, P) { return m.attention.window > 0; }, "attention with windows",
-     "tpsim cannot write it to launch files yet"},
-    {kMegatron, kFiles, [](M m, P) { return !has_megatron_attention(m); },
-     "attention with chunks, soft caps, sinks, gates or an output bias",
-     "tpsim cannot write it to launch files yet"},
+     "attention with windows, norms of q and k, latents, caps or biases of its own", kUnwritten},
     {kOthers, kFiles,
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
-     "this router or a shared expert", "tpsim cannot write it to launch files yet"},
-    {kMegatron, kFiles, [](M m, P) { return !has_megatron_router(m); }, "this router or experts",
-     "tpsim cannot write expert biases, scaled inputs or latents to launch files yet"},
+     "this router or a shared expert", kUnwritten},
+
+    // A recipe of Megatron-Bridge has the layers, if there is a bridge for the family.
+    {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_megatron_shape(m); },
+     "models of this family", "Megatron-Bridge has no bridge for it, nor Megatron-LM its layers"},
+    // Megatron-LM's arguments state the layers.
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
+     "encoders, residual streams and planned mixers", "its arguments have none of them"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
+     "layers that differ in this way",
+     "its arguments let layers differ in experts, window or mixer alone"},
+    {kMegatronLm, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
+     "this place of the norms", "its layers have them before their branches"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_activation(m); },
+     "this activation", "its arguments have GELU, SwiGLU, squared ReLU and a clamped SwiGLU"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
+     "attention with chunks, caps, a scale of its own or this norm of q and k",
+     "its arguments have none of them"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_biases(m); },
+     "these biases", "its linear layers all have one, or q, k and v alone"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_router(m); },
+     "this router or experts", "its arguments have no scaled inputs, and latents in hybrids alone"},
+    {kMegatronLm, kFiles, [](M m, P) { return !has_plain_ends(m); },
+     "scaled or capped embeddings and logits", "its arguments have none of them"},
 
     {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
      "ZeRO 2 or 3 with experts", "tpsim can write its FSDP for dense models only"},
@@ -376,23 +324,6 @@ const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpe
     if (rule.scope == scope && is_of(rule, launcher) && rule.is_broken(model, plan)) return &rule;
   }
   return nullptr;
-}
-
-std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan) {
-  const std::int64_t chunks = chunk_count(plan);
-  for (const std::int64_t missing : {0, 1}) {
-    const bool even = (model.layers + 2 * missing) % chunks == 0;
-    if (even && even_stage_layers(model.layers, chunks, missing == 1) == plan.stage_layers) {
-      return missing;
-    }
-  }
-  return -1;
-}
-
-std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
-                                             bool counts_embeddings) {
-  if ((layers + (counts_embeddings ? 2 : 0)) % stages != 0) return {};
-  return even_stage_layers(layers, stages, counts_embeddings);
 }
 
 }  // namespace tpsim

@@ -9,6 +9,7 @@
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
 #include "core/software/part_fields.h"
+#include "core/software/part_rules.h"
 
 namespace tpsim {
 namespace {
@@ -182,6 +183,9 @@ StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const 
     if (const LaunchRule* rule = broken_rule(stack.launcher, scope, model, plan)) {
       return {fmt::format("cannot run {}", rule->what), rule->why};
     }
+  }
+  if (const PartRule* rule = broken_part_rule(stack, model, plan)) {
+    return {fmt::format("cannot run {}", rule->what), rule->why};
   }
   if (plan.zero >= 2 && plan.degrees.pp > 1 && !stack.zero_2_and_3_with_pipeline) {
     return {fmt::format("cannot run ZeRO {} with a pipeline", plan.zero),

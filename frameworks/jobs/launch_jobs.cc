@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/scenario/plan_json.h"
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -59,7 +60,7 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse
 }
 
 // Returns the command that starts the ranks of a node.
-std::string start_text(LaunchStack own, const std::string& job) {
+std::string start_text(LaunchStack own, const ModelSpec& model, const std::string& job) {
   if (own == LaunchStack::kAccelerate) {
     return fmt::format(
         "accelerate launch --config_file {} \\\n"
@@ -71,6 +72,7 @@ std::string start_text(LaunchStack own, const std::string& job) {
   const char* const program = own == LaunchStack::kTorchTitan ? "-m torchtitan.train"
                               : own == LaunchStack::kNanotron ? "run_train.py"
                               : own == LaunchStack::kNemo     ? "pretrain.py"
+                              : is_hybrid_pattern(model)      ? "pretrain_hybrid.py"
                                                               : "pretrain_gpt.py";
   return fmt::format(
       "torchrun --nnodes \"$NUM_NODES\" \\\n"
@@ -193,7 +195,7 @@ Files reference_job(const PlanFile& file, const LaunchSize& size) {
 
 // One task per node starts its ranks with torchrun, as in BLOOM's training.
 Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
-  const std::string start = start_text(own, "\"$SLURM_JOB_ID\"");
+  const std::string start = start_text(own, file.model, "\"$SLURM_JOB_ID\"");
   files.front() = {
       kSlurmFile, job_head(file, size, {}) + without_shell_line(files.front().text) +
                       "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
@@ -211,7 +213,8 @@ Files kubernetes_job(LaunchStack own, const PlanFile& file, const LaunchSize& si
   std::string script = "set -e\n" + without_shell_line(files.front().text);
   if (has_files) script += "cp /launch/* .\n";
   script += fmt::format("MASTER_ADDR={0}-{1}-0-0.{0}\n", name, kTrainer);
-  script += "# Data, tokenizer, optimizer and checkpoints are yours.\n" + start_text(own, name);
+  script += "# Data, tokenizer, optimizer and checkpoints are yours.\n" +
+            start_text(own, file.model, name);
   Files out = {{kJobSetFile, jobset_text(name, size, script, has_files)}};
   if (!has_files) return out;
   std::string map =

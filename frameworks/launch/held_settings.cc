@@ -101,7 +101,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kCudaGraphs, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kNot},
     {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle},
-    {StackPart::kOptimizerDtype, kHeld, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kDispatcher, kHeld, kIdle, kHeld, kIdle, kIdle, kNot},
     {StackPart::kRouterKernel, kHeld, kIdle, kHeld, kIdle, kIdle, kNot},
     {StackPart::kPermute, kHeld, kIdle, kHeld, kIdle, kIdle, kNot},

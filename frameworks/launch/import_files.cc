@@ -179,6 +179,9 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   take_unused_rotary(command, result.outside);
   take_unused_experts(result.model, command, result.outside);
   result.parts.merge(take_parts(command.options));
+  // Kernels that the model forces state nothing.
+  std::erase_if(result.parts,
+                [&](const auto& one) { return is_forced_part(result.model, one.first); });
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log,
                            differences_of(command, inputs, result)};

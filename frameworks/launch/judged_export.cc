@@ -9,7 +9,9 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
+#include "core/software/launched_models.h"
 #include "formats/python_runner.h"
+#include "formats/settings_text.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
@@ -18,7 +20,8 @@ namespace {
 // Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot judge files of this
 // stack.
 std::string_view judge_of(LaunchStack stack) {
-  return stack == LaunchStack::kMegatronLm ? "megatron-lm" : "";
+  if (stack == LaunchStack::kMegatronLm) return "megatron-lm";
+  return stack == LaunchStack::kNemo ? "megatron-bridge" : "";
 }
 
 // Returns variables of "export NAME=VALUE" lines of the script, and variables that torchrun sets.
@@ -54,6 +57,30 @@ JsonValue words_of(const std::vector<LaunchOption>& options) {
   }
   words.insert(words.end(), std::begin(kUsers), std::end(kUsers));
   return json_array(words, [](const std::string& word) { return JsonValue(word); });
+}
+
+// Returns a value of YAML as JSON.
+JsonValue json_of(const std::string& value) {
+  if (value == "true" || value == "false") return value == "true";
+  if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
+  if (const auto real = parse_number<double>(value)) return *real;
+  return value;
+}
+
+// Returns the fields of a recipe's model by the names of Megatron-Bridge's provider.
+JsonValue shape_of(const ModelSpec& model) {
+  const AttentionShape& attention = attention_shape(model);
+  JsonValue shape = json_object({{"num_layers", model.layers},
+                                 {"hidden_size", model.hidden},
+                                 {"num_attention_heads", attention.heads},
+                                 {"num_query_groups", attention.kv_heads},
+                                 {"kv_channels", attention.head_dim}});
+  if (has_experts(model)) {
+    shape.set("num_moe_experts", model.experts.count);
+    shape.set("moe_router_topk", model.experts.per_token);
+  }
+  if (model.ends.prediction_layers > 0) shape.set("mtp_num_layers", model.ends.prediction_layers);
+  return shape;
 }
 
 // Returns a resolved value in the format of an option.
@@ -97,6 +124,22 @@ void compare_options(const std::vector<LaunchOption>& options, const JsonValue& 
   }
 }
 
+// Compares the settings of a recipe's overrides by their keys.
+void compare_settings(const std::vector<FlatSetting>& stated, const JsonValue& settings,
+                      Judgement& judgement) {
+  for (const FlatSetting& one : stated) {
+    const JsonValue* const resolved = settings.find(one.key);
+    if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr) continue;
+    const std::string text = option_text(json_of(one.value)), found = option_text(*resolved);
+    // The resolved dtype has PyTorch's name.
+    if (is_same(text, found) || found.starts_with("torch.")) {
+      ++judgement.held;
+    } else {
+      judgement.changed.push_back({one.key, one.value, found.empty() ? "true" : found});
+    }
+  }
+}
+
 Judgement judgement_of(const JsonValue& answer) {
   Judgement judgement;
   const JsonValue* const accepted = answer.find("accepted");
@@ -118,16 +161,26 @@ Judgement judgement_of(const JsonValue& answer) {
 }  // namespace
 
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
-                                const std::vector<std::string>& checkouts) {
+                                const ModelSpec& model, const std::vector<std::string>& checkouts) {
   const std::string_view judge = judge_of(stack);
   if (judge.empty()) {
     return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
-                     "--check supports megatron-lm");
+                     "--check supports megatron-lm and nemo");
   }
   TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
   TPSIM_TRY(const LaunchCommand command, read_launch_command(file));
-  JsonValue given = json_object({{"arguments", words_of(command.options)},
-                                 {"environment", environment_of(file, command.size)}});
+  std::vector<FlatSetting> stated;
+  JsonValue given = json_object({{"environment", environment_of(file, command.size)}});
+  if (stack == LaunchStack::kNemo) {
+    TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
+    TPSIM_TRY(stated, flat_yaml(yaml.text, path_of(yaml)));
+    JsonValue overrides = json_object({});
+    for (const FlatSetting& one : stated) overrides.set(one.key, json_of(one.value));
+    given.set("overrides", std::move(overrides));
+    given.set("model", shape_of(model));
+  } else {
+    given.set("arguments", words_of(command.options));
+  }
   TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
   const std::filesystem::path path = folder.path() / "arguments.json";
   TPSIM_TRY_STATUS(write_file_atomically(path, to_text(given)));
@@ -142,7 +195,12 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   }
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");
-  if (settings != nullptr) compare_options(command.options, *settings, judgement);
+  if (settings == nullptr) return judgement;
+  if (stack == LaunchStack::kNemo) {
+    compare_settings(stated, *settings, judgement);
+  } else {
+    compare_options(command.options, *settings, judgement);
+  }
   return judgement;
 }
 

@@ -18,9 +18,9 @@ struct Judgement {
   std::int64_t held = 0;             // settings that the framework resolves to the stated value
 };
 
-// Returns an error for stacks without such a check. `checkouts`: folders of the framework and its
-// imports.
+// Returns an error for stacks without such a check. `model`: fields that a recipe has and the files
+// leave out. `checkouts`: folders of the framework and its imports.
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
-                                const std::vector<std::string>& checkouts);
+                                const ModelSpec& model, const std::vector<std::string>& checkouts);
 
 }  // namespace tpsim

@@ -33,7 +33,7 @@ std::string part_lines(const PartValues& parts) {
 
 // Megatron's line for kernel order. Overlapping the experts' all-to-all needs more queues.
 std::string queue_line(const PlanFile& file, const StackSpec& software) {
-  if (has_experts(file.model) && software.parts.ep_overlap) {
+  if (has_experts(file.model) && software.parts.ep_overlap && file.plan.degrees.ep > 1) {
     return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
   }
   return ordered_kernels_line(file.plan);

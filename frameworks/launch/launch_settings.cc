@@ -6,6 +6,7 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/software/part_rules.h"
 #include "formats/shell_words.h"
 
 namespace tpsim {
@@ -228,8 +229,13 @@ Launcher launcher_of(LaunchStack stack) {
   return Launcher::kNone;
 }
 
-Status check_launch_rules(LaunchStack stack, const PlanFile& file) {
+Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software) {
   const LaunchRule* rule = broken_rule(launcher_of(stack), file.model, file.plan);
+  const PartRule* part_rule = broken_part_rule(
+      launcher_of(stack), with_parts(software, file.parts).parts, file.model, file.plan);
+  if (rule == nullptr && part_rule != nullptr) {
+    return cannot_express(stack, part_rule->what, part_rule->why);
+  }
   return rule == nullptr ? Status(Ok{}) : cannot_express(stack, rule->what, rule->why);
 }
 

@@ -141,7 +141,7 @@ Launcher launcher_of(LaunchStack stack);  // kNone for jobs: the plan's stack de
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher);
 // Returns an error if the stack, or the settings in the files, break a rule of
 // core/software/launch_rules.h.
-Status check_launch_rules(LaunchStack stack, const PlanFile& file);
+Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software = {});
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
 // Removes options that are not settings of a plan. Returns names of ignored ones: they do not
@@ -191,6 +191,28 @@ Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& optio
 // Likewise, but the first difference becomes a note.
 void note_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                       std::vector<std::string>& notes);
+// Options for layers that differ and for attention, activations and mixers that few models have;
+// frameworks/megatron/layer_options.cc.
+LaunchOptions special_options(const ModelSpec& model);
+bool is_special_option(std::string_view name);
+Status take_special_options(const ModelSpec& model, std::vector<LaunchOption>& options,
+                            Unsaid unsaid);
+// Returns the layers with experts as "([0]*3+[1]*58)"; empty if all layers or none have experts.
+std::string layers_with_experts(const ModelSpec& model);
+// The widest window of a layer; 0: no layer has one.
+std::int64_t window_in(const ModelSpec& model);
+// "MM*E|M-": a letter for each layer of a hybrid, "|" between chunks, "/" before each layer that
+// predicts later tokens.
+inline constexpr const char* kHybridPattern = "--hybrid-layer-pattern";
+std::string hybrid_pattern(const ModelSpec& model, const std::vector<std::int64_t>& stages);
+// Returns the layers of each chunk. An error if the model has other layers.
+Result<std::vector<std::int64_t>> stages_of_pattern(const std::string& pattern,
+                                                    const ModelSpec& model, std::int64_t pp);
+// Stages, virtual stages and schedule of `plan`, whose pp is known;
+// frameworks/megatron/read_stages.cc.
+void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan);
+// Whether Megatron-Core runs models of this kind with the unfused kernel of the part only.
+bool is_forced_part(const ModelSpec& model, StackPart part);
 bool runs_flash(const std::vector<LaunchOption>& options);
 // Reads the plan. For a log, names of unread options are added to `unasked`; null: they are unknown
 // settings.

@@ -185,6 +185,8 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
   out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
   for (const ExpertSwitch& one : kSwitches) {
+    const bool is_overlap = one.part == StackPart::kEpOverlap || one.part == StackPart::kDelayWgrad;
+    if (is_overlap && file.plan.degrees.ep == 1) continue;
     if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
   }
   return Ok{};

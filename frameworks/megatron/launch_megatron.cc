@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -31,7 +32,9 @@ std::string layout_text(const std::vector<std::int64_t>& chunks, std::int64_t pr
 }
 
 void add_stages(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
-  if (!is_even(plan)) {
+  if (is_hybrid_pattern(model)) {
+    out.add(kHybridPattern, hybrid_pattern(model, plan.stage_layers));
+  } else if (!is_even(plan)) {
     out.add("--pipeline-model-parallel-layout",
             layout_text(plan.stage_layers, model.ends.prediction_layers));
   } else if (plan.virtual_stages > 1) {
@@ -105,29 +108,30 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
 }  // namespace
 
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
+  const AttentionShape& attention = attention_shape(model);
   out.add("--num-layers", model.layers);
   out.add("--hidden-size", model.hidden);
   std::int64_t dense_width = model.ffn_hidden;
   for (const BlockShape& block : model.other_blocks) {
-    if (block.experts.count == 0) dense_width = block.ffn_hidden;
+    if (block.experts.count == 0 && block.ffn_hidden > 0) dense_width = block.ffn_hidden;
   }
   out.add("--ffn-hidden-size", dense_width);
-  out.add("--num-attention-heads", model.attention.heads);
-  if (model.attention.kv_heads != model.attention.heads) {
+  out.add("--num-attention-heads", attention.heads);
+  if (attention.kv_heads != attention.heads) {
     out.add("--group-query-attention");
-    out.add("--num-query-groups", model.attention.kv_heads);
+    out.add("--num-query-groups", attention.kv_heads);
   }
-  out.add("--kv-channels", model.attention.head_dim);
+  out.add("--kv-channels", attention.head_dim);
   out.add("--seq-length", model.seq);
   out.add("--max-position-embeddings", model.seq);
-  const bool rotary = model.attention.position == PositionKind::kRotary;
-  const bool has_none = model.attention.position == PositionKind::kNone;
+  const bool rotary = attention.position == PositionKind::kRotary;
+  const bool has_none = attention.position == PositionKind::kNone;
   out.add("--position-embedding-type", rotary ? "rope" : has_none ? "none" : "learned_absolute");
-  if (rotary) out.add("--rotary-base", fmt::format("{}", model.attention.rope_theta));
+  if (rotary) out.add("--rotary-base", fmt::format("{}", attention.rope_theta));
   out.add("--normalization", model.norm == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
   out.add("--norm-epsilon", fmt::format("{}", model.norm_epsilon));
   if (model.mlp == MlpKind::kSwiglu) out.add("--swiglu");
-  if (!model.linear_bias) out.add("--disable-bias-linear");
+  if (!has_all_biases(model)) out.add("--disable-bias-linear");
   if (!model.tied_embedding) out.add("--untie-embeddings-and-output-weights");
   if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
   out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
@@ -139,6 +143,13 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 }
 
 namespace {
+
+// What a run chooses of a model whose layers the recipe alone has.
+void add_run_choices(const ModelSpec& model, LaunchOptions& out) {
+  out.add("--seq-length", model.seq);
+  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
+  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
+}
 
 // Adds the recomputed modules unless they are the default: core attention only.
 void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
@@ -155,9 +166,13 @@ void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software) {
-  TPSIM_TRY_STATUS(check_launch_rules(stack, file));
+  TPSIM_TRY_STATUS(check_launch_rules(stack, file, software));
   LaunchOptions options;
-  add_megatron_model(file.model, options);
+  if (stack == LaunchStack::kNemo && !has_megatron_shape(file.model)) {
+    add_run_choices(file.model, options);
+  } else {
+    add_megatron_model(file.model, options);
+  }
   add_plan(file.model, file.plan, options);
   add_parts(stack, file, options);
   if (file.plan.degrees.cp > 1) {

@@ -6,6 +6,7 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/software/launched_models.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/launch_settings.h"
 
@@ -126,11 +127,12 @@ struct RareNumber {
   std::int64_t (*of)(const ModelSpec&);
 };
 constexpr RareNumber kRareNumbers[] = {
-    {"--q-lora-rank", [](const ModelSpec& m) { return m.attention.latent.q_rank; }},
-    {"--kv-lora-rank", [](const ModelSpec& m) { return m.attention.latent.kv_rank; }},
-    {"--qk-head-dim", [](const ModelSpec& m) { return m.attention.latent.nope_dim; }},
-    {"--qk-pos-emb-head-dim", [](const ModelSpec& m) { return m.attention.latent.rope_dim; }},
-    {"--v-head-dim", [](const ModelSpec& m) { return m.attention.latent.value_dim; }},
+    {"--q-lora-rank", [](const ModelSpec& m) { return attention_shape(m).latent.q_rank; }},
+    {"--kv-lora-rank", [](const ModelSpec& m) { return attention_shape(m).latent.kv_rank; }},
+    {"--qk-head-dim", [](const ModelSpec& m) { return attention_shape(m).latent.nope_dim; }},
+    {"--qk-pos-emb-head-dim",
+     [](const ModelSpec& m) { return attention_shape(m).latent.rope_dim; }},
+    {"--v-head-dim", [](const ModelSpec& m) { return attention_shape(m).latent.value_dim; }},
     {"--moe-shared-expert-intermediate-size",
      [](const ModelSpec& m) { return m.experts.shared_ffn; }},
     {"--mtp-num-layers", [](const ModelSpec& m) { return m.ends.prediction_layers; }},
@@ -140,51 +142,28 @@ struct RareSwitch {
   bool (*of)(const ModelSpec&);
 };
 constexpr RareSwitch kRareSwitches[] = {
-    {"--multi-latent-attention", [](const ModelSpec& m) { return m.attention.latent.kv_rank > 0; }},
+    {"--multi-latent-attention",
+     [](const ModelSpec& m) { return attention_shape(m).latent.kv_rank > 0; }},
     {"--qk-layernorm",
      [](const ModelSpec& m) {
-       return m.attention.qk_norm != QkNorm::kNone || m.attention.latent.kv_rank > 0;
+       return attention_shape(m).qk_norm != QkNorm::kNone || attention_shape(m).latent.kv_rank > 0;
      }},
-    {"--add-qkv-bias", [](const ModelSpec& m) { return m.attention.qkv_bias; }},
+    {"--add-qkv-bias",
+     [](const ModelSpec& m) { return attention_shape(m).qkv_bias && !has_all_biases(m); }},
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
 // Options that do not fully describe a model: a model of the catalogue must be named.
-constexpr std::string_view kOfNamedModels =
-    "--quick-geglu --glu-linear-offset --softmax-type --window-attn-skip-freq "
-    "--activation-func-clamp-value --enable-gpt-oss";
-
-// Whether the option has Megatron's default, which all models have.
-bool is_default_of_named_model(const LaunchOption& option) {
-  return (option.name == "--softmax-type" && option.value == "vanilla") ||
-         (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
-}
+constexpr std::string_view kOfNamedModels = "--enable-gpt-oss";
 
 Error other_model(std::string message) {
   return bad_input(std::move(message), "",
                    "name the model that the file trains: --model NAME or its config.json");
 }
 
-// Returns the layers with experts as "([0]*3+[1]*58)"; empty if all layers or none have experts.
-std::string layers_with_experts(const ModelSpec& model) {
-  if (model.other_blocks.empty() || !has_experts(model)) return "";
-  std::string text;
-  for (std::int64_t layer = 0; layer < model.layers;) {
-    const auto has = [&](std::int64_t i) {
-      return block_of_kind(model, block_kind(model, i)).experts.count > 0;
-    };
-    const bool with = has(layer);
-    std::int64_t count = 1;
-    while (layer + count < model.layers && has(layer + count) == with) ++count;
-    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", with ? 1 : 0, count);
-    layer += count;
-  }
-  return "(" + text + ")";
-}
-
 // Returns the window as "before,after" of the query's position; empty without a window.
 std::string window_of(const ModelSpec& model) {
-  const std::int64_t window = model.attention.window;
+  const std::int64_t window = window_in(model);
   return window > 0 ? fmt::format("{},0", window - 1) : "";
 }
 
@@ -198,7 +177,7 @@ Status take_window(const ModelSpec& model, Options& options) {
   if (window == "-1,-1") return Ok{};  // no window
   if (window != window_of(model)) {
     return other_model(fmt::format("--window-size is {}; the model has {}", *text,
-                                   model.attention.window > 0 ? window_of(model) : "none"));
+                                   window_in(model) > 0 ? window_of(model) : "none"));
   }
   drop_option(options, "--window-size");
   return Ok{};
@@ -323,7 +302,9 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
   }
   const std::string window = window_of(model);
   if (!window.empty()) out.add("--window-size", window);
-  const double turned = model.attention.rotary.fraction;
+  const LaunchOptions special = special_options(model);
+  for (const LaunchOption& one : special.all()) out.add(one.name, one.value);
+  const double turned = attention_shape(model).rotary.fraction;
   if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
   if (!has_experts(model)) return;
   add_router(model.experts, out);
@@ -338,7 +319,7 @@ bool is_rare_shape(std::string_view option) {
       "--rotary-percent --window-size --moe-layer-freq --moe-router-score-function "
       "--moe-router-num-groups --moe-router-topk-scaling-factor --moe-router-group-topk";
   return std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), named) ||
-         matches_any(option, kOthers);
+         matches_any(option, kOthers) || is_special_option(option);
 }
 
 Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid) {
@@ -363,7 +344,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
     drop_option(options, row.option);
   }
   TPSIM_TRY_STATUS(take_window(model, options));
-  std::erase_if(options, is_default_of_named_model);
+  TPSIM_TRY_STATUS(take_special_options(model, options, unsaid));
   for (const LaunchOption& option : options) {
     if (!matches_any(option.name, kOfNamedModels)) continue;
     if (unsaid == Unsaid::kIsNone) {
@@ -389,7 +370,7 @@ void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std:
     return is_rare_shape(one.name) || says_layers ||
            std::any_of(std::begin(kRareSwitches), std::end(kRareSwitches), is_it) ||
            std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it) ||
-           matches_any(one.name, kOfNamedModels);
+           matches_any(one.name, kOfNamedModels) || is_special_option(one.name);
   });
 }
 

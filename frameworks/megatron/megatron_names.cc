@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/text.h"
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
@@ -61,7 +62,7 @@ constexpr Logged kLogged[] = {
 // Whether an export writes an option: Megatron-Core of 2026 supports it, and it has an effect.
 using Written = bool (*)(LaunchStack, const PlanFile&);
 bool is_rotary(LaunchStack, const PlanFile& file) {
-  return file.model.attention.position == PositionKind::kRotary;
+  return attention_shape(file.model).position == PositionKind::kRotary;
 }
 // NeMo has one setting for both activations.
 bool is_gelu(LaunchStack stack, const PlanFile& file) {
@@ -138,13 +139,13 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
   if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
 }
 
-// Adds bf16 moments, which need the distributed optimizer. The dtype's notation in
-// Megatron-Bridge's YAML is unknown here.
-void add_moments(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
+// Adds bf16 moments, which need the distributed optimizer. Megatron-Bridge reads the same words
+// (utils/activation_map.py, str_to_dtype).
+void add_moments(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kOptimizerDtype);
   const bool narrow =
       asked != file.parts.end() && asked->second == static_cast<std::int64_t>(DType::kBFloat16);
-  if (!narrow || file.plan.zero != 1 || stack == LaunchStack::kNemo) return;
+  if (!narrow || file.plan.zero != 1) return;
   if (file.plan.offload == Offload::kNone) out.add("--use-precision-aware-optimizer");
   out.add("--exp-avg-dtype", std::string("bf16"));
   out.add("--exp-avg-sq-dtype", std::string("bf16"));
@@ -266,6 +267,13 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
       "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
 }
 
+// moe/experts.py:205 and transformer_config.py:3163 of Megatron-Core assert unfused kernels for
+// experts with biases, and for DeepSeek sparse attention.
+bool is_forced_part(const ModelSpec& model, StackPart part) {
+  if (part == StackPart::kResidualKernel) return has_experts(model) && has_all_biases(model);
+  return part == StackPart::kRotaryKernel && model.attention.chosen > 0;
+}
+
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   add_attention(file, out);
   for (const auto& [part, value] : file.parts) {
@@ -276,8 +284,12 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
       out.add(std::string(row.option), std::string(row.value));
     }
   }
+  for (const PartOption& row : kParts) {
+    const bool is_forced = is_forced_part(file.model, row.part) && row.word == "torch";
+    if (is_forced && !has_option(out.all(), row.option)) out.add(std::string(row.option));
+  }
   add_graphs(file, out);
-  add_moments(stack, file, out);
+  add_moments(file, out);
 }
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {

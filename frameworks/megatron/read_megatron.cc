@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/base/text.h"
-#include "core/plan/pipeline_layout.h"
+#include "core/software/launched_models.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
@@ -21,98 +21,6 @@ void check_overlap(LaunchOptionReader& in, const Plan& plan) {
   const bool gathers = in.flag(kOverlapGather);
   if (gathers && plan.zero == 0) in.fail("--overlap-param-gather needs a distributed optimizer");
   if (gathers && !reduces) in.fail("--overlap-param-gather needs --overlap-grad-reduce");
-}
-
-struct Spelling {
-  std::int64_t first = 0;  // blocks of the first and last stage; 0: not stated
-  std::int64_t last = 0;
-  bool embedding_counts = false;
-  bool loss_counts = false;
-};
-
-// Returns the blocks of every pipeline rank; empty if the division has a remainder.
-std::vector<std::int64_t> blocks_by_rank(const Spelling& said, std::int64_t layers,
-                                         std::int64_t pp) {
-  const std::int64_t middle = pp - (said.first > 0 ? 1 : 0) - (said.last > 0 ? 1 : 0);
-  const std::int64_t rest = layers - said.first - said.last;
-  if (middle < 0 || rest < 0 || (middle == 0 ? rest != 0 : rest % middle != 0)) return {};
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(pp), middle == 0 ? 0 : rest / middle);
-  if (said.first > 0) ranks.front() = said.first;
-  if (said.last > 0) ranks.back() = said.last;
-  return ranks;
-}
-
-std::vector<std::int64_t> cut(const Spelling& said, std::int64_t layers, const Plan& plan) {
-  const std::int64_t chunks = chunk_count(plan);
-  if (said.first > 0 || said.last > 0) {
-    const std::vector<std::int64_t> ranks = blocks_by_rank(said, layers, plan.degrees.pp);
-    std::vector<std::int64_t> cut;
-    for (std::int64_t c = 0; c < chunks && !ranks.empty(); ++c) {
-      const std::int64_t of_rank = ranks[static_cast<std::size_t>(c % plan.degrees.pp)];
-      if (of_rank % plan.virtual_stages != 0) return {};
-      cut.push_back(of_rank / plan.virtual_stages);
-    }
-    return cut;
-  }
-  const std::int64_t counted =
-      layers + (said.embedding_counts ? 1 : 0) + (said.loss_counts ? 1 : 0);
-  if (chunks < 1 || counted % chunks != 0) return {};
-  std::vector<std::int64_t> even(static_cast<std::size_t>(chunks), counted / chunks);
-  even.front() -= said.embedding_counts ? 1 : 0;
-  even.back() -= said.loss_counts ? 1 : 0;
-  return even;
-}
-
-// Returns the chunks of a rank: stated, or derived from the layers of a chunk.
-std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::int64_t pp) {
-  const std::int64_t stages = in.integer("--num-virtual-stages-per-pipeline-rank", 0);
-  const std::int64_t layers = in.integer("--num-layers-per-virtual-pipeline-stage", 0);
-  if (stages > 0 || layers == 0) return std::max<std::int64_t>(1, stages);
-  if (counted % (pp * layers) == 0) return counted / (pp * layers);
-  in.fail(
-      fmt::format("--num-layers-per-virtual-pipeline-stage {} does not divide the layers of {} "
-                  "stages",
-                  layers, pp));
-  return 1;
-}
-
-// Sets virtual stages, cut and schedule of `plan`, whose pp is known. Supports all of Megatron's
-// notations: a layout, layers or stages per virtual stage, different end stages, and ends that
-// count as a block.
-void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
-  Spelling said;
-  said.first = in.integer("--decoder-first-pipeline-num-layers", 0);
-  said.last = in.integer("--decoder-last-pipeline-num-layers", 0);
-  said.embedding_counts = in.flag("--account-for-embedding-in-pipeline-split");
-  said.loss_counts = in.flag("--account-for-loss-in-pipeline-split");
-  const std::int64_t pp = plan.degrees.pp;
-  const std::int64_t counted =
-      model.layers + (said.embedding_counts ? 1 : 0) + (said.loss_counts ? 1 : 0);
-  plan.virtual_stages = virtual_stages(in, counted, pp);
-  const auto layout = in.text("--pipeline-model-parallel-layout");
-  if (layout) {
-    const auto parsed = parse_pipeline_layout(*layout);
-    if (parsed && parsed->predictions != model.ends.prediction_layers) {
-      return in.fail(fmt::format("the layout '{}' has {} MTP blocks; the model has {}", *layout,
-                                 parsed->predictions, model.ends.prediction_layers));
-    }
-    if (parsed) plan.stage_layers = parsed->blocks;
-    const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
-    const bool fits = chunks > 0 && chunks % pp == 0;
-    if (!fits || (plan.virtual_stages > 1 && plan.virtual_stages != chunks / pp)) {
-      return in.fail(fmt::format("the layout '{}' does not fill {} stages", *layout, pp));
-    }
-    plan.virtual_stages = chunks / pp;
-  } else if (chunk_count(plan) > model.layers + 2) {
-    return in.fail(
-        fmt::format("{} stages are more than {} layers", chunk_count(plan), model.layers));
-  } else {
-    plan.stage_layers = cut(said, model.layers, plan);
-    if (plan.stage_layers.empty()) {
-      return in.fail(fmt::format("{} layers are not divisible by the stages", model.layers));
-    }
-  }
-  plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;
 }
 
 int zero_of(LaunchOptionReader& in) {
@@ -221,7 +129,7 @@ bool is_of_capacity(std::string_view option) {
 // Returns Megatron-LM's default of an option; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
-  if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
+  if (option == "--kv-channels") return std::to_string(model.hidden / attention_shape(model).heads);
   if (option == "--position-embedding-type") return "learned_absolute";
   if (option == "--normalization") return "LayerNorm";
   if (option == "--moe-router-topk") return "2";
@@ -247,7 +155,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
                 std::vector<std::string>* differences) {
   LaunchOptions wanted;
   add_megatron_model(model, wanted);
-  const bool rotary = model.attention.position == PositionKind::kRotary;
+  const AttentionShape& attention = attention_shape(model);
+  const bool rotary = attention.position == PositionKind::kRotary;
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
@@ -257,7 +166,7 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
         (name == "--max-position-embeddings" && rotary) ||
-        (name == "--kv-channels" && model.attention.latent.kv_rank > 0) ||
+        (name == "--kv-channels" && attention.latent.kv_rank > 0) ||
         (name == "--ffn-hidden-size" && in.has("--moe-ffn-hidden-size")) ||
         (name == "--moe-ffn-hidden-size" && !in.has(name)) ||
         (name == "--position-embedding-type" && rotary && in.has_value(name, "yarn"));

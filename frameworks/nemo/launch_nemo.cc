@@ -38,7 +38,8 @@ constexpr NemoSection kNemoSections[] = {
      "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy "
      "expert-model-parallel-size expert-tensor-parallel-size "
      "num-virtual-stages-per-pipeline-rank:virtual_pipeline_model_parallel_size "
-     "pipeline-model-parallel-layout sequence-parallel bf16 fp16 fp8-format:fp8 fp8-recipe "
+     "pipeline-model-parallel-layout hybrid-layer-pattern sequence-parallel bf16 fp16 "
+     "fp8-format:fp8 fp8-recipe "
      "fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe recompute-granularity "
      "recompute-method recompute-num-layers recompute-modules attention-backend transformer-impl "
      "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
@@ -135,6 +136,22 @@ bool nemo_has(std::string_view option) {
                      [&](const NemoKey& row) { return option == row.option; });
 }
 
+namespace {
+
+// "([0]*1+[1]*2)" as YAML's list, since Megatron-Bridge evaluates no text.
+std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
+  const LaunchOption* const layers = find_option(all, "--num-layers");
+  const auto count = layers == nullptr ? std::nullopt : parse_number<std::int64_t>(layers->value);
+  const auto flags = expert_layers(option, count.value_or(0));
+  if (!flags.ok()) return option.value;
+  std::string text;
+  for (const bool flag : *flags)
+    text += fmt::format("{}{}", text.empty() ? "[" : ", ", flag ? 1 : 0);
+  return text + "]";
+}
+
+}  // namespace
+
 std::string nemo_yaml(const LaunchOptions& megatron) {
   std::string text;
   for (const NemoSection& section : kNemoSections) {
@@ -143,6 +160,7 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
       for (const NemoKey& row : nemo_keys()) {
         if (option.name != row.option || section.name != row.section) continue;
         std::string value = option.value.empty() ? row.when_set : option.value;
+        if (option.name == "--moe-layer-freq") value = layers_text(option, megatron.all());
         if (takes_words(option.name)) {
           value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
         }

@@ -12,6 +12,7 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/software/launch_rules.h"
+#include "core/software/part_rules.h"
 #include "plans/search/allowed_values.h"
 #include "plans/search/enumerate.h"
 
@@ -50,7 +51,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   const bool is_rule = std::any_of(rules.begin(), rules.end(), [&](const LaunchRule* rule) {
     return reason == refusal_of(*rule);
   });
-  if (is_rule) return kPastDegrees + 4;
+  if (is_rule || part_rule_of(reason) != nullptr) return kPastDegrees + 4;
   const bool is_late = reason == tpsim::refusal_reason(Setting::kZero) ||
                        reason == tpsim::refusal_reason(Setting::kRankOrder) ||
                        reason == "the stack refuses ZeRO 2 and 3 with pipelines";
@@ -103,6 +104,9 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
   }
   if (reason == kInterleaving) {
     return fmt::format("{} sequences in a step", count_text(space.global_batch));
+  }
+  if (const PartRule* const rule = part_rule_of(reason)) {
+    return fmt::format("{} is the stack; {}", scenario.stack.name, rule->why);
   }
   for (const RuleScope scope : {RuleScope::kModel, RuleScope::kPlan}) {
     for (const LaunchRule* rule : rules_of(scenario.stack.launcher, scope)) {

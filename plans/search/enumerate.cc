@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "core/software/part_rules.h"
 #include "plans/search/allowed_values.h"
 #include "plans/search/stage_cuts.h"
 
@@ -71,7 +72,8 @@ const char* PlanSpace::refusal(const Plan& plan) const {
   for (const LaunchRule* rule : rules_) {
     if (rule->is_broken(scenario_.model, plan)) return refusal_of(*rule);
   }
-  return nullptr;
+  const PartRule* const rule = broken_part_rule(scenario_.stack, scenario_.model, plan);
+  return rule == nullptr ? nullptr : refusal_of(*rule);
 }
 
 void PlanSpace::add_families() {

@@ -23,7 +23,8 @@ def options():
                      help="an argument of the function or script; may be repeated")
     judge = commands.add_parser("check", help="let a framework's own code judge arguments")
     judge.add_argument("framework", choices=sorted(check.JUDGES))
-    judge.add_argument("file", type=pathlib.Path, help="JSON: arguments and environment")
+    judge.add_argument("file", type=pathlib.Path, nargs="+",
+                       help="JSON: arguments and environment; of several files, a list of verdicts is printed")
     return parser
 
 
@@ -47,6 +48,12 @@ def run_recipe(arguments, sources):
     answer.setdefault("tpsim_recipe", {})["stubs"] = finder.failed
     answer["tpsim_recipe"]["models"] = {name: sorted(fields) for name, fields in replaced.asked.items()}
     return answer
+
+
+def judged_by(judge, files, sources):
+    """The verdict on a file, or a list of verdicts on several, which share the imports of the framework."""
+    verdicts = [refused(lambda one=one: judge(one, sources)) for one in files]
+    return verdicts[0] if len(verdicts) == 1 else {"verdicts": verdicts}
 
 
 def refused(work):
@@ -74,13 +81,14 @@ def place_of(error):
 
 def main():
     arguments = options().parse_args()
-    file = arguments.file = arguments.file.resolve()
+    files = [one.resolve() for one in (arguments.file if arguments.command == "check" else [arguments.file])]
+    file = arguments.file = files[0]
     named = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
     sources = list(dict.fromkeys([*named, *checkout.above(file)]))
     if arguments.command == "recipe":
         work = quiet(lambda: run_recipe(arguments, sources))
     else:
-        work = quiet(lambda: refused(lambda: check.JUDGES[arguments.framework](arguments.file, sources)))
+        work = quiet(lambda: judged_by(check.JUDGES[arguments.framework], files, sources))
     try:
         answer = isolation.run(work, [*map(str, sources), str(file.parent)], arguments.seconds,
                                wall=3 * arguments.seconds)

@@ -40,12 +40,19 @@ def judged(work):
         return {"accepted": False, "message": message, "where": where_of(error)}
 
 
+FINDER = []
+ENVIRONMENT = dict(os.environ)
+
+
 def prepared(file, sources, program):
+    """Sets the process up for the arguments in `file`. Sources are made importable once."""
     given = json.loads(file.read_text(encoding="utf-8"))
-    finder = recipe.prepare(sources, given.get("gpu", "h100"))
-    os.environ.update({"RANK": "0", "LOCAL_RANK": "0", **given["environment"]})
+    if not FINDER:
+        FINDER.append(recipe.prepare(sources, given.get("gpu", "h100")))
+    os.environ.clear()
+    os.environ.update({**ENVIRONMENT, "RANK": "0", "LOCAL_RANK": "0", **given["environment"]})
     sys.argv = [program, *given.get("arguments", [])]
-    return given, finder
+    return given, FINDER[0]
 
 
 def with_stubs(answer, finder):
@@ -73,35 +80,67 @@ def value_at(owner, key):
     return plain.Walk().plain(owner)
 
 
+def grouped(overrides):
+    """Overrides with the elements of lists ("model.recompute_modules.0") joined under one key."""
+    joined = {}
+    for key, value in overrides.items():
+        name, _, index = key.rpartition(".")
+        if index.isdigit():
+            joined.setdefault(name, []).append(value)
+        else:
+            joined[key] = value
+    return joined
+
+
+def provider_of(overrides):
+    """The class of Megatron-Bridge's recipes that has the settings of the model."""
+    if "model.hybrid_layer_pattern" in overrides:
+        from megatron.bridge.models.hybrid.hybrid_provider import HybridModelProvider as Provider  # pylint: disable=import-error,import-outside-toplevel
+    elif overrides.get("model.multi_latent_attention"):
+        from megatron.bridge.models.mla_provider import MLAModelProvider as Provider  # pylint: disable=import-error,import-outside-toplevel
+    else:
+        from megatron.bridge.models.gpt_provider import GPTModelProvider as Provider  # pylint: disable=import-error,import-outside-toplevel
+    return Provider
+
+
+def override(config, key, value):
+    """Sets one setting as apply_overrides() of Megatron-Bridge does; a name that no section has is an error."""
+    from megatron.bridge.utils.activation_map import str_to_dtype  # pylint: disable=import-error,import-outside-toplevel
+    *sections, name = key.split(".")
+    owner = config
+    for section in sections:
+        if getattr(owner, section, None) is None:
+            raise Rejected(f"the configuration has no section {section}")
+        owner = getattr(owner, section)
+    if not hasattr(owner, name):
+        raise Rejected(f"{key} is not a setting")
+    setattr(owner, name, str_to_dtype(value) if name.endswith("_dtype") and isinstance(value, str) else value)
+
+
 def megatron_bridge(file, sources):
     """Applies overrides of a recipe to the configuration with which all recipes for pre-training start."""
     given, finder = prepared(file, sources, "pretrain.py")
 
     def work():
-        from megatron.bridge.models.gpt_provider import GPTModelProvider  # pylint: disable=import-error,import-outside-toplevel
         from megatron.bridge.recipes.common import _pretrain_common  # pylint: disable=import-error,import-outside-toplevel
         from megatron.bridge.training.comm_overlap import CommOverlapConfig  # pylint: disable=import-error,import-outside-toplevel
         from megatron.bridge.training.config import runtime_config_update  # pylint: disable=import-error,import-outside-toplevel
         config = _pretrain_common()
-        overrides = given["overrides"]
-        shape = {key.partition(".")[2]: value for key, value in overrides.items() if key.startswith("model.")}
-        config.model = GPTModelProvider(**{name: shape[name] for name in ("num_layers", "hidden_size", "num_attention_heads")})
+        overrides = grouped(given["overrides"])
+        shape = {**given.get("model", {}), **{key.partition(".")[2]: value for key, value in overrides.items()
+                                              if key.startswith("model.")}}
+        config.model = provider_of(overrides)(**{name: shape[name] for name in SHAPE if name in shape})
+        if any(key.startswith("comm_overlap.") for key in overrides) and config.comm_overlap is None:
+            config.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
         for key, value in overrides.items():
-            *sections, name = key.split(".")
-            owner = config
-            for section in sections:
-                if section == "comm_overlap" and owner.comm_overlap is None:
-                    owner.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
-                if getattr(owner, section, None) is None:
-                    raise Rejected(f"the configuration has no section {section}")
-                owner = getattr(owner, section)
-            if not hasattr(owner, name):
-                raise Rejected(f"{key} is not a setting")
-            setattr(owner, name, value)
+            override(config, key, value)
         config.dataset.seq_length = config.model.seq_length  # data is the user's
         runtime_config_update(config)
         return {key: value_at(config, key) for key in overrides}
     return with_stubs(judged(work), finder)
 
 
+# Fields that a provider of Megatron-Bridge is made with. A recipe has them; the others are overrides.
+SHAPE = ("num_layers", "hidden_size", "num_attention_heads", "num_moe_experts", "moe_router_topk", "num_query_groups",
+         "kv_channels", "hybrid_layer_pattern", "mtp_num_layers")
 JUDGES = {"megatron-bridge": megatron_bridge, "megatron-lm": megatron_lm}

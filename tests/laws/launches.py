@@ -1,11 +1,12 @@
 """Launch files: import reads exported files, and settings that export cannot write are named."""
 import json
 import os
+import re
 import tempfile
 
-from base import close, differences, law
+from base import Skip, close, differences, law
 from files import limits, saving
-from program import Refused, typed
+from program import Refused, typed, words_of
 
 # The stack file for predictions of each launcher's plans.
 STACKS = {"megatron-lm": "megatron-core", "megatron-deepspeed": "megatron-deepspeed", "nemo": "nemo",
@@ -76,3 +77,20 @@ def exported(case):
                                               "--cluster": options["--cluster"],
                                               "--stack": options["--stack"], "--save": "q.json"}, "launch"),
                              "tpsim compare p.json q.json")
+
+
+@law("search", weight=0.25)
+def advised(case):
+    """The launch files that NEXT of a plan recommends are written."""
+    with tempfile.TemporaryDirectory(dir=case.folder) as folder:
+        path = os.path.join(folder, "p.json")
+        options = {**case.options, "--threads": 1}
+        code, out, _ = case.tpsim.command("plan", *words_of({**options, "--save": path}))
+        advice = re.search(r"export \S+ --to (\S+)", out)
+        if code != 0 or not advice:
+            raise Skip
+        code, _, error = case.tpsim.command("export", path, "--to", advice.group(1), "--quiet")
+    if code != 0:
+        yield case.violation("NEXT recommends files that export refuses", error.strip(),
+                             typed("plan", {**options, "--save": "p.json"}),
+                             typed("export", {"--to": advice.group(1)}, "p.json"))

@@ -22,7 +22,7 @@ const ExportBase kBases[] = {
     {"gpt-7.5b", "megatron-deepspeed", LaunchStack::kMegatronDeepSpeed,
      "tp=2,pp=2,dp=4,attention=unfused,recompute=full,global_batch=32"},
     {"qwen3-30b-a3b", "megatron-core", LaunchStack::kMegatronLm,
-     "tp=2,pp=2,dp=4,ep=8,etp=1,sequence_parallel=on,global_batch=32"},
+     "tp=2,pp=2,virtual_stages=2,dp=4,ep=8,etp=1,sequence_parallel=on,global_batch=32"},
     {"qwen3-30b-a3b", "nemo", LaunchStack::kNemo,
      "tp=2,dp=4,ep=8,etp=1,sequence_parallel=on,global_batch=32"},
     {"deepseek-v3", "megatron-core", LaunchStack::kMegatronLm, "pp=8,dp=32,ep=32,global_batch=256"},

@@ -1,0 +1,111 @@
+#include "core/software/part_rules.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace tpsim {
+namespace {
+
+using M = const ModelSpec&;
+using P = const Plan&;
+using Parts = const SoftwareParts&;
+
+constexpr std::uint8_t part_rule_bit(Launcher launcher) {
+  return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
+}
+constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
+
+// Dispatch and combine of one micro-batch beside the compute of another.
+bool overlaps_experts(M model, P plan, Parts parts) {
+  return has_experts(model) && parts.ep_overlap && plan.degrees.ep > 1;
+}
+bool recomputes(P plan, Parts parts, RecomputeModule module) {
+  return plan.recompute == Recompute::kSelective && holds(parts.recompute_modules, bit(module));
+}
+
+const std::array kPartRules = std::to_array<PartRule>({
+    // megatron/core/transformer/transformer_config.py of Megatron-LM d98e8a6, __post_init__.
+    {kCore,
+     [](M m, P p, Parts s) {
+       const bool whole = p.recompute == Recompute::kFull || p.recompute == Recompute::kBlocks;
+       return overlaps_experts(m, p, s) && whole;
+     },
+     "overlapped expert communication with full recompute",
+     "transformer_config.py:3021: use --recompute none or selective, or --ep-overlap off"},
+    {kCore,
+     [](M m, P p, Parts s) {
+       return overlaps_experts(m, p, s) && p.degrees.pp > 1 && p.virtual_stages == 1;
+     },
+     "overlapped expert communication with stages that are not interleaved",
+     "transformer_config.py:3007: use --virtual-stages 2 or more, or --ep-overlap off"},
+    {kCore,
+     [](M m, P p, Parts s) {
+       return overlaps_experts(m, p, s) && recomputes(p, s, RecomputeModule::kMoe);
+     },
+     "overlapped expert communication with recompute of moe",
+     "transformer_config.py:3030: recompute moe_act, or use --ep-overlap off"},
+    {kCore,
+     [](M m, P p, Parts s) {
+       return overlaps_experts(m, p, s) && s.dispatcher == Dispatcher::kAllGather;
+     },
+     "overlapped expert communication with the allgather dispatcher",
+     "transformer_config.py:3016: use --dispatcher alltoall, deepep or hybridep"},
+    {kCore,
+     [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && p.dtype == DType::kFloat32; },
+     "overlapped expert communication in fp32", "transformer_config.py:3034: use bf16 or fp16"},
+    {kCore,
+     [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && m.ends.prediction_layers > 1; },
+     "overlapped expert communication with several layers that predict later tokens",
+     "transformer_config.py:3042: at most one, or --ep-overlap off"},
+    {kCore,
+     [](M, P p, Parts s) {
+       return p.precision == Precision::kFp8 &&
+              (recomputes(p, s, RecomputeModule::kExpertActivation) ||
+               recomputes(p, s, RecomputeModule::kLayerNorm));
+     },
+     "recompute of moe_act or layernorm with delayed scaling",
+     "transformer_config.py:2000: use --precision fp8-current, or other --recompute-modules"},
+    {kCore,
+     [](M m, P p, Parts s) {
+       return m.attention.chosen > 0 && p.degrees.cp > 1 &&
+              s.cp_comm_type != CpCommType::kAllGather;
+     },
+     "sparse attention with keys and values sent around a ring",
+     "transformer_config.py:3164: use --cp-comm-type all_gather, or --cp 1"},
+});
+
+}  // namespace
+
+const PartRule* broken_part_rule(Launcher launcher, const SoftwareParts& parts,
+                                 const ModelSpec& model, const Plan& plan) {
+  for (const PartRule& rule : kPartRules) {
+    const bool is_its = (rule.launchers & part_rule_bit(launcher)) != 0;
+    if (is_its && rule.is_broken(model, plan, parts)) return &rule;
+  }
+  return nullptr;
+}
+
+const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
+  return broken_part_rule(stack.launcher, stack.parts, model, plan);
+}
+
+const char* refusal_of(const PartRule& rule) {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> all;
+    for (const PartRule& one : kPartRules) {
+      all.push_back("the stack cannot run " + std::string(one.what));
+    }
+    return all;
+  }();
+  return texts[static_cast<std::size_t>(&rule - kPartRules.data())].c_str();
+}
+
+const PartRule* part_rule_of(std::string_view refusal) {
+  for (const PartRule& rule : kPartRules) {
+    if (refusal == refusal_of(rule)) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace tpsim

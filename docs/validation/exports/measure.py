@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Counts the exports of drawn plans that are written, accepted by the framework and equal after an import.
+
+    measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --seed 1
+    measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --change
+    measure.py --program build/release/tpsim --to nemo --check Megatron-Bridge --check Megatron-LM
+
+A plan is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
+recommends with the stack of the framework. With --change, `tpsim simulate` changes one setting or part of that plan to a
+value that the stack can run. Plans that tpsim does not predict are not counted. A plan is equal if the import of its files
+has the same step, memory and P(OOM).
+
+With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
+would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+STACKS = {"megatron-lm": "megatron-core", "nemo": "nemo", "torchtitan": "torchtitan", "accelerate": "pytorch-fsdp",
+          "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron"}
+CLUSTERS = ("dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72", "gb300-nvl72")
+GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
+BATCHES = (128, 256, 512, 1024, 2048)
+JUDGES = {"megatron-lm": "megatron-lm", "nemo": "megatron-bridge"}
+PACKAGES = pathlib.Path(__file__).resolve().parents[3] / "python"
+START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
+         "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
+# Options of settings whose names in plan files differ, and settings that follow from others.
+FOLLOWING = {"stage_layers", "recompute_blocks", "dp", "etp", "schedule"}
+TOLERANCE = 1e-9
+
+
+class Tpsim:
+    def __init__(self, program):
+        self.program = str(program.resolve())
+
+    def run(self, *words):
+        return subprocess.run([self.program, *map(str, words)], capture_output=True, text=True, check=False)
+
+    def schema(self):
+        return json.loads(self.run("show", "schema", "plan").stdout)["properties"]
+
+    def models(self):
+        return sorted(entry["name"] for entry in json.loads(self.run("list", "models", "--json").stdout)["entries"])
+
+
+def choices(tpsim):
+    """(option, value) for each value of each setting and part that has a list of values."""
+    properties = tpsim.schema()
+    pairs = []
+    for section in ("plan", "parts"):
+        for key, row in properties[section]["properties"].items():
+            if key in FOLLOWING:
+                continue
+            values = row.get("enum") or (["off", "on"] if row.get("type") == "boolean" else [])
+            if row.get("type") == "integer":
+                values = ["0", "1", "2", "3"] if key == "zero" else ["1", "2", "4", "8"]
+            extra = {"shard_group": ["node", "16"], "cuda_graphs": ["attn", "full_iteration", "attn,moe_router"],
+                     "recompute_modules": ["core_attn", "moe_act", "layernorm", "mlp", "core_attn,mla_up_proj"],
+                     "expert_load": ["balanced", "natural", "1.5"]}
+            pairs += [("--" + key.replace("_", "-"), value) for value in extra.get(key, values)]
+    return pairs
+
+
+def drawn(generator, models):
+    return (generator.choice(models), generator.choice(CLUSTERS), generator.choice(GPUS), generator.choice(BATCHES))
+
+
+def reason(text):
+    """An error without the names of files, numbers and values, for grouping."""
+    line = text.strip().splitlines()[0] if text.strip() else "no message"
+    line = re.sub(r"^tpsim: error: ", "", line)
+    line = re.sub(r"/[\w./+-]*/", "", line)
+    return re.sub(r"\d[\d.,e+-]*", "N", line)[:150]
+
+
+def predicted(tpsim, plan):
+    run = tpsim.run("simulate", plan, "--json", "--max-oom", "100%")
+    if not run.stdout.strip():
+        return None
+    numbers = json.loads(run.stdout)["predicted"]
+    return numbers["step_s"], numbers["memory_gib"]["peak"], numbers["p_oom"]
+
+
+def changed(tpsim, plan, pairs, generator, folder):
+    """The plan with one setting or part changed so that the prediction changes; None where no choice does."""
+    before = predicted(tpsim, plan)
+    for option, value in generator.sample(pairs, 40):
+        path = folder / "changed.json"
+        path.unlink(missing_ok=True)
+        tpsim.run("simulate", plan, option, value, "--save", path, "--quiet", "--max-oom", "100%")
+        if path.exists() and predicted(tpsim, path) not in (None, before):
+            return path, f"{option} {value}"
+    return None
+
+
+def value_of(text):
+    if text in ("true", "false"):
+        return text == "true"
+    if text.startswith("["):
+        return [value_of(part.strip()) for part in text[1:-1].split(",")]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text.strip('"')
+
+
+def overrides_of(text):
+    """The settings of an exported YAML file by their keys: sections of one level."""
+    overrides, section = {}, ""
+    for line in text.splitlines():
+        key, _, value = line.strip().partition(":")
+        if line and not line.startswith((" ", "#")):
+            section = key
+        elif line.startswith(" "):
+            overrides[f"{section}.{key}"] = value_of(value.strip())
+    return overrides
+
+
+def given_of(framework, files, plan):
+    """What `tpsim export --check` passes to the judge of the framework (frameworks/launch/judged_export.cc)."""
+    script = (files / f"{framework}.sh").read_text(encoding="utf-8")
+    environment = dict(re.findall(r"^export (\w+)=(\S*)", script, re.M))
+    nodes, gpus = (int(re.search(rf"^{name}=(\d+)", script, re.M).group(1)) for name in ("NUM_NODES", "GPUS_PER_NODE"))
+    environment.update({"WORLD_SIZE": str(nodes * gpus), "LOCAL_WORLD_SIZE": str(gpus)})
+    if framework == "nemo":
+        model = json.loads(plan.read_text(encoding="utf-8"))["model"]
+        blocks = [model] + model.get("blocks", {}).get("others", [])
+        attention = next((one["attention"] for one in blocks if one.get("attention", {}).get("heads")), {})
+        shape = {"num_layers": model["layers"], "hidden_size": model["hidden"],
+                 "num_attention_heads": attention.get("heads"), "num_query_groups": attention.get("kv_heads"),
+                 "kv_channels": attention.get("head_dim")}
+        if "experts" in model:
+            shape.update({"num_moe_experts": model["experts"]["count"], "moe_router_topk": model["experts"]["per_token"]})
+        if model.get("extras", {}).get("prediction_layers"):
+            shape["mtp_num_layers"] = model["extras"]["prediction_layers"]
+        yaml = (files / "nemo.yaml").read_text(encoding="utf-8")
+        return {"overrides": overrides_of(yaml), "model": shape, "environment": environment}
+    words = shlex.split(re.search(r"TRAIN_ARGS=\((.*?)\n\)", script, re.S).group(1))
+    users = ["--train-iters", "10", "--lr", "1e-4", "--mock-data", "--tokenizer-type", "NullTokenizer"]
+    return {"arguments": words + users, "environment": environment}
+
+
+def verdicts(arguments):
+    """{number of a plan: the judge's answer} for the files of all plans."""
+    files = sorted(arguments.given.glob("*.json"))
+    found = {}
+    for first in range(0, len(files), 100):
+        part = files[first:first + 100]
+        words = [word for folder in arguments.check for word in ("--checkout", folder)]
+        command = [sys.executable, "-I", "-S", "-c", START, str(PACKAGES), "--seconds", "600", *words, "check",
+                   JUDGES[arguments.to], *map(str, part)]
+        answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        if "error" in answer:
+            raise SystemExit(f"the judge failed: {answer['error']} {answer.get('hint', '')}")
+        answers = answer["verdicts"] if len(part) > 1 else [answer]
+        found.update({int(file.stem): one for file, one in zip(part, answers)})
+    return found
+
+
+def one(tpsim, arguments, pairs, draw, number, folder):
+    """(outcome, text) of a drawn plan."""
+    model, cluster, gpus, batch = draw
+    generator = random.Random(f"{arguments.seed}-{number}")
+    plan, files = folder / "plan.json", folder / "files"
+    stack = arguments.stack or STACKS[arguments.to]
+    command = ["plan", "--model", model, "--cluster", cluster, "--gpus", gpus, "--global-batch", batch, "--stack", stack]
+    name = " ".join(map(str, command))
+    run = tpsim.run(*command, "--save", plan, "--quiet")
+    if run.returncode or not plan.exists():
+        return "no plan", reason(run.stderr), name
+    if arguments.change:
+        made = changed(tpsim, plan, pairs, generator, folder)
+        if made is None:
+            return "no plan", "no change of one setting is predicted", name
+        plan, change = made
+        name += " + " + change
+    written = tpsim.run("export", plan, "--to", arguments.to, "-o", files, "--quiet", "--allow-oom")
+    if written.returncode:
+        return "not written", reason(written.stderr), name
+    verdict = "written"
+    if arguments.check and arguments.each:
+        words = ["--check", arguments.check[0]]
+        if arguments.check[1:]:
+            words += ["--checkout", ",".join(arguments.check[1:])]
+        judged = tpsim.run("export", plan, "--to", arguments.to, "-o", folder / "judged", "--allow-oom", *words)
+        if judged.returncode:
+            return "refused", reason(judged.stderr), name
+        verdict = "accepted"
+    elif arguments.check:
+        (arguments.given / f"{number}.json").write_text(json.dumps(given_of(arguments.to, files, plan)), encoding="utf-8")
+    back = folder / "back.json"
+    read = tpsim.run("import", files, "--model", model, "--cluster", cluster, "--stack", stack, "--save", back, "--quiet")
+    if not back.exists():
+        return verdict + ", not imported", reason(read.stderr), name
+    first, second = predicted(tpsim, plan), predicted(tpsim, back)
+    same = second is not None and all(abs(a - b) <= TOLERANCE * max(abs(a), abs(b)) for a, b in zip(first, second))
+    return (verdict + ", equal", "", name) if same else (verdict + ", other", f"{first} {second}", name)
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--to", required=True, choices=sorted(STACKS))
+    parser.add_argument("--stack", help="stack of the plans, if not the framework's usual one")
+    parser.add_argument("--check", action="append", default=[], metavar="CHECKOUT", help="let the framework judge the files")
+    parser.add_argument("--each", action="store_true", help="judge each plan by tpsim export --check")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="plans at a time [all cores]")
+    parser.add_argument("--plans", type=int, default=60, help="plans that are predicted [60]")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--change", action="store_true", help="change one setting or part of each plan")
+    parser.add_argument("--verbose", action="store_true", help="print each plan that is not equal")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parsed()
+    with tempfile.TemporaryDirectory(prefix="tpsim-judged-") as folder:
+        arguments.given = pathlib.Path(folder)
+        count(arguments)
+
+
+def count(arguments):
+    tpsim = Tpsim(arguments.program)
+    models, pairs = tpsim.models(), choices(tpsim) if arguments.change else []
+    generator = random.Random(arguments.seed)
+    no_plans, cases = collections.Counter(), []
+
+    def case(item):
+        number, draw = item
+        with tempfile.TemporaryDirectory(prefix="tpsim-exports-") as folder:
+            return number, *one(tpsim, arguments, pairs, draw, number, pathlib.Path(folder))
+
+    number = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.threads) as pool:
+        while len(cases) < arguments.plans and number < 10 * arguments.plans:
+            batch = [(number + i, drawn(generator, models)) for i in range(4 * arguments.threads)]
+            number += len(batch)
+            for which, outcome, text, name in pool.map(case, batch):
+                if outcome == "no plan":
+                    no_plans[text] += 1
+                elif len(cases) < arguments.plans:
+                    cases.append((which, outcome, text, name))
+    if arguments.check and not arguments.each:
+        found = verdicts(arguments)
+        cases = [judged_case(found.get(case[0]), *case) for case in cases]
+    report(arguments, cases, no_plans)
+
+
+def judged_case(verdict, which, outcome, text, name):
+    if verdict is None:
+        return which, outcome, text, name
+    if not verdict.get("accepted"):
+        message = verdict.get("message") or verdict.get("error", "")
+        return which, "refused", reason(f"{message} ({verdict.get('where', '')})"), name
+    return which, outcome.replace("written", "accepted", 1), text, name
+
+
+def report(arguments, cases, no_plans):
+    outcomes, reasons = collections.Counter(), collections.defaultdict(collections.Counter)
+    for _, outcome, text, name in cases:
+        outcomes[outcome] += 1
+        reasons[outcome][text] += 1
+        if arguments.verbose and not outcome.endswith(", equal"):
+            print(f"{outcome}: {name}: {text}")
+    written = sum(count for outcome, count in outcomes.items() if outcome != "not written")
+    accepted = sum(count for outcome, count in outcomes.items() if outcome.startswith("accepted"))
+    equal = sum(count for outcome, count in outcomes.items() if outcome.endswith(", equal"))
+    accepted_text = f"{accepted} accepted" if arguments.check else "not judged"
+    print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
+          f"{written} written ({100 * written / max(1, len(cases)):.1f} %), {accepted_text}, {equal} equal after import; "
+          f"{sum(no_plans.values())} draws without a plan")
+    for outcome in sorted(outcomes):
+        if not outcome.endswith(", equal"):
+            for text, count in reasons[outcome].most_common():
+                print(f"  {count:3} {outcome}: {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+// Megatron-LM's options for layers that differ and for attention, activations and mixers that few
+// models have. Rules: megatron/training/arguments.py, megatron/core/transformer/utils.py
+// (is_layer_window_attention) and megatron/core/models/hybrid/hybrid_layer_allocation.py of
+// d98e8a6.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/software/launched_models.h"
+#include "frameworks/launch/launch_settings.h"
+
+namespace tpsim {
+namespace {
+
+using Options = std::vector<LaunchOption>;
+
+// Options whose value is a flag for each layer, or a number N: every N-th layer has 0.
+constexpr std::string_view kLayerFlags = "--window-attn-skip-freq --linear-attention-freq";
+constexpr std::string_view kSpecialOptions =
+    "--window-attn-skip-freq --softmax-type --quick-geglu --glu-linear-offset "
+    "--activation-func-clamp-value --attention-output-gate --apply-layernorm-1p "
+    "--experimental-attention-variant --linear-attention-freq --linear-conv-kernel-dim "
+    "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
+    "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
+    "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
+// They change neither time nor memory.
+constexpr std::string_view kFree = "--apply-layernorm-1p";
+
+BlockShape block_at(const ModelSpec& model, std::int64_t layer) {
+  return block_of_kind(model, block_kind(model, layer));
+}
+
+// "([1]*3+[0]*1)" by layer; empty where `has` is true of all layers or of none.
+template <class Has>
+std::string layer_flags(const ModelSpec& model, Has has) {
+  std::string text;
+  bool all = true, none = true;
+  for (std::int64_t layer = 0; layer < model.layers;) {
+    const bool with = has(block_at(model, layer));
+    std::int64_t count = 1;
+    while (layer + count < model.layers && has(block_at(model, layer + count)) == with) ++count;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", with ? 1 : 0, count);
+    all = all && with;
+    none = none && !with;
+    layer += count;
+  }
+  return all || none ? "" : "(" + text + ")";
+}
+
+const BlockShape* block_with(const std::vector<BlockShape>& blocks, MixerKind mixer) {
+  const auto found = std::find_if(blocks.begin(), blocks.end(),
+                                  [&](const BlockShape& one) { return one.mixer == mixer; });
+  return found == blocks.end() ? nullptr : &*found;
+}
+
+void add_recurrences(const ModelSpec& model, LaunchOptions& out) {
+  std::vector<BlockShape> blocks;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    blocks.push_back(block_of_kind(model, kind));
+  }
+  if (const BlockShape* const delta = block_with(blocks, MixerKind::kDeltaNet)) {
+    const RecurrentShape& shape = delta->recurrent;
+    out.add("--experimental-attention-variant", std::string("gdn"));
+    const std::string flags =
+        layer_flags(model, [](const BlockShape& one) { return one.mixer == MixerKind::kDeltaNet; });
+    out.add("--linear-attention-freq", flags.empty() ? fmt::format("[1]*{}", model.layers) : flags);
+    out.add("--linear-conv-kernel-dim", shape.convolution);
+    out.add("--linear-key-head-dim", shape.key_dim);
+    out.add("--linear-value-head-dim", shape.value_dim);
+    out.add("--linear-num-key-heads", shape.key_heads);
+    out.add("--linear-num-value-heads", shape.heads);
+  }
+  if (const BlockShape* const mamba = block_with(blocks, MixerKind::kMamba2)) {
+    const RecurrentShape& shape = mamba->recurrent;
+    out.add("--mamba-state-dim", shape.key_dim);
+    out.add("--mamba-head-dim", shape.value_dim);
+    out.add("--mamba-num-groups", shape.key_heads);
+    out.add("--mamba-num-heads", shape.heads);
+  }
+}
+
+void add_indexer(const ModelSpec& model, LaunchOptions& out) {
+  if (model.attention.chosen == 0) return;
+  const auto scores =
+      std::find_if(model.planned.begin(), model.planned.end(),
+                   [](const PlannedOp& one) { return one.kind == PlannedOpKind::kPairs; });
+  if (scores == model.planned.end()) return;
+  out.add("--experimental-attention-variant", std::string("dsa"));
+  out.add("--dsa-indexer-n-heads", scores->heads);
+  out.add("--dsa-indexer-head-dim", scores->key_dim);
+  out.add("--dsa-indexer-topk", model.attention.chosen);
+}
+
+// The letter of a hybrid's layer.
+char symbol_of(const BlockShape& block) {
+  switch (block.mixer) {
+    case MixerKind::kMamba2: return 'M';
+    case MixerKind::kDeltaNet: return 'G';
+    case MixerKind::kAttention: return '*';
+    case MixerKind::kNone:
+    case MixerKind::kPlanned: break;
+  }
+  return block.experts.count > 0 ? 'E' : '-';
+}
+
+Error other_layers(std::string message) {
+  return bad_input(std::move(message), "",
+                   "name the model that the file trains: --model NAME or its config.json");
+}
+
+// Whether both values describe the same, in numbers or as flags of layers.
+bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::int64_t layers) {
+  if (said.value == wanted.value) return true;
+  const auto a = parse_number<double>(said.value), b = parse_number<double>(wanted.value);
+  if (!matches_any(said.name, kLayerFlags)) return a && a == b;
+  const auto flags = expert_layers(wanted, layers);
+  std::vector<bool> stated;
+  if (a && *a >= 1) {
+    for (std::int64_t i = 1; i <= layers; ++i) stated.push_back(i % std::int64_t(*a) != 0);
+  } else if (const auto list = expert_layers(said, layers); list.ok()) {
+    stated = *list;
+  }
+  return flags.ok() && stated == *flags;
+}
+
+bool is_megatrons_default(const LaunchOption& option) {
+  return (option.name == "--softmax-type" && option.value == "vanilla") ||
+         (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
+}
+
+}  // namespace
+
+std::string layers_with_experts(const ModelSpec& model) {
+  if (model.other_blocks.empty() || !has_experts(model) || is_hybrid_pattern(model)) return "";
+  return layer_flags(model, [](const BlockShape& one) { return one.experts.count > 0; });
+}
+
+std::int64_t window_in(const ModelSpec& model) {
+  std::int64_t window = model.attention.window;
+  for (const BlockShape& block : model.other_blocks) {
+    window = std::max(window, block.attention.window);
+  }
+  return window;
+}
+
+LaunchOptions special_options(const ModelSpec& model) {
+  LaunchOptions out;
+  const AttentionShape& attention = attention_shape(model);
+  const std::string windows =
+      layer_flags(model, [](const BlockShape& one) { return one.attention.window > 0; });
+  if (!windows.empty() && !is_hybrid_pattern(model)) out.add("--window-attn-skip-freq", windows);
+  if (attention.score.sinks) out.add("--softmax-type", std::string("learnable"));
+  if (model.mlp == MlpKind::kClampedSwiglu) {
+    out.add("--quick-geglu");
+    out.add("--glu-linear-offset", std::string("1.0"));
+    if (model.mlp_limit > 0) {
+      out.add("--activation-func-clamp-value", fmt::format("{}", model.mlp_limit));
+    }
+  }
+  if (attention.output_gate) out.add("--attention-output-gate");
+  if (model.norm_plus_one) out.add("--apply-layernorm-1p");
+  add_recurrences(model, out);
+  add_indexer(model, out);
+  if (model.experts.latent > 0) out.add("--moe-latent-size", model.experts.latent);
+  return out;
+}
+
+bool is_special_option(std::string_view name) { return matches_any(name, kSpecialOptions); }
+
+Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
+  std::erase_if(options, is_megatrons_default);
+  const LaunchOptions wanted = special_options(model);
+  for (const LaunchOption& one : wanted.all()) {
+    const LaunchOption* const said = find_option(options, one.name);
+    const bool may_lack = unsaid == Unsaid::kIsTheModels || matches_any(one.name, kFree);
+    if (said == nullptr && !may_lack) {
+      return other_layers(fmt::format("{} is missing: the model has {}", one.name,
+                                      one.value.empty() ? "it" : one.value));
+    }
+    if (said != nullptr && !is_same_option(*said, one, model.layers)) {
+      return other_layers(
+          fmt::format("{} is {}; the model has {}", one.name, said->value, one.value));
+    }
+    drop_option(options, one.name);
+  }
+  for (const LaunchOption& left : options) {
+    if (!is_special_option(left.name) || matches_any(left.name, kFree)) continue;
+    if (unsaid == Unsaid::kIsTheModels) continue;
+    return other_layers(fmt::format("{} does not go with the model", left.name));
+  }
+  std::erase_if(options, [](const LaunchOption& one) { return is_special_option(one.name); });
+  return Ok{};
+}
+
+std::string hybrid_pattern(const ModelSpec& model, const std::vector<std::int64_t>& stages) {
+  std::string text;
+  std::int64_t layer = 0;
+  for (std::size_t chunk = 0; chunk < stages.size(); ++chunk) {
+    if (chunk > 0) text += '|';
+    for (std::int64_t i = 0; i < stages[chunk]; ++i) text += symbol_of(block_at(model, layer++));
+  }
+  for (std::int64_t depth = 0; depth < model.ends.prediction_layers; ++depth) {
+    text += '/';
+    for (const std::int64_t kind : prediction_kinds(model)) {
+      text += symbol_of(block_of_kind(model, kind));
+    }
+  }
+  return text;
+}
+
+Result<std::vector<std::int64_t>> stages_of_pattern(const std::string& pattern,
+                                                    const ModelSpec& model, std::int64_t pp) {
+  const std::string decoder = pattern.substr(0, pattern.find('/'));
+  std::vector<std::int64_t> stages(1, 0);
+  for (const char symbol : decoder) {
+    if (symbol == '|') {
+      stages.push_back(0);
+    } else {
+      ++stages.back();
+    }
+  }
+  ModelSpec plain = model;
+  plain.ends.prediction_layers = 0;
+  std::int64_t layers = 0;
+  for (const std::int64_t count : stages) layers += count;
+  if (!is_hybrid_pattern(model) || layers != model.layers ||
+      hybrid_pattern(plain, stages) != decoder) {
+    return other_layers(fmt::format("the model does not have the layers {}", pattern));
+  }
+  if (stages.size() > 1 || pp == 1) return stages;
+  if (model.layers % pp != 0) {
+    return bad_input(fmt::format("{} layers do not divide by the stages", model.layers));
+  }
+  return std::vector<std::int64_t>(static_cast<std::size_t>(pp), model.layers / pp);
+}
+
+}  // namespace tpsim
