@@ -2,7 +2,9 @@
 from base import Skip, law
 from program import Refused
 
-ROOM = 1e-6
+# Overlapped collectives are one wait at the end of a layer: in steps that wait for the host, the end of the last layer
+# may move by this share although all ops are faster.
+ROOM = 1e-5
 # Constants that are better when larger (1) or smaller (-1). Values up to one are shares and stay at
 # most one.
 KNOBS = {
