@@ -1,4 +1,4 @@
-// python/tpsim_recipes, which is packed into the program, run by the user's Python.
+// Runs python/tpsim_recipes, which is embedded in the program, with the user's Python.
 #pragma once
 
 #include <string>
@@ -10,10 +10,9 @@
 
 namespace tpsim {
 
-// Returns the JSON that tpsim_recipes prints for these command-line words. kMissing without
-// python3.
+// Returns the JSON that tpsim_recipes prints for these arguments. kMissing without python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
-// Returns the text under `key` of such an answer; empty if there is none.
+// Returns the string under `key` of the answer; empty if there is none.
 inline std::string text_of_answer(const JsonValue& answer, std::string_view key) {
   const JsonValue* const found = answer.find(key);
   const auto* const text = found == nullptr ? nullptr : found->as<std::string>();

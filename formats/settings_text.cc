@@ -116,10 +116,10 @@ Status FlatReader::error() const { return error_ ? Status(*error_) : Ok{}; }
 
 namespace {
 
-// References to references, as deep as anybody nests them.
+// Maximum depth of references to references.
 constexpr int kDeepest = 8;
 
-// "PRIMUS_MODEL" of "PRIMUS_MODEL:qwen3": capitals alone, before a colon.
+// Whether the text is capital letters, digits and '_': "PRIMUS_MODEL" of "PRIMUS_MODEL:qwen3".
 bool is_variable(std::string_view name) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos;
@@ -148,7 +148,7 @@ class Values {
   const std::set<std::string>& asked() const { return asked_; }
 
  private:
-  // Of the brace that ends "${": others may stand within.
+  // Returns the index of the brace that closes "${". Nested braces are skipped.
   static std::size_t closing(std::string_view text, std::size_t from) {
     int depth = 1;
     for (std::size_t i = from; i < text.size(); ++i) {
@@ -158,8 +158,8 @@ class Values {
     return std::string_view::npos;
   }
 
-  // "${.x}" is beside its key, "${..x}" beside the map that holds it. Of a file that another one
-  // includes the first word is the place where it is included.
+  // "${.x}" refers to a sibling of the key, "${..x}" to a sibling of the enclosing map. In an
+  // included file the first part of the name is the key under which the file is included.
   const FlatSetting* referred(const std::string& key, std::string_view name) const {
     if (name.starts_with('.')) {
       std::string place = key;

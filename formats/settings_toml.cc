@@ -1,4 +1,4 @@
-// TOML by toml++.
+// TOML, parsed with toml++.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -11,11 +11,11 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kMostSettings = 8000;
-// toml++ bounds how deep values are nested, but not the tables of a dotted key, which it ends one
-// within the other: by as many dots they would be deeper than any stack.
+// Maximum number of dots in a file. toml++ limits the nesting of values, but not the tables of a
+// dotted key, whose recursive destruction could overflow the stack.
 constexpr std::ptrdiff_t kMostDots = 4000;
 
-// Where a column starts, which counts characters and not bytes.
+// Returns the byte offset of a column. Columns count UTF-8 characters, from 1.
 std::size_t offset_of(std::string_view line, std::size_t column) {
   std::size_t at = 0;
   for (; column > 1 && at < line.size(); --column) {
@@ -47,7 +47,7 @@ class TomlFlattener {
   std::vector<FlatSetting> out;
 
  private:
-  // Numbers and dates are as the file writes them.
+  // Numbers and dates keep the text of the file.
   std::string value_of(const toml::node& node) const {
     if (const auto* text = node.as_string()) return text->get();
     const toml::source_region& place = node.source();
@@ -69,7 +69,7 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::str
     TomlFlattener flattener(text);
     flattener.flatten(table, "");
     if (flattener.out.size() > kMostSettings) return too_many;
-    // Tables are sorted by name: back into the order of the file.
+    // toml++ sorts tables by name. Restore the order of the file.
     std::stable_sort(flattener.out.begin(), flattener.out.end(),
                      [](const FlatSetting& a, const FlatSetting& b) { return a.line < b.line; });
     return std::move(flattener.out);

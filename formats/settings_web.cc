@@ -1,4 +1,4 @@
-// A page in a browser is given no configurations of other software to read.
+// Stand-ins for web pages, which do not read configurations of other software.
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
 

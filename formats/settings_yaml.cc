@@ -1,4 +1,4 @@
-// YAML by libyaml, which PyYAML reads by too: the files of people's stacks are what it takes.
+// YAML, parsed with libyaml, which PyYAML also uses: both accept the same files.
 #include <fmt/format.h>
 #include <yaml.h>
 
@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// What aliases repeat is counted each time.
+// Values that aliases repeat count each time.
 constexpr std::size_t kMostYamlValues = 16000;
 constexpr int kDeepestYaml = 32;
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
@@ -20,10 +20,10 @@ void start(yaml_parser_t& parser, std::string_view text) {
                                text.size());
 }
 
-// No brackets open within brackets beyond what is read: at each of them libyaml looks at all that
-// are open, which takes minutes of a few hundred thousand. What is no YAML load() tells.
+// Rejects deeply nested brackets. libyaml checks all open brackets at each new one: a few hundred
+// thousand take minutes. Invalid YAML is reported by load(), not here.
 Status check_nesting(std::string_view text, const std::string& file) {
-  constexpr int kDeepestEvent = kDeepestYaml + 1;  // the root is one
+  constexpr int kDeepestEvent = kDeepestYaml + 1;  // the root counts as one
   yaml_parser_t parser{};
   start(parser, text);
   int depth = 0;
@@ -54,11 +54,11 @@ class YamlParser {
     yaml_parser_delete(&parser_);
   }
 
-  // The next document, in place of the one before; without a root after the last one.
+  // Loads the next document in place of the current one. After the last document the root is null.
   Status load(const std::string& file) {
     yaml_document_delete(&document_);
     if (yaml_parser_load(&parser_, &document_) != 0) return Ok{};
-    // What is not closed is told where it begins, anything else where it stands.
+    // Report the start of an unclosed item, else the position of the problem.
     const std::string_view context = parser_.context == nullptr ? "" : parser_.context;
     const bool is_open = context.starts_with("while scanning");
     const yaml_mark_t& mark = is_open ? parser_.context_mark : parser_.problem_mark;
@@ -127,11 +127,11 @@ class YamlFlattener {
       return wrong(node, "more settings than any configuration has");
     }
     const std::string_view tag = reinterpret_cast<const char*>(node.tag);
-    if (tag.starts_with(kCoreTag)) return Ok{};  // types that a plain value has anyway
+    if (tag.starts_with(kCoreTag)) return Ok{};  // a core type, which the plain value has anyway
     return wrong(node, fmt::format("'{}': tags are not read", tag), "write the value itself");
   }
 
-  // A text over several lines says nothing of a plan.
+  // Multi-line texts are skipped: they never affect a plan.
   Status put(const yaml_node_t& node, const std::string& key) {
     std::string value = text_of(node);
     if (key.empty() && !value.empty()) {
@@ -147,7 +147,8 @@ class YamlFlattener {
     return Ok{};
   }
 
-  // What a map says itself, then what it merges and does not say itself: of several the first.
+  // Appends the map's own entries, then merged entries with other names. Earlier merged maps take
+  // precedence.
   Status gather(const yaml_node_t& map, int depth, std::vector<Entry>& entries) {
     std::vector<const yaml_node_t*> merged;
     for (auto* pair = map.data.mapping.pairs.start; pair < map.data.mapping.pairs.top; ++pair) {

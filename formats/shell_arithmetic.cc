@@ -1,4 +1,4 @@
-// Arithmetic of bash, "$((TP * PP + 1))": whole numbers, and names of variables that hold some.
+// Arithmetic of bash, such as "$((TP * PP + 1))", on integers and variables with integer values.
 #include <cctype>
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ constexpr int kDeepestParentheses = 16;
 
 bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// An expression of whole numbers, names, + - * / % and parentheses.
+// An expression of integers, names, + - * / % and parentheses.
 class Arithmetic {
  public:
   Arithmetic(std::string_view text, const ShellVariables& variables)
@@ -86,7 +86,7 @@ class Arithmetic {
     const auto number = parse_number<long long>(trimmed(values->front()));
     return number ? bounded(*number) : std::nullopt;
   }
-  // No sum of two leaves 64 bits.
+  // The bound keeps the sum of two values within 64 bits.
   static std::optional<long long> bounded(long long value) {
     constexpr long long kMost = 1LL << 61;
     if (value > kMost || value < -kMost) return std::nullopt;
@@ -101,7 +101,7 @@ class Arithmetic {
 }  // namespace
 
 std::optional<long long> ShellVariables::arithmetic(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {  // names in it are used
+  for (std::size_t i = 0; i < text.size();) {  // mark the variables in it as used
     std::string name;
     while (i < text.size() && is_name_letter(text[i])) name += text[i++];
     if (const auto found = entries_.find(name); found != entries_.end()) found->second.used = true;

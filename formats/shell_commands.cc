@@ -1,5 +1,5 @@
-// Commands of a script as its interpreter runs them: assignments, redirections, here-documents,
-// calls of functions, eval and bash -c.
+// Commands of a script as the interpreter runs them: assignments, redirections, here-documents,
+// function calls, eval and bash -c.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -40,7 +40,7 @@ bool is_declaration(std::string_view word) {
          std::end(kDeclarations);
 }
 
-// Files of the machine and of virtual environments say where software lies, and nothing of a plan.
+// Startup files of the machine and of virtual environments, which do not affect a plan.
 bool sets_up_software(std::string_view name) {
   constexpr std::string_view kNames[] = {"activate", ".bashrc",  ".bash_profile", ".profile",
                                          "profile",  "conda.sh", "setvars.sh",    "deactivate"};
@@ -53,7 +53,7 @@ bool sets_up_software(std::string_view name) {
 
 Status ShellInterpreter::call(const ShellCommand& command, int depth) {
   const auto [tokens, start] = functions_.at(command.words.front());
-  std::map<std::string, std::vector<std::string>> outer;  // arguments of the caller
+  std::map<std::string, std::vector<std::string>> outer;  // the caller's arguments
   for (std::size_t i = 1; i < command.words.size(); ++i) {
     const std::string name = std::to_string(i);
     const std::vector<std::string>* before = script_.variables.find(name);
@@ -185,7 +185,8 @@ void ShellInterpreter::shift_arguments(const ShellCommand& command) {
   for (const char* name : {"@", "*"}) script_.variables.set(name, left);
 }
 
-// "s/NAME/value/" of plain texts, as scripts fill a template in; the first one of each line.
+// Runs "s/NAME/value/" on literal text, as scripts fill in a template. Replaces the first match of
+// each line.
 void ShellInterpreter::rewrite(const ShellCommand& command) {
   std::string text = std::exchange(piped_, "");
   std::vector<std::pair<std::string, std::string>> changes;

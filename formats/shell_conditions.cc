@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// A variable that nothing sets is empty, as it is to a shell.
+// An unset variable is empty, as in a shell.
 std::string value_of(const std::string& word, ShellVariables& variables) {
   const std::string value = variables.expanded_text(word);
   const auto unset = unset_name(value);

@@ -11,7 +11,8 @@ constexpr int kDeepestExpansion = 32;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// A command's output goes by the first word of the command: blanks would divide it.
+// Marks an unknown value. A command's output is named by the first word of the command, since
+// blanks would split the field.
 std::string unset(std::string_view name) {
   const std::size_t blank = name.find_first_of(" \t\n");
   const std::string rest = blank == std::string_view::npos ? ""
@@ -39,7 +40,7 @@ std::optional<std::string> unset_name(std::string_view word) {
   if (end < word.size() && word[end] == '$') ++end;
   while (end < word.size() && is_name(word[end])) ++end;
   const std::string_view name = word.substr(begin, end - begin);
-  return name == "$" ? std::string() : std::string(name);  // of what a program prints
+  return name == "$" ? std::string() : std::string(name);  // empty for the output of a program
 }
 
 std::string without_marks(std::string_view word) {
@@ -95,10 +96,10 @@ std::vector<std::string> ShellVariables::unused() const {
   return names;
 }
 
-// Fields grow from the left; what is not quoted is cut at blanks.
+// Fields of the expansion, built from left to right. Unquoted text is split at blanks.
 struct ShellVariables::Expansion {
   std::vector<std::string> fields;
-  bool open = false;  // the last field still grows
+  bool open = false;  // the last field is still being extended
   std::size_t bytes = 0;
 
   void put(std::string_view text, bool quoted) {
@@ -126,7 +127,8 @@ struct ShellVariables::Expansion {
 void ShellVariables::put_variable(const std::string& name, bool quoted, Expansion& out) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
-    const bool arguments = name == "@" || name == "*";  // a script is read as called without any
+    const bool arguments = name == "@" || name == "*";  // a script is assumed to be called without
+                                                        // arguments
     if (!arguments && !empty_.contains(name)) out.put(unset("$" + name), true);
     return;
   }
@@ -139,7 +141,7 @@ void ShellVariables::put_variable(const std::string& name, bool quoted, Expansio
   }
 }
 
-// What stands between the braces of ${...}.
+// `inside` is the text between the braces of ${...}.
 void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansion& out) {
   std::size_t end = 0;
   while (end < inside.size() && is_name(inside[end])) ++end;
@@ -149,7 +151,7 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
   const auto found = entries_.find(name);
   const bool known = found != entries_.end();
   if (rest == "[@]" || rest == "[*]") {
-    if (!known) return;  // an array that nobody set is empty
+    if (!known) return;  // an unset array is empty
     found->second.used = true;
     bool first = true;
     for (const std::string& value : std::vector<std::string>(found->second.values)) {
@@ -185,7 +187,7 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
   out.put(unset("${" + std::string(inside) + "}"), true);
 }
 
-// "`pwd`", as "$(pwd)".
+// Expands "`pwd`" like "$(pwd)".
 void ShellVariables::put_backquoted(std::string_view word, std::size_t& at, bool quoted,
                                     Expansion& out) {
   const std::size_t end = std::min(word.find('`', at + 1), word.size());
@@ -233,7 +235,7 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
     at += 1 + length;
   } else if (!rest.empty() &&
              std::string_view("#?$!").find(rest.front()) != std::string_view::npos) {
-    const auto known = entries_.find("#");  // of a call whose arguments are given
+    const auto known = entries_.find("#");  // the number of arguments, if they are given
     const bool counts = rest.front() == '#' && known != entries_.end();
     out.put(counts ? known->second.values.front() : "0", true);
     at += 2;
@@ -243,7 +245,7 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
   }
 }
 
-// `at` is behind the opening quote, and then behind the closing one.
+// `at` starts after the opening quote and ends after the closing one.
 void ShellVariables::expand_quoted(std::string_view word, std::size_t& at, Expansion& out) {
   out.grow();  // "" is a field
   while (at < word.size() && word[at] != '"') {
@@ -313,7 +315,7 @@ std::string ShellVariables::expanded_document(std::string_view text) {
       expand_dollar(text, at, true, out);
       continue;
     }
-    if (text.substr(at).starts_with("\\\n")) {  // a line that goes on
+    if (text.substr(at).starts_with("\\\n")) {  // line continuation
       at += 2;
       continue;
     }

@@ -1,4 +1,4 @@
-// Runs a script from top to bottom: blocks, conditions, loops, functions and lists of commands.
+// Runs a script from top to bottom: blocks, conditions, loops, functions and command lists.
 #include "formats/shell_interpreter.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool is_word(const ShellToken& token, std::string_view text) {
   return token.kind == ShellTokenKind::kWord && !token.is_array && token.text == text;
 }
 
-// Whether "*.sh" matches, with * alone as a wildcard; of many stars none does.
+// Whether `text` matches a pattern such as "*.sh". The only wildcard is *, at most 3 times.
 bool matches_glob(std::string_view pattern, std::string_view text) {
   constexpr std::ptrdiff_t kMostStars = 3;
   if (std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return false;
@@ -33,7 +33,7 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-// "$1", "$@" and "$#" of a call, where some of it is known.
+// Sets "$1", "$@" and "$#" from the given arguments.
 void set_arguments(const std::map<std::string, std::string>& given, ShellVariables& variables) {
   std::vector<std::string> arguments;
   const auto all = given.find(std::string(kArguments));
@@ -89,7 +89,7 @@ Status ShellInterpreter::run_block(const std::vector<std::string_view>& ends, bo
     if (done() || at_any(ends)) return Ok{};
     const std::size_t before = at_;
     TPSIM_TRY_STATUS(run_statement(active && !exited_, depth));
-    if (at_ == before) ++at_;  // a ")" or ";;" that nothing opened
+    if (at_ == before) ++at_;  // an unmatched ")" or ";;"
   }
 }
 
@@ -117,7 +117,8 @@ Status ShellInterpreter::run_body(std::string_view end, bool active, int depth) 
 Status ShellInterpreter::run_if(bool active, int depth) {
   ++at_;
   bool taken = false;
-  bool known = true;   // what depends on files or programs: no branch is known to run
+  bool known = true;   // false after a condition on files or programs: no later branch is known to
+                       // run
   bool doubt = false;  // another environment may take another branch
   for (;;) {
     const int before = script_.variables.taken_from_outside();
@@ -146,7 +147,7 @@ std::optional<bool> ShellInterpreter::take_condition(std::string_view end) {
   std::optional<bool> result;
   std::string joint;
   bool first = true;
-  bool open = false;  // "[[ a" before the "&& b ]]"
+  bool open = false;  // after "[[ a", before "&& b ]]"
   script_.variables.forget_missing();
   while (!done() && !is_word(token(), end)) {
     std::vector<std::string> words;
@@ -258,7 +259,7 @@ Status ShellInterpreter::keep_function(int depth) {
 Status ShellInterpreter::run_list(bool active, int depth) {
   std::optional<bool> last = true;
   bool runs = active;
-  bool doubt = false;  // another environment may go on otherwise
+  bool doubt = false;  // the condition depends on the environment
   for (;;) {
     const int before = script_.variables.taken_from_outside();
     TPSIM_TRY_STATUS(in_doubt(active && doubt, [&]() -> Status {
@@ -286,7 +287,7 @@ Result<ShellScript> read_shell_script(std::string_view text, const std::string& 
   ShellScript script;
   read_batch_lines(text, script);
   set_slurm_variables(script);
-  // It is started where it lies.
+  // The script is run in its own folder.
   const std::string own = file.substr(file.find_last_of('/') + 1);
   for (const char* name : {"0", "BASH_SOURCE"}) script.variables.set(name, {own});
   for (const char* name : {"PWD", "SLURM_SUBMIT_DIR"}) script.variables.set(name, {"."});

@@ -1,5 +1,5 @@
-// Runs the statements of a shell script and notes its commands, variables and files. Part of
-// read_shell_script() alone (formats/shell_script.h).
+// Interpreter of a shell script: records its commands, variables and files. Used only by
+// read_shell_script() (formats/shell_script.h).
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class ShellInterpreter {
   using ShellTokens = std::vector<ShellToken>;
   static constexpr int kDeepestCommand = 16;
 
-  // Runs from another place, and comes back.
+  // Runs `work` at another position, then returns to the current one.
   template <class Work>
   Status elsewhere(const ShellTokens& tokens, std::size_t at, const Work& work) {
     const ShellTokens* const outer = std::exchange(tokens_, &tokens);
@@ -39,7 +39,7 @@ class ShellInterpreter {
     return status;
   }
 
-  // Scripts that grow by themselves end where no honest one gets to.
+  // Whether `bytes` are within the budget, which stops scripts that grow without end.
   bool afford(std::size_t bytes);
 
   bool done() const { return at_ >= tokens_->size(); }
@@ -48,35 +48,37 @@ class ShellInterpreter {
   void skip_separators();
   void skip_to(std::string_view end);
 
-  // Up to a word that ends the block, which is left for the caller.
+  // Runs up to a word that ends the block. Does not consume that word.
   Status run_block(const std::vector<std::string_view>& ends, bool active, int depth);
   Status run_statement(bool active, int depth);
   Status run_body(std::string_view end, bool active, int depth);
   Status run_if(bool active, int depth);
-  // The tests between "if" and "then", with && and ||.
+  // Evaluates the tests between "if" and "then", with && and ||. Nothing if the result is unknown.
   std::optional<bool> take_condition(std::string_view end);
   Status run_for(bool active, int depth);
   Status run_case(bool active, int depth);
   bool is_function() const;
-  // Its body runs when it is called.
+  // Stores the function's body. call() runs it.
   Status keep_function(int depth);
   Status call(const ShellCommand& command, int depth);
 
-  // Commands joined by && and ||: the next one runs if the one before is known to let it.
+  // Runs commands joined by && and ||. The next command runs if the previous result is known and
+  // allows it.
   Status run_list(bool active, int depth);
   Result<std::optional<bool>> run_command(bool active, int depth);
   void assign(const ShellToken& word);
-  // cat <<EOF > config.json, read -r -d '' command <<EOF
+  // Handles cat <<EOF > config.json, and read -r -d '' command <<EOF.
   void write_document(const ShellCommand& command, std::string text, const std::string& target);
   Status issue(ShellCommand command, int depth);
-  // source FILE and . FILE
+  // Handles source FILE and . FILE.
   Status read_sourced(const ShellCommand& command, int depth);
   void shift_arguments(const ShellCommand& command);
-  // sed 's/NAME/value/' FILE: its output is the next command's input, or a file's text.
+  // Handles sed 's/NAME/value/' FILE. The output is the input of the next command, or the text of a
+  // file.
   void rewrite(const ShellCommand& command);
-  // A variable that only an untaken branch sets expands to nothing.
+  // Makes a variable empty that only an untaken branch sets.
   void leave_empty(const ShellToken& word);
-  // Runs a block of which nobody can say whether it runs.
+  // Runs a block that may or may not run in the user's environment.
   template <class Work>
   Status in_doubt(bool doubt, const Work& work) {
     const bool outer = std::exchange(is_in_doubt_, is_in_doubt_ || doubt);
@@ -87,15 +89,15 @@ class ShellInterpreter {
 
   std::string file_;
   ShellScript& script_;
-  std::vector<std::unique_ptr<ShellTokens>> kept_;  // functions point into them
+  std::vector<std::unique_ptr<ShellTokens>> kept_;  // owned; functions_ points into them
   std::map<std::string, std::pair<const ShellTokens*, std::size_t>> functions_;
   const ShellTokens* tokens_ = nullptr;
   std::size_t at_ = 0;
   std::size_t spent_ = 0;
   bool exited_ = false;
   const ShellFileReader& open_;
-  std::string piped_;         // output of the command before
-  bool is_in_doubt_ = false;  // what does not run here may run all the same
+  std::string piped_;         // output of the previous command
+  bool is_in_doubt_ = false;  // inside a block that may run elsewhere although it is not taken here
 };
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// Paths that a script puts together from its own place: the folder that it lies in and is started
-// in is ".".
+// Paths that a script derives from its own location. Both its folder and the working directory are
+// ".".
 #include <filesystem>
 
 #include "core/base/text.h"
@@ -39,7 +39,7 @@ std::optional<std::string> ShellVariables::printed_path(std::string_view inside)
   if (depth_ >= kDeepestFolders) return std::nullopt;
   const auto tokens = shell_tokens(inside, "");
   if (!tokens.ok()) return std::nullopt;
-  std::string folder = ".";  // where the next command is
+  std::string folder = ".";  // working directory of the next command
   std::vector<std::string> words;
   std::optional<std::string> printed;
   ++depth_;

@@ -56,7 +56,7 @@ class ShellTokenizer {
     return read_documents();
   }
 
-  // ">file", "2>&1", "<<EOF": the number before it was read as a word of its own.
+  // Handles ">file", "2>&1" and "<<EOF". The number before the operator is a separate word.
   Status take_redirect() {
     ShellToken token{.kind = ShellTokenKind::kRedirect, .line = line_};
     const bool is_document = text_.substr(at_).starts_with("<<") && peek(2) != '<';
@@ -75,7 +75,7 @@ class ShellTokenizer {
     return Ok{};
   }
 
-  // The lines of here-documents follow the line that opens them.
+  // Here-documents start after the line with their operators.
   Status read_documents() {
     for (const Document& document : documents_) {
       std::string body;
@@ -127,7 +127,7 @@ class ShellTokenizer {
     }
   }
 
-  // Up to what ends a word outside of quotes and substitutions, as written.
+  // Returns the raw text up to the end of the word. Quotes and substitutions are kept whole.
   Result<std::string> raw_word() {
     const int line = line_;
     std::string word;
@@ -148,11 +148,11 @@ class ShellTokenizer {
       word += piece;
       at_ += length;
     }
-    if (word.empty() && at_ < text_.size()) word += text_[at_++];  // "<" or ">" left alone
+    if (word.empty() && at_ < text_.size()) word += text_[at_++];  // a lone "<" or ">"
     return word;
   }
 
-  // Of a quoted part, a substitution, an escaped or a plain character; 0: it is not closed.
+  // Length of a quoted part, a substitution, an escape or a plain character. 0 if it is not closed.
   std::size_t piece_length() const {
     const std::string_view rest = text_.substr(at_);
     switch (rest.front()) {
@@ -176,7 +176,7 @@ class ShellTokenizer {
         ++i;
       } else if (rest[i] == '"') {
         return i + 1;
-      } else if (rest[i] == '`') {  // may hold quotes of its own
+      } else if (rest[i] == '`') {  // may contain quotes
         i = rest.find('`', i + 1);
         if (i == std::string_view::npos) return 0;
       } else if (rest[i] == '$' && i + 1 < rest.size() &&

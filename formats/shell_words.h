@@ -1,8 +1,8 @@
-// Words of bash: cut out of a script's text, and expanded as bash would.
+// Words of bash: tokenization of a script, and expansion.
 //
-// Expansion knows variables and arrays, ${X:-y} and its kin, arithmetic, and quotes. What a script
-// takes from outside (its arguments, the environment, other programs) is not known: it expands to
-// kUnset followed by its name, so that whoever reads the word can say what is missing.
+// Expansion supports variables, arrays, ${X:-y} and similar forms, arithmetic, and quotes. Values
+// from outside the script are unknown: arguments, environment, output of programs. An unknown value
+// expands to kUnset and its name, so that messages can name it.
 #pragma once
 
 #include <map>
@@ -16,59 +16,59 @@
 
 namespace tpsim {
 
-inline constexpr char kUnset = '\x01';  // stands in no text that people write
-// "$MBS" where a value is unknown, empty where a program prints it; nothing in a word that is known
-// in full.
+inline constexpr char kUnset = '\x01';  // does not occur in ordinary text
+// Returns the name of the first unknown value: "$MBS", or empty for a program's output. Nothing if
+// the word is fully known.
 std::optional<std::string> unset_name(std::string_view word);
-// Without the marks: "$MBS" and "runs/$NAME" as people wrote them.
+// Returns the word without marks, as the script has it: "$MBS", "runs/$NAME".
 std::string without_marks(std::string_view word);
 
 enum class ShellTokenKind { kWord, kSeparator, kRedirect };
 struct ShellToken {
   ShellTokenKind kind = ShellTokenKind::kWord;
-  // With its quotes; a separator is "\n", ";", "&&", "||", "|", "&", ";;", "(" or ")".
+  // With quotes. A separator is "\n", ";", "&&", "||", "|", "&", ";;", "(" or ")".
   std::string text = {};
   int line = 0;
   bool is_array = false;                   // NAME=( ... ): text is "NAME=" or "NAME+="
-  std::vector<std::string> elements = {};  // of an array, with their quotes
-  // Of a redirection: where to, or the text of a here-document and whether it is expanded.
+  std::vector<std::string> elements = {};  // of an array, with quotes
+  // For a redirection: its target, or the text of a here-document and whether it is expanded.
   bool is_document = false;
   bool is_expanded = true;
 };
 
-// An error names the line of an unclosed quote, array or here-document.
+// An unclosed quote, array or here-document is an error with its line.
 Result<std::vector<ShellToken>> shell_tokens(std::string_view text, const std::string& file);
 
 class ShellVariables {
  public:
   void set(const std::string& name, std::vector<std::string> values);
-  // Sets it for good: no assignment of the script changes it.
+  // Sets a variable that the script's assignments cannot change.
   void pin(const std::string& name, std::string value);
   bool is_pinned(const std::string& name) const { return pinned_.contains(name); }
   void append(const std::string& name, const std::vector<std::string>& values, bool as_array);
   void erase(const std::string& name);
-  // A branch that is not taken alone sets it: it expands to nothing, as in a shell, until set.
+  // Makes a variable empty, as in a shell, until it is set. Used if only an untaken branch sets it.
   void leave_empty(const std::string& name);
-  // Null where nothing set it.
+  // Returns null if the variable is not set.
   const std::vector<std::string>* find(const std::string& name) const;
-  // Of all that were set, in the order of their first setting; those that no word has used.
+  // Returns the variables that no word has used, in the order of their first assignment.
   std::vector<std::string> unused() const;
-  const std::vector<std::string>& names() const { return order_; }  // of all that were set
+  const std::vector<std::string>& names() const { return order_; }  // all, in this order
 
-  // The fields that a word becomes; bytes beyond `kMostShellBytes` are cut.
+  // Returns the fields of a word. Bytes beyond `kMostShellBytes` are cut.
   std::vector<std::string> expanded(std::string_view word);
-  // As one text, as between double quotes.
+  // Returns one text, as between double quotes.
   std::string expanded_text(std::string_view word);
-  // Of a here-document, where quotes are plain characters.
+  // Expands a here-document, where quotes are plain characters.
   std::string expanded_document(std::string_view text);
-  // Notes that a test took a value from outside; how many did.
+  // Counts tests that used a value from outside the script.
   void take_from_outside() { ++taken_from_outside_; }
   int taken_from_outside() const { return taken_from_outside_; }
-  // Names without a value that were looked at since the last forget_missing().
+  // Names of unset variables that were read since the last forget_missing().
   void note_missing(std::string name) { missing_.insert(std::move(name)); }
   void forget_missing() { missing_.clear(); }
   const std::set<std::string>& missing() const { return missing_; }
-  // "TP * PP + 1"; nothing where a name in it is unknown.
+  // Evaluates "TP * PP + 1". Nothing if a name in it is unknown.
   std::optional<long long> arithmetic(std::string_view text);
 
  private:
@@ -96,16 +96,16 @@ class ShellVariables {
   int depth_ = 0;
 };
 
-// "./conf/../ds.json" as "ds.json": one name for a file under every spelling of its path. "." for
-// the folder itself.
+// Normalizes a path, so that every spelling gives the same name: "./conf/../ds.json" gives
+// "ds.json". "." is the folder itself.
 std::string plain_path(std::string_view path);
 
 inline constexpr std::size_t kMostShellBytes = std::size_t{1} << 20;
 
-// Tests of strings and numbers: [ ... ], [[ ... ]], test. The words with their quotes, "[" and "]"
-// included; nothing for what depends on more than variables: files, other programs.
+// Evaluates [ ... ], [[ ... ]] or test, on strings and numbers. The words include quotes, "[" and
+// "]". Nothing if the result depends on files or programs.
 std::optional<bool> shell_condition(const std::vector<std::string>& all, ShellVariables& variables);
-// Of truths that may be unknown.
+// Logic of three values: true, false, unknown.
 std::optional<bool> shell_and(std::optional<bool> a, std::optional<bool> b);
 std::optional<bool> shell_or(std::optional<bool> a, std::optional<bool> b);
 

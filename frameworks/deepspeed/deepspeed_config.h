@@ -1,4 +1,4 @@
-// DeepSpeed's JSON: what of it a plan is made of. Rules: deepspeed/runtime/config.py.
+// Reads the settings of a plan from DeepSpeed's JSON. Source: deepspeed/runtime/config.py.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// A number that is absent, or "auto" as Hugging Face writes what it fills in, is -1.
+// A number is -1 if it is absent, or "auto", which Hugging Face replaces.
 struct DeepSpeedConfig {
   std::int64_t train_batch = -1;
   std::int64_t micro_batch = -1;
@@ -19,19 +19,19 @@ struct DeepSpeedConfig {
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
-  std::optional<DType> gradients;    // what they add up in; nothing: as the precision has it
-  bool offloads = false;             // the optimizer, to the host
-  std::vector<std::string> outside;  // keys that no plan is made of
+  std::optional<DType> gradients;    // dtype of accumulation; nothing: follows from the precision
+  bool offloads = false;             // optimizer state is on the host
+  std::vector<std::string> outside;  // keys that do not affect a plan
 };
 
-// `left` gets unknown keys and those that make another plan.
+// Unknown keys, and keys that tpsim cannot express, are added to `left`.
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left);
 
-// Both batch sizes are there, as without Hugging Face they have to be.
+// Returns an error unless both batch sizes are stated. Without Hugging Face they must be.
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);
 
-// ZeRO and offload of `plan`. Arguments and JSON have to agree, and a pipeline shards the optimizer
-// alone; of bf16 its engine always does.
+// Sets ZeRO stage and offload of `plan`. Fails if arguments and JSON differ. With a pipeline only
+// the optimizer state may be sharded; with bf16 DeepSpeed always shards it.
 void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines, Plan& plan);
 
 }  // namespace tpsim

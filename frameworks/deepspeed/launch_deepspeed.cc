@@ -1,5 +1,6 @@
-// BigScience's Megatron-DeepSpeed: arguments of pretrain_gpt.py and DeepSpeed's JSON. Rules: its
-// megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
+// BigScience's Megatron-DeepSpeed: arguments of pretrain_gpt.py and DeepSpeed's JSON.
+//
+// Sources: megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr LaunchStack kStack = LaunchStack::kMegatronDeepSpeed;
 constexpr const char* kByBlocks = "type:transformer";
 constexpr const char* kByBlocksAndEmbedding = "type:transformer|embedding";
 
-// The cut that a partition method makes of these layers; empty where it is not even.
+// Returns the layers per stage of a partition method; empty if the cut is uneven.
 std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers,
                                  std::int64_t stages) {
   const bool counts = method == kByBlocksAndEmbedding;
@@ -31,7 +32,8 @@ const char* partition_method(const PlanFile& file) {
   return by_blocks ? kByBlocks : kByBlocksAndEmbedding;
 }
 
-// What the JSON and --zero-stage say: the bf16 optimizer is a ZeRO 1 of its own and wants stage 0.
+// Returns the stage for JSON and --zero-stage. The bf16 optimizer implements ZeRO 1 itself and
+// requires stage 0.
 int stage_of(const Plan& plan) {
   return plan.dtype == DType::kBFloat16 && plan.zero == 1 ? 0 : plan.zero;
 }
@@ -44,14 +46,14 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
   out.add("--kv-channels", model.attention.head_dim);
   out.add("--seq-length", model.seq);
   const PositionKind position = model.attention.position;
-  // Its arguments.py asserts that there is none with rotary positions.
+  // arguments.py asserts that it is absent with rotary positions.
   if (position != PositionKind::kRotary) out.add("--max-position-embeddings", model.seq);
   out.add("--position-embedding-type", position == PositionKind::kAlibi    ? "alibi"
                                        : position == PositionKind::kRotary ? "rotary"
                                                                            : "absolute");
   if (model.mlp == MlpKind::kSwiglu) {
     out.add("--glu-activation", "swiglu");
-    out.add("--no-bias-gelu-fusion");  // asked for with any gated activation
+    out.add("--no-bias-gelu-fusion");  // required with any gated activation
   }
   if (model.embedding_norm) out.add("--embed-layernorm");
   if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
@@ -64,7 +66,7 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
 constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
                                        "--apply-residual-connection-post-layernorm"};
 
-// Fusions of its layers that can be switched off.
+// Switches that disable fusions of its layers.
 struct PartSwitch {
   const char* option;
   StackPart part;
@@ -79,7 +81,7 @@ constexpr PartSwitch kPartSwitches[] = {
      static_cast<std::int64_t>(TpOverlap::kNone)},
 };
 
-// What its arguments.py takes for an option that is left out; empty for one that it wants.
+// Returns the default in arguments.py; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(4 * model.hidden);
   if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
@@ -94,7 +96,7 @@ void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp,
   LaunchOptions wanted;
   add_model(model, tp, wanted);
   for (const LaunchOption& option : wanted.all()) {
-    // A tokenizer pads to what it has, and an epsilon costs nothing.
+    // The tokenizer defines the padding, and epsilon does not affect the time.
     const bool may_lack =
         option.name == "--pad-vocab-size-to" || option.name == "--layernorm-epsilon";
     if (option.value.empty() || (may_lack && !in.has(option.name))) continue;
@@ -219,7 +221,6 @@ Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& conf
   return plan;
 }
 
-// Microsoft's Megatron-DeepSpeed: the arguments of Megatron-LM, DeepSpeed's engine and JSON.
 bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
   constexpr std::string_view kCore =
       "--no-pipeline-parallel --normalization --swiglu --disable-bias-linear --use-flash-attn "
@@ -230,8 +231,8 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
   });
 }
 
-// Microsoft's fork: the layers of Megatron-LM, DeepSpeed's engine, which has a pipeline unless told
-// otherwise.
+// Reads Microsoft's fork: layers of Megatron-LM and DeepSpeed's engine, which uses a pipeline by
+// default.
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
                                       const ModelSpec& model, LeftSettings& left) {
   TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file, left));

@@ -1,6 +1,8 @@
-// Hugging Face's accelerate: its YAML of FSDP or of data parallelism alone, and what the training
-// script is told (the names of transformers' Trainer and TRL's scripts). Rules: accelerate's
-// utils/dataclasses.py and commands/launch.py; read back by trainer_config.cc.
+// Writes files for Hugging Face's accelerate: YAML for FSDP or plain data parallelism, and
+// arguments of the training script.
+//
+// The arguments have the names of transformers' Trainer and TRL's scripts. Sources: accelerate's
+// utils/dataclasses.py and commands/launch.py. trainer_config.cc reads the files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kAccelerate;
 
-// Shards over a node, copies between nodes: a part of the software that the file can say.
+// Returns the FSDP strategy, which can express shards within a node and replicas across nodes.
 Result<std::string> strategy_of(const PlanFile& file) {
   const auto group = file.parts.find(StackPart::kShardGroup);
   const std::int64_t over = group == file.parts.end() ? kShardOverAll : group->second;
@@ -53,7 +55,7 @@ const char* mixed_precision(DType dtype) {
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   TPSIM_TRY(const std::string fsdp, fsdp_text(file));
-  // Machines find each other as torchrun's do; one machine needs nobody.
+  // Several machines rendezvous as with torchrun.
   const bool several = size.nodes > 1;
   const std::int64_t gpus = size.nodes * size.gpus_per_node;
   const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "NO";

@@ -1,5 +1,5 @@
-// Trainer as scripts start it: by accelerate, torchrun or deepspeed, with arguments of its own and
-// the configurations that the command names.
+// Commands that start a Trainer with accelerate, torchrun or deepspeed: arguments and named
+// configurations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,18 +14,18 @@
 namespace tpsim {
 namespace {
 
-// "--per-device-train-batch-size" is one of its arguments too.
+// Returns the key of an option, which may be spelled with '-': "--per-device-train-batch-size".
 std::string key_of(std::string_view option) {
   std::string key(option.substr(option.find_first_not_of('-')));
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
 
-// Options of "accelerate launch" that are settings of its file too.
+// Options of "accelerate launch" that are also settings of its file.
 struct LauncherOption {
   std::string_view option;
   std::string_view key;
-  std::string_view value = {};  // what it becomes; empty: the same
+  std::string_view value = {};  // the new value; empty: unchanged
 };
 constexpr LauncherOption kAccelerateOptions[] = {
     {"mixed_precision", "mixed_precision"},
@@ -64,7 +64,7 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
   return settings;
 }
 
-// trl/trainer/base_config.py and sft_config.py of huggingface/trl at f2cd577; transformers'
+// Source: trl/trainer/base_config.py and sft_config.py of huggingface/trl at f2cd577; transformers'
 // training_args.py.
 constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
     {"gradient_checkpointing", "true"},
@@ -73,7 +73,7 @@ constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
     {"per_device_train_batch_size", "8"},
 };
 
-// Configurations that come with TRL, "--accelerate_config zero3" (trl/accelerate_configs).
+// Configurations included in TRL, "--accelerate_config zero3" (trl/accelerate_configs).
 constexpr LauncherOption kTrlPresets[] = {
     {"zero1", "deepspeed_config.zero_stage", "1"}, {"zero2", "deepspeed_config.zero_stage", "2"},
     {"zero3", "deepspeed_config.zero_stage", "3"}, {"fsdp1", "distributed_type", "FSDP"},
@@ -112,7 +112,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
     for (FlatSetting& one : own) put(std::move(one));
   }
-  // "trl dpo" and "scripts/run_dpo.py" say what they train on by their name alone.
+  // The names of "trl dpo" and "scripts/run_dpo.py" imply the type of data.
   for (const auto& [program, kind] : {std::pair{"dpo", "dpo"}, std::pair{"reward", "rm"}}) {
     const std::string_view name = command.program;
     const bool is_it = name == fmt::format("trl {}", program) ||
@@ -149,7 +149,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   }
   settings = with_values(std::move(settings), given);
   ImportInputs all = inputs;
-  if (all.gpus == 0 && command.size.nodes > 0) {  // the command line goes first
+  if (all.gpus == 0 && command.size.nodes > 0) {  // the command line has precedence
     all.gpus = command.size.nodes * command.size.gpus_per_node;
   }
   all.open = [&](const std::string& name) { return opened(name, file, inputs); };

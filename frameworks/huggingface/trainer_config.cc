@@ -1,6 +1,8 @@
-// What Hugging Face's Trainer is told: its own arguments, accelerate's YAML, axolotl's YAML and
-// DeepSpeed's JSON, alone or one naming the other. Rules: transformers/training_args.py,
-// accelerate/utils/dataclasses.py, axolotl/utils/schemas, deepspeed/runtime/config.py.
+// Configuration of Hugging Face's Trainer: its arguments, accelerate's YAML, axolotl's YAML and
+// DeepSpeed's JSON. Each may be alone, or name another.
+//
+// Sources: transformers/training_args.py, accelerate/utils/dataclasses.py, axolotl/utils/schemas,
+// deepspeed/runtime/config.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +34,7 @@ constexpr LeftOver kTrainerRows[] = {
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
     {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
-    {"fp8_*"},  // of what is off
+    {"fp8_*"},  // harmless if "fp8" is off
     {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
      "tpsim reads Trainer's data parallelism", "1"},
     {"flex_attention",
@@ -69,11 +71,11 @@ constexpr LeftOver kTrainerRows[] = {
      "predict_with_generate print_param_status"},
 };
 
-// Settings of adapters: unused where the file says that all weights are trained.
+// Adapter settings, which are unused if all weights are trained.
 constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
 
-// axolotl trains an adapter if it is named, TRL if use_peft is on, LLaMA-Factory unless told
-// otherwise.
+// Whether all weights are trained. axolotl trains an adapter if one is named, TRL if use_peft is
+// on, LLaMA-Factory by default.
 bool says_full_training(const FlatReader& in) {
   const auto word_of = [&](std::string_view key) -> std::optional<std::string> {
     const FlatSetting* const found = find_setting(in.all(), key);
@@ -98,11 +100,11 @@ void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside)
   });
 }
 
-// What no question should precede.
+// Rows to refuse before any question is reported.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
-// Weights are loaded in fewer bits; what shards them keeps its copy in fp32. Under data parallelism
-// alone gradients and moments have these bits too.
+// Handles weights that are loaded in 16 bits. Sharded training keeps an fp32 copy. Under plain data
+// parallelism gradients and moments have 16 bits, too.
 void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   const std::string word = any_text(in, {"torch_dtype", "dtype"}).value_or("auto");
   const bool is_narrow = in.flag("pure_bf16", false) || matches_any(word, "bfloat16 float16");
@@ -125,19 +127,19 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
   const bool fp16 = in.flag("fp16", false) || mixed == "fp16" || config.fp16;
   if (mixed == "fp8")
     in.fail("mixed_precision is fp8", "tpsim's plans compute in bf16, fp16 or fp32");
-  const bool leaves_open = config.precision_is_auto && !fp16;  // what its Trainer is told
+  const bool leaves_open = config.precision_is_auto && !fp16;  // the Trainer's own arguments decide
   plan.dtype = bf16 || leaves_open ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
   if (config.gradients) plan.gradient_dtype = *config.gradients;
 }
 
-// LLaMA-Factory's word for it.
+// Key of LLaMA-Factory.
 bool says_flash(FlatReader& in) {
   const auto word = in.text("flash_attn");
   return word && !matches_any(*word, "false disabled");
 }
 
-// LLaMA-Factory recomputes unless told otherwise.
+// Default of LLaMA-Factory: full recompute.
 Recompute recompute_of_trainer(FlatReader& in) {
   const bool usual = in.has("finetuning_type") || in.has("stage");
   const bool off = in.flag("disable_gradient_checkpointing", false);
@@ -182,8 +184,8 @@ struct TrainerSize {
   std::int64_t accumulation = -1;
 };
 
-// Each is said by one of the files, or by the options of the import; else it is asked for.
-// Losses over a chosen and a rejected answer, said by name or, as TRL does, by their weight.
+// Whether the loss compares a chosen and a rejected answer. Stated by the loss's name, or by TRL's
+// weight "beta".
 bool trains_on_pairs(const FlatReader& in) {
   std::string kind;
   for (const char* key : {"rl", "stage"}) {
@@ -221,7 +223,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
   return size;
 }
 
-// Without layers where it is asked for.
+// Returns a model without layers if the question for a model is added.
 ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
   const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id"});
   if (inputs.model) return *inputs.model;
@@ -235,8 +237,8 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
   return {};
 }
 
-// Its longest sequence is a bound: samples are shorter, and padded to the longest of their batch or
-// packed into full sequences whose attention stays inside of each sample.
+// Reads the maximum sequence length, which is an upper bound: samples are shorter. They are padded
+// to the longest of a batch, or packed with attention inside each sample.
 void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
   constexpr const char* kLengths[] = {"sequence_len", "max_seq_length", "max_length",
                                       "model_max_length", "cutoff_len"};
@@ -258,7 +260,7 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
         "the update of the trained model is planned; generation, rewards and other models' passes "
         "are not");
   }
-  const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs it
+  const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs then
   const bool packs = any_flag(in, {"packing", "sample_packing", "neat_packing"});
   const bool flattens = in.flag("padding_free", false);
   in.flag("pad_to_sequence_len", false);

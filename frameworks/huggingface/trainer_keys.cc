@@ -1,4 +1,4 @@
-// One value of several keys.
+// Values that may have one of several keys.
 #include "frameworks/huggingface/trainer_keys.h"
 
 namespace tpsim {

@@ -1,4 +1,4 @@
-// Settings that Trainer, accelerate and axolotl call by different keys, and files that they name.
+// Settings with different keys in Trainer, accelerate and axolotl.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tpsim {
 
-// The first of these keys that the file has. Takes all of them.
+// Returns the first of these keys that the file has, and marks all of them as read.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys);
 bool any_flag(FlatReader& in, std::initializer_list<const char*> keys);
-// -1 where the file has none.
+// Returns -1 if the file has none of the keys.
 std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// FSDP's settings and mesh, and DeepSpeed's file, as ZeRO stage, shard group and offload.
+// Converts FSDP's settings and mesh, and DeepSpeed's file, to ZeRO stage, shard group and offload.
 #include "frameworks/huggingface/trainer_sharding.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// FSDP's strategies by name and by number (torch/distributed/fsdp/api.py).
+// Parses FSDP's strategy, a name or a number (torch/distributed/fsdp/api.py).
 void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
   const std::string name = in_capitals(word);
   if (name == "AUTO_WRAP" || name.empty()) return;

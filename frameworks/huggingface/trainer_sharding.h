@@ -1,4 +1,4 @@
-// How Hugging Face's Trainer shards a model: FSDP's settings and mesh, and DeepSpeed's file.
+// Sharding of Hugging Face's Trainer: FSDP's settings and mesh, and DeepSpeed's file.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,20 @@
 
 namespace tpsim {
 
-// Sets stack, ZeRO stage and recompute where the file has FSDP's settings, or where it was asked
-// for.
+// Sets stack, ZeRO stage and recompute if the file has FSDP's settings, or if `asked`.
 void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result);
 
-// FSDP2's mesh: shards, and copies of them. As accelerate calls it and as axolotl does.
+// FSDP2's mesh: replicas and shards, with the keys of accelerate or axolotl.
 struct ShardMesh {
   std::int64_t copies = 1;
   std::int64_t shards = 1;
 };
 ShardMesh mesh_of(FlatReader& in);
-// Copies of shards are those of nodes where shards fill one.
+// Sets the shard group of HSDP. Shards that fill a node become kShardOverNode.
 void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result);
 
-// Sets stack, ZeRO stage and offload by DeepSpeed's file, which `file` names or is, or by
-// accelerate's own keys; nothing where there are none. An error for a file that is not there.
+// Sets stack, ZeRO stage and offload from DeepSpeed's file or accelerate's own keys. The file is
+// `file` itself, or named in it. Does nothing without DeepSpeed. A missing file is an error.
 Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
                       DeepSpeedConfig& config, ImportedPlan& result);
 

@@ -1,5 +1,7 @@
-// Jobs around the files of a stack: a script for Slurm, and a JobSet for Kubernetes, which Kueue
-// admits where its label names a queue. Read back too, as far as they are from here.
+// Job files around a stack's files: a script for Slurm, or a JobSet for Kubernetes. Kueue admits
+// the JobSet if its label names a queue.
+//
+// Files written here are read back, too.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,9 +16,9 @@ namespace {
 using Files = std::vector<LaunchFile>;
 
 constexpr const char* kPlanFile = "plan.json";
-constexpr const char* kTrainer = "node";  // of the JobSet's one group of pods
+constexpr const char* kTrainer = "node";  // name of the JobSet's only group of pods
 
-// A model is called as its file says: what Slurm or a shell would read otherwise becomes '-'.
+// Replaces characters of a model's name that Slurm or a shell would interpret by '-'.
 std::string job_name(std::string name) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -26,7 +28,8 @@ std::string job_name(std::string name) {
   return name.empty() ? "tpsim" : name;
 }
 
-// Kubernetes makes DNS labels of names: 63 characters, some of them for the pod's number.
+// Returns a DNS label, as Kubernetes requires. Of its 63 characters some are needed for the pod's
+// number.
 std::string label_of(std::string name) {
   constexpr std::size_t kMost = 40;
   for (char& c : name) {
@@ -55,7 +58,7 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse
       job_name(file.model.name), size.nodes, use.tasks, gpus);
 }
 
-// What starts the ranks of a node: the program that people of the stack run.
+// Returns the command that starts the ranks of a node.
 std::string start_text(LaunchStack own, const std::string& job) {
   if (own == LaunchStack::kAccelerate) {
     return fmt::format(
@@ -87,8 +90,8 @@ std::string indented(const std::string& text, std::size_t by) {
   return out;
 }
 
-// The JobSet's pods are one for each node: JOB_COMPLETION_INDEX is a node's rank, and the first
-// pod's name is where all meet. Kueue looks at the label; without Kueue it means nothing.
+// One pod per node: JOB_COMPLETION_INDEX is the node's rank, and the first pod's name is the
+// rendezvous address. Only Kueue uses the label.
 std::string jobset_text(const std::string& name, const LaunchSize& size, const std::string& script,
                         bool has_files) {
   std::string text = fmt::format(
@@ -147,11 +150,11 @@ std::string jobset_text(const std::string& name, const LaunchSize& size, const s
   return text;
 }
 
-// Texts below "key: |", or "- |", by their key.
+// Returns YAML literal block scalars ("key: |", "- |") by key.
 std::vector<LaunchFile> block_texts(std::string_view yaml) {
   std::vector<LaunchFile> blocks;
-  std::size_t above = 0;  // indentation of the open block's key
-  std::size_t own = 0;    // and of its text
+  std::size_t above = 0;  // indentation of the block's key
+  std::size_t own = 0;    // indentation of its text
   bool open = false;
   while (!yaml.empty()) {
     const std::string_view line = cut_off(yaml, "\n");
@@ -178,7 +181,7 @@ bool is_version_of(const std::string& stack, std::string_view family) {
          (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
 }
 
-// tpsim's own ranks: NCCL's find each other through Slurm, those on cores through MPI.
+// Job of tpsim's own ranks. NCCL ranks rendezvous through Slurm, CPU ranks through MPI.
 Files reference_job(const PlanFile& file, const LaunchSize& size) {
   const bool on_cores = is_version_of(file.stack, "reference-cpu");
   const char* const command = on_cores ? "srun --mpi=pmix --cpu-bind=cores tpsim run plan.json\n"
@@ -188,7 +191,7 @@ Files reference_job(const PlanFile& file, const LaunchSize& size) {
           {kPlanFile, to_json(file)}};
 }
 
-// One task on each node starts its ranks with torchrun, as BLOOM was started.
+// One task per node starts its ranks with torchrun, as in BLOOM's training.
 Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
   const std::string start = start_text(own, "\"$SLURM_JOB_ID\"");
   files.front() = {

@@ -4,7 +4,7 @@
 
 namespace tpsim {
 
-// "#SBATCH --nodes=4", "#SBATCH -N 4"
+// Parses "#SBATCH --nodes=4" and "#SBATCH -N 4".
 void read_batch_lines(std::string_view text, ShellScript& script) {
   while (!text.empty()) {
     std::string_view line = cut_off(text, "\n");
@@ -18,7 +18,7 @@ void read_batch_lines(std::string_view text, ShellScript& script) {
   }
 }
 
-// What Slurm tells a job of its size.
+// Sets Slurm's variables for the job size.
 void set_slurm_variables(ShellScript& script) {
   const auto copy = [&](std::initializer_list<const char*> keys,
                         std::initializer_list<const char*> names) {

@@ -16,7 +16,7 @@ bool is_config(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
 }
 
-// Trainers that a console command starts: `axolotl train tune.yml`.
+// Console commands that start a training: `axolotl train tune.yml`.
 struct ConsoleCommand {
   std::string_view name;
   std::string_view task;
@@ -47,8 +47,8 @@ bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
       [&](const ConsoleCommand& one) { return one.name == name && one.task == words[at + 1]; });
 }
 
-// "tune run --nproc_per_node 8 full_finetune_distributed --config x": torchrun's options stand
-// before the recipe, which is the program.
+// Splits "tune run --nproc_per_node 8 full_finetune_distributed --config x". torchrun's options
+// precede the recipe, which is the program.
 bool take_tune_words(const std::vector<std::string>& words, std::size_t at, CommandWords& parts) {
   const std::string_view name = std::string_view(words[at]).substr(words[at].find_last_of('/') + 1);
   if (name != "tune" || at + 1 >= words.size() || words[at + 1] != "run") return false;
@@ -64,8 +64,8 @@ bool take_tune_words(const std::vector<std::string>& words, std::size_t at, Comm
   return true;
 }
 
-// Words of a console command: "--launcher torchrun", and what stands behind "--", are for the
-// launcher that it starts; "key=value" changes a setting of its configuration.
+// Splits a console command. "--launcher torchrun" and arguments after "--" belong to its launcher.
+// "key=value" overrides a setting of its configuration.
 void take_console_words(const std::vector<std::string>& words, std::size_t at,
                         CommandWords& parts) {
   parts.program = words[at] + " " + words[at + 1];
@@ -93,7 +93,7 @@ CommandWords command_words(const std::vector<std::string>& words) {
   CommandWords parts;
   bool behind = is_option(words.front());
   for (std::size_t i = 0; i < words.size(); ++i) {
-    // A quoted "--fp8-format hybrid" is meant as two words.
+    // A quoted "--fp8-format hybrid" counts as two words.
     const std::string& word = words[i];
     const std::size_t blank = is_option(word) ? word.find(' ') : std::string::npos;
     if (behind && blank != std::string::npos) {
@@ -126,7 +126,7 @@ CommandWords command_words(const std::vector<std::string>& words) {
 
 namespace {
 
-// "deepy.py train.py -d configs 125M.yml local_setup.yml"
+// Returns the files of "deepy.py train.py -d configs 125M.yml local_setup.yml".
 std::vector<std::string> configs_of_neox(const std::vector<std::string>& words) {
   std::vector<std::string> configs;
   std::string folder;
@@ -164,7 +164,6 @@ std::vector<std::string> configs_of(const CommandWords& parts) {
   return configs;
 }
 
-// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
 std::string called_script(std::string_view text) {
   std::string last;
   for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {

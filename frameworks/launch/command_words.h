@@ -1,4 +1,4 @@
-// Words of a training command: what is the launcher's, what the program's.
+// Splits a training command into the launcher's arguments and the program's.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace tpsim {
 // "--bf16"
 bool is_option(std::string_view word);
 
-// Options of the launcher stand before the program, those of the training behind it.
+// The launcher's options precede the program; the training's options follow.
 struct CommandWords {
   std::vector<std::string> launcher;
   std::vector<std::string> training;
-  // "pretrain_gpt.py", the module of "-m", or a console command: "axolotl train". Empty where the
-  // words start no training.
+  // "pretrain_gpt.py", the module of "-m", or a console command ("axolotl train"). Empty if the
+  // words do not start a training.
   std::string program;
 };
 CommandWords command_words(const std::vector<std::string>& words);
@@ -24,7 +24,8 @@ CommandWords command_words(const std::vector<std::string>& words);
 // setting, the program's file counts.
 std::vector<std::string> configs_of(const CommandWords& parts);
 
-// "train.sh" of "bash examples/train.sh", the last one; empty where no script is started.
+// Returns the last script that the text starts: "train.sh" for "bash examples/train.sh". Empty if
+// there is none.
 std::string called_script(std::string_view text);
 
 }  // namespace tpsim

@@ -19,7 +19,7 @@ bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefi
                      [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
 }
 
-// Sections of Megatron-Bridge, and what they were called.
+// Whether the settings have a section of Megatron-Bridge.
 bool is_of_bridge(const std::vector<FlatSetting>& settings) {
   for (const char* key :
        {"train.global_batch_size", "train.micro_batch_size", "train.train_iters"}) {
@@ -28,7 +28,8 @@ bool is_of_bridge(const std::vector<FlatSetting>& settings) {
   return false;
 }
 
-// Of several files together: a DeepSpeed configuration beside others is one that they name.
+// Merges the settings of all files. An additional DeepSpeed configuration becomes the value of
+// "deepspeed".
 Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const ImportInputs& inputs) {
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
   for (const LaunchFile& more : inputs.more) {

@@ -1,6 +1,8 @@
-// Configuration files of training programs that have no launch script: torchtitan's TOML,
-// nanotron's YAML, Megatron's and NeMo's YAML of arguments, and what Hugging Face's Trainer is told
-// by accelerate, by its own arguments, by axolotl and by DeepSpeed's JSON; and recipes in Python.
+// Configuration files of training programs without a launch script.
+//
+// Formats: torchtitan's TOML, nanotron's YAML, YAML of Megatron's and NeMo's arguments, and Hugging
+// Face's Trainer. The Trainer is configured by its own arguments, accelerate, axolotl and
+// DeepSpeed's JSON. Recipes in Python are read too.
 #pragma once
 
 #include <optional>
@@ -14,49 +16,49 @@ namespace tpsim {
 
 enum class ConfigFormat { kTorchTitan, kNanotron, kMegatron, kNemo, kTrainer };
 
-// By the keys that only one of them has.
+// Detects the format by keys that only one format has.
 std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings);
 
-// Of the format that the file's keys tell. What changes no plan is set aside by name; an unknown
-// setting is an error, and so is one that makes a plan which tpsim cannot express.
+// Imports a file of any of these formats. Settings that do not affect a plan are listed in
+// ImportedPlan::outside. An unknown setting is an error, and so is one that tpsim cannot express.
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
 
-// Of settings that are known already: a command line's, say.
+// Imports settings that are already parsed, such as those of a command line.
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                                      const LaunchFile& file, const ImportInputs& inputs);
 
-// Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" are "model.x" today.
+// Renames Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" to today's "model.x".
 std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings);
 
-// Whether settings of Megatron's say which model it is, layer by layer.
+// Whether the settings describe the model's architecture, in Megatron's names.
 bool states_model(const std::vector<FlatSetting>& settings);
 
-// A recipe or training script in Python, run by python/tpsim_recipes.
+// Imports a recipe or training script in Python, run by python/tpsim_recipes.
 Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
 
-// The configuration that a recipe makes, as tpsim_recipes prints it.
+// The configuration that a recipe creates, as printed by tpsim_recipes.
 struct ResolvedRecipe {
   std::string framework;  // "megatron-bridge", "nemo", "torchtitan", "olmo-core"
-  std::string function;   // of the file, that made it; empty: the file ran as a script
+  std::string function;   // the file's function that created it; empty: the file ran as a script
   std::vector<FlatSetting> settings;
   std::vector<std::string> defaults;  // keys of settings with the default of the framework's class
 
   bool is_default(std::string_view key) const;
 };
-// Whether the file is such a configuration.
+// Whether the settings were printed by tpsim_recipes.
 bool is_resolved_recipe(const std::vector<FlatSetting>& settings);
 ResolvedRecipe resolved_recipe(const std::vector<FlatSetting>& settings);
 Result<ImportedPlan> import_resolved(ResolvedRecipe recipe, const LaunchFile& file,
                                      const ImportInputs& inputs);
 Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFile& file,
                                           const ImportInputs& inputs);
-// In the names of Megatron-Bridge.
+// Renames NeMo's settings to Megatron-Bridge's.
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo);
 Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
                                               const ImportInputs& inputs);
 
-// The pieces of it.
-// Keys of unknown settings that have their class's default are left out by name.
+// Readers of the single formats. Unknown settings with the default of the recipe's class are listed
+// as outside.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
                                           const ImportInputs& inputs,
                                           const ResolvedRecipe* recipe = nullptr);
@@ -66,17 +68,18 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
                                        const ImportInputs& inputs);
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
-// As its owner called it, from the folder of what names it, or from a few folders above; nothing
-// where it is not there.
+// Returns the text of a file that another file names. Searches `inputs.more`, the folder of the
+// naming file, and a few folders above. Nothing if it is not found.
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
 
-// Why adapters are refused.
+// Reason for refusing adapters.
 inline constexpr const char* kAllWeights = "tpsim plans the training of all weights";
-// Why another optimizer is refused.
+// Reason for refusing other optimizers.
 inline constexpr const char* kAdamState = "tpsim's plans keep AdamW's state in fp32";
 
-// What a file leaves open and an option of the import says. All of it is asked for at once.
+// A value that the file lacks and an import option supplies. All open questions are reported in one
+// error.
 struct OpenQuestion {
   std::string what;
   std::string answer;  // "--gpus N"
@@ -93,24 +96,25 @@ class OpenQuestions {
   std::vector<OpenQuestion> all_;
 };
 
-// What is left in `in` is set aside, refused, or unknown.
+// Rule for settings that remain in a reader: ignored, or refused with a reason. Settings without a
+// rule are unknown.
 struct LeftOver {
-  std::string_view patterns;       // keys, or beginnings of keys that end in '*', between spaces
-  const char* why = nullptr;       // null: no part of a plan
-  std::string_view harmless = {};  // values that it may have all the same
+  std::string_view patterns;       // keys, or prefixes that end in '*', separated by spaces
+  const char* why = nullptr;       // reason for refusal; null: does not affect a plan
+  std::string_view harmless = {};  // values that are accepted nevertheless
 };
-// Adds the name of a setting that does not belong to a plan, once. A list element adds the list's
-// name.
+// Adds the name of a setting that does not affect a plan, once. A list element adds the name of the
+// list.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
-// "datasets" of "datasets.0.path": the list that an element belongs to; else the name itself.
+// Returns the list of an element: "datasets" for "datasets.0.path". Otherwise the name itself.
 std::string_view list_of(std::string_view name);
-// Whether the patterns have the setting, or the list that it belongs to.
+// Whether the patterns match the setting, or its list.
 bool has_pattern(std::string_view name, std::string_view patterns);
 bool is_harmless(const LeftOver& row, std::string_view value);
-// Takes out of `in` what `rows` refuse, before anything else is asked for.
+// Removes settings that `rows` refuse from `in`. Must run before other errors can occur.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                   LeftSettings& left);
-// `outside` gets the names of what changes no plan. Returns the reader's first error.
+// Adds names of settings that do not affect a plan to `outside`. Returns the reader's first error.
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                    std::vector<std::string>& outside, LeftSettings& left);
 

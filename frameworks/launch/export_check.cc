@@ -32,7 +32,7 @@ void add_fields(const std::string& key, const JsonValue& value, Fields& out) {
   }
 }
 
-// The fields of a model by key, without name, source and notes.
+// Returns the fields of a model by key, without name, source and notes.
 Fields fields_of(const ModelSpec& model) {
   ModelSpec plain = model;
   plain.name = plain.source = "";
@@ -44,7 +44,7 @@ Fields fields_of(const ModelSpec& model) {
   return fields;
 }
 
-// The model without the sequence, dropout and expert capacity that a run chooses.
+// Returns the model without settings of the run: sequence, dropout and expert capacity.
 ModelSpec without_run_choices(ModelSpec model) {
   model.seq = 1;
   model.attention_dropout = model.hidden_dropout = 0;
@@ -53,8 +53,8 @@ ModelSpec without_run_choices(ModelSpec model) {
   return model;
 }
 
-// The model that a later import gets by its name: the catalogue's, with its own sequence, dropout
-// and capacity. A model that the catalogue does not have is taken as the plan holds it.
+// Returns the catalogue's model of this name, which a later import uses. A model that the catalogue
+// lacks is returned unchanged.
 ModelSpec model_by_name(const ModelSpec& model) {
   const Result<Catalogue> catalogue = Catalogue::open();
   if (!catalogue.ok()) return model;
@@ -77,7 +77,8 @@ void compare(const Fields& from, const Fields& to, std::vector<LostSetting>& los
   }
 }
 
-// Whether plans of the launcher have what the key stands for. Jobs of tpsim's own ranks have all.
+// Whether the setting or part affects the launcher's plans. Always true for jobs of tpsim's own
+// ranks.
 template <class... Value>
 bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
   return !launcher || held(*launcher, value...) != Held::kNoEffect;
@@ -86,7 +87,7 @@ bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
 void compare(std::optional<LaunchStack> launcher, const Plan& from, const Plan& to,
              std::vector<LostSetting>& lost) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.counts_for != nullptr) continue;  // stands behind another's value
+    if (row.counts_for != nullptr) continue;  // only matters with a value of another setting
     if (!row.is_list() && !has_effect(launcher, setting_of(from, row.setting))) continue;
     std::string before = text_of(from, row.setting), after = text_of(to, row.setting);
     if (before == after) continue;
@@ -103,8 +104,8 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
   }
 }
 
-// The software of the plan that came back: the stack's own parts but for those that the files
-// state.
+// Returns the software of the imported plan: the stack's own parts, replaced by the parts that the
+// files state.
 StackSpec stack_back(StackSpec stack, const StackSpec& own, const PartValues& exported,
                      const PartValues& stated) {
   for (const auto& [part, unused] : exported) row_of(part).set(stack, row_of(part).get(own));

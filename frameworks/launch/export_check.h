@@ -1,6 +1,8 @@
-// Checks an export before it is written: its files are read back in memory, and every setting that
-// came back different is named, with the change of the predicted step and memory. Settings that the
-// launcher's plans do not have (held_settings.h) are left out.
+// Checks an export before it is written.
+//
+// The files are read back in memory. Every changed setting is named, with the change of the
+// predicted step and memory. Settings without effect for the launcher (held_settings.h) are
+// skipped.
 #pragma once
 
 #include <string>
@@ -12,8 +14,8 @@
 
 namespace tpsim {
 
-// A setting, a part of the software or a field of the model ("model.seq"), as files write both
-// values.
+// A setting, a part of the software or a field of the model ("model.seq"), with both values as
+// text.
 struct LostSetting {
   std::string key, from, to;
 
@@ -22,22 +24,23 @@ struct LostSetting {
 
 struct ExportLoss {
   std::vector<LostSetting> lost;
-  std::string refusal;        // why import refuses the files; then no plan came back
-  Seconds step, step_back;    // of the exported plan and of the one that came back
-  Bytes memory, memory_back;  // of the fullest stage, likewise
+  std::string refusal;        // reason if import refuses the files; then unset from here on
+  Seconds step, step_back;    // of the exported plan and of the imported one
+  Bytes memory, memory_back;  // of the stage with the highest peak, likewise
 
   double step_change() const { return step_back / step - 1; }
   double memory_change() const { return memory_back / memory - 1; }
 };
 
-// A larger change of step or memory, in either direction, needs --allow-loss. Fields of the model,
-// such as its padded vocabulary, may change them; settings and parts may not, but for rounding.
+// A larger relative change of step or memory needs --allow-loss. If only fields of the model
+// changed, such as the padded vocab size, kToleratedLoss holds. If settings or parts changed,
+// kToleratedRounding holds.
 inline constexpr double kToleratedLoss = 0.02;
 inline constexpr double kToleratedRounding = 1e-9;
-// An error, with exit code 3, for a loss beyond these and for files that import refuses.
+// Returns an error (exit code 3) for a larger loss, and for files that import refuses.
 Status check_loss(LaunchStack stack, const ExportLoss& loss);
-// "  cuda_graphs: full -> none" in a line each, and the change of step and memory; empty where the
-// plan came back whole.
+// Returns a line per lost setting ("  cuda_graphs: full -> none") and the change of step and
+// memory. Empty if nothing was lost.
 std::string loss_text(const ExportLoss& loss);
 
 struct CheckedExport {
@@ -45,8 +48,9 @@ struct CheckedExport {
   PlannedRun run;  // the exported plan
   ExportLoss loss;
 };
-// `scenario` is what `file` is predicted with, its parts included; `own` is the software without
-// them. Fails where the stack cannot express the plan, and where the plan cannot be predicted.
+// Exports `file` and reads the files back. `scenario` includes the plan's parts; `own` is the
+// software without them. Fails if the stack cannot express the plan, or if the plan cannot be
+// predicted.
 Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
                                      const Scenario& scenario, const StackSpec& own);
 

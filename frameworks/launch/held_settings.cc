@@ -1,4 +1,4 @@
-// The table of frameworks/launch/held_settings.h.
+// Table for frameworks/launch/held_settings.h.
 #include "frameworks/launch/held_settings.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ constexpr std::size_t kLauncherCount = static_cast<std::size_t>(LaunchStack::kAc
 
 struct HeldCell {
   Held held;
-  std::string_view words = {};  // kWritten: these values alone, the others are refused; empty: all
+  std::string_view words = {};  // kWritten: only these values, others are refused; empty: all
 };
 
 constexpr HeldCell kHeld{Held::kWritten};
@@ -26,7 +26,7 @@ constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}
 template <class Key>
 struct HeldRow {
   Key key;
-  // In the order of LaunchStack. All are given: a cell has no default.
+  // In the order of LaunchStack. A cell does not have a default, so all must be given.
   HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate;
 
   constexpr const HeldCell& operator[](LaunchStack stack) const {
@@ -127,7 +127,7 @@ static_assert(has_every_row<kSettingCount>(kHeldSettings),
               "a setting has no row, or not in its place");
 static_assert(has_every_row<kStackPartCount>(kHeldParts), "a part has no row, or not in its place");
 
-// Words are separated by spaces, since values of sets hold commas.
+// Words are separated by spaces, since values of sets contain commas.
 Held held_in(const HeldCell& cell, std::string_view value) {
   if (cell.words.empty()) return cell.held;
   return matches_any(value, cell.words) ? Held::kWritten : Held::kRefused;

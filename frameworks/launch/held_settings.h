@@ -1,5 +1,5 @@
-// States for each launcher, setting and part whether the launcher's files hold it. A missing row of
-// the table is a compile error.
+// Whether a launcher's files state a setting or part. A missing row of the table is a compile
+// error.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace tpsim {
 
 enum class Held : std::uint8_t {
-  kWritten,   // files state the value wherever it matters to the launcher; import reads it back
-  kNoEffect,  // no plan that is exported for the launcher has it
+  kWritten,   // files state the value if it matters to the launcher; import reads it back
+  kNoEffect,  // plans exported for the launcher never have it
   kRefused,   // export refuses a plan whose prediction depends on it, unless loss is allowed
 };
 template <>
@@ -27,8 +27,8 @@ inline constexpr auto kEnumNames<Held> = std::to_array<std::string_view>({"writt
 Held held(LaunchStack stack, const SettingValue& value);
 Held held(LaunchStack stack, StackPart part, std::int64_t value);
 
-// A Markdown table: a line for each setting and part, a column for each launcher, in a cell
-// "written", the values that are written, "no effect" or "refused".
+// Returns a Markdown table with a row per setting and part and a column per launcher. A cell is
+// "written", the written values, "no effect" or "refused".
 std::string held_settings_text();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Launch files read back, whoever wrote them.
+// Imports launch files, written by tpsim or by others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace {
 
 using Files = std::vector<LaunchFile>;
 
-// Options that went before fused attention was Megatron's default.
+// Whether the command has options from before fused attention was Megatron's default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
   return has_any_option(command.options,
                         {"--data-impl", "--checkpoint-activations", "--DDP-impl",
                          "--activations-checkpoint-method", "--model-parallel-size"});
 }
 
-// Megatron of the first years has one core of layers, and no name for it.
+// Early Megatron has only one implementation of layers, and no option to select it.
 std::string stack_of_megatron(const LaunchCommand& command) {
   const bool core = has_any_option(
       command.options, {"--use-mcore-models", "--spec", "--transformer-impl", "--attention-backend",
@@ -32,7 +32,7 @@ std::string stack_of_megatron(const LaunchCommand& command) {
   return core ? "megatron-core" : "megatron-lm";
 }
 
-// BigScience's fork, without its engine too, calls positions by other words.
+// Renames values of BigScience's fork, which are also used without DeepSpeed.
 void use_megatrons_positions(std::vector<LaunchOption>& options) {
   LaunchOption* const kind = find_option(options, "--position-embedding-type");
   if (kind == nullptr) return;
@@ -40,7 +40,7 @@ void use_megatrons_positions(std::vector<LaunchOption>& options) {
   if (kind->value == "rotary") kind->value = "rope";
 }
 
-// Of positions that nothing turns these say nothing.
+// Ignores rotary options if the model does not have rotary embeddings.
 void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
   const LaunchOption* kind = find_option(command.options, "--position-embedding-type");
   const bool turns = kind != nullptr && kind->value != "learned_absolute" && kind->value != "none";
@@ -52,7 +52,7 @@ void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outsid
   }
 }
 
-// Takes out settings of experts, where the model has none.
+// Ignores expert settings if the model does not have experts.
 void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
                          std::vector<std::string>& outside) {
   if (has_experts(model)) return;
@@ -63,22 +63,22 @@ void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
   });
 }
 
-// In plans of a model without a vocabulary the least one stands for it.
+// Replaces an unstated vocab size by 1, since plans need one.
 ModelSpec with_vocab(const ImportedPlan& result) {
   ModelSpec model = result.model;
   if (!result.has_vocab) model.vocab = 1;
   return model;
 }
 
-// Returns the list for differences between a named model and the options: the notes, or null if
-// differences are errors. For a log they are, since its options are those of the run.
+// Returns the list that gets differences between a named model and the options. Null if differences
+// are errors. They are errors for a log, since its options are those of the run.
 std::vector<std::string>* differences_of(const LaunchCommand& command, const ImportInputs& inputs,
                                          ImportedPlan& result) {
   const bool wins = inputs.model && inputs.model_wins && !(command.is_log && !command.is_whole);
   return wins ? &result.notes : nullptr;
 }
 
-// The model of `command`: the named one with what a run chooses, or the one that it describes.
+// Sets the model: the named one with the run's choices, or the one that `command` describes.
 Status settle_model(LaunchCommand& command, const ImportInputs& inputs, ImportedPlan& result) {
   if (inputs.model) {
     result.model = *inputs.model;
@@ -94,7 +94,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   }
   leave_out_flash_dropout(command.options, result);
   leave_out_shared_overlap(command.options, result);
-  // A log prints what models lack, too.
+  // A log also prints options of features that the model lacks.
   if (command.is_log && inputs.model) return Ok{};
   if (auto* const differences = differences_of(command, inputs, result)) {
     note_rare_shapes(result.model, command.options, *differences);
@@ -210,7 +210,7 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
 
 namespace {
 
-// DeepSpeed's JSON lies beside the script, is named by it, or is written by it.
+// Returns DeepSpeed's JSON, which the script names, writes, or has as a sibling.
 Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
                              const ImportInputs& inputs) {
   std::string name(kDeepSpeedConfigFile);
@@ -241,7 +241,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
     for (LaunchOption& option : command.options) {
       if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
     }
-    if (inputs.given.contains("vocab-size")) {  // that fork has none: it was said from outside
+    if (inputs.given.contains("vocab-size")) {  // that fork lacks it: from --set
       drop_option(command.options, "--vocab-size");
     }
   }
@@ -255,7 +255,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   } else {
     TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model, *inputs.left));
   }
-  if (result.plan.attention == AttentionKind::kFlash) {  // has no softmax of its own
+  if (result.plan.attention == AttentionKind::kFlash) {  // lacks a separate softmax
     result.parts.erase(StackPart::kAttentionKernel);
   }
   add_environment(command, result);
@@ -266,7 +266,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
                                      const LaunchFile& file, const Files& files,
                                      const ImportInputs& inputs) {
   if (!command.variables.empty()) {
-    command.program = path_of(file);  // its folder names the benchmark
+    command.program = path_of(file);  // the folder names the benchmark
     if (const TrainingProgram* program = program_of(command.variables)) {
       return import_program(*program, command.variables, &command, file, inputs);
     }
@@ -290,7 +290,8 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   return import_torchtitan_command(std::move(command), file, inputs);
 }
 
-// Notes the sourced files that are missing: they may hold settings that the plan lacks.
+// Imports a command. Errors and plans name missing sourced files, which may contain further
+// settings.
 Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
                                     const ImportInputs& inputs) {
   TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs));
@@ -306,7 +307,7 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   return read;
 }
 
-// Whose arguments a job script holds, by the files beside it, else by its own words.
+// Returns the stack of a job script, by the files next to it, else by its text.
 LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
   if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
   if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
@@ -338,7 +339,7 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
   return located(job, import_plan(own, as_own, inputs));
 }
 
-// Of programs whose plan is in their YAML the script says only what surrounds them.
+// Adds environment settings of the script, for programs whose YAML holds the plan.
 ImportedPlan with_environment(LaunchStack stack, const Files& files, const ImportInputs& inputs,
                               ImportedPlan plan) {
   const auto script = file_named(files, launch_file_names(stack).front());

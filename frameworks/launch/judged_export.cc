@@ -15,12 +15,13 @@
 namespace tpsim {
 namespace {
 
-// The framework's name in tpsim_recipes; empty where it has no judge of this stack's files.
+// Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot judge files of this
+// stack.
 std::string_view judge_of(LaunchStack stack) {
   return stack == LaunchStack::kMegatronLm ? "megatron-lm" : "";
 }
 
-// Variables of the script's "export NAME=VALUE" lines, and those that torchrun sets.
+// Returns variables of "export NAME=VALUE" lines of the script, and variables that torchrun sets.
 JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   JsonValue environment =
       json_object({{"WORLD_SIZE", std::to_string(size.nodes * size.gpus_per_node)},
@@ -36,7 +37,7 @@ JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   return environment;
 }
 
-// Arguments that the user adds to exported ones: data, tokenizer and schedule.
+// Arguments that the user adds to exported files: data, tokenizer and schedule.
 constexpr const char* kUsers[] = {"--train-iters",    "10",           "--lr", "1e-4", "--mock-data",
                                   "--tokenizer-type", "NullTokenizer"};
 
@@ -55,7 +56,7 @@ JsonValue words_of(const std::vector<LaunchOption>& options) {
   return json_array(words, [](const std::string& word) { return JsonValue(word); });
 }
 
-// A resolved value as an option has it.
+// Returns a resolved value in the format of an option.
 std::string option_text(const JsonValue& value) {
   if (const auto* flag = value.as<bool>()) return *flag ? "" : "off";
   if (const auto* text = value.as<std::string>()) return *text;
@@ -74,15 +75,15 @@ bool is_same(std::string stated, const std::string& resolved) {
   return stated == resolved || in_lower_case(stated) == in_lower_case(resolved);
 }
 
-// Holds each stated option against the framework's value of the same name. An option under another
-// name, as a --no-... switch, has none.
+// Compares each stated option with the framework's value of the same name. Options stored under
+// another name, such as --no-... switches, are skipped.
 void compare_options(const std::vector<LaunchOption>& options, const JsonValue& settings,
                      Judgement& judgement) {
   for (const LaunchOption& option : options) {
     std::string name = option.name.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');
     const JsonValue* const resolved = settings.find(name);
-    const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // in other words
+    const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other format
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr || is_list) continue;
     const std::string text = option_text(*resolved);
     if (is_same(option.value, text)) {

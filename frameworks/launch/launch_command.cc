@@ -15,7 +15,8 @@
 namespace tpsim {
 namespace {
 
-// "--x=y", "--x y z": all words up to the next option are the value, negative numbers too.
+// Parses "--x=y" and "--x y z". All words up to the next option are its value, including negative
+// numbers.
 std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   std::vector<LaunchOption> options;
   for (const std::string& word : words) {
@@ -30,7 +31,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
       value += (value.empty() ? "" : " ") + word;
     }
   }
-  // Quotes inside of a text that is cut at blanks stay in the words; they were meant as quotes.
+  // Unquotes values. Quotes inside of unquoted text remain in its words.
   for (LaunchOption& option : options) {
     std::string& value = option.value;
     const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
@@ -40,7 +41,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// "--name", and "name=value" as Hydra takes it.
+// Counts "--name", and Hydra's "name=value".
 std::size_t option_count(const ShellCommand& command) {
   const CommandWords parts = command_words(command.words);
   const auto sets = [](std::string_view word) {
@@ -57,7 +58,7 @@ bool starts_training(const ShellCommand& command) {
   return !command_words(command.words).program.empty();
 }
 
-// The training command with most options; of equals the first. Null where there is none.
+// Returns the training command with most options, the first one of equals. Null if there is none.
 const ShellCommand* training_command(const ShellScript& script) {
   const ShellCommand* best = nullptr;
   for (const ShellCommand& command : script.commands) {
@@ -69,7 +70,8 @@ const ShellCommand* training_command(const ShellScript& script) {
   return says ? best : nullptr;
 }
 
-// A file that another one sources: every array and text of options that no other holds.
+// Returns the options of a file that another script sources: all unused arrays and texts of
+// options.
 std::vector<std::string> sourced_words(const ShellScript& script) {
   std::vector<std::string> words;
   for (const std::string& name : script.variables.unused()) {
@@ -91,7 +93,7 @@ std::vector<std::string> sourced_words(const ShellScript& script) {
   return words;
 }
 
-// The first of these launcher options or variables that the script has.
+// The first launcher option or variable with a count. `unknown` is the reason if there is none.
 struct Count {
   std::int64_t value = 0;
   std::string unknown;
@@ -141,8 +143,7 @@ Count count_of(const std::vector<std::string>& launcher, const ShellScript& scri
   return count;
 }
 
-// "worker-0:0,1,2,3@worker-1": the GPUs that DeepSpeed's launcher is told to take; 0 where a node
-// is taken whole.
+// Counts the GPUs of "worker-0:0,1,2,3@worker-1", DeepSpeed's --include. 0 if it takes whole nodes.
 std::int64_t included_gpus(const std::vector<std::string>& launcher) {
   for (std::size_t i = 0; i + 1 < launcher.size(); ++i) {
     if (launcher[i] != "--include" && launcher[i] != "-i") continue;
@@ -170,7 +171,7 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
                         {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE",
                          "NPUS_PER_NODE", "NGPU", "NGPUS"},
                         {"gpus-per-node", "gres", "ntasks-per-node"});
-  // All devices that it may see, where nothing says how many of them it takes.
+  // Without a stated number, count the visible devices.
   const auto* visible = script.variables.find("CUDA_VISIBLE_DEVICES");
   if (gpus.value == 0 && visible != nullptr && visible->size() == 1 && !visible->front().empty() &&
       !unset_name(visible->front())) {
@@ -193,7 +194,7 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
   }
 }
 
-// "  tensor_model_parallel_size ...................... 4", behind any prefix of a launcher.
+// Parses "  tensor_model_parallel_size ...................... 4", after any prefix of a launcher.
 std::optional<LaunchOption> argument_of(std::string_view line) {
   const std::size_t dots = line.find(" ...");
   if (dots == std::string_view::npos) return std::nullopt;
@@ -211,7 +212,7 @@ std::optional<LaunchOption> argument_of(std::string_view line) {
   return option;
 }
 
-// Switches that are off, and what has no value, are not given.
+// Switches that are off, and options without a value, are skipped.
 LaunchCommand command_of_log(std::string_view text, std::size_t most) {
   LaunchCommand command;
   command.is_log = true;
@@ -278,7 +279,7 @@ Error with_arguments(Error error, std::string_view text, const ImportInputs& inp
 
 namespace {
 
-// Names what a script looked at before it gave up.
+// Lists the variables that the script tested before it exited.
 std::string exit_advice(const ShellScript& script, std::string_view text) {
   std::string names;
   for (const std::string& name : script.exit_asks) {
@@ -292,7 +293,7 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
   return fmt::format("it asks for --set {}{}", names, takes ? "; or say " + arguments : "");
 }
 
-// Variables that are a program's settings; none where they are nobody's.
+// Returns the script's variables if they are settings of a known program; otherwise nothing.
 std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   std::vector<FlatSetting> settings;
   for (const std::string& name : script.variables.names()) {

@@ -18,8 +18,7 @@ constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-// Environment variables for PyTorch's allocator and CUDA's launches, as far as the plan asks for
-// them.
+// Environment variables for PyTorch's allocator and CUDA's launches, if the plan sets them.
 std::string part_lines(const PartValues& parts) {
   std::string lines;
   const auto expands = parts.find(StackPart::kExpandableSegments);
@@ -32,7 +31,7 @@ std::string part_lines(const PartValues& parts) {
   return lines;
 }
 
-// Megatron's line for the order of kernels; the overlap of experts' all-to-all wants more queues.
+// Megatron's line for kernel order. Overlapping the experts' all-to-all needs more queues.
 std::string queue_line(const PlanFile& file, const StackSpec& software) {
   if (has_experts(file.model) && software.parts.ep_overlap) {
     return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
@@ -61,7 +60,7 @@ Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
                {kConfigFile, deepspeed_json(file)}};
 }
 
-// The YAML says nothing of the number of GPUs: the launcher's file does.
+// The launcher's file has the number of GPUs, which the YAML lacks.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
   TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
   LaunchOptions launcher;
@@ -89,7 +88,7 @@ Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
                {kAccelerateYamlFile, std::move(yaml)}};
 }
 
-// The files of a stack's own launcher.
+// Returns the files of a launcher, without a job.
 Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                          const StackSpec& software) {
   switch (stack) {
@@ -154,7 +153,7 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
 
 Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
                           const StackSpec& software) {
-  // The allocator is no option of a launcher: what the stack has by itself is written down too.
+  // The allocator is not an option of a launcher: the stack's own value is written, too.
   PlanFile whole = file;
   if (software.parts.expandable_segments)
     whole.parts.try_emplace(StackPart::kExpandableSegments, 1);

@@ -1,9 +1,9 @@
-// A plan as the launch files of a training stack, and back.
+// Writes a plan as launch files of a training stack, and reads launch files.
 //
-// What a stack cannot express is an error with the reason; nothing is dropped or approximated. Data
-// paths, tokenizer, learning rate and checkpoints are the user's: they are no part of a plan.
-// Reading back checks the rules that the stack itself checks and gives exactly the same plan. What
-// people wrote is read too: scripts with variables and arrays, and the arguments in a log.
+// A plan that the stack cannot express is an error with the reason. Nothing is dropped or
+// approximated. Data paths, tokenizer, learning rate and checkpoints are not part of a plan.
+// Reading checks the stack's own rules and returns exactly the same plan. Files written by people
+// are read too: scripts with variables and arrays, and arguments in a log.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,24 @@
 
 namespace tpsim {
 
-// The names that files of this stack may have, the one that holds the arguments first.
+// Returns the file names of this stack. The file with the arguments is first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
-// `software` predicted the plan: what it and the plan's parts overlap, and how they exchange keys
-// and values, is asked for where a launcher has a switch; a job starts the files of its launcher.
+// Writes `file` for a stack. `software` predicted the plan. Its overlaps and its exchange of keys
+// and values are written as switches if the launcher has them. A job starts the files of its
+// launcher.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node,
                                             const StackSpec& software = {});
 
-// The plan of files that export_plan wrote, or that people wrote for the same stack. A named model
-// must be what the files describe; sequence, dropout and the capacity of experts are the files'. A
-// setting that is unknown, or that makes a plan which tpsim cannot express, is an error.
+// Reads files written by export_plan() or by people for the same stack. A named model must match
+// the files, except sequence, dropout and expert capacity, which come from the files. Unknown
+// settings, and settings that tpsim cannot express, are errors.
 Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                                  const ImportInputs& inputs);
-// The stack that a script or log is most likely for.
+// Returns the most likely stack of a script or log.
 LaunchStack stack_of_text(std::string_view text);
-// Of one model, all else as the files say.
+// Likewise, with a named model and default inputs.
 Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                                  const ModelSpec& model);
 

@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// No degree, batch or size of a layer is larger, and products of three still fit.
+// Upper bound of degrees, batches and layer sizes. A product of three fits into 64 bits.
 constexpr std::int64_t kLargestCount = 1 << 20;
 
 bool parse_whole(std::string_view text, std::int64_t& out) {
@@ -21,13 +21,13 @@ bool parse_whole(std::string_view text, std::int64_t& out) {
   return true;
 }
 
-// Numbers may be written in any form.
+// Compares numbers by value: "1e-5" equals "0.00001".
 bool is_same_value(std::string_view value, std::string_view wanted) {
   const auto number = parse_number<double>(wanted);
   return value == wanted || (number && number == parse_number<double>(value));
 }
 
-// Single quotes protect what a shell would read otherwise.
+// Adds single quotes if a shell would interpret the value.
 std::string quoted(const std::string& value) {
   const bool plain = value.find_first_of("|*()'\" $") == std::string::npos;
   return plain ? value : "'" + value + "'";
@@ -67,7 +67,7 @@ bool LaunchOptionReader::has_value(std::string_view name, std::string_view value
   });
 }
 
-// A switch may stand before a variable that is empty unless somebody sets it.
+// A switch may precede a variable that is unset and therefore empty.
 bool LaunchOptionReader::flag(std::string_view name) {
   const auto value = taken(name);
   const bool is_bare = !value || value->empty() || value->front() == kUnset;
@@ -189,7 +189,7 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
       fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
   for (const LaunchOption& option : options.all()) {
     text += "  " + option.name;
-    const bool is_list = takes_words(option.name);  // that need no marks
+    const bool is_list = takes_words(option.name);  // needs no quotes
     if (!option.value.empty()) text += " " + (is_list ? option.value : quoted(option.value));
     text += "\n";
   }

@@ -1,4 +1,4 @@
-// Options of a launch file, as one writer builds them and one reader takes them apart.
+// Options of launch files: building, reading, and the functions of each framework.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ inline constexpr const char* kAccelerateYamlFile = "accelerate.yaml";
 inline constexpr const char* kSlurmFile = "job.slurm";
 inline constexpr const char* kJobSetFile = "jobset.yaml";
 inline constexpr const char* kConfigMapFile = "configmap.yaml";
-// For shellcheck: files to source have no first line, and who sources them uses their variables.
+// For shellcheck: a sourced file lacks a shebang line, and its variables are used elsewhere.
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
 
 // "--tensor-model-parallel-size 8". A switch has an empty value.
 struct LaunchOption {
-  std::string name;  // with its dashes: "--bf16"
+  std::string name;  // with dashes: "--bf16"
   std::string value;
 };
 
-// The option of that name; null where there is none.
+// Returns the option; null if there is none.
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name);
 LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name);
 bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
@@ -55,73 +55,75 @@ class LaunchOptions {
   std::vector<LaunchOption> all_;
 };
 
-// Takes options out by name; what is left at the end was unknown. Errors name the option.
+// Removes options by name as they are read. Options that remain are unknown. Errors name the
+// option.
 class LaunchOptionReader {
  public:
   explicit LaunchOptionReader(std::vector<LaunchOption> options) : left_(std::move(options)) {}
 
-  bool has(std::string_view name) const;  // without taking it out
+  bool has(std::string_view name) const;  // does not remove it
   bool has_value(std::string_view name, std::string_view value) const;
-  void drop(std::string_view name);  // whatever its value
+  void drop(std::string_view name);  // accepts any value
   bool flag(std::string_view name);
-  // A value that the script takes from outside fails by the name of what it takes.
+  // Fails if the value is unknown to the script, and names the missing variable.
   std::optional<std::string> text(std::string_view name);
-  // `fallback` when it is absent; an error when it is no whole number from 0 on.
+  // Returns `fallback` if it is absent. Fails unless the value is an integer >= 0.
   std::int64_t integer(std::string_view name, std::int64_t fallback);
-  // Present and equal to `wanted`.
+  // Fails unless the option is present and equal to `wanted`.
   void expect(std::string_view name, std::int64_t wanted);
-  // As `wanted`; numbers may be written in any form. An absent one stands for the stack's default.
+  // Fails unless the value equals `wanted`; numbers are compared by value. `otherwise` is the
+  // stack's default for an absent option; empty: there is none.
   void expect(const LaunchOption& wanted, std::string_view otherwise);
-  // None of these switches is set but those that `wanted` sets.
+  // Fails unless exactly the switches in `wanted` are set.
   void refuse_other(std::span<const char* const> switches, const LaunchOptions& wanted);
-  // Takes out what describes a model where another word than the file's counts: differences from
-  // `wanted` become notes, and what the file leaves out or takes from outside is as `wanted` has
-  // it.
+  // Removes options that describe a model which is named elsewhere. Differences from `wanted`
+  // become notes. Absent and unknown values count as `wanted`.
   void note_other(const LaunchOption& wanted, std::vector<std::string>& notes);
   void note_other(std::span<const char* const> switches, const LaunchOptions& wanted,
                   std::vector<std::string>& notes);
   void fail(std::string message, std::string hint = "");
-  // Options that nothing asked for become unknown settings. Returns the first error; one is that an
-  // option which was asked for is left, because it stands there twice.
+  // Adds all remaining options to `unknown`. Returns the first error. An option that is given twice
+  // is an error.
   Status finish(LeftSettings& unknown) const;
-  std::vector<std::string> left() const;  // names that nothing asked for
-  Status error() const;  // the first error alone: what is left was not asked for either
+  std::vector<std::string> left() const;  // names of options that were not read
+  Status error() const;                   // the first error, without checking the remaining options
 
  private:
   std::optional<std::string> taken(std::string_view name);
 
   std::vector<LaunchOption> left_;
-  std::vector<std::string> known_;  // every name that was asked for
+  std::vector<std::string> known_;  // every name that was read
   std::optional<Error> error_;
 };
 
-// How many GPUs start: what torchrun and srun get.
+// Number of nodes and GPUs that torchrun or srun starts.
 struct LaunchSize {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
 };
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
 
-// "NUM_NODES=48\nGPUS_PER_NODE=8\nTRAIN_ARGS=(\n  --bf16\n...)\n": bash that a launcher sources.
+// Returns bash that a launcher sources: NUM_NODES, GPUS_PER_NODE, and the array TRAIN_ARGS with one
+// option per line.
 std::string shell_text(const LaunchSize& size, const LaunchOptions& options);
-// The line that Megatron wants before it, but with FSDP, where it wants it gone: kernels are queued
-// in the order they were issued, so that tensor-parallel transfers start early.
+// Returns Megatron's CUDA_DEVICE_MAX_CONNECTIONS line, which must be absent with FSDP. Kernels then
+// execute in the order of their launch, so that tensor-parallel transfers start early.
 std::string ordered_kernels_line(const Plan& plan);
-// An option whose value is several words, as the shell's words and YAML's lists.
+// Whether the option has several words as its value: shell words, or a YAML list.
 bool takes_words(std::string_view option);
-// Megatron's options for the parts that the plan asks for in place of its software's own, as far as
-// there are some; and its attention backend.
+// Adds Megatron's options for parts that the plan sets, if there are options for them, and the
+// attention backend.
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out);
-// The training options of a launch file and on how many GPUs it runs.
+// Training options of a launch file and its number of GPUs.
 struct ShellOptions {
   LaunchSize size;
   std::vector<LaunchOption> options;
-  bool is_log = false;  // of a log, which prints what nobody asked for too
-  // Where the named model wins over what the options say of it: gets the differences.
+  bool is_log = false;  // from a log, which includes defaults
+  // If a named model overrides the options: gets the differences. Null: differences are errors.
   std::vector<std::string>* differences = nullptr;
 };
 
-// An error that says no place is one of the file.
+// Adds the file's path to an error without a location.
 template <class T>
 Result<T> located(const LaunchFile& file, Result<T> result) {
   if (result.ok() || !result.error().where.empty()) return result;
@@ -129,124 +131,126 @@ Result<T> located(const LaunchFile& file, Result<T> result) {
   error.where = path_of(file);
   return error;
 }
-// The file of that name among `files`.
+// Returns the file with this name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
-Launcher launcher_of(LaunchStack stack);  // none for Slurm: the plan's own stack decides
-// The launcher whose arguments the files hold: `stack` itself, and for a job the launcher that the
-// plan's stack names, or the one that the stack is a version of. Nothing for a job of other stacks.
+Launcher launcher_of(LaunchStack stack);  // kNone for jobs: the plan's stack decides
+// Returns the launcher whose arguments the files contain: `stack` itself, or for a job the launcher
+// of the plan's stack. That is the named launcher, or the stack of which the plan's stack is a
+// version. Nothing if there is none.
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher);
-// An error where the stack, or what files say of it, breaks a rule of core/software/launch_rules.h.
+// Returns an error if the stack, or the settings in the files, break a rule of
+// core/software/launch_rules.h.
 Status check_launch_rules(LaunchStack stack, const PlanFile& file);
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
-// Settings that a plan is not made of: reading a file sets aside what changes neither time nor
-// memory of a step, or belongs to the cluster or the stack, and refuses what would make another
-// plan of it, and says why tpsim cannot express it. Takes both out of `options`; the names of the
-// former.
+// Removes options that are not settings of a plan. Returns names of ignored ones: they do not
+// change time or memory of a step, or belong to the cluster or the stack. Options that change the
+// plan in a way that tpsim cannot express are added to `left`, with the reason.
 std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOption>& options,
                                       LeftSettings& left);
-// Refuses arguments of a log that are switched on and change what the plan means.
+// Refuses arguments of a log that are switched on and change the meaning of the plan.
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left);
-// Whether a setting of that name is set aside: "--lr", or "optimizer.lr" for kNemo.
+// Whether the name is ignored: "--lr", or "optimizer.lr" for kNemo.
 bool is_outside(LaunchStack stack, std::string_view name);
-// Whether take_outside() takes it out of the options, set aside or refused.
+// Whether take_outside() removes the option, as ignored or as refused.
 bool is_set_aside(LaunchStack stack, const LaunchOption& option);
 
-// Each stack writes its files and reads its settings.
+// Writers and readers of each stack.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software);
-// The model's own arguments.
+// Adds the arguments that describe the model.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
-// What runs beside compute, as arguments that are there or left out say.
+// Returns overlap settings of the software, as given by present and absent options.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
-// How context-parallel ranks exchange keys and values; nothing where there are none.
+// Option for the exchange of keys and values between context-parallel ranks.
 inline constexpr const char* kCpCommType = "--cp-comm-type";
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan);
-// Megatron's inner width where nobody says one: four times the model's, and of a gated part as much
-// weight, two thirds of it in steps of 64.
+// Returns Megatron's default FFN size: 4 x hidden. With a gated MLP 8/3 x hidden, rounded down to a
+// multiple of 64, which has as many weights.
 std::int64_t usual_ffn(const ModelSpec& model);
-// The model that the arguments describe; kMissing where they describe none.
+// The model that the arguments describe. kMissing if they do not describe one.
 struct StatedModel {
   ModelSpec model;
-  bool has_vocab = false;  // otherwise the tokenizer has it, and model.vocab is 0
+  bool has_vocab = false;  // false: the tokenizer defines it, and model.vocab is 0
 };
 Result<StatedModel> model_of_megatron(const std::vector<LaunchOption>& options);
-// What a run chooses of its model: sequence, dropout, capacity of experts. `keeps_seq` where
-// somebody asked for the model's sequence.
+// Applies the run's choices to the model: sequence, dropout, expert capacity. `keeps_seq`: the
+// sequence is kept, since it was requested.
 void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
-// What few models have: norms of q and k, latents, biases of q, k and v alone, squared ReLU,
-// routers, shared experts, dense layers among others.
+// Adds options of features that few models have: q/k norm, latent attention, QKV biases only,
+// squared ReLU, routers, shared experts, dense layers among MoE layers.
 void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
-// Whether an option with a value is one of these.
+// Whether an option with a value describes such a feature.
 bool is_rare_shape(std::string_view option);
-// What a file leaves out: none of it, or, where a recipe knows it, as the model has it.
+// Meaning of an absent option: feature absent, or, for recipes, as in the named model.
 enum class Unsaid : std::uint8_t { kIsNone, kIsTheModels };
-// Takes out what describes attention and experts that few models have: it must be the model's.
+// Removes options of such features in attention and experts. Error unless they match the model.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                         Unsaid unsaid = Unsaid::kIsNone);
-// The same where the model wins over the options: the first difference becomes a note.
+// Likewise, but the first difference becomes a note.
 void note_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                       std::vector<std::string>& notes);
 bool runs_flash(const std::vector<LaunchOption>& options);
-// Of a log, whose arguments nobody asked for, `unasked` gets the names that nothing here reads;
-// otherwise they are unknown settings.
+// Reads the plan. For a log, names of unread options are added to `unasked`; null: they are unknown
+// settings.
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               LeftSettings& left, std::vector<std::string>* unasked = nullptr);
-// Experts, in Megatron and in NeMo: what they are, and how tokens reach them as the file's parts
-// say.
+// Expert options of Megatron and NeMo: shapes, and the dispatch of tokens by the file's parts.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
 Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out);
 void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
-// Fails where the data-parallel ranks cannot share the experts.
+// Fails if the data-parallel ranks cannot share the experts.
 void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
                         const ParallelDegrees& degrees, std::int64_t gpus);
-// Which layers have experts, as --moe-layer-freq or --first-k-dense-replace says: a number, or a
-// list in Python's words. An error for any other text, and for a list of another length.
+// Parses --moe-layer-freq or --first-k-dense-replace: a number, or a list in Python syntax. Error
+// for other text, and for a list of the wrong length.
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers);
-// Of arguments that were read; nothing without experts.
+// Returns the dispatch settings of arguments; empty without experts.
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model);
-// Recipes of 8 and 4 bits, in Megatron, in NeMo and in torchtitan.
+// Recipes of 8 and 4 bits of Megatron, NeMo and torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
 inline constexpr const char* kRecomputeModules = "--recompute-modules";
 inline constexpr const char* kGraphScope = "--cuda-graph-scope";
-// What selective recompute makes again, as a value of that part; nothing where nobody says.
+// Returns the modules that selective recompute repeats, as value of that part. Nothing if not
+// stated.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan);
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out);
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
-bool nemo_has(std::string_view option);  // whether this option of Megatron-LM has a key there
+bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
 std::string nemo_yaml(const LaunchOptions& megatron);
 struct FlatSetting;
-// `left` gets unknown settings with `path` and their line.
+// Unknown settings are added to `left`, with `path` and line.
 std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
                                        const std::string& path, LeftSettings& left);
-// What "mixed_precision", a recipe's name, and its section say, as settings of the sections that it
-// fills: model and ddp. An error where nobody knows the name.
+// Expands "mixed_precision" (a recipe's name) and its section to the settings that it fills, in the
+// sections model and ddp. Error for an unknown name.
 Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings);
-// Elements of lists ("model.recompute_modules.0") as one setting of several words.
+// Joins list elements ("model.recompute_modules.0") to one setting with several words.
 std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings);
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs);
-// "model.bf16" as a log of Megatron's arguments has it; nothing for a switch that is off.
+// Returns "model.bf16" as an option in the format of Megatron's log. Nothing for a switch that is
+// off.
 bool has_nemo_key(std::string_view name);
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);
 Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
-// Takes out the switches of its layers' fusions.
+// Removes the switches for fusions of its layers.
 PartValues take_deepspeed_parts(std::vector<LaunchOption>& options);
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                const ModelSpec& model, LeftSettings& left);
-// Whether arguments are those of a fork that followed Megatron-LM's core: Microsoft's.
+// Whether the arguments are those of Microsoft's fork, which follows Megatron-LM's core.
 bool speaks_megatron_core(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                       const ModelSpec& model, LeftSettings& left);
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size);
-// The sequence, unless somebody asked for the model's; its models have no dropout.
+// Applies the sequence, unless the model's was requested. torchtitan's models do not have dropout.
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
-// Takes out what says how the software computes: torch.compile, async tensor parallelism.
+// Removes options that select an implementation: torch.compile, async tensor parallelism.
 PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
-// `parts` gets what the layout says of them: a shard group.
+// Adds parts that the layout implies to `parts`: a shard group.
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
                                 PartValues& parts, LeftSettings& left);
 Result<std::string> nanotron_yaml(const PlanFile& file);
@@ -255,9 +259,9 @@ LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training sc
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs);
 
-// Jobs around the files of the plan's own stack, of which the first is a shell's.
-// What a stack of the catalogue (data/stacks) is a version of: "megatron-deepspeed-bloom" is one of
-// megatron-deepspeed. A file of someone else's goes by its name too.
+// Jobs around the files of the plan's own stack, whose first file is a shell script.
+// Whether the catalogue stack (data/stacks) is a version of `family`: "megatron-deepspeed-bloom" is
+// one of megatron-deepspeed. Stack files of users are matched by name, too.
 bool is_version_of(const std::string& stack, std::string_view family);
 std::vector<LaunchFile> reference_job(const PlanFile& file, const LaunchSize& size);
 std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
@@ -265,7 +269,7 @@ std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const L
 std::vector<LaunchFile> kubernetes_job(LaunchStack own, const PlanFile& file,
                                        const LaunchSize& size,
                                        const std::vector<LaunchFile>& files);
-// The files of a Slurm job in those of Kubernetes.
+// Returns the files of the Slurm job inside the files for Kubernetes.
 Result<std::vector<LaunchFile>> files_of_kubernetes(const std::vector<LaunchFile>& files);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// The launchers whose files are written and read, and what an import takes and gives.
+// Supported launchers, and inputs and result of an import.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ enum class LaunchStack : std::uint8_t {
   kTorchTitan,         // torchtitan (2026): command-line options
   kNanotron,           // Hugging Face's nanotron: its YAML
   kAccelerate,         // Hugging Face's accelerate: FSDP and data parallelism for a Trainer
-  kSlurm,              // a job script around the files of the plan's own stack
-  kKubernetes,         // a JobSet around them
+  kSlurm,              // job script around the files of the plan's own stack
+  kKubernetes,         // JobSet around them
 };
 template <>
 inline constexpr auto kEnumNames<LaunchStack> =
@@ -38,41 +38,41 @@ inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernet
 class LeftSettings;
 
 struct ImportInputs {
-  std::optional<ModelSpec> model;  // nothing: the model is the one that the files describe
-  // Where the files say something else of it, `model` stands and the difference becomes a note;
-  // otherwise that is an error.
+  std::optional<ModelSpec> model;  // nothing: the model that the files describe
+  // Whether `model` overrides the files. Differences then become notes; otherwise they are errors.
   bool model_wins = false;
-  bool keeps_seq = false;        // the model's sequence was asked for; else it is the files'
-  std::int64_t gpus = 0;         // 0: as the files say
-  std::int64_t micro_batch = 0;  // where the files leave it open; 0: they must not
+  bool keeps_seq = false;        // keep the model's sequence, as requested; else use the files'
+  std::int64_t gpus = 0;         // 0: as in the files
+  std::int64_t micro_batch = 0;  // if the files lack it; 0: they must state it
   std::int64_t global_batch = 0;
-  // Variables that a script takes from outside; of a configuration settings too, by their keys.
-  // Names with a dash are options of the training: "vocab-size".
+  // Environment variables of a script. For a configuration also settings by key. Names with a dash
+  // are training options: "vocab-size".
   std::map<std::string, std::string> given;
-  std::vector<LaunchFile> more;  // configurations beside the first: accelerate's, DeepSpeed's
-  // A model by the name that a file has for it; may be empty.
+  std::vector<LaunchFile> more;  // configurations of accelerate or DeepSpeed besides the first file
+  // Loads a model by its name in a file. May be empty.
   std::function<Result<ModelSpec>(const std::string&)> load;
-  // Reads a file that another names, relative to it; may be empty.
+  // Reads a file that another file names, relative to it. May be empty.
   std::function<Result<std::string>(const std::string&)> open;
-  // Recipes and scripts in Python are code: run where this is set, else refused with what to type.
+  // Whether Python recipes and scripts may be run. Otherwise they are refused, with the option to
+  // add.
   bool runs_code = false;
-  std::vector<std::string> checkouts = {};  // folders with the frameworks that they import
-  std::string gpu = "h100";                 // the GPU that recipes find
-  bool assumes_harmless = false;            // unknown settings are taken to change no plan
-  // Collects what keeps a file from being planned; null: the import that is asked first collects
-  // it.
+  std::vector<std::string> checkouts = {};  // folders of the frameworks that recipes import
+  std::string gpu = "h100";                 // GPU that recipes detect
+  bool assumes_harmless = false;            // unknown settings are assumed not to change the plan
+  // Collects settings that prevent the import. Null: the outermost import function creates the
+  // list.
   LeftSettings* left = nullptr;
 };
 
 struct ImportedPlan {
   ModelSpec model;
   Plan plan;
-  PartValues parts;   // that the files state, whatever the stack's own are
-  std::string stack;  // of the catalogue: what the files are for; empty where they do not say
-  std::vector<std::string> outside;                // settings that no plan is made of: "--lr"
-  std::vector<std::string> notes = {};             // what is predicted otherwise than the files say
-  std::vector<std::string> assumed_harmless = {};  // unknown settings that were left out
-  bool has_vocab = true;  // false: the files leave it to a tokenizer, and model.vocab is 0
+  PartValues parts;                     // stated by the files, even if equal to the stack's own
+  std::string stack;                    // in the catalogue; empty if the files do not state it
+  std::vector<std::string> outside;     // ignored settings: "--lr"
+  std::vector<std::string> notes = {};  // differences from the files
+  std::vector<std::string> assumed_harmless = {};  // unknown settings that were ignored
+  bool has_vocab = true;  // false: defined by a tokenizer, and model.vocab is 0
 };
 
 }  // namespace tpsim

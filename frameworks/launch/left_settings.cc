@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// As --set has it: an option's name without its dashes.
+// Returns the name for --set: an option without its dashes.
 std::string_view name_for_set(std::string_view setting) {
   setting.remove_prefix(std::min(setting.find_first_not_of('-'), setting.size()));
   return setting;
@@ -27,7 +27,7 @@ bool is_left_out(std::string_view setting, const ImportInputs& inputs) {
   return false;
 }
 
-// "line 12" of "run.yaml:12"; empty where it says no line.
+// Returns "line 12" for "run.yaml:12"; empty if there is no line.
 std::string line_of(std::string_view where) {
   const std::size_t colon = where.rfind(':');
   if (colon == std::string_view::npos) return "";
@@ -48,7 +48,7 @@ void LeftSettings::ask(std::string setting, std::string likely, std::string wher
   unknown_.push_back({std::move(setting), std::move(what), std::move(likely), std::move(where)});
 }
 
-// "adapter: lora, lora_r: 8": what of a file says that it leaves weights as they are.
+// Returns settings that freeze weights: "adapter: lora, lora_r: 8".
 std::string LeftSettings::adapters_in(const Settings& refused) {
   std::string text;
   for (const Setting& one : refused) {
@@ -57,12 +57,13 @@ std::string LeftSettings::adapters_in(const Settings& refused) {
   return text;
 }
 
-// "2 settings change the plan and are not modelled: --x (why), --y 4 (why); unknown: '--z'".
+// Returns "2 settings change the plan and are not modelled: --x (why), --y 4 (why); unknown:
+// '--z'".
 std::string LeftSettings::text_of(const Settings& refused, const Settings& unknown) {
   std::string text;
   if (!refused.empty()) {
     std::vector<std::string> each;
-    for (auto one = refused.begin(); one != refused.end(); ++one) {  // of one reason together
+    for (auto one = refused.begin(); one != refused.end(); ++one) {  // grouped by reason
       const auto follows = std::next(one);
       const bool goes_on = follows != refused.end() && follows->detail == one->detail;
       each.push_back(goes_on ? one->what : fmt::format("{} ({})", one->what, one->detail));
@@ -120,7 +121,7 @@ Result<ImportedPlan> LeftSettings::settled(Result<ImportedPlan> read,
     return bad_input(fmt::format("trains adapters or a part of the weights: {}", adapters),
                      refused.front().where, kAllWeights);
   }
-  // A misspelt name is likelier the cause of another error than its effect.
+  // A misspelt name is more likely the cause of another error than its effect.
   const bool is_misspelt = refused.empty() && !unknown.front().detail.empty();
   if (refused.size() + unknown.size() == 1 && (read.ok() || is_misspelt)) {
     if (unknown.empty()) {

@@ -1,4 +1,4 @@
-// Settings of launch files that no plan is made of and that an import cannot pass over.
+// Settings of launch files that prevent an import: refused or unknown.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace tpsim {
 
-// All readers of one import add to one list, so that the user is told of all of it at once.
+// All readers of an import add to one list, so that one error reports all of them.
 class LeftSettings {
  public:
-  // `setting` changes the plan and is not modelled; `why` says what it would change. `what` is the
-  // setting with its value, as its owner wrote it. `where` is "file:line"; may be empty.
+  // Adds a setting that changes the plan and is not modelled, with the reason. `what` is the
+  // setting with its value, as in the file. `where` is "file:line"; may be empty.
   void refuse(std::string setting, std::string what, std::string why, std::string where = "");
-  // Nothing here knows `setting`; `likely` is the nearest known one and may be empty.
+  // Adds an unknown setting. `likely` is the nearest known name; may be empty.
   void ask(std::string setting, std::string likely, std::string where = "");
 
-  // `read`, if nothing was refused or asked. --set NAME=null answers for a setting,
-  // --assume-harmless for all unknown ones, whose names the plan then keeps. Otherwise an error
-  // with every setting of both groups, and with the error of `read` if there is one.
+  // Returns `read` if every setting is settled. --set NAME=null settles one setting.
+  // --assume-harmless settles all unknown ones, which the plan lists. Otherwise returns an error
+  // with all open settings, and with the error of `read` if there is one.
   Result<ImportedPlan> settled(Result<ImportedPlan> read, const ImportInputs& inputs) const;
 
  private:
   struct Setting {
     std::string name;
     std::string what;
-    std::string detail;  // why it is refused; the nearest known name
+    std::string detail;  // reason for refusal; or the nearest known name
     std::string where;
   };
   using Settings = std::vector<Setting>;
@@ -38,8 +38,8 @@ class LeftSettings {
   Settings unknown_;
 };
 
-// Runs `read` on inputs that collect what is left, unless an import around it does so already.
-// Errors that name no place name `path`.
+// Runs `read` with a new list of settings, unless a surrounding import has one. Errors without a
+// location name `path`.
 template <class Read>
 Result<ImportedPlan> with_settings_settled(const std::string& path, const ImportInputs& inputs,
                                            const Read& read) {

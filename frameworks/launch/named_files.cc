@@ -1,4 +1,4 @@
-// Files that a script or a configuration names.
+// Files that are named by a script or a configuration.
 #include <fmt/format.h>
 
 #include "frameworks/launch/config_files.h"
@@ -6,7 +6,8 @@
 namespace tpsim {
 namespace {
 
-// Scripts and trainings are started from the top of their repository.
+// Number of parent folders to search. Trainings are usually started at the root of their
+// repository.
 constexpr int kAbove = 4;
 
 }  // namespace

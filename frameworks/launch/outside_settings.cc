@@ -11,7 +11,8 @@ namespace {
 
 // Names, or beginnings of names that end in '*', between spaces.
 
-// Of Megatron-LM and of BigScience's fork: optimizer, schedule, data, files and logging.
+// Ignored settings of Megatron-LM and BigScience's fork: optimizer, schedule, data, files and
+// logging.
 constexpr std::string_view kMegatron =
     "--abort-on-unmet-fused-kernel-constraints --adam-* --align-* --apply-layernorm-1p "
     "--apply-query-key-layer-scaling --async-save --attention-softmax-in-fp32 "
@@ -74,7 +75,7 @@ constexpr std::string_view kMegatron =
     "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
     "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";
 
-// The optimizer's part of DeepSpeed's side of the same arguments.
+// Ignored arguments of DeepSpeed.
 constexpr std::string_view kDeepSpeed =
     "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
     "--deepspeed-mpi";
@@ -173,7 +174,7 @@ constexpr LeftOver kRefused[] = {
     {"--ds-sequence-parallel-size", "tpsim shares sequences by context parallelism", "1"},
 };
 
-// Null for an option that no row refuses.
+// Returns null for an option that no row refuses.
 const LeftOver* row_of_refused(const LaunchOption& option) {
   const auto row = std::find_if(std::begin(kRefused), std::end(kRefused), [&](const LeftOver& one) {
     return matches_any(option.name, one.patterns);
@@ -181,7 +182,7 @@ const LeftOver* row_of_refused(const LaunchOption& option) {
   return row == std::end(kRefused) ? nullptr : &*row;
 }
 
-// "--optimizer muon", as its owner wrote it.
+// Returns "--optimizer muon", in the user's notation.
 std::string to_string(const LaunchOption& option) {
   return option.value.empty() ? option.name : fmt::format("{} {}", option.name, option.value);
 }
@@ -214,7 +215,7 @@ bool is_harmless(const LeftOver& row, std::string_view value) {
 
 bool is_outside(LaunchStack stack, std::string_view name) {
   switch (stack) {
-    // What the YAML shares with Megatron has its names by then.
+    // Options that NeMo shares with Megatron have Megatron's names here.
     case LaunchStack::kNemo:
       return matches_any(name, kNemo) || (name.starts_with("--") && matches_any(name, kMegatron));
     case LaunchStack::kTorchTitan:
@@ -222,7 +223,7 @@ bool is_outside(LaunchStack stack, std::string_view name) {
     case LaunchStack::kMegatronLm: return matches_any(name, kMegatron);
     case LaunchStack::kMegatronDeepSpeed:
       return matches_any(name, kMegatron) || matches_any(name, kDeepSpeed);
-    // Their arguments are another stack's, or lie in a configuration.
+    // Their arguments belong to another stack, or are in a configuration.
     case LaunchStack::kNanotron:
     case LaunchStack::kAccelerate:
     case LaunchStack::kSlurm:
@@ -235,8 +236,8 @@ bool is_set_aside(LaunchStack stack, const LaunchOption& option) {
   return is_outside(stack, option.name) || row_of_refused(option) != nullptr;
 }
 
-// Of a log only what is on counts: a switch without a value, a format of fewer bits, and which
-// optimizer it is.
+// In a log only active features count: a switch without a value, a low-precision format, and the
+// optimizer.
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left) {
   for (const LaunchOption& option : options) {
     const bool counts = matches_any(

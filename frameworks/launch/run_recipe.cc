@@ -1,4 +1,5 @@
-// Recipes and training scripts in Python: run by tpsim_recipes, then read as configurations.
+// Imports Python recipes and training scripts: tpsim_recipes runs them, and the result is read as a
+// configuration.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMeta = "tpsim_recipe.";
 constexpr const char* kFramework = "tpsim_recipe.framework";
-constexpr std::string_view kFunction = "recipe";  // of --set: which function of the file
+constexpr std::string_view kFunction = "recipe";  // name for --set: the function of the file to run
 constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan";
 
 Error asks_to_run(const LaunchFile& file) {
@@ -59,14 +60,14 @@ Error error_in(const JsonValue& answer, const LaunchFile& file) {
   return bad_input(std::move(message), path_of(file), std::move(hint));
 }
 
-// A value of a YAML file as JSON.
+// Converts a YAML value to JSON.
 JsonValue json_of(const std::string& text) {
   if (text == "true" || text == "false") return JsonValue(text == "true");
   Result<JsonValue> number = parse_json(text, "");
   return number.ok() ? *std::move(number) : JsonValue(text);
 }
 
-// The fields of Megatron's configuration that describe the model.
+// Returns the fields of Megatron's configuration that describe the model.
 Result<JsonValue> facts_of(const ModelSpec& model) {
   LaunchOptions options;
   add_megatron_model(model, options);
@@ -79,15 +80,15 @@ Result<JsonValue> facts_of(const ModelSpec& model) {
   return facts;
 }
 
-// Models that the recipe takes from the hub, by name, with the attributes that it reads. Null if
-// the answer lists none.
+// Returns the models that the recipe loads from the hub, by name, with the attributes that the
+// recipe reads. Null if the answer lists none.
 const JsonValue* models_of(const JsonValue& answer) {
   const JsonValue* const meta = answer.find("tpsim_recipe");
   return meta == nullptr ? nullptr : meta->find("models");
 }
 
-// Catalogue values of the models whose attributes the recipe reads, as one line of JSON. Empty if
-// none of them is known.
+// Returns catalogue values of models whose attributes the recipe reads, as one line of JSON. Empty
+// if none is known.
 Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& inputs) {
   const JsonValue* const models = models_of(answer);
   if (models == nullptr) return std::string();
@@ -109,7 +110,7 @@ Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& in
   return is_known ? to_line(facts) : std::string();
 }
 
-// Adds the names of the hub models that the recipe takes, none of which is known.
+// Adds the names of hub models that the recipe loads and that are unknown here.
 Error with_unknown_models(Error error, const JsonValue& answer) {
   const JsonValue* const models = models_of(answer);
   if (models == nullptr || models->as<JsonValue::Object>()->empty()) return error;

@@ -1,4 +1,4 @@
-// Experts in Megatron's arguments. Rules: megatron/training/arguments.py and
+// Experts in Megatron's arguments. Source: megatron/training/arguments.py and
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,19 +15,19 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as experts are predicted
+constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as in the prediction
 constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
-constexpr const char* kDeepEp = "--moe-enable-deepep";  // the older name of that backend
-constexpr const char* kFlex = "flex";                   // the type of all of them
+constexpr const char* kDeepEp = "--moe-enable-deepep";  // older name of that backend
+constexpr const char* kFlex = "flex";                   // the dispatcher type of all flex backends
 constexpr const char* kSeq = "alltoall_seq";  // all-to-all of slices of the hidden dimension
 
-// Switches of Megatron and the value of the software's part that each stands for.
+// Megatron's switches with the corresponding values of software parts.
 struct ExpertSwitch {
   const char* option;
   StackPart part;
   std::string_view on;
-  std::string_view off = {};  // what leaving it out says; empty: nothing
+  std::string_view off = {};  // value if the switch is absent; empty: unknown
 };
 constexpr ExpertSwitch kSwitches[] = {
     {"--moe-permute-fusion", StackPart::kPermute, "fused", "unfused"},
@@ -41,7 +41,7 @@ std::int64_t value_of(StackPart part, std::string_view word) {
   return parse_value(row_of(part), word).value();
 }
 
-// "[0]*3+[1]*58", "[1,0]*2" and "(...)" of them as Python evaluates lists of 0 and 1.
+// Evaluates "[0]*3+[1]*58", "[1,0]*2" and parentheses like Python: lists of 0 and 1.
 class LayerList {
  public:
   LayerList(std::string_view text, std::size_t most) : most_(most) {
@@ -50,7 +50,7 @@ class LayerList {
     }
   }
 
-  // Nothing for any other text, and for a list longer than `most`.
+  // Returns nothing for other text, and for a list longer than `most`.
   std::optional<std::vector<bool>> value() {
     auto all = sum(0);
     return all && at_ == text_.size() ? all : std::nullopt;
@@ -136,7 +136,7 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
     for (std::size_t i = 0; i < size; ++i) flags[i] = static_cast<std::int64_t>(i) % *number == 0;
     return flags;
   }
-  // A list of YAML has its elements between spaces.
+  // Elements of a YAML list are separated by spaces.
   std::string text = option.value;
   if (words_in(text).size() == size && size > 1) {
     text = fmt::format("[{}]", fmt::join(words_in(text), ","));
@@ -149,9 +149,9 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
                    "", fmt::format("write [1]*{} for experts in every layer", layers));
 }
 
-// Tokens beyond an expert's capacity are dropped by position and missing ones padded, so that
-// shapes are those of the plan; without a capacity none is dropped. No auxiliary loss balances the
-// experts.
+// Adds expert options. With a capacity, tokens are dropped by position and missing ones padded, so
+// that shapes match the plan. Without a capacity none are dropped. There is no auxiliary
+// load-balancing loss.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   if (!has_experts(model)) return;
   out.add("--num-experts", model.experts.count);
@@ -166,7 +166,7 @@ void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   out.add("--moe-token-drop-policy", "position");
 }
 
-// Rules: megatron/core/transformer/moe/token_dispatcher.py.
+// Source: megatron/core/transformer/moe/token_dispatcher.py.
 Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out) {
   if (!has_experts(file.model)) return Ok{};
   const StackSpec stack = with_parts(software, file.parts);

@@ -1,5 +1,5 @@
-// Megatron-LM's arguments; Megatron-Bridge configures the same core with them (launch_nemo.cc).
-// Pipeline layouts: its docs.
+// Writes Megatron-LM's arguments. Megatron-Bridge configures the same core (launch_nemo.cc). Source
+// of pipeline layouts: Megatron's docs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ bool is_even(const Plan& plan) {
   return true;
 }
 
-// "Et*5|t*6|t*5mL": E embedding, t one block, m one that predicts later tokens, L loss, | between
-// chunks, in model order.
+// Returns a layout such as "Et*5|t*6|t*5mL", in model order. E: embedding, t: block, m: multi-token
+// prediction layer, L: loss, |: chunk boundary.
 std::string layout_text(const std::vector<std::int64_t>& chunks, std::int64_t predictions) {
   std::string text = "E";
   for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -41,7 +41,7 @@ void add_stages(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
 
 void add_sharding(const Plan& plan, LaunchOptions& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
-  if (plan.offload == Offload::kOptimizer) {  // core/optimizer/cpu_offloading/README.md
+  if (plan.offload == Offload::kOptimizer) {  // source: core/optimizer/cpu_offloading/README.md
     out.add("--optimizer-cpu-offload");
     out.add("--optimizer-offload-fraction", "1.0");
     out.add("--use-precision-aware-optimizer");
@@ -53,8 +53,8 @@ void add_sharding(const Plan& plan, LaunchOptions& out) {
   out.add("--ckpt-format", "fsdp_dtensor");
 }
 
-// What the stack that predicted the plan overlaps, as far as Megatron can: gathers only of what it
-// has sharded.
+// Adds the overlaps of the predicting stack, as far as Megatron supports them. Parameter gathers
+// require a sharded optimizer.
 void add_overlap(const Plan& plan, const TrainingOptions& training, LaunchOptions& out) {
   if (!has_replicas(plan) || !training.overlap_gradient_reduction) return;
   out.add(kOverlapReduction);
@@ -72,7 +72,7 @@ void add_precision(const Plan& plan, LaunchOptions& out) {
   }
 }
 
-// Its method "block" recomputes the first so many blocks of every model chunk (docs of
+// Method "block" recomputes the first N blocks of every model chunk (docs of
 // --recompute-num-layers; core/transformer/transformer_block.py).
 void add_recompute(const Plan& plan, LaunchOptions& out) {
   if (plan.recompute == Recompute::kNone) return;
@@ -140,7 +140,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 
 namespace {
 
-// Where they are not its default, core attention alone.
+// Adds the recomputed modules unless they are the default: core attention only.
 void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
   const auto said = file.parts.find(StackPart::kRecomputeModules);
   const bool others =

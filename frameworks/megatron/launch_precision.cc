@@ -1,6 +1,8 @@
-// Recipes of 8 and 4 bits in the stacks that have them: Megatron's options (its
-// training/arguments.py and docs on low precision), which Megatron-Bridge takes under other names,
-// and torchtitan's converters (docs/float8.md, docs/mxfp8.md).
+// Recipes of 8 and 4 bits: Megatron's options, which Megatron-Bridge has under other names, and
+// torchtitan's converters.
+//
+// Sources: Megatron's training/arguments.py and docs on low precision; torchtitan's docs/float8.md
+// and docs/mxfp8.md.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,7 +17,7 @@ namespace {
 struct Fp8Recipe {
   Precision precision;
   const char* recipe;
-  const char* format;  // of forward and backward; hybrid: E4M3 and E5M2
+  const char* format;  // of forward and backward; hybrid: E4M3 forward, E5M2 backward
 };
 constexpr std::array kFp8Recipes = {
     Fp8Recipe{Precision::kFp8, "delayed", "hybrid"},
@@ -37,7 +39,7 @@ constexpr std::array kConverters = {
               "mxfp8_cublas"},
 };
 
-// Its logs print the format under the option's short name, also where there is none.
+// Logs print the format under the option's short name, or "None".
 std::optional<std::string> format_of(LaunchOptionReader& in, const std::string& name) {
   const auto option = in.text(name + "-format"), printed = in.text(name);
   return option || printed.value_or("None") == "None" ? option : printed;

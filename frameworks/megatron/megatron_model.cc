@@ -1,5 +1,5 @@
-// The model in Megatron's arguments: read where nobody names one, and what of it a run may choose.
-// Rules: megatron/training/arguments.py.
+// Reads the model from Megatron's arguments, if none is named, and the settings that a run chooses.
+// Source: megatron/training/arguments.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ const std::string* value_of(const Options& options, std::string_view name) {
   return found == nullptr ? nullptr : &found->value;
 }
 
-// The option as a number from 0 on; `fallback` where it is absent or none.
+// Returns the option as a number >= 0; `fallback` if it is absent or not a number.
 template <class T>
 T number_of(const Options& options, std::string_view name, T fallback) {
   const std::string* text = value_of(options, name);
@@ -72,7 +72,7 @@ void read_experts(const Options& options, ModelSpec& model) {
   router.groups_kept = number_of<std::int64_t>(options, "--moe-router-group-topk", router.groups);
 }
 
-// Words that the arguments state: as they are, or as padded in a log.
+// Returns the stated vocab size. Logs have the padded size.
 std::int64_t vocab_in(const Options& options) {
   const auto padded = number_of<std::int64_t>(options, "--padded-vocab-size", 0);
   if (padded > 0) return padded;
@@ -80,7 +80,7 @@ std::int64_t vocab_in(const Options& options) {
   if (to > 0) return to;
   const auto vocab = number_of<std::int64_t>(options, "--vocab-size", 0);
   if (vocab > 0) return vocab;
-  // Pai-Megatron-Patch: words of its tokenizers, beside those that it adds (tokenizer/__init__.py).
+  // Pai-Megatron-Patch: size of its tokenizers without added tokens (tokenizer/__init__.py).
   const std::string* patch = value_of(options, "--patch-tokenizer-type");
   const auto more = number_of<std::int64_t>(options, "--extra-vocab-size", 0);
   constexpr std::int64_t kQwen2Words = 151643;
@@ -91,7 +91,7 @@ std::int64_t vocab_in(const Options& options) {
   }
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
-  // pretrain_gpt.py has GPT-2's unless told otherwise, and it alone takes merges.
+  // pretrain_gpt.py has GPT-2's by default, and only GPT-2's has merges.
   if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
   return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
@@ -99,7 +99,7 @@ std::int64_t vocab_in(const Options& options) {
                                            : 0;
 }
 
-// What the file does not state of a model, or takes from outside.
+// Names the model arguments that are missing, or unknown to the script.
 Error not_stated(const Options& options) {
   std::string unset, said;
   for (const std::string_view name :
@@ -118,7 +118,7 @@ Error not_stated(const Options& options) {
                    fmt::format("say it with --set {}, or what the script chooses it by", said));
 }
 
-// An option that only some models have, and what it is in a model.
+// An option that few models have, with its value in a model.
 struct RareNumber {
   std::string_view option;
   std::int64_t (*of)(const ModelSpec&);
@@ -147,12 +147,12 @@ constexpr RareSwitch kRareSwitches[] = {
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
-// Options of models that arguments alone do not describe: a catalogue model has to be named.
+// Options that do not fully describe a model: a model of the catalogue must be named.
 constexpr std::string_view kOfNamedModels =
     "--quick-geglu --glu-linear-offset --softmax-type --window-attn-skip-freq "
     "--activation-func-clamp-value --enable-gpt-oss";
 
-// Whether the value is Megatron's default, which every model has.
+// Whether the option has Megatron's default, which all models have.
 bool is_default_of_named_model(const LaunchOption& option) {
   return (option.name == "--softmax-type" && option.value == "vanilla") ||
          (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
@@ -163,7 +163,7 @@ Error other_model(std::string message) {
                    "name the model that the file trains: --model NAME or its config.json");
 }
 
-// "([0]*3+[1]*58)": which layers have experts; empty where all have, or none.
+// Returns the layers with experts as "([0]*3+[1]*58)"; empty if all layers or none have experts.
 std::string layers_with_experts(const ModelSpec& model) {
   if (model.other_blocks.empty() || !has_experts(model)) return "";
   std::string text;
@@ -180,7 +180,7 @@ std::string layers_with_experts(const ModelSpec& model) {
   return "(" + text + ")";
 }
 
-// Positions before its own that a query sees, and behind it; empty without a window.
+// Returns the window as "before,after" of the query's position; empty without a window.
 std::string window_of(const ModelSpec& model) {
   const std::int64_t window = model.attention.window;
   return window > 0 ? fmt::format("{},0", window - 1) : "";
@@ -193,7 +193,7 @@ Status take_window(const ModelSpec& model, Options& options) {
   for (const char c : *text) {
     if (c != '(' && c != ')' && c != ' ') window += c;
   }
-  if (window == "-1,-1") return Ok{};  // none, said
+  if (window == "-1,-1") return Ok{};  // no window
   if (window != window_of(model)) {
     return other_model(fmt::format("--window-size is {}; the model has {}", *text,
                                    model.attention.window > 0 ? window_of(model) : "none"));
@@ -202,8 +202,8 @@ Status take_window(const ModelSpec& model, Options& options) {
   return Ok{};
 }
 
-// Which router it is: Megatron's takes the softmax over the chosen ones, the same as renormalised
-// shares of all, unless told otherwise.
+// Adds the router's options. Megatron's default is the softmax over the selected experts, which
+// equals renormalised probabilities of all.
 void add_router(const ExpertShape& experts, LaunchOptions& out) {
   const RouterShape& router = experts.router;
   if (router.score == RouterScore::kAll && !router.renormalises && experts.per_token > 1)
@@ -218,10 +218,10 @@ void add_router(const ExpertShape& experts, LaunchOptions& out) {
   out.add("--moe-router-group-topk", router.groups_kept);
 }
 
-// Options that say which layers have experts, in the order in which they are read.
+// Options with the layers that have experts, in the order of reading.
 constexpr std::string_view kLayerOptions[] = {"--moe-layer-freq", "--first-k-dense-replace"};
 
-// Drops them where they say what the model has.
+// Removes these options if they match the model.
 Status take_layer_kinds(const ModelSpec& model, Options& options) {
   for (const std::string_view name : kLayerOptions) {
     const LaunchOption* option = find_option(options, name);
@@ -242,7 +242,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
   return Ok{};
 }
 
-// Layers without experts have a feed-forward part as wide as --ffn-hidden-size.
+// Layers without experts have an FFN of --ffn-hidden-size.
 Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpec& model) {
   if (!has_experts(model)) return Ok{};
   for (const std::string_view name : kLayerOptions) {
@@ -352,7 +352,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
   for (const RareSwitch& row : kRareSwitches) {
     const bool set = has_option(options, row.option);
     const bool has = row.of(model);
-    const bool implied =  // of latents a norm of their own
+    const bool implied =  // latent attention implies its norm
         has && (unsaid == Unsaid::kIsTheModels || row.option == "--qk-layernorm");
     if (set != has && !implied) {
       return other_model(set ? fmt::format("{} does not go with the model", row.option)

@@ -13,7 +13,7 @@ namespace {
 struct Renamed {
   std::string_view old;
   std::string_view today;
-  std::string_view value = {};  // of one that becomes an option with a value
+  std::string_view value = {};  // the value of the new option, if it needs one
 };
 constexpr Renamed kRenamed[] = {
     {"--model-parallel-size", "--tensor-model-parallel-size"},
@@ -37,7 +37,7 @@ constexpr Renamed kRenamed[] = {
     {"--use-flash-attn-builder", "--use-flash-attn"},
 };
 
-// What a log's argument is where it holds this, as the option that made it so.
+// Arguments in a log with the option that causes this value.
 struct Logged {
   std::string_view argument;
   std::string_view value;
@@ -58,7 +58,7 @@ constexpr Logged kLogged[] = {
     {"--grad-reduce-in-bf16", "True", "--grad-reduce-in-bf16"},
 };
 
-// Whether an export writes an option: Megatron-Core of 2026 has it, and it changes something.
+// Whether an export writes an option: Megatron-Core of 2026 supports it, and it has an effect.
 using Written = bool (*)(LaunchStack, const PlanFile&);
 bool is_rotary(LaunchStack, const PlanFile& file) {
   return file.model.attention.position == PositionKind::kRotary;
@@ -80,7 +80,7 @@ struct PartOption {
   std::string_view option;
   StackPart part;
   std::string_view word;
-  std::string_view value = {};   // that the option has to have; empty: any
+  std::string_view value = {};   // required value of the option; empty: any
   Written is_written = nullptr;  // null: only read
 };
 constexpr PartOption kParts[] = {
@@ -107,7 +107,7 @@ constexpr PartOption kParts[] = {
     {"--attention-backend", StackPart::kAttentionKernel, "cudnn", "fused"},
 };
 
-// The scopes of CUDA graphs that the options name; nothing where they name none.
+// Returns the CUDA graph scopes in the options; nothing if there are none.
 std::optional<std::int64_t> graphs_in(const std::vector<LaunchOption>& options) {
   const LaunchOption* const scope = find_option(options, kGraphScope);
   if (scope == nullptr) return std::nullopt;
@@ -115,14 +115,14 @@ std::optional<std::int64_t> graphs_in(const std::vector<LaunchOption>& options) 
   return read.ok() ? std::optional(*read) : std::nullopt;
 }
 
-// Scopes that Megatron-Core refuses together (transformer_config.py).
+// Whether Megatron-Core refuses this combination of scopes (transformer_config.py).
 bool has_refused_scopes(std::int64_t graphs) {
   const bool routes = holds(graphs, bit(GraphScope::kMoeRouter));
   return (holds(graphs, bit(GraphScope::kMoe)) && routes) ||
          (holds(graphs, bit(GraphScope::kMoePreprocess)) && !routes);
 }
 
-// Graphs of the whole step, and of some modules of a layer, which the table does not hold.
+// Adds graphs of the whole step or of some modules of a layer, which kParts lacks.
 void add_graphs(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kCudaGraphs);
   if (asked == file.parts.end()) return;
@@ -135,11 +135,11 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
   std::string words = text_of(row_of(StackPart::kCudaGraphs), graphs);
   std::replace(words.begin(), words.end(), ',', ' ');
   out.add(kGraphScope, words);
-  if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // asserted there
+  if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
 }
 
-// Moments in bf16: of the distributed optimizer alone. How Megatron-Bridge's YAML writes a dtype
-// is not known here.
+// Adds bf16 moments, which need the distributed optimizer. The dtype's notation in
+// Megatron-Bridge's YAML is unknown here.
 void add_moments(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kOptimizerDtype);
   const bool narrow =
@@ -159,7 +159,7 @@ void add_attention(const PlanFile& file, LaunchOptions& out) {
   if (!flash && kernel == AttentionKernel::kTorch) out.add("--no-masked-softmax-fusion");
 }
 
-// A switch of a log has True or False; one that is off was not given.
+// Converts a log's arguments to options. Switches are printed as True or False; False means absent.
 void as_given(std::vector<LaunchOption>& options) {
   std::vector<LaunchOption> given;
   for (LaunchOption& option : options) {
@@ -179,7 +179,7 @@ void as_given(std::vector<LaunchOption>& options) {
     }
     given.push_back(std::move(option));
   }
-  // The log says the one by the other.
+  // A log prints both of two dependent settings. Keep one.
   const bool has_stages = find_option(given, "--virtual-pipeline-model-parallel-size") != nullptr;
   const bool has_groups = find_option(given, "--group-query-attention") != nullptr;
   std::erase_if(given, [&](const LaunchOption& one) {
@@ -187,7 +187,7 @@ void as_given(std::vector<LaunchOption>& options) {
                            one.name == "--num-virtual-stages-per-pipeline-rank")) ||
            (!has_groups && one.name == "--num-query-groups");
   });
-  // How to offload says nothing where nothing is offloaded.
+  // Without offloading its settings do not matter.
   if (find_option(given, "--cpu-offloading") == nullptr) {
     std::erase_if(
         given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
@@ -201,7 +201,7 @@ void use_todays_names(LaunchCommand& command) {
   if (command.is_log) as_given(command.options);
   std::vector<LaunchOption> named;
   for (LaunchOption& option : command.options) {
-    // BigCode's fork: one head of keys and values, or as many as of queries.
+    // BigCode's fork: multi-query, or as many key/value heads as query heads.
     if (option.name == "--attention-head-type") {
       if (option.value != "multiquery") continue;
       named.push_back({"--group-query-attention", ""});
@@ -212,7 +212,7 @@ void use_todays_names(LaunchCommand& command) {
       if (option.name != row.old) continue;
       option.name = row.today;
       if (!row.value.empty()) option.value = row.value;
-      // That fork groups heads by this number alone.
+      // That fork enables grouped-query attention by this number alone.
       if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
       break;
     }
@@ -222,12 +222,12 @@ void use_todays_names(LaunchCommand& command) {
       named.push_back(std::move(option));
     }
   }
-  // One expert is none: Megatron-DeepSpeed's default.
+  // One expert means a dense model: Megatron-DeepSpeed's default.
   const LaunchOption* const experts = find_option(named, "--num-experts");
   if (experts != nullptr && experts->value == "1") drop_option(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
-  // As many groups as heads are none.
+  // As many groups as heads means multi-head attention.
   const LaunchOption* heads = find_option(options, "--num-attention-heads");
   const LaunchOption* groups = find_option(options, "--num-query-groups");
   if (heads != nullptr && groups != nullptr && heads->value == groups->value) {
@@ -235,7 +235,7 @@ void use_todays_names(LaunchCommand& command) {
       return one.name == "--num-query-groups" || one.name == "--group-query-attention";
     });
   }
-  // The full recompute of 2021 was of every layer.
+  // In 2021 full recompute meant all layers.
   const LaunchOption* recompute = find_option(options, "--recompute-granularity");
   if (recompute != nullptr && recompute->value == "full" &&
       find_option(options, "--recompute-method") == nullptr) {
@@ -301,7 +301,7 @@ PartValues take_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
   if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
   const std::optional<std::int64_t> scopes = graphs_in(options);
-  // Of graphs that are not recorded the scope says nothing.
+  // Without recorded graphs the scope does not matter.
   const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
   const bool records = graphs == nullptr || graphs->value != "none";
   if (!records || scopes) drop_option(options, kGraphScope);
@@ -310,7 +310,7 @@ PartValues take_parts(std::vector<LaunchOption>& options) {
     if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;
     parts[row.part] = parse_value(row_of(row.part), row.word).value();
     if (row.option == "--attention-backend") {
-      option->value = "flash";  // the setting says so too
+      option->value = "flash";  // also determines the plan's attention
     } else {
       options.erase(options.begin() + (option - options.data()));
     }

@@ -1,5 +1,5 @@
-// Megatron's arguments as YAML: those of --yaml-cfg, and NeMo's configurations of the years before
-// Megatron-Bridge, which has a section for the trainer.
+// Megatron's arguments as YAML: --yaml-cfg, and NeMo's configurations before Megatron-Bridge, which
+// have a trainer section.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace tpsim {
 namespace {
 
-// NeMo's word for it, and the argument that it stands for; with a value only where it has that one.
+// Maps a NeMo key to an argument; with `value` only for this value.
 struct YamlName {
   std::string_view key;
   std::string_view value;
   std::string_view argument;
-  std::string_view becomes = {};  // empty: the same value
+  std::string_view becomes = {};  // empty: unchanged
 };
 constexpr YamlName kYamlNames[] = {
     {"activations-checkpoint-granularity", "", "recompute-granularity"},
@@ -65,10 +65,11 @@ std::string as_python(const std::string& value) {
   return value == "true" ? "True" : value == "false" ? "False" : value;
 }
 
-// "MODEL_ARGS: {--tp: 2}": options of the command line as keys, beside its environment.
+// Prefix of command-line options as keys: "MODEL_ARGS: {--tp: 2}". Environment variables are in
+// another section.
 constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
 
-// Which of several sections says how the model is trained; the others are named and left out.
+// Whether the section configures the training. Other sections are ignored by name.
 bool is_of_training(std::string_view key) {
   constexpr std::string_view kOthers[] = {
       "data.",   "dataset.",   "exp_manager.", "tokenizer.", "checkpoint.",
@@ -84,7 +85,7 @@ void add_option(std::string name, std::string value, LaunchCommand& command) {
   command.options.push_back({std::move(name), std::move(value)});
 }
 
-// What NeMo says of a model and no plan is made of, beside what Megatron says.
+// NeMo's model settings that do not affect a plan, in addition to Megatron's.
 constexpr std::string_view kNoPlan =
     "apex-transformer-log-level bias-activation-fusion bias-dropout-add-fusion bias-dropout-fusion "
     "bias-gelu-fusion attention-type batch-p2p-comm dist-ckpt-* do-layer-norm-weight-decay "
@@ -103,7 +104,8 @@ bool changes_no_plan(const std::string& option) {
   return matches_any(std::string_view(option).substr(2), kNoPlan);
 }
 
-// What is left goes by the file's own names; of the model's section nothing may be unknown.
+// Reports remaining settings with the file's own names. In the model section unknown settings are
+// errors.
 void name_left(const std::map<std::string, std::string>& keys, const ResolvedRecipe* recipe,
                ImportedPlan& plan, LeftSettings& left) {
   std::vector<std::string> outside;
@@ -150,12 +152,12 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   add_option("--" + name, value, command);
 }
 
-// They say which Python object a section becomes.
+// Whether the key names the Python class of a section.
 bool is_of_python(std::string_view key) {
   return key.ends_with(kMadeBy) || key.ends_with("_call_");
 }
 
-// Settings that are on unless a file switches them off.
+// Settings that are on by default.
 bool says_by_false(std::string_view key) {
   constexpr std::string_view kOn =
       "bias share-embeddings-and-output-weights add-bias-linear apply-rope-fusion "
@@ -199,9 +201,9 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::int64_t devices = 0;
   std::int64_t nodes = 1;
   std::vector<std::string> others;
-  std::map<std::string, std::string> keys;  // by the option that each became
+  std::map<std::string, std::string> keys;  // keys by option
   bool is_nemo = false;
-  // What a program wrote of itself says everything, as a log does.
+  // A configuration printed by a program has all settings, like a log.
   const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
             with_precision(with_lists_joined(settings)));
@@ -225,7 +227,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     if (setting.value == "false" && !says_by_false(setting.key)) continue;
     add_setting(setting, command, keys);
   }
-  // How to recompute says nothing where nothing is recomputed.
+  // Without recompute its settings do not matter.
   if (!has_option(command.options, "--recompute-granularity")) {
     std::erase_if(command.options, [](const LaunchOption& one) {
       return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
@@ -235,7 +237,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     command.size = {nodes, devices};
   }
   ImportInputs whole = inputs;
-  // What has more parts than such a file can describe is the model that it names.
+  // Use the named model if the file cannot describe all of it.
   const FlatSetting* model = find_setting(settings, "model.hf_model_id");
   if (!whole.model && model != nullptr && !model->value.empty() && inputs.load) {
     const auto named = inputs.load(model->value);

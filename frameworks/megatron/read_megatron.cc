@@ -1,4 +1,4 @@
-// Megatron-LM's arguments as a plan. Rules: megatron/training/arguments.py, validate_args.
+// Megatron-LM's arguments as a plan. Source: megatron/training/arguments.py, validate_args.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOverlapReduction = "--overlap-grad-reduce";
 constexpr const char* kOverlapGather = "--overlap-param-gather";
-constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // its default
+constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // Megatron's default
 
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
   const bool reduces = in.flag(kOverlapReduction);
@@ -24,13 +24,13 @@ void check_overlap(LaunchOptionReader& in, const Plan& plan) {
 }
 
 struct Spelling {
-  std::int64_t first = 0;  // blocks of the end stages; 0: not said
+  std::int64_t first = 0;  // blocks of the first and last stage; 0: not stated
   std::int64_t last = 0;
   bool embedding_counts = false;
   bool loss_counts = false;
 };
 
-// Blocks of every pipeline rank; empty where they do not divide.
+// Returns the blocks of every pipeline rank; empty if the division has a remainder.
 std::vector<std::int64_t> blocks_by_rank(const Spelling& said, std::int64_t layers,
                                          std::int64_t pp) {
   const std::int64_t middle = pp - (said.first > 0 ? 1 : 0) - (said.last > 0 ? 1 : 0);
@@ -63,7 +63,7 @@ std::vector<std::int64_t> cut(const Spelling& said, std::int64_t layers, const P
   return even;
 }
 
-// Chunks of a rank: said as they are, or by the layers of each.
+// Returns the chunks of a rank: stated, or derived from the layers of a chunk.
 std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::int64_t pp) {
   const std::int64_t stages = in.integer("--num-virtual-stages-per-pipeline-rank", 0);
   const std::int64_t layers = in.integer("--num-layers-per-virtual-pipeline-stage", 0);
@@ -76,9 +76,9 @@ std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::i
   return 1;
 }
 
-// Virtual stages, cut and schedule of `plan`, whose pp is known, in every spelling that Megatron
-// has: a layout, layers or stages for each virtual stage, other numbers for the first and last
-// stage, ends that count as a block.
+// Sets virtual stages, cut and schedule of `plan`, whose pp is known. Supports all of Megatron's
+// notations: a layout, layers or stages per virtual stage, different end stages, and ends that
+// count as a block.
 void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   Spelling said;
   said.first = in.integer("--decoder-first-pipeline-num-layers", 0);
@@ -121,7 +121,7 @@ int zero_of(LaunchOptionReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
   const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
-  in.drop("--ckpt-format");  // FSDP has one of its own, which only those who save need
+  in.drop("--ckpt-format");  // the format of FSDP's checkpoints does not affect the step
   if (!fsdp) return distributed ? 1 : 0;
   if (strategy == "optim_grads") return 2;
   if (strategy == "optim_grads_params") return 3;
@@ -152,13 +152,13 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
   }
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
   plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
-  // bf16 adds up in fp32 unless told otherwise, fp16 in fp16.
+  // Default dtype of gradient reduction: fp32 for bf16, fp16 for fp16.
   plan.gradient_dtype = bf16 && narrow  ? DType::kBFloat16
                         : fp16 && !wide ? DType::kFloat16
                                         : DType::kFloat32;
 }
 
-// "mla_up_proj mlp" as a set of bits; nothing where a word is unknown.
+// Returns "mla_up_proj mlp" as a set of bits; nothing if a word is unknown.
 std::optional<std::int64_t> modules_in(std::string_view words) {
   constexpr auto& kWords = kEnumNames<RecomputeModule>;
   std::int64_t set = 0;
@@ -207,20 +207,20 @@ bool has_place(LaunchStack stack, std::string_view option) {
   return stack != LaunchStack::kNemo || nemo_has(option);
 }
 
-// What changes neither time nor memory, or what a tokenizer and a named model say too: taken as the
-// model's where it is left out.
+// Whether an absent option counts as the model's value. Such options do not affect time and memory,
+// or are also defined by tokenizer or model.
 bool may_be_left_out(std::string_view option) {
   return matches_any(option, "--vocab-size --rotary-base --norm-epsilon --max-position-embeddings");
 }
 
-// What experts take: read_capacity().
+// Options that read_capacity() reads.
 bool is_of_capacity(std::string_view option) {
   return matches_any(option,
                      "--moe-expert-capacity-factor --moe-token-drop-policy "
                      "--moe-pad-expert-input-to-capacity --moe-router-load-balancing-type");
 }
 
-// What Megatron-LM takes for an option that is left out; empty for one that it wants.
+// Returns Megatron-LM's default of an option; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
   if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
@@ -231,7 +231,7 @@ std::string default_of(std::string_view option, const ModelSpec& model) {
   return "";
 }
 
-// Slots of an expert are padded, which is what was predicted.
+// Expert slots must be padded, as in the prediction.
 void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   const std::string policy = in.text("--moe-token-drop-policy").value_or("position");
   const bool pads = in.flag("--moe-pad-expert-input-to-capacity");
@@ -244,7 +244,7 @@ void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   }
 }
 
-// What a file says of the model must be the model's, unless `differences` takes what is not.
+// Compares the options with the model. Differences are errors if `differences` is null.
 void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model,
                 std::vector<std::string>* differences) {
   LaunchOptions wanted;
@@ -253,9 +253,9 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
-    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // a recipe knows its model
-    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // held against the model already
-    // Any multiple pads to what the vocabulary is; rotary positions have no table.
+    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // the recipe defines its model
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // already compared with the model
+    // The vocab size is already padded; rotary positions do not need a table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
         (name == "--max-position-embeddings" && rotary) ||
@@ -281,7 +281,7 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   read_capacity(in, model);
 }
 
-// "auto" and "fused" run kernels that keep no probabilities; "local" is Megatron's own core.
+// "auto" and "fused" select kernels without stored probabilities. "local" is Megatron's own core.
 AttentionKind attention_of(LaunchOptionReader& in) {
   const bool flash = in.flag("--use-flash-attn");
   const bool local = in.text("--transformer-impl").value_or("transformer_engine") == "local";
@@ -304,7 +304,7 @@ void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, Paralle
   degrees.etp = cut == degrees.tp ? 0 : cut;
 }
 
-// One word, or one for every layer; its help and Transformer Engine spell one of them otherwise.
+// Parses one word, or one per layer. "allgather" is an alternative spelling of Transformer Engine.
 std::string exchange_of(const std::optional<std::string>& said) {
   const std::string text = said.value_or(std::string(name_of(kMegatronExchange)));
   std::vector<std::string> words = words_in(text);

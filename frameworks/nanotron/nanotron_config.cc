@@ -1,4 +1,4 @@
-// nanotron's YAML, as its run_train.py reads it, read and written. Rules:
+// Reads and writes nanotron's YAML, as run_train.py expects. Sources:
 // src/nanotron/config/config.py, parallelism_config.py, models_config.py.
 #include <fmt/format.h>
 
@@ -34,7 +34,8 @@ constexpr LeftOver kNanotronRows[] = {
     {"model.model_config.moe_config*", "nanotron's experts are not read: name a --model"},
 };
 
-// Each layer whose number, from 1 on, `interval` divides has no rotary positions; 0: all have them.
+// Removes rotary positions from every `interval`-th layer, counting from 1. 0: all layers have
+// them.
 void leave_out_rotary(std::int64_t interval, ModelSpec& model) {
   if (interval < 1 || model.layers > kMostLayers) return;
   std::vector<BlockShape> blocks;
@@ -100,7 +101,7 @@ Status read_nanotron_layout(FlatReader& in, const ModelSpec& model, Plan& plan) 
   if (engine != "1f1b" && engine != "afab") in.fail("parallelism.pp_engine is 1f1b or afab");
   plan.schedule = engine == "afab" ? ScheduleKind::kGpipe : ScheduleKind::kOneFOneB;
   TPSIM_TRY_STATUS(in.error());
-  if (plan.degrees.pp > model.layers + 2) return Ok{};  // validate() names the rule
+  if (plan.degrees.pp > model.layers + 2) return Ok{};  // validate() reports the error
   plan.stage_layers = default_stage_layers(model.layers, plan.degrees.pp);
   return Ok{};
 }
@@ -138,7 +139,7 @@ std::string model_text(const ModelSpec& model, const Plan& plan) {
 
 namespace {
 
-// An error for a file that describes another model than the named one.
+// Returns an error if the file and the named model differ.
 Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFile& file) {
   const std::pair<const char*, std::int64_t ModelSpec::*> numbers[] = {
       {"num_hidden_layers", &ModelSpec::layers},

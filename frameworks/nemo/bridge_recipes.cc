@@ -1,5 +1,7 @@
-// The configurations that recipes of Megatron-Bridge make, and those of NeMo 2 in its names. Rules:
-// training/config.py, training/comm_overlap.py and models/*/*_bridge.py of Megatron-Bridge 067f987.
+// Configurations made by recipes of Megatron-Bridge, and by NeMo 2's in Megatron-Bridge's names.
+//
+// Sources: training/config.py, training/comm_overlap.py and models/*/*_bridge.py of Megatron-Bridge
+// 067f987.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +18,7 @@
 namespace tpsim {
 namespace {
 
-// Adds the settings that every bridge for MoE models sets, if the recipe does not set them:
+// Adds settings that all bridges for MoE models set, unless the recipe sets them. Source:
 // models/*/*_bridge.py of Megatron-Bridge 067f987.
 void add_hub_experts(std::vector<FlatSetting>& settings) {
   constexpr std::pair<const char*, const char*> kSet[] = {
@@ -29,11 +31,11 @@ void add_hub_experts(std::vector<FlatSetting>& settings) {
   }
 }
 
-// A section of overlap switches on both where replicas can overlap, unless it states another:
+// A comm_overlap section enables both overlaps of data-parallel replicas by default. Source:
 // training/comm_overlap.py.
 void add_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
-  std::string value = "true";  // weights are gathered early only where gradients are reduced early
+  std::string value = "true";  // weights are gathered early only if gradients are reduced early
   for (const char* name : {"overlap_grad_reduce", "overlap_param_gather"}) {
     const FlatSetting* const stated = find_setting(settings, fmt::format("comm_overlap.{}", name));
     if (stated != nullptr && !stated->value.empty()) value = stated->value;
@@ -45,7 +47,7 @@ void add_overlap(std::vector<FlatSetting>& settings) {
   }
 }
 
-// "torch.bfloat16" as Megatron's options have it.
+// Returns "torch.bfloat16" in the notation of Megatron's options.
 std::string dtype_word(const std::string& value) {
   constexpr std::pair<std::string_view, std::string_view> kDtypes[] = {
       {"torch.bfloat16", "bf16"},
@@ -64,7 +66,7 @@ bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
   return found != nullptr && found->value == "true";
 }
 
-// Takes out what makes a step cheaper in a way that the prediction leaves out; a note names it.
+// Removes settings that make a step cheaper and are not modelled. Returns notes that name them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kSavings =
       "model.use_transformer_engine_op_fuser model.use_fused_weighted_squared_relu "
@@ -99,7 +101,7 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   return notes;
 }
 
-// Settings that stand for another, or that another switches off.
+// Resolves aliases, and removes settings that another setting disables.
 void settle_dependent(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kExpertOverlap = "comm_overlap.overlap_moe_expert_parallel_comm";
   if (is_on(settings, "model.moe_a2a_overlap")) {
@@ -118,7 +120,7 @@ void settle_dependent(std::vector<FlatSetting>& settings) {
   });
 }
 
-// The settings that say something: not what is unset, nor unknown ones with their class's default.
+// Returns the stated settings. Skips empty ones, and unknown ones with the default of their class.
 std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, bool is_hub) {
   std::vector<FlatSetting> settings;
   for (const FlatSetting& one : recipe.settings) {
@@ -140,7 +142,7 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, bool is_h
   return settings;
 }
 
-// "qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config"
+// Returns the GPUs in "qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config"; 0 if there are none.
 std::int64_t gpus_of_name(const std::string& name) {
   const std::size_t end = name.find("gpu_");
   if (end == std::string::npos) return 0;
@@ -168,7 +170,7 @@ void take_env_vars(const std::vector<FlatSetting>& settings, LaunchCommand& comm
   }
 }
 
-// The model that the recipe takes from the hub, or one of the catalogue by the words of --model.
+// Returns the model that the recipe loads from the hub, or the one named by --model.
 Result<std::optional<ModelSpec>> hub_model(const std::string& name, const ImportInputs& inputs,
                                            OpenQuestions& open) {
   if (inputs.model) return inputs.model;
@@ -186,7 +188,8 @@ Result<std::optional<ModelSpec>> hub_model(const std::string& name, const Import
 
 namespace {
 
-// "nemo....Llama3Config8B" as "Llama38B": the catalogue's names are compared by letters and digits.
+// Returns "nemo....Llama3Config8B" as "Llama38B". Names of the catalogue are compared by letters
+// and digits.
 std::string model_of_class(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   const std::size_t at = name.find("Config");
@@ -194,7 +197,7 @@ std::string model_of_class(std::string_view path) {
   return std::string(name.substr(0, at)) + std::string(name.substr(at + 6));
 }
 
-// NeMo's classes of models are named for them.
+// NeMo names its model classes after the models.
 std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportInputs& inputs) {
   const FlatSetting* const made = find_setting(recipe.settings, fmt::format("model.{}", kMadeBy));
   if (recipe.framework != "nemo" || made == nullptr || !inputs.load) return std::nullopt;
@@ -204,7 +207,7 @@ std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportI
   return named.ok() ? std::optional(*std::move(named)) : std::nullopt;
 }
 
-// A vocabulary and layers of multi-token prediction that the recipe chooses for the hub's model.
+// Applies the recipe's vocab size and multi-token prediction layers to the hub's model.
 void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
                       std::vector<std::string>& notes) {
   const auto number = [&](std::string_view key) {

@@ -1,4 +1,4 @@
-// Megatron-Bridge's YAML, beside a launcher or by itself.
+// Imports Megatron-Bridge's YAML, with or without a launcher.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
     settings.push_back({key, "true", 0});
     taken += fmt::format("{}{}", taken.empty() ? "" : ", ", what);
   };
-  if (said({"model.num_layers"})) return;  // a file of everything
+  if (said({"model.num_layers"})) return;  // the file is complete
   if (!said({"model.bf16", "model.fp16", "mixed_precision", "mixed_precision.dtype"})) {
     take("model.bf16", "bf16");
   }
@@ -59,13 +59,13 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
                   taken));
 }
 
-// A recipe may leave out the blocks that predict later tokens.
+// A recipe may omit the multi-token prediction layers.
 void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
   const LaunchOption* said = find_option(options, "--mtp-num-layers");
   if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
 }
 
-// Takes sequence, dropout and the capacity of experts from the file, as far as it states them.
+// Applies sequence, dropout and expert capacity if the file states them.
 void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
                          ModelSpec& model) {
   ModelSpec chosen = model;
@@ -81,7 +81,7 @@ void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_se
   }
 }
 
-// Parts that leaving an option out says too, to Megatron: here, a recipe may have said another.
+// Removes parts that an absent option would imply in Megatron. Here the recipe may have set them.
 void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartValues& parts) {
   constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
       {StackPart::kOverlapGradientReduction, "ddp.overlap_grad_reduce"},
@@ -142,7 +142,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   return result;
 }
 
-// The YAML overrides a recipe, which knows what they leave out.
+// Imports the YAML, which overrides a recipe. The recipe has the other settings.
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs) {
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
   NemoRun run{yaml, {}};
@@ -156,7 +156,7 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   result.stack = "nemo";
   OpenQuestions open;
   if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
-  // Exported files are whole; other files leave settings to the recipe.
+  // Exported files are complete; other files leave settings to the recipe.
   run.is_whole = launcher.ok();
   if (!run.is_whole) {
     ask_for_layout(run.settings, open);

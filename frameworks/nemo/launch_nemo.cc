@@ -1,5 +1,5 @@
-// The YAML overrides of Megatron-Bridge, which configures Megatron's core: the same settings under
-// other names. Rules: its training/config.py and its guide to Megatron FSDP.
+// Writes and reads the YAML overrides of Megatron-Bridge, which configures Megatron's core with
+// other names. Source: its training/config.py and its guide to Megatron FSDP.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,16 +13,15 @@
 namespace tpsim {
 namespace {
 
-// Options of Megatron-LM and where Megatron-Bridge keeps them. A recipe already knows what has no
-// place: the kind of model and what follows from other settings.
+// Options of Megatron-LM with their keys in Megatron-Bridge. Options without a key follow from the
+// recipe: the kind of model, and dependent settings.
 struct NemoKey {
   std::string option, section, key;
-  const char* when_set = "true";  // what a switch becomes
+  const char* when_set = "true";  // value of a switch that is on
 };
 
-// By section: the options that it keeps, under their own names or those behind a colon. Its mixed
-// precision sets fp8_param and fp8_param_gather; its guide wants use_megatron_fsdp in both
-// sections.
+// Options by section, with the key after a colon if it differs. Mixed precision sets fp8_param and
+// fp8_param_gather. The guide requires use_megatron_fsdp in both sections.
 struct NemoSection {
   std::string_view name, options;
 };
@@ -79,7 +78,7 @@ std::vector<NemoKey> all_nemo_keys() {
       NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
       std::replace(row.key.begin(), row.key.end(), '-', '_');
       if (colon != std::string::npos) row.key = word.substr(colon + 1);
-      // Of sums in fp32, and of what is on without a word.
+      // These keys are on by default, or state fp32 reduction, so the option means false.
       const bool negates = row.option.starts_with("--no-");
       if (negates || row.option == "--grad-reduce-in-bf16") row.when_set = "false";
       keys.push_back(std::move(row));
@@ -102,8 +101,8 @@ void ask_for_key(const std::string& name, const std::string& where, LeftSettings
   left.ask(name, nearest(name, names), where);
 }
 
-// Nothing for a switch that is off, which it is too where it is left out. What no plan is made of
-// keeps its name.
+// Converts a setting to an option. Returns nothing for a switch that is off, the default. Ignored
+// and refused settings keep their names.
 std::optional<LaunchOption> option_of(std::string_view name, std::string_view value,
                                       const std::string& where, LeftSettings& left) {
   const bool is_switch = value == "true" || value == "false";
@@ -121,7 +120,7 @@ std::optional<LaunchOption> option_of(std::string_view name, std::string_view va
   return std::nullopt;
 }
 
-// FSDP, weights of 8 bits and the overlap of sends have places in two sections.
+// FSDP, 8-bit weights and the overlap of sends have keys in two sections.
 void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
   if (!option) return;
   const auto is_it = [&](const NemoKey& row) { return row.option == option->name; };
@@ -158,12 +157,12 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
 
 namespace {
 
-// Recipes of precision by their names in Megatron-Bridge and NeMo, behind "bf16_" or "fp16_".
+// Precision recipes by their names in Megatron-Bridge and NeMo, after "bf16_" or "fp16_".
 struct PrecisionRecipe {
   std::string_view name;
-  std::string_view format;  // of 8 or 4 bits; empty: all products have 16
+  std::string_view format;  // of 8 or 4 bits; empty: all GEMMs have 16 bits
   std::string_view recipe;
-  bool gathers = false;  // weights in 8 bits
+  bool gathers = false;  // gathers weights in 8 bits
 };
 constexpr PrecisionRecipe kPrecisions[] = {
     {"mixed", "", ""},
@@ -198,7 +197,7 @@ Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
                    fmt::format("{}, or the same with fp16", fmt::join(names, ", ")));
 }
 
-// Its class has names of its own for what the sections say.
+// The recipe's class has different names for some keys.
 std::string key_of_precision(const std::string& name) {
   if (name == "grad_reduce_in_fp32") return "ddp." + name;
   if (name == "fp8_param_gather") return "model.fp8_param";
@@ -224,7 +223,7 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
       rest.push_back(std::move(one));
     }
   }
-  // What it says last counts, and before what the sections say themselves.
+  // Later settings of the section replace earlier ones and those of other sections.
   for (FlatSetting& one : chosen) {
     std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
     rest.push_back(std::move(one));
@@ -234,7 +233,7 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
 
 namespace {
 
-// "[[embedding, decoder], [decoder, loss]]" as Megatron's "Et|tL": the element of stage `stage`.
+// Appends one element of "[[embedding, decoder], [decoder, loss]]" to Megatron's "Et|tL".
 void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
                    std::string& layout) {
   for (; stages < stage; ++stages) layout += '|';
@@ -297,7 +296,7 @@ std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
     const std::string_view key = setting.key;
     const std::string where = place_of(path, setting.line);
     if (dot == std::string::npos) {
-      if (setting.line == 0) continue;  // a variable of a script beside it
+      if (setting.line == 0) continue;  // a variable of the launch script
       LaunchOption alone{setting.key, setting.value};
       if (is_outside(LaunchStack::kNemo, key)) continue;
       if (is_set_aside(LaunchStack::kNemo, alone)) {

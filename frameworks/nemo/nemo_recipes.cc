@@ -1,5 +1,5 @@
-// NeMo 2's recipes in the names of Megatron-Bridge. Rules: NeMo's collections/llm/recipes and
-// lightning/pytorch/callbacks/megatron_comm_overlap.py.
+// Renames settings of NeMo 2's recipes to those of Megatron-Bridge. Sources: NeMo's
+// collections/llm/recipes and lightning/pytorch/callbacks/megatron_comm_overlap.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// NeMo 2's places of the settings that Megatron-Bridge groups in sections. The first match counts.
+// Prefixes of NeMo 2's settings with the sections of Megatron-Bridge. The first match counts.
 struct Place {
   std::string_view nemo, bridge;
 };
@@ -34,7 +34,7 @@ constexpr std::string_view kCallbacks = "trainer.callbacks.";
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
-// "trainer.callbacks.1." of the callback that overlaps communication; empty without one.
+// Returns "trainer.callbacks.1.", the key of the communication overlap callback. Empty without one.
 std::string overlap_callback(const std::vector<FlatSetting>& settings) {
   for (const FlatSetting& one : settings) {
     const bool is_it = one.key.starts_with(kCallbacks) && one.key.ends_with(kMadeBy) &&
@@ -58,14 +58,14 @@ std::string bridge_key(const std::string& key, const std::string& callback) {
 
 }  // namespace
 
-// A setting of the strategy or of the data wins over the model's default of the same name.
+// Settings of the strategy or the data override the model's default of the same name.
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo) {
   const std::string callback = overlap_callback(nemo.settings);
   ResolvedRecipe bridge{nemo.framework, nemo.function, {}, {}};
   std::vector<std::string> stated;
   for (const FlatSetting& one : nemo.settings) {
     const bool is_default = nemo.is_default(one.key);
-    if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // its configuration's is wanted
+    if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // its configuration's class counts
     FlatSetting renamed{bridge_key(one.key, callback), one.value, one.line};
     if (renamed.key.starts_with(kCallbacks)) continue;
     const FlatSetting* const other = find_setting(bridge.settings, renamed.key);

@@ -1,4 +1,4 @@
-// The settings of one run of Megatron-Bridge or NeMo, on their way to a plan.
+// Settings of one run of Megatron-Bridge or NeMo, during an import.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace tpsim {
 struct NemoRun {
   LaunchFile file;
   std::vector<FlatSetting> settings;
-  LaunchCommand command = {};  // of what launches it; options are the settings'
-  bool is_whole = false;       // nothing is left to a recipe that is not here
+  LaunchCommand command = {};  // from the launcher; its options are replaced by the settings
+  bool is_whole = false;       // false: a recipe, which is not available, has further settings
 };
 
 // `result` has the model, the stack and the notes so far.

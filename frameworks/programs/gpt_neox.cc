@@ -1,4 +1,4 @@
-// GPT-NeoX: its YAML, with '-' or '_' in names. Rules and defaults:
+// GPT-NeoX's YAML, with '-' or '_' in names. Source of rules and defaults:
 // megatron/neox_arguments/neox_args.py and megatron/model/transformer.py of EleutherAI/gpt-neox at
 // ea7aefd.
 #include <fmt/format.h>
@@ -136,7 +136,7 @@ void put_stages_and_zero(ProgramSettings& settings, LeftSettings& left) {
   settings.put("recompute-num-layers", 1);
 }
 
-// megatron/model/transformer.py, LLaMAParallelMLP: two thirds of four times the width, rounded up.
+// FFN size of LLaMAParallelMLP (megatron/model/transformer.py): 2/3 of 4 x hidden, rounded up.
 void put_shape(ProgramSettings& settings) {
   const bool is_gated = settings.is("swiglu", "true");
   if (is_gated && !settings.has("ffn-hidden-size")) {
@@ -196,7 +196,7 @@ void derive_neox(ProgramSettings& settings, LeftSettings& left) {
   }
 }
 
-// Attention and feed-forward part of one input: Megatron's arguments have no word for it.
+// Sets parallel attention and MLP with a common input, which Megatron's arguments cannot express.
 void finish_neox(const ProgramSettings& settings, ImportedPlan& plan) {
   if (!settings.is("@parallel-residual", "true")) return;
   plan.model.norm_place =

@@ -1,5 +1,5 @@
-// A program's settings as a plan: translated by its row, and read by the reader whose settings they
-// become.
+// Imports a program's settings: the program's row translates them, then the corresponding reader
+// reads them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@ std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// "True" and "true", "None" and "" are one each; quotes are those of a text within a text.
+// Returns a normalized value: "true" for "True", empty for "None". Removes one pair of quotes.
 std::string plain_value(std::string value) {
   const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
                       value.back() == value.front();
@@ -37,14 +37,14 @@ std::string_view pattern_of(std::string_view key, std::string_view patterns) {
   return {};
 }
 
-// "*" as what the key's pattern leaves open.
+// Returns the reader's name. "*" is the part of the key that the pattern's '*' matched.
 std::string name_of_row(const ProgramSetting& row, std::string_view key) {
   if (row.becomes != "*") return std::string(row.becomes);
   const std::string_view pattern = pattern_of(key, row.key);
   return std::string(key.substr(pattern.size() - (pattern.ends_with('*') ? 1 : 0)));
 }
 
-// Megatron's arguments have '-' in their names.
+// Megatron's arguments are spelled with '-'.
 std::string reader_name(const TrainingProgram& program, std::string name) {
   const bool has_dashes = program.settings == SettingsOf::kMegatron && !name.starts_with('@');
   if (has_dashes) std::replace(name.begin(), name.end(), '_', '-');
@@ -66,7 +66,7 @@ void put_row(const TrainingProgram& program, const ProgramSetting& row, std::str
   out.put(name, std::move(text));
 }
 
-// Whether a row has the setting.
+// Returns whether a row matches the key.
 bool take_by_rows(const TrainingProgram& program, std::string_view key, const std::string& value,
                   ProgramSettings& out) {
   bool is_known = false;
@@ -131,14 +131,15 @@ void add_defaults(const TrainingProgram& program, ProgramSettings& out) {
   }
 }
 
-// "/root/Qwen3-4B/" and "~/models/Qwen3-4B" end in the model's name.
+// Returns the name without slashes at its end: "/root/Qwen3-4B/" and "~/models/Qwen3-4B" end in a
+// model's name.
 std::string model_name(std::string name) {
   name = without_marks(name);
   while (!name.empty() && name.back() == '/') name.pop_back();
   return name;
 }
 
-// The model by its name, unless one was named. A question where neither is known.
+// Loads the model by its name, unless one is given. Adds a question if neither is known.
 void name_model(const ProgramSettings& settings, bool states_itself, ImportInputs& inputs,
                 OpenQuestions& open) {
   if (inputs.model) return;
@@ -157,7 +158,8 @@ void name_model(const ProgramSettings& settings, bool states_itself, ImportInput
             kModelAnswer});
 }
 
-// --set of a reader's own name, "cp-comm-type" or "gradient_checkpointing", goes before all.
+// Values of --set with a reader's name ("cp-comm-type", "gradient_checkpointing") override all
+// others.
 void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
   for (const auto& [name, value] : inputs.given) {
     const std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
@@ -174,7 +176,7 @@ void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
 Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand* by,
                                  ImportInputs inputs) {
   LaunchCommand command;
-  command.is_log = true;  // its switches have a value
+  command.is_log = true;  // its switches have values
   for (const FlatSetting& one : settings.all()) {
     if (one.key.starts_with('@') || one.value.empty()) continue;
     std::string name = "--" + one.key;
@@ -225,7 +227,7 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   return import_megatron(std::move(command), inputs);
 }
 
-// Ranks that share a sequence or its tensors, beside FSDP: torchtitan's mechanisms.
+// Sets tensor and context parallelism in addition to FSDP, with torchtitan's implementation.
 Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan& imported) {
   Plan& plan = imported.plan;
   const std::int64_t tp = settings.number("@tp", 1);
@@ -309,7 +311,7 @@ Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettin
   return plan;
 }
 
-// A configuration that the command names; what the command says itself goes before.
+// Adds a configuration that the command names. The command's own settings have precedence.
 Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& command,
                   const LaunchFile& file, const ImportInputs& inputs) {
   std::vector<FlatSetting> all;
@@ -349,7 +351,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     }
     TPSIM_TRY_STATUS(read_named(settings, *command, file, inputs));
   }
-  // Names of --set that the program has; the others are a script's variables.
+  // Names of --set that the program has. Others are variables of a script.
   std::map<std::string, std::string> given;
   for (const auto& [name, value] : inputs.given) {
     const std::string key = plain_key(name);
@@ -365,7 +367,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     TPSIM_TRY(settings, program.expand(std::move(settings), file, inputs, out));
     settings = with_values(std::move(settings), given);
   }
-  std::erase_if(settings, [&](const FlatSetting& one) {  // a reader's own name: put_given()
+  std::erase_if(settings, [&](const FlatSetting& one) {  // a reader's name, for put_given()
     return one.line == 0 && given.contains(one.key) && one.key.find('.') == std::string::npos &&
            one.key.find('-') != std::string::npos;
   });

@@ -1,6 +1,6 @@
-// LLaMA-Factory over Megatron-Core (mcore_adapter): the Trainer's keys and Megatron's in one YAML.
-// Rules and defaults: src/llamafactory/hparams/megatron_args.py and train/mca/workflow.py of
-// hiyouga/LLaMA-Factory at ff6d4d1.
+// LLaMA-Factory on Megatron-Core (mcore_adapter): keys of the Trainer and of Megatron in one YAML.
+// Source of rules and defaults: src/llamafactory/hparams/megatron_args.py and train/mca/workflow.py
+// of hiyouga/LLaMA-Factory at ff6d4d1.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// MLPerf Training: NVIDIA's submissions state a run in environment variables, which a script
-// exports (config_DGXH100_64x8x2xtp4pp8cp2.sh). Rules and defaults: conf/custom.yaml and
+// MLPerf Training. NVIDIA's submissions state a run in environment variables, which a script
+// exports (config_DGXH100_64x8x2xtp4pp8cp2.sh). Source of rules and defaults: conf/custom.yaml and
 // pretrain.py of mlcommons/training_results_v5.0 at 0fdc28f, and of v4.1 at b87b9e3.
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ constexpr LeftOver kMlperfRefused[] = {
     {"LORA_* LORA", kAllWeights},
 };
 
-// Benchmarks by a part of their folder's name: model and length of a sequence.
+// Benchmarks by a part of the folder's name, with model and sequence length.
 struct Benchmark {
   std::string_view folder;
   std::string_view model;

@@ -1,6 +1,6 @@
-// ms-swift: "swift" trains with Hugging Face's Trainer, "megatron" with Megatron-Core. Rules and
-// defaults: swift/arguments, swift/trainers/arguments.py and swift/megatron/arguments/
-// megatron_args.py of modelscope/ms-swift at 3602360.
+// ms-swift: "swift" trains with Hugging Face's Trainer, "megatron" with Megatron-Core. Source of
+// rules and defaults: swift/arguments, swift/trainers/arguments.py and
+// swift/megatron/arguments/megatron_args.py of modelscope/ms-swift at 3602360.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Data, generation, rewards, checkpoints and logs of both.
+// Ignored settings of both: data, generation, rewards, checkpoints and logging.
 constexpr std::string_view kSwiftOutside =
     "dataset* split_dataset_ratio load_from_cache_file cached_* truncation_strategy loss_scale "
     "use_chat_template agent_template system response_prefix add_version enable_dft_loss "
@@ -61,7 +61,7 @@ constexpr ProgramSetting kSwiftRows[] = {
     {"max_length", "@length"},
     {"max_completion_length", "@completion"},
     {"rlhf_type", "@rlhf"},
-    // swift/config/zero2_offload.json and its like.
+    // Presets such as swift/config/zero2_offload.json.
     {"deepspeed", "deepspeed_config.zero_stage", "zero0", "0"},
     {"deepspeed", "deepspeed_config.zero_stage", "zero1", "1"},
     {"deepspeed", "deepspeed_config.zero_stage", "zero2 zero2_offload", "2"},
@@ -114,7 +114,7 @@ constexpr ProgramSetting kSwiftMegatronDefaults[] = {
     {"", "moe-grouped-gemm", "", "true"},
 };
 
-// Losses over a chosen and a rejected answer.
+// Losses that compare a chosen and a rejected answer.
 constexpr std::string_view kPairs = "dpo cpo orpo simpo rm";
 
 void add_answers(ProgramSettings& settings) {
@@ -149,7 +149,7 @@ void derive_swift(ProgramSettings& settings, LeftSettings& left) {
                  2 * settings.number("per_device_train_batch_size", 1));
     settings.note("a sample is a pair of sequences");
   }
-  if (settings.gpus() == 0) settings.put("@gpus", 1);  // one process unless NPROC_PER_NODE says
+  if (settings.gpus() == 0) settings.put("@gpus", 1);  // one process unless NPROC_PER_NODE is set
   if (settings.has("gradient_accumulation_steps")) return;
   const bool generates = kind != nullptr && *kind == "grpo";
   const std::int64_t ranks = settings.number("per_device_train_batch_size", 1) * settings.gpus();

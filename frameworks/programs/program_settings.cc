@@ -1,4 +1,4 @@
-// Settings of a program in the names of the reader that plans them.
+// Settings of a program, in the names of the corresponding reader.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// No degree, batch or length is larger.
+// Upper bound of degrees, batches and lengths.
 constexpr std::int64_t kLargest = 1 << 24;
 
 std::string setting_word(std::string_view text) {
@@ -22,7 +22,7 @@ std::string setting_word(std::string_view text) {
   return word;
 }
 
-// "verl/trainer/main_ppo.py" as the module that it is.
+// Returns "verl/trainer/main_ppo.py" as a module name.
 std::string module_of(std::string_view program) {
   std::string name(program);
   if (name.ends_with(".py")) name.resize(name.size() - 3);
@@ -31,10 +31,11 @@ std::string module_of(std::string_view program) {
   return name;
 }
 
-// "pkg.swift.cli.sft" and "swift.cli.sft" are "swift.cli.sft", and so is "swift.cli.*".
+// Whether the module matches a pattern, after any package prefix: "pkg.swift.cli.sft" matches
+// "swift.cli.sft" and "swift.cli.*".
 bool is_command(std::string_view module, std::string_view patterns) {
   while (!patterns.empty()) {
-    // A console command has a blank, so a comma divides them.
+    // Separated by commas, since console commands contain blanks.
     const std::string_view pattern = trimmed(cut_off(patterns, ","));
     if (pattern.empty()) continue;
     if (matches_pattern(module, pattern)) return true;
@@ -101,7 +102,7 @@ std::int64_t ProgramSettings::number(std::string_view name, std::int64_t fallbac
               fmt::format("--set {}=N", unset->substr(1))});
     return fallback;
   }
-  const auto value = parse_number<double>(*text);  // "1e3" too
+  const auto value = parse_number<double>(*text);  // also "1e3"
   return value && *value >= 1 && *value <= kLargest ? static_cast<std::int64_t>(*value) : fallback;
 }
 

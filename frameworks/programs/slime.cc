@@ -1,4 +1,4 @@
-// slime: Megatron's arguments, and its own for generation. Rules and defaults:
+// slime: Megatron's arguments, and additional ones for generation. Source of rules and defaults:
 // slime/utils/arguments.py and slime/backends/megatron_utils/arguments.py of THUDM/slime at
 // 624b824.
 #include <fmt/format.h>
@@ -59,8 +59,8 @@ constexpr ProgramSetting kSlimeDefaults[] = {
     {"", "moe-token-dispatcher-type", "", "alltoall"},
 };
 
-// Samples of many lengths are packed into --max-tokens-per-gpu. Their longest is what the file
-// states of them.
+// Samples of different lengths are packed into --max-tokens-per-gpu. The stated maximum counts as
+// the length of all samples.
 void derive_slime(ProgramSettings& settings, LeftSettings&) {
   if (!settings.has("@global-batch") && settings.has("@prompts")) {
     settings.put("@global-batch", settings.number("@prompts", 1) * settings.number("@samples", 1) /
@@ -69,7 +69,7 @@ void derive_slime(ProgramSettings& settings, LeftSettings&) {
   const std::int64_t tokens =
       settings.number("@tokens", 0) * settings.number("context-parallel-size", 1);
   const std::int64_t stated = settings.number("@response", 0) + settings.number("@prompt", 0);
-  constexpr std::int64_t kUsualLength = 4096;  // Megatron's --seq-length, as slime sets it
+  constexpr std::int64_t kUsualLength = 4096;  // Megatron's --seq-length, as set by slime
   std::int64_t length = settings.number("@context", stated);
   if (length == 0) length = settings.number("@seq", tokens > 0 ? tokens : kUsualLength);
   settings.put("@length", length);

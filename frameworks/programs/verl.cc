@@ -1,5 +1,5 @@
-// verl: an actor trained by FSDP or by Megatron-Core, and its supervised trainer. Rules and
-// defaults: verl/trainer/config (ppo_trainer.yaml, ppo_megatron_trainer.yaml, sft_trainer.yaml,
+// verl: an actor trained with FSDP or Megatron-Core, and its supervised trainer. Source of rules
+// and defaults: verl/trainer/config (ppo_trainer.yaml, ppo_megatron_trainer.yaml, sft_trainer.yaml,
 // engine/*.yaml) and verl/workers of volcengine/verl at b178a3c.
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 namespace tpsim {
 namespace {
 
-// Everything but the actor's update: data, generation, rewards, other models, logs; and where the
-// actor's state waits between phases.
+// Ignored settings. The plan is the actor's update only: no data, generation, rewards, other models
+// or logging, and no offload of the actor's state between phases.
 constexpr std::string_view kVerlOutside =
     "config_path config_name config_dir hydra.* algorithm.* critic.* reward_model.* reward.* "
     "custom_reward_function.* data.* trainer.* global_profiler.* profiler.* ray_kwargs.* "
@@ -61,7 +61,7 @@ constexpr const char* kActorNote =
     "the actor's update is planned; generation, rewards, log-probabilities, other models' updates "
     "and the way of weights to the rollout are not";
 
-// Settings of an actor that FSDP or Megatron trains.
+// Settings of an actor, trained with FSDP or Megatron.
 constexpr ProgramSetting kVerlActorRows[] = {
     {"actor_rollout_ref.model.path", "@model"},
     {"trainer.nnodes", "@nodes"},
@@ -179,8 +179,8 @@ constexpr ProgramSetting kVerlSftDefaults[] = {
     {"", "attn_implementation", "", "flash_attention_2"},
 };
 
-// Sequences of a step, and of a micro-batch. verl divides the mini-batch of prompts, times the
-// answers to each, among the data-parallel ranks (workers/fsdp_workers.py).
+// Sets sequences of a step and of a micro-batch. verl divides the mini-batch (prompts x answers)
+// among the data-parallel ranks (workers/fsdp_workers.py).
 void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
   constexpr std::int64_t kUsual = 512;
   const std::int64_t prompt = settings.number("@prompt", kUsual);

@@ -1,6 +1,8 @@
-// torchtitan's command-line options. Rules: torchtitan/config/configs.py as of commit 0014ac2c
-// (2026; later versions count batches in tokens) and tyro, which reads switches as --x and --no-x.
-// The model is a flavour of its registry.
+// Writes and reads torchtitan's command-line options.
+//
+// Sources: torchtitan/config/configs.py as of commit 0014ac2c (2026; later versions count batches
+// in tokens) and tyro, which reads switches as --x and --no-x. The model is a flavour of its
+// registry.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,15 +50,15 @@ std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwis
   return asked == file.parts.end() ? otherwise : asked->second;
 }
 
-// Ranks of `plan` that a shard group of so many GPUs holds beside its tensor- and context-parallel
-// ones; 0 where it is no whole number of them that divides dp.
+// Returns the data-parallel ranks of a shard group of `gpus` GPUs, excluding tensor and context
+// parallelism. 0 unless the number is an integer > 1 that divides dp.
 std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
   const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
   const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
   return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
 }
 
-// Degrees of copies and shards: HSDP where the plan shards over a part of its ranks.
+// Adds the degrees of replicas and shards: HSDP if the plan shards over a part of its ranks.
 void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptions& out) {
   const Plan& plan = file.plan;
   const bool is_sharded = plan.zero >= 2;
@@ -74,20 +76,20 @@ void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptio
   }
 }
 
-// `parts` gets the group of GPUs that share out one copy, where there are several.
+// Sets the shard group in `parts` if there are several replicas.
 void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& plan,
                         PartValues& parts) {
   const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
   const std::int64_t others = copies * plan.degrees.tp * plan.degrees.cp * plan.degrees.pp;
-  // -1, its default: all ranks that nothing else takes.
+  // -1 (default): all remaining ranks.
   const bool is_rest = !in.has("--parallelism.data_parallel_shard_degree") ||
                        in.has_value("--parallelism.data_parallel_shard_degree", "-1");
   if (is_rest) in.drop("--parallelism.data_parallel_shard_degree");
   const std::int64_t shards = is_rest ? std::max<std::int64_t>(1, others > 0 ? world / others : 1)
                                       : in.integer("--parallelism.data_parallel_shard_degree", 1);
   std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("default");
-  // With pipelines it keeps the weights, unless told otherwise.
+  // Default with pipelines: weights are not resharded after forward.
   if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
   if (copies > 1 && shards > 1) {
     const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
@@ -124,7 +126,8 @@ void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   plan.stage_layers = even_stage_layers(model.layers, counted / per_stage, first == 1);
 }
 
-// One micro-batch is what a rank runs at once; with a pipeline the local batch holds all of a step.
+// Without a pipeline the local batch is the micro-batch. With a pipeline the local batch is a whole
+// step.
 void read_batch(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t local = in.integer("--training.local_batch_size", 1);
   if (in.has_value("--training.global_batch_size", "-1")) in.drop("--training.global_batch_size");
@@ -142,7 +145,7 @@ void read_batch(LaunchOptionReader& in, Plan& plan) {
   }
 }
 
-// Its selective mode is by op, or of every n-th block: of every block it is full.
+// Selective mode is by op, or for every n-th block. n = 1 is full recompute.
 Recompute recompute_of(LaunchOptionReader& in) {
   const std::string mode = in.text("--activation_checkpoint.mode").value_or("selective");
   const std::string option = in.text("--activation_checkpoint.selective_ac_option").value_or("op");
@@ -159,12 +162,12 @@ Recompute recompute_of(LaunchOptionReader& in) {
 
 namespace {
 
-// Options for the plan's parts, as far as torchtitan has them.
+// Adds options for the plan's parts that torchtitan supports.
 void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const bool compiles = part_of(file, StackPart::kCompile) != 0;
   if (compiles) out.add(kCompile);
   const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
-  // Asserted to be compiled, and without tensor parallelism nothing to overlap.
+  // Requires compile, and has an effect only with tensor parallelism.
   if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
     out.add(kAsyncTensor);
   }

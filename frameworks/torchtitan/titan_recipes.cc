@@ -1,6 +1,7 @@
-// torchtitan's registry of 2026 (config_registry.py): the configuration that a function of it
-// makes, in the names of its command line. Rules: torchtitan/config/configs.py, trainer.py and
-// models/common of b5bcd76.
+// Configurations made by torchtitan's registry of 2026 (config_registry.py), in the names of its
+// command line.
+//
+// Sources: torchtitan/config/configs.py, trainer.py and models/common of b5bcd76.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class TitanRecipe {
     }
     ImportInputs inputs = inputs_;
     if (!inputs.model) inputs.model = model();
-    for (const char* name : {"name", "flavor"}) {  // by which the catalogue may have other modules
+    for (const char* name : {"name", "flavor"}) {  // for the catalogue's model
       set(fmt::format("model.{}", name), text(fmt::format("model_spec.{}", name)));
     }
     take_training();
@@ -58,7 +59,7 @@ class TitanRecipe {
     settings_.push_back({std::move(key), std::move(value), 0});
   }
 
-  // Tokens of a micro-batch and of a step as sequences.
+  // Converts tokens of a micro-batch and of a step to sequences.
   void take_training() {
     const std::int64_t tokens = number("training.num_tokens_per_microbatch_per_dp_rank");
     const std::int64_t context = number("training.max_context_length");
@@ -76,7 +77,7 @@ class TitanRecipe {
     if (step > 0) set("training.global_batch_size", std::to_string(step / seq));
   }
 
-  // The settings that the command line has; those of data, logs and files have no effect on a plan.
+  // Reads settings that the command line has. Data, logs and files do not affect a plan.
   void take_sections() {
     constexpr std::string_view kTokens =
         "training.num_tokens_per_* training.max_context_length parallelism.num_pp_microbatches "
@@ -120,7 +121,7 @@ class TitanRecipe {
     return Ok{};
   }
 
-  // Linear layers whose class a converter has replaced.
+  // Detects linear layers whose class a converter has replaced.
   Status take_precision() {
     for (const FlatSetting& one : recipe_.settings) {
       if (!one.key.ends_with(kMadeBy) || !one.key.starts_with("model_spec.model.layers.")) continue;
@@ -140,7 +141,7 @@ class TitanRecipe {
     return Ok{};
   }
 
-  // The blocks as their modules describe them; nothing for modules of another kind, whose flavour
+  // Returns the model that its modules describe. Nothing for unknown modules, whose flavour
   // import_torchtitan() looks up.
   std::optional<ModelSpec> model() const {
     ModelSpec model;

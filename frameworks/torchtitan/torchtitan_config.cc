@@ -1,4 +1,4 @@
-// torchtitan's TOML, by itself or named by a command, and its command line. Rules:
+// Reads torchtitan's TOML, alone or named by a command, and its command line. Source:
 // torchtitan/config/job_config.py.
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@
 namespace tpsim {
 namespace {
 
-// Its sections of 8 bits had shorter names, and the head, which its files leave out by the name
-// "output", takes part in no recipe here.
+// Converts older, shorter names of the 8-bit sections. The filter for the output head is dropped,
+// since no recipe here quantizes the head.
 std::optional<LaunchOption> titan_recipe_option(const std::string& key, const std::string& value) {
   std::string name = key, text = value;
   for (const auto& [old, now] :
@@ -32,9 +32,8 @@ std::optional<LaunchOption> titan_recipe_option(const std::string& key, const st
   return LaunchOption{"--" + name, text == "true" ? "" : text};
 }
 
-// torchtitan's own options are the keys of its file: "[training]" "seq_len = 1" is
-// "--training.seq_len 1". A switch that is off is not given.
-// Where torchtitan kept them in 2024, and where it keeps them now.
+// Keys of torchtitan's files, which are also its options ("[training]" "seq_len = 1" is
+// "--training.seq_len 1"). Maps keys of 2024 to today's.
 struct Moved {
   std::string_view old;
   std::string_view today;
@@ -84,7 +83,7 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
       }
       continue;
     }
-    constexpr std::string_view kComponents = "compile.components.";  // the elements of a list
+    constexpr std::string_view kComponents = "compile.components.";  // elements of a list
     LaunchOption* const before = find_option(shell.options, "--compile.components");
     if (key.starts_with(kComponents) && before != nullptr) {
       before->value += " " + setting.value;
@@ -97,10 +96,10 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
   return shell;
 }
 
-// torchtitan's registry of models, as the catalogue calls them.
+// Models of torchtitan's registry with their names in the catalogue.
 struct Flavours {
   std::string_view model;
-  std::string_view flavour;  // empty: of all, behind `name`
+  std::string_view flavour;  // empty: all, with `name` as prefix
   std::string_view name;
 };
 constexpr Flavours kFlavours[] = {
@@ -120,8 +119,8 @@ std::string value_at(const std::vector<FlatSetting>& settings, std::string_view 
   return found == nullptr ? "" : found->value;
 }
 
-// The flavour that the file names: its weights' name says more than the registry's. Without layers
-// where it is asked for.
+// Returns the model of the file. The name of its weights is more specific than the registry's
+// flavour. A model without layers if the question is added.
 ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
                       OpenQuestions& open) {
   if (inputs.model) return *inputs.model;
@@ -144,7 +143,7 @@ ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInpu
   return {};
 }
 
-// On how many GPUs it runs, where it leaves no degree to them; else 0.
+// Returns the number of GPUs if all degrees are stated; else 0.
 std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
   const auto degree = [&](const char* name, std::int64_t otherwise) {
     const std::string text = value_at(settings, fmt::format("parallelism.{}_degree", name));
@@ -197,7 +196,7 @@ std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
   return std::nullopt;
 }
 
-// The TOML that the command names; options behind it change single settings.
+// Imports the TOML that the command names. Later options override its settings.
 Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& command,
                                   const LaunchFile& file, const ImportInputs& inputs) {
   const auto written = command.files.find(plain_path(name));
