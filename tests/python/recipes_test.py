@@ -131,6 +131,12 @@ class Recipes(unittest.TestCase):
         self.assertTrue(answer["hint"].endswith("recipe.py:2"))
         self.assertIn("SyntaxError", self.run_recipe("def our_config(:\n")["error"])
 
+    def test_placements_of_tensors_are_values(self):
+        found, _ = self.value_of("from torch.distributed.tensor import Replicate, Shard\n"
+                                 "from torch.distributed.tensor.placement_types import Shard as Same\n"
+                                 "value = (Shard(1).dim, type(Shard(0)) is Same, Shard(0) == Same(0), Shard(0) == Replicate())")
+        self.assertEqual(found, "(1, True, True, False)")
+
     def test_a_loop_ends_with_the_time_it_may_take(self):
         error, _ = self.value_of("value = 0\nwhile True:\n    value += 1", seconds=2)
         self.assertRegex(error, "more than 2 s of CPU time|did not end within 6 s")
