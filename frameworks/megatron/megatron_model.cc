@@ -144,6 +144,7 @@ constexpr RareSwitch kRareSwitches[] = {
        return m.attention.qk_norm != QkNorm::kNone || m.attention.latent.kv_rank > 0;
      }},
     {"--add-qkv-bias", [](const ModelSpec& m) { return m.attention.qkv_bias; }},
+    {"--mtp-use-repeated-layer", [](const ModelSpec& m) { return m.ends.prediction_shared; }},
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
@@ -284,6 +285,8 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   read_attention(options, model);
   read_experts(options, model);
   model.ends.prediction_layers = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
+  model.ends.prediction_shared =
+      model.ends.prediction_layers > 0 && has_option(options, "--mtp-use-repeated-layer");
   const std::string* norm = value_of(options, "--normalization");
   const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
