@@ -27,7 +27,8 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
 # Errors that name the model or mechanism which a recipe lacks.
-NAMED = re.compile(r"do(?:es)? not divide|needs --|hybrid|is not modelled|knows no flavour|catalogue lacks|not modelled|changes the plan|not divisible|cannot read|tpsim cannot|trains adapters|no (?:model|GPU)")
+NAMED = re.compile(r"do(?:es)? not divide|does not fill|needs --|not modelled|knows no flavour|catalogue (?:lacks|has no model)|changes the plan|"
+                   r"not divisible|cannot read|tpsim cannot|tpsim models|trains adapters|no (?:model|GPU)")
 
 
 def functions_of(name, sources):
@@ -95,21 +96,22 @@ def answer_for(arguments, path, function, sources, folder, facts):  # pylint: di
     """Returns an empty text if the import gives a plan, else the error."""
     found = configuration(path, function, sources)
     more = [word for text in arguments.more for word in text.split()]
-    if arguments.gpus and "gpu" not in function:
-        more += ["--gpus", str(arguments.gpus)]
     if "error" in found:
         models = [name for name in replaced.asked if not facts.get(name)]
         return found["error"] + (f"; the catalogue lacks {', '.join(models)}" if models else "")
     file = pathlib.Path(folder) / "recipe.json"
     file.write_text(json.dumps(found), encoding="utf-8")
-    return imported(arguments.program, [str(file), *more])
+    answer = imported(arguments.program, [str(file), *more])
+    if arguments.gpus and "how many GPUs" in answer:
+        answer = imported(arguments.program, [str(file), *more, "--gpus", str(arguments.gpus)])
+    return answer
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--program", default="build/release/tpsim")
     parser.add_argument("--checkout", action="append", required=True)
-    parser.add_argument("--gpus", type=int, default=0, help="of recipes whose names have none")
+    parser.add_argument("--gpus", type=int, default=0, help="of recipes that state none")
     parser.add_argument("--gpu", default="", help="that recipes find [h100]")
     parser.add_argument("--more", action="append", default=[], help="options of every import")
     parser.add_argument("--only", default="", help="functions of this pattern")

@@ -213,6 +213,12 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
   const bool agree = std::all_of(alike.begin(), alike.end(), [&](const ModelSpec& one) {
     return one.vocab == alike.front().vocab;
   });
+  if (!read.has_vocab && alike.empty() && read.tokenizer_vocab > 0) {
+    read.model.vocab = read.tokenizer_vocab;
+    read.has_vocab = true;
+    read.notes.push_back(fmt::format("vocab size {} assumed, that of the tokenizer of {}",
+                                     read.model.vocab, read.tokenizer));
+  }
   if (!read.has_vocab && (alike.empty() || !agree)) {
     return ask_for_words(alike, arguments.positional);
   }

@@ -33,6 +33,9 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kOptimizerDtype:
     case StackPart::kMasterWeights:
     case StackPart::kFp32Matmul:
+    case StackPart::kOptimizerKind:
+    case StackPart::kExpertCapacity:
+    case StackPart::kExpertStash:
     case StackPart::kExpertKernel:
     case StackPart::kRouterKernel:
     case StackPart::kPermute:
@@ -53,6 +56,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kDelayWgrad:
     case StackPart::kCpCommType:
     case StackPart::kTpOverlap:
+    case StackPart::kOffloadLayers:
     case StackPart::kTpRecomputeAllgather: return CauseClass::kLinks;
     case StackPart::kBlockingLaunches:
     case StackPart::kCudaGraphs: return CauseClass::kHost;

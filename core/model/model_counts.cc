@@ -138,6 +138,16 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   return sum;
 }
 
+// The same over the blocks that have weights of their own.
+template <class OfBlock>
+std::int64_t over_weights(const ModelSpec& model, OfBlock of_block) {
+  std::int64_t sum = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    sum += weights_of_kind(model, kind) * of_block(with_block_kind(model, kind));
+  }
+  return sum;
+}
+
 // Query-key pairs of one sequence, counted as in the papers. Causal attention counts as the full
 // square; windows and chunks count as the corresponding share of the square.
 double core_pairs(const ModelSpec& model) {
@@ -204,7 +214,7 @@ std::int64_t block_parameter_count(const ModelSpec& model) {
 
 std::int64_t active_parameter_count(const ModelSpec& model) {
   // A token does not use the weights of the experts that its router did not select.
-  return parameter_count(model) - over_blocks(model, [](const ModelSpec& block) {
+  return parameter_count(model) - over_weights(model, [](const ModelSpec& block) {
            return block_parameter_count(block) - block_parameters(block, block.experts.per_token);
          });
 }
@@ -219,7 +229,7 @@ std::int64_t parameter_count(const ModelSpec& model) {
   }
   if (model.embedding_norm) embedding += norm_parameters(model);
   for (const OuterPart& part : model.ends.parts) embedding += planned_parameters(part);
-  return embedding + over_blocks(model, block_parameter_count) + norm_parameters(model);
+  return embedding + over_weights(model, block_parameter_count) + norm_parameters(model);
 }
 
 Flops attention_core_forward_flops(const ModelSpec& model) {

@@ -227,6 +227,9 @@ void model_extras(Io& io, Spec& model) {
   io.flag("head_bias", model.ends.head_bias, kOptional);
   io.integer("positions", model.ends.positions, kCount, kOptional);
   io.integer("prediction_layers", model.ends.prediction_layers, kCount, kOptional);
+  io.when(model.ends.prediction_shared, [&](auto& inner) {
+    inner.flag("prediction_shared", model.ends.prediction_shared, kOptional);
+  });
   io.when(model.ends.streams != 1, [&](auto& inner) {
     inner.integer("streams", model.ends.streams, {1, 1 << 10}, kOptional);
   });

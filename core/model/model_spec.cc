@@ -36,6 +36,17 @@ std::int64_t blocks_of_kind(const ModelSpec& model, std::int64_t kind) {
   return blocks;
 }
 
+std::int64_t prediction_weights(const ModelSpec& model) {
+  const std::int64_t layers = model.ends.prediction_layers;
+  return model.ends.prediction_shared ? std::min<std::int64_t>(1, layers) : layers;
+}
+
+std::int64_t weights_of_kind(const ModelSpec& model, std::int64_t kind) {
+  ModelSpec stored = model;
+  stored.ends.prediction_layers = prediction_weights(model);
+  return blocks_of_kind(stored, kind);
+}
+
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind) {
   if (kind > 0) return model.other_blocks[static_cast<std::size_t>(kind - 1)];
   return model;

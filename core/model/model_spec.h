@@ -31,6 +31,7 @@ struct EndShape {
   // prediction_kinds() and another pass through the head. Planned, not executed. Times, memory and
   // counts omit a layer's two norms and its projection from twice the hidden size to one.
   std::int64_t prediction_layers = 0;
+  bool prediction_shared = false;  // one layer's weights serve all prediction layers
   // Residual streams (hyper-connections): stages send this many hidden states per token.
   std::int64_t streams = 1;
   // Parts on the first stage: encoders, per-layer tables.
@@ -89,8 +90,11 @@ struct ModelSpec : BlockShape {
 std::int64_t block_kind_count(const ModelSpec& model);
 std::int64_t block_kind(const ModelSpec& model, std::int64_t layer);
 std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind);
-// Including the blocks of MTP layers.
+// Including the blocks of MTP layers: as often as they run, and as often as they have weights.
 std::int64_t blocks_of_kind(const ModelSpec& model, std::int64_t kind);
+std::int64_t weights_of_kind(const ModelSpec& model, std::int64_t kind);
+// Prediction layers with weights of their own.
+std::int64_t prediction_weights(const ModelSpec& model);
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind);
 // Returns the model with all blocks of this kind. Layers are traced with this model.
 ModelSpec with_block_kind(const ModelSpec& model, std::int64_t kind);

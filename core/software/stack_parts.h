@@ -120,10 +120,11 @@ enum class CpCommType : std::uint8_t {
   kAllGather,  // one all-gather in sequence order, as executed here
   kP2p,  // Megatron's ring, overlapping attention with the next exchange: sim/layers/context_ring.h
   kTorchRing,  // the ring of PyTorch's context_parallel()
+  kA2a,        // all-to-alls between sequence and heads (Ulysses): sim/layers/context_ring.h
 };
 template <>
-inline constexpr auto kEnumNames<CpCommType> = std::to_array<std::string_view>({"all_gather", "p2p",
-                                                                                "torch_ring"});
+inline constexpr auto kEnumNames<CpCommType> =
+    std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring", "a2a"});
 
 // How a stage sends its result to a neighbour and receives from the same neighbour.
 enum class P2pCalls : std::uint8_t {
@@ -224,6 +225,18 @@ template <>
 inline constexpr auto kEnumNames<ExpertKernel> = std::to_array<std::string_view>({"grouped",
                                                                                   "looped"});
 
+// kMuon: the matrices of the blocks by orthogonalized momentum (Jordan et al. 2024), all other
+// weights by AdamW (sim/layers/muon_prices.cc).
+enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
+template <>
+inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
+                                                                                   "muon"});
+
+// Tokens that fit into a rank's buffers of its experts, over the mean, in thousandths.
+inline constexpr std::int64_t kAnyTokens = 0;  // buffers are as large as what arrives
+// Tokens that fit into the stash, likewise.
+inline constexpr std::int64_t kNoStash = 0;
+
 // Arithmetic of fp32 GEMMs.
 enum class Fp32Matmul : std::uint8_t {
   kIeee,  // PyTorch's default
@@ -273,6 +286,13 @@ struct SoftwareParts {
   MasterWeights master_weights = MasterWeights::kCopy;
   ExpertKernel expert_kernel = ExpertKernel::kGrouped;
   Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
+  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
+  // Experts' buffers of a fixed size, and a stash to which their activations are packed until
+  // backward (Megatron-Core's moe_expert_rank_capacity_factor and moe_paged_stash).
+  std::int64_t expert_capacity = kAnyTokens;
+  std::int64_t expert_stash = kNoStash;
+  // The first blocks of every chunk whose activations wait for backward in the host's memory.
+  std::int64_t offload_layers = 0;
 };
 
 // Whether the optimizer updates fp32 weights; false only in pure 16-bit training.
@@ -328,8 +348,12 @@ enum class StackPart : std::uint8_t {
   kMasterWeights,
   kExpertKernel,
   kFp32Matmul,
+  kOptimizerKind,
+  kExpertCapacity,
+  kExpertStash,
+  kOffloadLayers,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kFp32Matmul) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kOffloadLayers) + 1;
 
 struct StackSpec;
 

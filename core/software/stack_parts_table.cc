@@ -44,6 +44,10 @@ constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}}
 constexpr auto kShards =
     std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
 constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr auto kCapacities = std::to_array<PartWord>({{kAnyTokens, "unbounded"}});
+constexpr auto kStashes = std::to_array<PartWord>({{kNoStash, "off"}});
+constexpr auto kOffloaded = std::to_array<PartWord>({{0, "none"}});
+constexpr std::int64_t kMostLayers = 1 << 12;
 
 template <class Class, class Value>
 constexpr bool is_trained(Value Class::*) {
@@ -289,6 +293,30 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                            .key = "fp32_matmul",
                            .title = "arithmetic of fp32 GEMMs",
                            .help = "fp32 GEMMs on fp32 units, or on matrix units as TF32"}),
+    held<&S::optimizer_kind>({.part = StackPart::kOptimizerKind,
+                              .key = "optimizer_kind",
+                              .title = "optimizer",
+                              .help = "AdamW, or Muon for the matrices of the blocks"}),
+    held<&S::expert_capacity>(
+        {.part = StackPart::kExpertCapacity,
+         .key = "expert_capacity",
+         .title = "capacity of an expert rank",
+         .help = "tokens that an EP rank's buffers hold over the mean: a word or a number",
+         .words = kCapacities,
+         .is_ratio = true}),
+    held<&S::expert_stash>(
+        {.part = StackPart::kExpertStash,
+         .key = "expert_stash",
+         .title = "stash of expert activations",
+         .help = "tokens over the mean that a paged stash of expert activations holds",
+         .words = kStashes,
+         .is_ratio = true}),
+    held<&S::offload_layers>({.part = StackPart::kOffloadLayers,
+                              .key = "offload_layers",
+                              .title = "layers with offloaded activations",
+                              .help = "first layers of a chunk with activations in host memory",
+                              .words = kOffloaded,
+                              .most_count = kMostLayers}),
 }};
 
 }  // namespace

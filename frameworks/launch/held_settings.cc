@@ -95,8 +95,8 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kTpOverlap, only("userbuffers"), kNot, only("userbuffers"), only("userbuffers"),
      kNot, kIdle},
     {StackPart::kTpRecomputeAllgather, kNot, kIdle, kNot, kNot, kHeld, kIdle},
-    {StackPart::kCpCommType, only("all_gather p2p"), kIdle, only("all_gather p2p"), kNot, kIdle,
-     kIdle},
+    {StackPart::kCpCommType, only("all_gather p2p a2a"), kIdle, only("all_gather p2p a2a"), kNot,
+     kIdle, kIdle},
     {StackPart::kBlockingLaunches, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kCudaGraphs, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kNot},
@@ -113,6 +113,10 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kExpertKernel, kNot, kIdle, kNot, kIdle, kIdle, kNot},
     {StackPart::kFp32Matmul, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kOptimizerKind, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kExpertCapacity, kNot, kIdle, kNot, kIdle, kIdle, kNot},
+    {StackPart::kExpertStash, kNot, kIdle, kNot, kIdle, kIdle, kNot},
+    {StackPart::kOffloadLayers, kNot, kNot, kNot, kNot, kNot, kNot},
 });
 
 // Whether a table has a row for each key, in order.

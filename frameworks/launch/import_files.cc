@@ -171,6 +171,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
   const std::vector<LaunchOption> all = command.options;
   TPSIM_TRY_STATUS(take_moments(command.options, result.parts));
+  TPSIM_TRY_STATUS(take_mechanisms(command.options, result.parts));
   if (command.is_log) {
     refuse_logged(command.options, *inputs.left);
   } else {

@@ -65,6 +65,8 @@ void use_todays_names(LaunchCommand& command);
 PartValues take_parts(std::vector<LaunchOption>& options);
 // Likewise for the dtype of Adam's two moments. Error if they differ.
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
+// Takes options of Muon, of experts' buffers and of offloaded activations as parts.
+Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts);
 
 // Dropout inside a fused kernel costs little. tpsim's flash attention does not have dropout.
 inline constexpr const char* kNoFlashDropout =

@@ -73,6 +73,9 @@ struct ImportedPlan {
   std::vector<std::string> notes = {};  // differences from the files
   std::vector<std::string> assumed_harmless = {};  // unknown settings that were ignored
   bool has_vocab = true;  // false: defined by a tokenizer, and model.vocab is 0
+  // Then: that of the tokenizer, if it is known; used if no model of the catalogue has the shape.
+  std::int64_t tokenizer_vocab = 0;
+  std::string tokenizer = {};
 };
 
 }  // namespace tpsim

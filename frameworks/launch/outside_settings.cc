@@ -41,11 +41,14 @@ constexpr std::string_view kMegatron =
     "--min-loss-scale --min-lr "
     "--mmap-warmup --mock-data --moe-aux-loss-coeff --moe-eval-* "
     "--moe-input-jitter-eps --moe-loss-coeff --moe-min-capacity --moe-per-layer-logging "
+    "--moe-paged-stash-page-size --moe-paged-stash-buffer-size-factor-cpu "
     "--moe-router-bias-update-rate --moe-router-dtype --moe-router-enable-expert-bias "
     "--moe-router-group-topk --moe-router-load-balancing-type --moe-router-num-groups "
     "--moe-router-padding-* --moe-router-pre-softmax --moe-router-score-function "
     "--moe-router-topk-scaling-factor --moe-shared-expert-gate --moe-use-legacy-grouped-gemm "
-    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --mup* --nccl-* --no-align-* "
+    "--moe-z-loss-coeff --mscale* --mtp-loss-scaling-factor --muon-* --mup* "
+    "--cpu-offloading-double-buffering --cpu-offloading-retain-pinned-cpu-buffers --nccl-* "
+    "--no-align-* "
     "--no-check-* "
     "--no-ckpt-* --no-create-attention-mask-in-dataloader --no-gradient-reduce-div-fusion "
     "--no-initialization --no-load-* --no-log-* --no-masked-softmax-fusion --no-mmap-bin-files "
@@ -115,6 +118,8 @@ constexpr std::string_view kNemo =
     "model.batch_p2p_sync model.position_embedding_type model.transformer_layer_spec* "
     "model.init_model_with_meta_device ddp.suggested_communication_unit_size "
     "model.activation_func model.gated_linear_unit model.normalization model.layernorm_* "
+    "model.moe_permute_fusion_into_hybridep model.mtp_eval_in_bf16 model.csa_compress_rotary_base "
+    "model.mtp_hybrid_override_pattern dist.high_priority_stream_groups ddp.num_buckets "
     "model.forward_step_fn model.data_step_fn model.generation_config "
     "comm_overlap.align_param_gather comm_overlap.batch_p2p_comm comm_overlap.bucket_size";
 
@@ -138,12 +143,24 @@ constexpr LeftOver kRefused[] = {
     {"optimizer.main_grads_dtype",
      "state the gradient dtype by ddp.grad_reduce_in_fp32: --set KEY=VALUE",
      "fp32 float32 torch.float32"},
-    {"model.cpu_offloading* model.fine_grained_activation_offloading model.offload_modules*",
-     "tpsim does not model offloaded activations"},
+    {"model.fine_grained_activation_offloading --fine-grained-activation-offloading "
+     "model.offload_modules* --offload-modules model.fine_grained_offloading_* "
+     "model.min_offloaded_tensor_size model.delay_offload_until_cuda_graph",
+     "tpsim models offloaded activations of whole layers only"},
+    {"model.cpu_offloading_weights --cpu-offloading-weights",
+     "tpsim models offloaded activations only", "false False"},
+    {"model.cpu_offloading_activations --cpu-offloading-activations",
+     "tpsim models offloaded activations only", "true True"},
+    {"model.heterogeneous_layers_config*", "name the model that has these blocks: --model NAME"},
+    {"ddp.num_distributed_optimizer_instances",
+     "tpsim models sharding over all data-parallel ranks only", "1"},
+    {"ddp.outer_dp_sharding_strategy",
+     "tpsim models sharding over all data-parallel ranks only", "no_shard"},
+    {"model.dsa_indexer_loss_coeff model.dsa_indexer_use_sparse_loss --dsa-indexer-loss-coeff "
+     "--dsa-indexer-use-sparse-loss",
+     "tpsim models indexers without a loss only", "false 0 0.0"},
     {"model.freeze_language_model model.freeze_vision_model model.freeze_vision_projection",
      kAllWeights, "false False"},
-    {"model.moe_paged_stash* model.moe_expert_rank_capacity_factor",
-     "tpsim does not model expert activations in host memory"},
     {"--optimizer.early_step_in_backward",
      "tpsim models gradients that live until the optimizer step"},
     {"--training.dtype", "tpsim models fp32 master weights only", "float32"},
@@ -155,7 +172,6 @@ constexpr LeftOver kRefused[] = {
     {"--fp4-param-gather", "tpsim models weights of 16 or 8 bits only"},
     {"--quantize.linear.float8.enable_fsdp_float8_all_gather",
      "tpsim models all-gathers in the weights' dtype only"},
-    {"--cpu-offloading*", "tpsim models activations on the GPU only"},
     {"--partition-activations --distribute-saved-activations",
      "tpsim models unpartitioned checkpointed activations only"},
     {"--use-torch-fsdp2", "tpsim models Megatron's own FSDP only: --use-megatron-fsdp"},

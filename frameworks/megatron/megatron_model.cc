@@ -150,6 +150,7 @@ constexpr RareSwitch kRareSwitches[] = {
      }},
     {"--add-qkv-bias",
      [](const ModelSpec& m) { return attention_shape(m).qkv_bias && !has_all_biases(m); }},
+    {"--mtp-use-repeated-layer", [](const ModelSpec& m) { return m.ends.prediction_shared; }},
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
@@ -265,6 +266,8 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   read_attention(options, model);
   read_experts(options, model);
   model.ends.prediction_layers = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
+  model.ends.prediction_shared =
+      model.ends.prediction_layers > 0 && has_option(options, "--mtp-use-repeated-layer");
   const std::string* norm = value_of(options, "--normalization");
   const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;

@@ -230,10 +230,8 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
   const std::string exchange = exchange_of(in.text(kCpCommType));
-  constexpr std::string_view kRing = name_of(CpCommType::kP2p);
-  constexpr std::string_view kGather = name_of(CpCommType::kAllGather);
-  if (degrees.cp > 1 && exchange != kRing && exchange != kGather) {
-    in.fail(fmt::format("{} is {}; {} and {} are predicted", kCpCommType, exchange, kRing, kGather),
+  if (degrees.cp > 1 && !matches_any(exchange, "p2p all_gather a2a")) {
+    in.fail(fmt::format("{} is {}; p2p, all_gather and a2a are predicted", kCpCommType, exchange),
             "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
   }
   read_expert_degrees(in, model, degrees);

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -32,10 +33,25 @@ void add_hub_experts(std::vector<FlatSetting>& settings) {
   }
 }
 
+bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
+  const FlatSetting* const found = find_setting(settings, key);
+  return found != nullptr && found->value == "true";
+}
+
 // A comm_overlap section enables both overlaps of data-parallel replicas by default. Source:
 // training/comm_overlap.py.
 void add_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
+  const FlatSetting* const sharded = find_setting(settings, "ddp.use_distributed_optimizer");
+  const bool has_fsdp =
+      is_on(settings, "ddp.use_megatron_fsdp") || is_on(settings, "dist.use_megatron_fsdp");
+  if (sharded != nullptr && sharded->value == "false" && !has_fsdp) {  // the section has no effect
+    std::erase_if(settings, [](const FlatSetting& one) {
+      return matches_any(one.key,
+                         "comm_overlap.overlap_grad_reduce comm_overlap.overlap_param_gather");
+    });
+    return;
+  }
   std::string value = "true";  // weights are gathered early only if gradients are reduced early
   for (const char* name : {"overlap_grad_reduce", "overlap_param_gather"}) {
     const FlatSetting* const stated = find_setting(settings, fmt::format("comm_overlap.{}", name));
@@ -62,11 +78,6 @@ std::string dtype_word(const std::string& value) {
   return value;
 }
 
-bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
-  const FlatSetting* const found = find_setting(settings, key);
-  return found != nullptr && found->value == "true";
-}
-
 // Removes settings that make a step cheaper and are not modelled. Returns notes that name them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kSavings =
@@ -75,11 +86,13 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
       "ddp.fsdp_manual_registration ddp.fsdp_double_buffer ddp.keep_fp8_transpose_cache "
       "model.disable_parameter_transpose_cache ddp.reuse_grad_buf_for_mxfp8_param_ag "
       "optimizer.reuse_grad_buf_for_mxfp8_param_ag model.fp8_output_proj "
-      "model.tp_comm_bulk_* model.tp_comm_split_*";
+      "model.tp_comm_bulk_* model.tp_comm_split_* model.vision_cuda_graph_* "
+      "model.max_vision_cuda_graph_* model.overlap_dispatch_backward_with_experts_wgrad "
+      "model.apply_dsa_kernel_fusion";
   std::vector<std::string> savings, notes;
   std::erase_if(settings, [&](const FlatSetting& one) {
     if (!matches_any(one.key, kSavings)) return false;
-    if (one.value == "true") savings.push_back(one.key);
+    if (!matches_any(one.value, "false none 0")) savings.push_back(one.key);
     return true;
   });
   if (!savings.empty()) {
@@ -94,6 +107,29 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
                        "model.first_last_layers_bf16 mixed_precision.num_layers_at_* "
                        "model.num_layers_at_*");
   });
+  const bool keeps_predictions = is_on(settings, "model.keep_mtp_spec_in_bf16");
+  const auto erased = std::erase_if(settings, [](const FlatSetting& one) {
+    return one.key == "model.keep_mtp_spec_in_bf16" || one.key.starts_with("model.quant_recipe");
+  });
+  if (erased > (keeps_predictions ? 1 : 0)) {
+    notes.emplace_back(
+        "linear layers that model.quant_recipe leaves in other formats are predicted in that of "
+        "the others");
+  }
+  const bool is_narrow =
+      has_key(settings, "mixed_precision.fp8") || has_key(settings, "mixed_precision.fp4");
+  if (keeps_predictions && is_narrow) {
+    notes.emplace_back(
+        "prediction layers, which the recipe keeps in 16 bits, are predicted as the others");
+  }
+  const FlatSetting* const backend = find_setting(settings, "model.dsa_kernel_backend");
+  if (backend != nullptr) {
+    notes.push_back(fmt::format(
+        "sparse attention is priced by its bytes and FLOPs, whatever its kernels are ({})",
+        backend->value));
+    std::erase_if(settings,
+                  [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });
+  }
   if (keeps_ends) {
     notes.emplace_back(
         "the recipe keeps the first and last block in 16 bits; they are predicted like the others");
@@ -120,22 +156,50 @@ void settle_dependent(std::vector<FlatSetting>& settings) {
   });
 }
 
+// Renames a newer spelling to the one that is read.
+void rename_newer(std::vector<FlatSetting>& settings) {
+  constexpr std::string_view kNewer = "model.cuda_graph_modules", kRead = "model.cuda_graph_scope";
+  const auto is_newer = [&](const FlatSetting& one) { return one.key.starts_with(kNewer); };
+  if (std::none_of(settings.begin(), settings.end(), is_newer)) return;
+  std::erase_if(settings, [&](const FlatSetting& one) { return one.key.starts_with(kRead); });
+  for (FlatSetting& one : settings) {
+    if (is_newer(one)) one.key.replace(0, kNewer.size(), kRead);
+  }
+}
+
+enum class ModelSource : std::uint8_t { kSettings, kHub, kPattern };
+
 // Returns the stated settings. Skips empty ones, and unknown ones with the default of their class.
-std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, bool is_hub) {
+std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSource source) {
+  const bool is_hub = source == ModelSource::kHub, is_whole = source == ModelSource::kSettings;
   std::vector<FlatSetting> settings;
   for (const FlatSetting& one : recipe.settings) {
     const bool is_made_by = one.key.ends_with(kMadeBy);
     if (one.value.empty() || (is_made_by && one.key.find('.') == std::string::npos)) continue;
     if (recipe.is_default(one.key)) {
       const bool is_bridges = is_hub && one.key.starts_with("model.moe_");
-      if (is_bridges || !(has_nemo_key(one.key) || (!is_hub && one.key.starts_with("model.")))) {
-        continue;
-      }
+      const bool is_newer = one.key.starts_with("model.cuda_graph_modules");
+      const bool is_read = has_nemo_key(one.key) || (is_whole && one.key.starts_with("model."));
+      if (is_bridges || is_newer || !is_read) continue;
     }
     settings.push_back({one.key, dtype_word(one.value), one.line});
   }
+  if (source == ModelSource::kPattern) {  // of which the model is made
+    std::erase_if(settings, [](const FlatSetting& one) {
+      return matches_any(
+          one.key,
+          "model.num_layers model.hidden_size model.ffn_hidden_size model.num_attention_heads "
+          "model.num_query_groups model.kv_channels model.num_moe_experts model.moe_router_topk "
+          "model.moe_ffn_hidden_size model.moe_shared_expert_intermediate_size "
+          "model.moe_router_score_function model.moe_router_num_groups "
+          "model.moe_router_group_topk model.moe_router_topk_scaling_factor model.moe_latent_size "
+          "model.moe_router_enable_expert_bias model.moe_layer_freq model.mtp_num_layers "
+          "model.mtp_use_repeated_layer model.mtp_hybrid_override_pattern model.vocab_size");
+    });
+  }
   add_overlap(settings);
   settle_dependent(settings);
+  rename_newer(settings);
   std::erase_if(settings, [](const FlatSetting& one) {
     return one.key.ends_with(kMadeBy) && !one.key.starts_with("peft.");
   });
@@ -222,12 +286,57 @@ void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
     model.vocab = vocab;
   }
   const std::int64_t predictions = number("model.mtp_num_layers");
-  if (predictions > 0 && model.ends.prediction_layers == 0) {
-    notes.push_back(fmt::format(
-        "the recipe adds {} of multi-token prediction to {}",
-        predictions == 1 ? "1 layer" : fmt::format("{} layers", predictions), model.name));
-    model.ends.prediction_layers = predictions;
+  if (predictions < 1) return;
+  if (predictions != model.ends.prediction_layers) {
+    notes.push_back(
+        fmt::format("the recipe trains {} of multi-token prediction of {}, which has {}",
+                    predictions == 1 ? "1 layer" : fmt::format("{} layers", predictions),
+                    model.name, model.ends.prediction_layers));
   }
+  model.ends.prediction_layers = predictions;
+  model.ends.prediction_shared = predictions > 1 && is_on(settings, "model.mtp_use_repeated_layer");
+}
+
+Result<std::optional<ModelSpec>> model_of_pattern(const std::vector<FlatSetting>& settings,
+                                                  std::int64_t vocab, const std::string& tokenizer,
+                                                  std::vector<std::string>& notes) {
+  if (vocab < 1) {
+    return bad_input("leaves the vocab size to a tokenizer that the catalogue lacks", "",
+                     "give --set vocab-size=N");
+  }
+  if (!tokenizer.empty()) {
+    notes.push_back(
+        fmt::format("vocab size {} assumed, that of the tokenizer of {}", vocab, tokenizer));
+  }
+  TPSIM_TRY(ModelSpec model, hybrid_model(settings, vocab));
+  return std::optional(std::move(model));
+}
+
+// The GPUs of the recipe's name, or of its trainer; if its layout does not fit them, the fewest
+// above that do.
+std::int64_t gpus_that_fit(const NemoRun& run, std::vector<std::string>& notes) {
+  const auto degree = [&](std::string_view key, std::int64_t unset) {
+    const FlatSetting* const found = find_setting(run.settings, fmt::format("model.{}", key));
+    const std::int64_t value =
+        found == nullptr ? unset : parse_number<std::int64_t>(found->value).value_or(unset);
+    return std::clamp<std::int64_t>(value, 1, 1 << 12);
+  };
+  const std::int64_t stated = run.command.size.nodes * run.command.size.gpus_per_node;
+  const std::int64_t tensor = degree("tensor_model_parallel_size", 1);
+  const std::int64_t stages = degree("pipeline_model_parallel_size", 1);
+  const std::int64_t experts = degree("expert_model_parallel_size", 1);
+  const std::int64_t dense = tensor * stages * degree("context_parallel_size", 1);
+  const std::int64_t sparse =
+      experts > 1 ? experts * stages * degree("expert_tensor_parallel_size", tensor) : 1;
+  const std::int64_t least = std::lcm(dense, sparse);
+  constexpr std::int64_t kMost = 1 << 20;
+  if (stated < 1 || least > kMost || stated % least == 0) return stated;
+  const std::int64_t fitting = (stated + least - 1) / least * least;
+  notes.push_back(fmt::format(
+      "the recipe's layout needs a multiple of {} GPUs, and it names {}: planned on {} (--gpus N "
+      "plans another number)",
+      least, stated, fitting));
+  return fitting;
 }
 
 }  // namespace
@@ -237,10 +346,21 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
   const FlatSetting* const hub = find_setting(recipe.settings, "model.hf_model_id");
   const std::string hub_name = hub == nullptr ? "" : hub->value;
   OpenQuestions open;
+  TPSIM_TRY_STATUS(check_decoder(recipe.settings));
   TPSIM_TRY(std::optional<ModelSpec> model, hub_model(hub_name, inputs, open));
+  std::vector<std::string> notes;
+  std::string tokenizer;
+  const std::int64_t vocab = vocab_of_tokenizer(recipe.settings, inputs, tokenizer);
+  const bool is_hybrid = !inputs.model && !hybrid_pattern(recipe.settings).empty();
+  if (is_hybrid) {
+    TPSIM_TRY(model, model_of_pattern(recipe.settings, vocab, tokenizer, notes));
+  }
   if (!model) model = class_model(recipe, inputs);
-  NemoRun run{file, stated_settings(recipe, model.has_value())};
-  std::vector<std::string> notes = take_savings(run.settings);
+  const ModelSource source = is_hybrid ? ModelSource::kPattern
+                             : model   ? ModelSource::kHub
+                                       : ModelSource::kSettings;
+  NemoRun run{file, stated_settings(recipe, source)};
+  for (std::string& note : take_savings(run.settings)) notes.push_back(std::move(note));
   run.is_whole = true;
   run.command.size = size_of_recipe(recipe);
   if (run.command.size.gpus_per_node == 0) run.command.size = {};
@@ -248,26 +368,23 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
   TPSIM_TRY_STATUS(open.status());
   take_env_vars(run.settings, run.command);
   ImportInputs sized = inputs;
-  if (sized.gpus == 0) sized.gpus = run.command.size.nodes * run.command.size.gpus_per_node;
-  if (!model && is_on(run.settings, "model.is_hybrid_model")) {
-    return bad_input(
-        "tpsim cannot read a hybrid of Mamba and attention layers from its pattern yet", "",
-        fmt::format("add {}", kModelAnswer));
-  }
+  if (sized.gpus == 0) sized.gpus = gpus_that_fit(run, notes);
   if (!model) {
     TPSIM_TRY(ImportedPlan plan, import_megatron_yaml(run.settings, sized, &recipe));
     add_environment(run.command, plan);
     plan.notes.insert(plan.notes.end(), notes.begin(), notes.end());
+    plan.tokenizer_vocab = vocab;
+    plan.tokenizer = std::move(tokenizer);
     return plan;
   }
   std::erase_if(run.settings, [](const FlatSetting& one) {
     return one.key == "trainer.num_nodes" || one.key == "trainer.devices";
   });
-  if (has_experts(*model)) add_hub_experts(run.settings);
+  if (source == ModelSource::kHub && has_experts(*model)) add_hub_experts(run.settings);
   ImportedPlan result;
   result.stack = "nemo";
   result.model = *std::move(model);
-  take_chosen_ends(run.settings, result.model, notes);
+  if (!is_hybrid) take_chosen_ends(run.settings, result.model, notes);
   result.notes = std::move(notes);
   return plan_of_run(std::move(run), sized, std::move(result));
 }

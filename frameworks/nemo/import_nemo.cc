@@ -123,6 +123,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   const std::vector<LaunchOption> all = command.options;
   PartValues parts;
   TPSIM_TRY_STATUS(located(run.file, take_moments(command.options, parts)));
+  TPSIM_TRY_STATUS(located(run.file, take_mechanisms(command.options, parts)));
   result.outside = take_outside(LaunchStack::kNemo, command.options, *inputs.left);
   parts.merge(take_parts(command.options));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));

@@ -49,7 +49,10 @@ constexpr NemoSection kNemoSections[] = {
      "qk-layernorm add-qkv-bias moe-shared-expert-intermediate-size moe-shared-expert-gate "
      "moe-router-score-function moe-router-num-groups moe-router-group-topk "
      "moe-router-topk-scaling-factor moe-router-enable-expert-bias "
-     "mtp-num-layers enable-cuda-graph external-cuda-graph "
+     "mtp-num-layers mtp-use-repeated-layer cpu-offloading cpu-offloading-num-layers "
+     "moe-expert-rank-capacity-factor moe-paged-stash moe-paged-stash-page-size "
+     "moe-paged-stash-buffer-size-factor-cuda moe-paged-stash-buffer-size-factor-cpu "
+     "enable-cuda-graph external-cuda-graph "
      "no-overlap-p2p-communication:overlap_p2p_comm cuda-graph-impl cuda-graph-scope "
      "no-rope-fusion:apply_rope_fusion "
      "no-bias-swiglu-fusion:bias_activation_fusion no-bias-dropout-fusion:bias_dropout_fusion "
@@ -58,7 +61,8 @@ constexpr NemoSection kNemoSections[] = {
     {"train", "micro-batch-size global-batch-size"},
     {"optimizer",
      "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer "
-     "exp-avg-dtype exp-avg-sq-dtype"},
+     "exp-avg-dtype exp-avg-sq-dtype optimizer muon-tp-mode muon-num-ns-steps "
+     "use-layer-wise-distributed-optimizer"},
     {"ddp",
      "fp8-param-gather use-distributed-optimizer use-megatron-fsdp "
      "data-parallel-sharding-strategy "

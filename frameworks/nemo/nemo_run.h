@@ -19,4 +19,16 @@ struct NemoRun {
 // `result` has the model, the stack and the notes so far.
 Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, ImportedPlan result);
 
+// Error if the recipe's class of models is not a decoder-only transformer or hybrid.
+Status check_decoder(const std::vector<FlatSetting>& settings);
+// The letters by which a recipe states the layers of a hybrid model; empty for other models.
+std::string hybrid_pattern(const std::vector<FlatSetting>& settings);
+// The hybrid model of a recipe, in the names of Megatron-Bridge. Error if a layer, the activation
+// or the prediction layers are not modelled.
+Result<ModelSpec> hybrid_model(const std::vector<FlatSetting>& settings, std::int64_t vocab);
+// The vocab size that the recipe or --set states, or that of the tokenizer that it takes, which
+// `source` then names. 0 if neither is known.
+std::int64_t vocab_of_tokenizer(const std::vector<FlatSetting>& settings,
+                                const ImportInputs& inputs, std::string& source);
+
 }  // namespace tpsim

@@ -237,6 +237,13 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   if (const LaunchOption* norm = find_option(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
   }
+  // Weights, and with them Adam's moments, in 16 bits without an fp32 copy.
+  const LaunchOption* const weights = find_option(options, "--training.dtype");
+  if (weights != nullptr && weights->value == "bfloat16") {
+    set(StackPart::kMasterWeights, "none");
+    set(StackPart::kOptimizerDtype, "bf16");
+    drop_option(options, "--training.dtype");
+  }
   std::erase_if(options, [](const LaunchOption& one) {
     return matches_any(one.name,
                        "--compile.* --training.compile --model.norm_type "

@@ -5,45 +5,62 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_settings.h"
+#include "frameworks/torchtitan/titan_families.h"
 
 namespace tpsim {
 namespace {
-
-using Values = std::map<std::string, std::string, std::less<>>;
 
 class TitanRecipe {
  public:
   TitanRecipe(const ResolvedRecipe& recipe, const ImportInputs& inputs)
       : recipe_(recipe), inputs_(inputs) {
-    for (const FlatSetting& one : recipe.settings) values_[one.key] = one.value;
+    for (const FlatSetting& one : recipe.settings) {
+      // Reinforcement learning has the sections of its training half in one of its own.
+      const bool is_half = one.key.starts_with(kTrainer);
+      const std::string key = is_half ? one.key.substr(kTrainer.size()) : one.key;
+      if (is_half || !values_.contains(key)) values_[key] = one.value;
+      if (is_half) halves_.push_back({key, one.value, one.line});
+    }
   }
 
   Result<ImportedPlan> plan() {
     if (text("training.num_tokens_per_microbatch_per_dp_rank").empty()) {
-      return bad_input(
-          "has no training section of pre-training or fine-tuning: tpsim cannot read "
-          "torchtitan's configurations of reinforcement learning yet");
+      return bad_input("has no training section: tpsim cannot read this configuration", "",
+                       "name one that trains a model");
+    }
+    if (text("model_spec.name") == "flux") {
+      return bad_input("trains flux, a diffusion model, which is not modelled");
     }
     ImportInputs inputs = inputs_;
     if (!inputs.model) inputs.model = model();
     for (const char* name : {"name", "flavor"}) {  // for the catalogue's model
       set(fmt::format("model.{}", name), text(fmt::format("model_spec.{}", name)));
     }
+    TPSIM_TRY_STATUS(refuse_adapters());
+    const bool is_known = inputs.model || titan_flavour(settings_, inputs);
+    if (!is_known) inputs.model = named(titan_family_model(values_));
     take_training();
     take_sections();
     TPSIM_TRY_STATUS(take_checkpointing());
     TPSIM_TRY_STATUS(take_precision());
-    return import_torchtitan(settings_, inputs);
+    TPSIM_TRY(ImportedPlan result, import_torchtitan(settings_, inputs));
+    if (!halves_.empty()) {
+      result.notes.emplace_back(
+          "the training half of reinforcement learning is planned, with every sequence as long as "
+          "the longest: the step is an upper bound, rollouts are left out");
+    }
+    return result;
   }
 
  private:
+  static constexpr std::string_view kTrainer = "trainer.";
+
   std::string text(const std::string& key) const {
     const auto found = values_.find(key);
     return found == values_.end() ? "" : found->second;
@@ -74,7 +91,13 @@ class TitanRecipe {
       set("parallelism.pipeline_parallel_microbatch_size", std::to_string(micro_batch));
     }
     const std::int64_t step = number("training.num_tokens_per_train_step");
-    if (step > 0) set("training.global_batch_size", std::to_string(step / seq));
+    const std::int64_t rollouts = number("async_loop.num_prompts_per_train_step") *
+                                  number("async_loop.num_samples_per_prompt");
+    if (step > 0) {
+      set("training.global_batch_size", std::to_string(step / seq));
+    } else if (!halves_.empty() && rollouts > 0) {
+      set("training.global_batch_size", std::to_string(rollouts));
+    }
   }
 
   // Reads settings that the command line has. Data, logs and files do not affect a plan.
@@ -83,7 +106,12 @@ class TitanRecipe {
         "training.num_tokens_per_* training.max_context_length parallelism.num_pp_microbatches "
         "training.disable_cuda_graphs";
     constexpr std::string_view kRead = "training.* parallelism.* compile.*";
-    for (const FlatSetting& one : recipe_.settings) {
+    std::vector<FlatSetting> all = recipe_.settings;
+    for (const FlatSetting& half : halves_) {
+      std::erase_if(all, [&](const FlatSetting& one) { return one.key == half.key; });
+      all.push_back(half);
+    }
+    for (const FlatSetting& one : all) {
       if (!matches_any(one.key, kRead) || matches_any(one.key, kTokens)) continue;
       if (one.key.ends_with(kMadeBy) || one.value.empty()) continue;
       const bool is_known = matches_any(
@@ -92,7 +120,9 @@ class TitanRecipe {
           "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
           "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
           "compile.enable compile.components*");
-      if (recipe_.is_default(one.key) && !is_known) continue;
+      const bool is_default =
+          recipe_.is_default(one.key) || recipe_.is_default(fmt::format("{}{}", kTrainer, one.key));
+      if (is_default && !is_known) continue;
       if (one.key == "compile.enable_async_tensor_parallel") {
         set("parallelism.enable_async_tensor_parallel", one.value);
       } else if (!matches_any(one.key, "compile.backend parallelism.spmd_backend")) {
@@ -119,6 +149,13 @@ class TitanRecipe {
                        "tpsim reads none, FullAC and SelectiveAC");
     }
     return Ok{};
+  }
+
+  Status refuse_adapters() const {
+    if (text("model_spec.model.layers.0.attention._target_").find(".lora.") == std::string::npos) {
+      return Ok{};
+    }
+    return bad_input("trains adapters (LoRA), which are not modelled", "", kAllWeights);
   }
 
   // Detects linear layers whose class a converter has replaced.
@@ -164,8 +201,14 @@ class TitanRecipe {
     model.layers = static_cast<std::int64_t>(blocks.size());
     set_blocks(model, blocks);
     if (!validate(model).ok()) return std::nullopt;
-    model.name = fmt::format("{}-{}", text("model_spec.name"), text("model_spec.flavor"));
-    model.source = "stated by torchtitan's registry";
+    return named(std::move(model));
+  }
+
+  std::optional<ModelSpec> named(std::optional<ModelSpec> model) const {
+    if (!model) return model;
+    model->name = fmt::format("{}-{}", text("model_spec.name"), text("model_spec.flavor"));
+    model->source = "stated by torchtitan's registry";
+    model->seq = std::max<std::int64_t>(1, number("training.max_context_length"));
     return model;
   }
 
@@ -203,8 +246,9 @@ class TitanRecipe {
 
   const ResolvedRecipe& recipe_;
   const ImportInputs& inputs_;
-  Values values_;
+  TitanValues values_;
   std::vector<FlatSetting> settings_;
+  std::vector<FlatSetting> halves_;  // of reinforcement learning, by their names in a recipe
 };
 
 }  // namespace

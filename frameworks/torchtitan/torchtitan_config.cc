@@ -14,6 +14,7 @@
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_settings.h"
+#include "frameworks/torchtitan/titan_families.h"
 
 namespace tpsim {
 namespace {
@@ -161,6 +162,13 @@ std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
 }
 
 }  // namespace
+
+std::optional<ModelSpec> titan_flavour(const std::vector<FlatSetting>& settings,
+                                       const ImportInputs& inputs) {
+  OpenQuestions open;
+  ModelSpec model = titan_model(settings, inputs, open);
+  return open.status().ok() ? std::optional(std::move(model)) : std::nullopt;
+}
 
 Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
                                        const ImportInputs& inputs) {

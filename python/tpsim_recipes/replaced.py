@@ -46,6 +46,27 @@ def fill_torch(module, gpu):
     module.is_tensor = lambda _value: False
 
 
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A tensor's dimension is split over a mesh axis; configurations compare placements."""
+    dim: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Replicate:
+    """A tensor is whole on every rank of a mesh axis."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial:
+    """A tensor is the sum over a mesh axis."""
+    reduce_op: str = "sum"
+
+
+def fill_placements(module):
+    module.Shard, module.Replicate, module.Partial = Shard, Replicate, Partial
+
+
 def submodule(name):
     if name not in sys.modules:
         sys.modules[name] = StubModule(name)
@@ -338,6 +359,8 @@ def recorded_start(own):
 def modules(gpu, facts_of):
     """Returns functions that fill replaced modules, by module name."""
     return {"torch": lambda module: fill_torch(module, gpu),
+            "torch.distributed.tensor": fill_placements,
+            "torch.distributed.tensor.placement_types": fill_placements,
             "nemo_run": fill_nemo_run,
             "transformers": fill_transformers,
             "wrapt": fill_wrapt,

@@ -53,6 +53,8 @@ bool is_dispatched_tokens(std::string_view allocation) {
   return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
 }
 
+bool is_expert_activation(std::string_view allocation) { return allocation == kActive; }
+
 // Rows [local experts, N, width]. With `first_rank_alone` only one rank of an expert adds the
 // replicated bias, because the results of these ranks are summed.
 void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {

@@ -26,6 +26,8 @@ namespace tpsim {
 // Whether the allocation with this label holds tokens for this rank's experts. Without dropping,
 // its size depends on the router's choices.
 bool is_dispatched_tokens(std::string_view allocation);
+// Results of the experts' activation.
+bool is_expert_activation(std::string_view allocation);
 
 // E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
 struct ExpertsSaved {

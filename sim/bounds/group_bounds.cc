@@ -170,7 +170,9 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
   };
   const auto of = [&](const Plan& whole, std::int64_t kind) {
     const MemoryChange& forward = pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward;
-    return Block{total(forward.left), total(forward.highest)};
+    // A block whose activations go to the host leaves nothing on the device.
+    const bool may_offload = pricer_.scenario().stack.parts.offload_layers > 0;
+    return Block{may_offload ? 0 : total(forward.left), total(forward.highest)};
   };
   for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
     const bool varies = plan.recompute == Recompute::kBlocks;

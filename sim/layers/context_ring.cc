@@ -1,5 +1,7 @@
 #include "sim/layers/context_ring.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -93,16 +95,64 @@ RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
   return {{keys, with_gradients}, Bytes(narrow * (copied + summed))};
 }
 
+// Every tensor changes from a part of the tokens to a part of the heads, or back, by an all-to-all
+// of its own. Tokens are put in the order of the exchange before and after: copies on both sides.
+RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record,
+                         bool in_backward) {
+  const auto [queries, both, others] = shares_of(scenario, plan, record);
+  const auto narrow = static_cast<double>(size_of(plan.dtype));
+  const auto exchanged = [&](double elements) {
+    return exchange(record, CollectiveKind::kAllToAll, elements * narrow);
+  };
+  constexpr double kCopies = 2 * 2;                 // read and written, before and after
+  if (record.kind != CollectiveKind::kAllGather) {  // gradients of q, k and v
+    RingExchange keys = exchanged(both / 2);
+    keys.calls = 2;
+    return {{exchanged(queries), keys}, Bytes(narrow * kCopies * (queries + both))};
+  }
+  if (in_backward) {  // the gradient of the result; q, k and v stay as they were exchanged
+    return {{exchanged(queries)}, Bytes(narrow * kCopies * queries)};
+  }
+  RingExchange keys = exchanged(both / 2);
+  keys.calls = 2;
+  RingExchange whole = exchanged(queries);
+  whole.calls = 2;  // queries and the result
+  return {{whole, keys}, Bytes(narrow * kCopies * (2 * queries + both))};
+}
+
 }  // namespace
 
 bool attends_in_ring(const StackSpec& stack) {
   return stack.parts.cp_comm_type != CpCommType::kAllGather;
 }
 
+Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
+  const std::int64_t cp = plan.degrees.cp;
+  if (stack.parts.cp_comm_type != CpCommType::kA2a || cp == 1) return Ok{};
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    if (block.mixer != MixerKind::kAttention) continue;
+    const std::int64_t ranks = plan.degrees.tp * cp;
+    const AttentionShape& attention = block.attention;
+    if (attention.heads % ranks == 0 && attention.kv_heads % ranks == 0) continue;
+    return bad_input(
+        fmt::format("cp_comm_type is a2a, but tp {} x cp {} does not divide the {} heads and {} "
+                    "key/value heads",
+                    plan.degrees.tp, cp, attention.heads, attention.kv_heads),
+        "", "--cp-comm-type p2p needs no whole heads");
+  }
+  return Ok{};
+}
+
 RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
                              const CollectiveRecord& record, bool in_backward) {
-  const bool is_torch = scenario.stack.parts.cp_comm_type == CpCommType::kTorchRing;
-  return (is_torch ? torch_ring : megatron_ring)(scenario, plan, record, in_backward);
+  switch (scenario.stack.parts.cp_comm_type) {
+    case CpCommType::kTorchRing: return torch_ring(scenario, plan, record, in_backward);
+    case CpCommType::kA2a: return all_to_all(scenario, plan, record, in_backward);
+    case CpCommType::kAllGather:
+    case CpCommType::kP2p: break;
+  }
+  return megatron_ring(scenario, plan, record, in_backward);
 }
 
 }  // namespace tpsim

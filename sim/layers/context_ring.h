@@ -11,6 +11,10 @@
 //               of keys and values go around once per pass. An eager program overlaps every
 //               exchange but the last with compute. A program that torch.compile traced waits for
 //               every exchange where it is issued.
+//   a2a         All-to-alls of queries, keys, values and results (DeepSpeed Ulysses, in Transformer
+//               Engine AttnFuncWithCPAndQKVOA2A): a rank attends to the whole sequence with a part
+//               of the heads. Nothing overlaps with the exchanges. Backward exchanges the gradient
+//               of the result and those of queries, keys and values.
 #pragma once
 
 #include <vector>
@@ -35,6 +39,8 @@ struct RingExchanges {
 bool attends_in_ring(const StackSpec& stack);
 // Returns the exchanges that replace a collective of keys and values, or of their gradients.
 // `in_backward`: the collective belongs to attention's backward.
+// Error if all-to-alls cannot give every context-parallel rank whole heads.
+Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
                              const CollectiveRecord& record, bool in_backward);
 

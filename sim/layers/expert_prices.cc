@@ -221,12 +221,54 @@ std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel
   return text;
 }
 
-void grow_arrivals(Program& program, const ModelSpec& model, double load) {
-  if (!model.experts.dropless || load <= 1) return;
+void grow_arrivals(Program& program, const ModelSpec& model, double size) {
+  if (!model.experts.dropless || size <= 1) return;
   for (AllocationRecord& allocation : program.allocations) {
     if (!is_dispatched_tokens(allocation.label)) continue;
-    allocation.bytes = std::llround(load * static_cast<double>(allocation.bytes));
+    allocation.bytes = std::llround(size * static_cast<double>(allocation.bytes));
   }
+}
+
+double buffered_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
+  if (stack.parts.expert_capacity == kAnyTokens || !has_experts(model)) {
+    return busiest_load(stack, model, plan);
+  }
+  return static_cast<double>(stack.parts.expert_capacity) / static_cast<double>(kBalancedLoad);
+}
+
+StashedBytes stashed_bytes(const LayerTrace& trace, const StackSpec& stack, const ModelSpec& model,
+                           const Plan& plan) {
+  const SoftwareParts& parts = stack.parts;
+  const bool recomputes = plan.recompute == Recompute::kSelective;
+  const std::int64_t modules = recomputes ? parts.recompute_modules : 0;
+  if (parts.expert_stash == kNoStash || holds(modules, bit(RecomputeModule::kMoe))) return {};
+  const auto [begin, end] = trace.span(Phase::kForward);
+  StashedBytes bytes;
+  for (std::size_t i = begin; i < end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    const bool allocates = event.kind == ProgramEvent::Kind::kAllocate;
+    if (!allocates && event.kind != ProgramEvent::Kind::kFree) continue;
+    const AllocationRecord& allocation = trace.program.allocations[event.index];
+    const bool is_made_again = is_expert_activation(allocation.label) &&
+                               holds(modules, bit(RecomputeModule::kExpertActivation));
+    if (!is_dispatched_tokens(allocation.label) || is_made_again) continue;
+    bytes.buffers += (allocates ? 1 : -1) * static_cast<double>(allocation.bytes);
+  }
+  bytes.tokens = bytes.buffers / std::max(1.0, buffered_load(stack, model, plan));
+  bytes.stash =
+      bytes.tokens * static_cast<double>(parts.expert_stash) / static_cast<double>(kBalancedLoad);
+  return bytes;
+}
+
+void keep_in_stash(LayerMemory& memory, const StashedBytes& bytes) {
+  using memory_index::kActivations;
+  const double saved = bytes.buffers - bytes.stash;
+  memory.forward.left[kActivations] -= saved;
+  memory.forward.highest[kActivations] += bytes.stash;
+  memory.forward.each[kActivations] += bytes.stash;
+  memory.backward.left[kActivations] += saved;
+  memory.backward.highest[kActivations] += bytes.buffers;
+  memory.backward.each[kActivations] += bytes.buffers;
 }
 
 bool waits_for_busiest(const Label& label) {

@@ -18,6 +18,8 @@
 #include "core/program/program.h"
 #include "core/scenario/scenario.h"
 #include "costs/collective_cost.h"
+#include "sim/layers/layer_cost.h"
+#include "sim/trace/trace.h"
 
 namespace tpsim {
 
@@ -48,8 +50,23 @@ Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& colle
 std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
                              const CollectiveRecord& record, const GroupPlacement& group);
 
-// Scales allocations for received tokens by the load, if no tokens are dropped.
-void grow_arrivals(Program& program, const ModelSpec& model, double load);
+// Scales allocations for received tokens by `size`, if no tokens are dropped.
+void grow_arrivals(Program& program, const ModelSpec& model, double size);
+
+// Tokens that the buffers of the busiest rank hold, over the mean: its load, or the stack's fixed
+// capacity.
+double buffered_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
+
+// Bytes of a block's saved activations of experts that Megatron-Core's paged stash packs.
+struct StashedBytes {
+  double buffers = 0;  // as they are allocated
+  double tokens = 0;   // of the mean number of tokens: read and written by either copy
+  double stash = 0;    // as the stash keeps them
+};
+StashedBytes stashed_bytes(const LayerTrace& trace, const StackSpec& stack, const ModelSpec& model,
+                           const Plan& plan);
+// Forward leaves the stash in place of the buffers, which are back before backward begins.
+void keep_in_stash(LayerMemory& memory, const StashedBytes& bytes);
 
 // Whether the op or collective processes received tokens, whose number depends on the rank.
 bool waits_for_busiest(const Label& label);

@@ -156,7 +156,7 @@ LayerTrace LayerPricer::traced_program(LayerKind kind, const LayerKey& key, cons
                                   shard_plan(scenario(), traced_plan(scenario(), key, plan)),
                                   traced_options(scenario(), plan));
   grow_arrivals(trace.program, scenario().model,
-                busiest_load(scenario().stack, scenario().model, plan));
+                buffered_load(scenario().stack, scenario().model, plan));
   return trace;
 }
 
@@ -169,7 +169,7 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
   StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
-  narrow_optimizer(trace.program, scenario().stack);
+  narrow_optimizer(trace.program, kind, scenario().stack);
   return trace;
 }
 
@@ -188,6 +188,9 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
   }
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kSelective) {
     drop_modules(all, trace, scenario().stack.parts.recompute_modules);
+  }
+  if (kind == LayerKind::kBlock) {
+    keep_in_stash(all, stashed_bytes(trace, scenario().stack, scenario().model, plan));
   }
   return {std::make_shared<const LayerTrace>(std::move(trace)), all};
 }
@@ -255,6 +258,7 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
+    add_orthogonalization(fixed, plan, block);
   }
   // Without replicas layers are not gathered: their 16-bit weights are permanent.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&

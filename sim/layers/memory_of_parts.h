@@ -16,8 +16,9 @@ std::int64_t logits_of(const LayerTrace& trace);
 
 // Sets both Adam moments to the stack's dtype, whatever the weights' dtype (Transformer Engine's
 // FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
-// offloaded optimizer keeps all three in fp32.
-void narrow_optimizer(Program& program, const StackSpec& stack);
+// offloaded optimizer keeps all three in fp32. Muon has one moment of the weights of a block: its
+// norms, which AdamW updates, are counted with it.
+void narrow_optimizer(Program& program, LayerKind kind, const StackSpec& stack);
 
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
                          const Plan& plan, const Scenario& scenario);

@@ -1,6 +1,7 @@
 // Exposed time of a layer's collectives, and the compute they overlap with.
 #include <algorithm>
 
+#include "sim/layers/expert_prices.h"
 #include "sim/layers/layer_pricer.h"
 #include "sim/layers/low_precision.h"
 #include "sim/layers/memory_of_parts.h"
@@ -81,6 +82,18 @@ void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds 
     phase.time = then(phase.time, launch(scenario(), sent.calls * stack.host.per_collective, seen));
   }
   add_copies(phase, StepTerm::kElementwise, streaming_time(ring.copied));
+}
+
+// The stash's kernels read and write the received tokens, once after forward and once before
+// backward. They have a stream of their own, but take memory bandwidth from the ops next to them:
+// their time counts in full.
+void LayerPricer::add_stash_copies(LayerCost& cost, const LayerTrace& trace,
+                                   const Plan& plan) const {
+  const StashedBytes bytes = stashed_bytes(trace, scenario().stack, scenario().model, plan);
+  if (bytes.tokens <= 0) return;
+  const Seconds time = streaming_time(Bytes(2 * bytes.tokens));
+  add_copies(cost.forward, StepTerm::kPermute, time);
+  add_copies(cost.backward, StepTerm::kPermute, time);
 }
 
 void LayerPricer::add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels) const {

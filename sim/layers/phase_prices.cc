@@ -356,6 +356,7 @@ LayerCost LayerPricer::price_layer(LayerKind kind, const LayerTrace& trace,
   const RecomputedWork again = recomputed_work(trace, plan, scenario().stack.parts);
   add_recomputed(cost.backward, again.ops, plan);
   add_recomputed_modules(cost.backward, trace, again.modules, plan);
+  add_stash_copies(cost, trace, plan);
   return cost;
 }
 

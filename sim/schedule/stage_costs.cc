@@ -32,53 +32,114 @@ struct Blocks {
 struct BlockRun {
   std::int64_t kind = 0;
   bool recomputes = false;
+  bool offloads = false;  // its activations wait in the host's memory
   std::int64_t count = 0;
 };
 
 // The runs of a chunk in model order; at least one, which may be empty.
-std::vector<BlockRun> runs_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk) {
+std::vector<BlockRun> runs_of(const Scenario& scenario, const Plan& plan, const ChunkKind& chunk) {
+  const ModelSpec& model = scenario.model;
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
+  const std::int64_t offloaded = scenario.stack.parts.offload_layers;
   std::vector<BlockRun> runs;
-  if (model.block_kinds.empty()) {  // at most two runs
-    if (recomputed > 0) runs.push_back({0, true, recomputed});
+  if (model.block_kinds.empty() && offloaded == 0) {  // at most two runs
+    if (recomputed > 0) runs.push_back({0, true, false, recomputed});
     if (recomputed < chunk.blocks || runs.empty())
-      runs.push_back({0, false, chunk.blocks - recomputed});
+      runs.push_back({0, false, false, chunk.blocks - recomputed});
     return runs;
   }
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
-    const std::int64_t kind = block_kind(model, chunk.first_layer + i);
-    const bool recomputes = i < recomputed;
-    const bool goes_on =
-        !runs.empty() && runs.back().kind == kind && runs.back().recomputes == recomputes;
-    if (!goes_on) runs.push_back({kind, recomputes, 0});
-    ++runs.back().count;
+    const BlockRun block{block_kind(model, chunk.first_layer + i), i < recomputed, i < offloaded,
+                         1};
+    const bool goes_on = !runs.empty() && runs.back().kind == block.kind &&
+                         runs.back().recomputes == block.recomputes &&
+                         runs.back().offloads == block.offloads;
+    if (goes_on) {
+      ++runs.back().count;
+    } else {
+      runs.push_back(block);
+    }
   }
   if (runs.empty()) runs.push_back({});
   return runs;
 }
 
+Plan plan_of(const BlockRun& run, const Plan& plan) {
+  const bool varies = plan.recompute == Recompute::kBlocks;
+  return varies ? with_whole_recompute(plan, run.recomputes) : plan;
+}
+
+// The activations of a block on their way to the host next to those of the block before, and back
+// next to those that backward needs afterwards.
+void hand_to_host(MemoryChange& forward, MemoryChange& backward) {
+  using memory_index::kActivations;
+  const double saved = forward.left[kActivations];
+  forward.left[kActivations] -= saved;
+  backward.left[kActivations] += saved;
+  for (BytesByCategory* most : {&forward.highest, &forward.each}) (*most)[kActivations] += saved;
+  for (BytesByCategory* most : {&backward.highest, &backward.each}) {
+    (*most)[kActivations] += 2 * saved;
+  }
+}
+void hand_to_host(PhaseCost& forward, PhaseCost& backward) {
+  hand_to_host(forward.memory, backward.memory);
+}
+void hand_to_host(HostDeviceTime&, HostDeviceTime&) {}
+
 template <class Phase, class Layers>
-Blocks<Phase> blocks_of(const ModelSpec& model, const Plan& plan, const ChunkKind& chunk,
+Blocks<Phase> blocks_of(const Scenario& scenario, const Plan& plan, const ChunkKind& chunk,
                         const Layers& layers_of) {
   const auto of_run = [&](const BlockRun& run) {
-    const bool varies = plan.recompute == Recompute::kBlocks;
-    return Blocks<Phase>(
-        layers_of(LayerKind::kBlock, varies ? with_whole_recompute(plan, run.recomputes) : plan,
-                  run.kind),
-        run.count);
+    const auto& block = layers_of(LayerKind::kBlock, plan_of(run, plan), run.kind);
+    if (!run.offloads) return Blocks<Phase>(block, run.count);
+    struct {
+      Phase forward, backward, accumulate;
+    } offloaded{block.forward, block.backward, block.accumulate};
+    hand_to_host(offloaded.forward, offloaded.backward);
+    return Blocks<Phase>(offloaded, run.count);
   };
-  const std::vector<BlockRun> runs = runs_of(model, plan, chunk);
+  const std::vector<BlockRun> runs = runs_of(scenario, plan, chunk);
   Blocks<Phase> blocks = of_run(runs.front());
   for (std::size_t i = 1; i < runs.size(); ++i) blocks.followed_by(of_run(runs[i]));
   return blocks;
 }
 
+// Bytes of a micro-batch's activations of a chunk that go to the host and come back.
+Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& chunk) {
+  if (pricer.scenario().stack.parts.offload_layers == 0) return {};
+  double bytes = 0;
+  for (const BlockRun& run : runs_of(pricer.scenario(), plan, chunk)) {
+    if (!run.offloads) continue;
+    const LayerMemory& block = pricer.layer_memory(LayerKind::kBlock, plan_of(run, plan), run.kind);
+    bytes += static_cast<double>(run.count) * block.forward.left[memory_index::kActivations];
+  }
+  return Bytes(bytes);
+}
+
+// The device waits for a copy over the host's link as far as the chunk's compute does not overlap
+// with it: in forward of all blocks and in backward alike.
+HostDeviceTime exposed_copy(const HostSpec& host, Bytes bytes, Seconds compute) {
+  const Seconds seen = std::max(Seconds(), bytes / (host.link_efficiency * host.link) - compute);
+  return {Seconds(), seen, seen};
+}
+void wait_for_copy(const HostSpec& host, Bytes bytes, HostDeviceTime& time) {
+  if (bytes > Bytes()) time = then(time, exposed_copy(host, bytes, time.device));
+}
+void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
+  if (bytes == Bytes()) return;
+  const HostDeviceTime seen = exposed_copy(host, bytes, phase.time.device);
+  phase.work[StepTerm::kElementwise] += seen.device;
+  phase.by_source[PriceSource::kModel] += seen.device;
+  phase.time = then(phase.time, seen);
+}
+
 // Composes forward and backward of a chunk from its layers.
 template <class Phase, class Layers>
-std::pair<Phase, Phase> composed(const ModelSpec& model, const Plan& plan, const ChunkKind& kind,
+std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
                                  const Layers& layers_of) {
-  auto [forward, backward, accumulate] = blocks_of<Phase>(model, plan, kind, layers_of);
+  const ModelSpec& model = scenario.model;
+  auto [forward, backward, accumulate] = blocks_of<Phase>(scenario, plan, kind, layers_of);
   if (kind.is_first) {
     const auto& embedding = layers_of(LayerKind::kEmbedding, plan, 0);
     forward = then(embedding.forward, forward);
@@ -125,7 +186,7 @@ class GradientsInReduction {
       all = head.backward;
       behind_ = head.gradients;
     }
-    const std::vector<BlockRun> runs = runs_of(pricer_.scenario().model, plan_, chunk);
+    const std::vector<BlockRun> runs = runs_of(pricer_.scenario(), plan_, chunk);
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) add(all, *run);
     if (!chunk.is_first) return all;
     return then(all, pricer_.layer_memory(LayerKind::kEmbedding, plan_, 0).backward);
@@ -134,12 +195,13 @@ class GradientsInReduction {
  private:
   void add(MemoryChange& all, const BlockRun& run) {
     if (run.count == 0) return;
-    const bool varies = plan_.recompute == Recompute::kBlocks;
-    const LayerMemory& block = pricer_.layer_memory(
-        LayerKind::kBlock, varies ? with_whole_recompute(plan_, run.recomputes) : plan_, run.kind);
-    all = followed(all, block.backward);
+    const LayerMemory& block =
+        pricer_.layer_memory(LayerKind::kBlock, plan_of(run, plan_), run.kind);
+    MemoryChange forward = block.forward, backward = block.backward;
+    if (run.offloads) hand_to_host(forward, backward);
+    all = followed(all, backward);
     behind_ = block.gradients;
-    all = followed(all, repeat(block.backward, run.count - 1));
+    all = followed(all, repeat(backward, run.count - 1));
   }
   MemoryChange followed(const MemoryChange& first, const MemoryChange& second) const {
     return then(then(first, of_gradients(behind_)), then(second, of_gradients(-behind_)));
@@ -170,12 +232,15 @@ void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
 
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
-      pricer.scenario().model, plan, kind,
+      pricer.scenario(), plan, kind,
       [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerCost& {
         return pricer.layer(layer, of, block);
       });
   const PhaseCost scales = pricer.scale_exchange(plan, kind.blocks);
   ChunkCost cost{kind, then(phases.first, scales), then(phases.second, scales)};
+  const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
+  wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.forward);
+  wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.backward);
   if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
     cost.backward.memory = GradientsInReduction(pricer, plan).backward(kind);
   }
@@ -187,18 +252,21 @@ ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& k
     HostDeviceTime forward, backward, accumulate;
   };
   const auto passes = composed<HostDeviceTime>(
-      pricer.scenario().model, plan, kind,
-      [&](LayerKind layer, const Plan& of, std::int64_t block) {
+      pricer.scenario(), plan, kind, [&](LayerKind layer, const Plan& of, std::int64_t block) {
         const LayerCost& cost = pricer.layer(layer, of, block);
         return LayerTimes{cost.forward.time, cost.backward.time, cost.accumulate.time};
       });
   const HostDeviceTime scales = pricer.scale_exchange(plan, kind.blocks).time;
-  return {then(passes.first, scales), then(passes.second, scales)};
+  ChunkTimes times{then(passes.first, scales), then(passes.second, scales)};
+  const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
+  wait_for_copy(pricer.scenario().cluster.host, offloaded, times.forward);
+  wait_for_copy(pricer.scenario().cluster.host, offloaded, times.backward);
+  return times;
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<MemoryChange>(
-      pricer.scenario().model, plan, kind,
+      pricer.scenario(), plan, kind,
       [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerMemory& {
         return pricer.layer_memory(layer, of, block);
       });
@@ -238,7 +306,7 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
   if (stage.is_last) {
     add(sum, *fixed.head, 1);
     for (const std::int64_t kind : prediction_kinds(model)) {
-      add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], model.ends.prediction_layers);
+      add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], prediction_weights(model));
     }
     // Tied word embeddings on one stage share one table; on two stages each has a copy.
     const bool shared = model.tied_embedding && stage.is_first;
@@ -261,7 +329,12 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   costs.gradient_stand_ins = gradient_stand_ins(fixed);
   for (const StageRun& run : cut.runs) {
     const StageKind& kind = cut.stages[static_cast<std::size_t>(run.kind)];
-    const FixedCost cost = stage_fixed(fixed, pricer.scenario().model, kind);
+    FixedCost cost = stage_fixed(fixed, pricer.scenario().model, kind);
+    const auto in_flight = static_cast<double>(std::min(micro_batches(plan), plan.degrees.pp));
+    for (const std::int32_t chunk : kind.chunks) {
+      const ChunkKind& of_stage = cut.chunks[static_cast<std::size_t>(chunk)];
+      cost.host += in_flight * offloaded_bytes(pricer, plan, of_stage);
+    }
     costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
                         {kind.chunks, cost.held, cost.update, cost.end, cost.host});
   }

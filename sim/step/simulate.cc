@@ -6,6 +6,7 @@
 
 #include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
+#include "sim/layers/context_ring.h"
 #include "sim/layers/expert_prices.h"
 #include "sim/layers/low_precision.h"
 #include "sim/layers/recomputed_ops.h"
@@ -62,6 +63,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   }
   TPSIM_TRY_STATUS(check_precision(scenario, plan.precision));
   TPSIM_TRY_STATUS(check_load(scenario.stack, scenario.model));
+  TPSIM_TRY_STATUS(check_exchange(scenario.stack, scenario.model, plan));
   const StackLimit limit = violated_limit(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
     return bad_input(fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",

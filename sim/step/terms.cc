@@ -211,7 +211,7 @@ std::span<const StackPart> options_affecting(StepTerm term) {
     case StepTerm::kElementwise:
       return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
                     P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
-                    P::kCompile, P::kRecomputeModules>;
+                    P::kCompile, P::kRecomputeModules, P::kOffloadLayers>;
     case StepTerm::kTensorCommunication:
       return kParts<P::kTpOverlap, P::kTpRecomputeAllgather, P::kLossHead>;
     case StepTerm::kZeroCommunication:
@@ -225,10 +225,11 @@ std::span<const StackPart> options_affecting(StepTerm term) {
     case StepTerm::kWeightGather:
       return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
     case StepTerm::kOptimizer:
-      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype>;
+      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype, P::kOptimizerKind>;
     case StepTerm::kExpertCommunication:
       return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
-    case StepTerm::kPermute: return kParts<P::kRouterKernel, P::kPermute, P::kRecomputeModules>;
+    case StepTerm::kPermute:
+      return kParts<P::kRouterKernel, P::kPermute, P::kRecomputeModules, P::kExpertStash>;
     case StepTerm::kGroupedProducts:
     case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
     case StepTerm::kContextCommunication: return kParts<P::kCpCommType>;

@@ -133,6 +133,12 @@ class Recipes(unittest.TestCase):
         self.assertTrue(answer["hint"].endswith("recipe.py:2"))
         self.assertIn("SyntaxError", self.run_recipe("def our_config(:\n")["error"])
 
+    def test_placements_of_tensors_are_values(self):
+        found, _ = self.value_of("from torch.distributed.tensor import Replicate, Shard\n"
+                                 "from torch.distributed.tensor.placement_types import Shard as Same\n"
+                                 "value = (Shard(1).dim, type(Shard(0)) is Same, Shard(0) == Same(0), Shard(0) == Replicate())")
+        self.assertEqual(found, "(1, True, True, False)")
+
     def test_a_loop_ends_with_the_time_it_may_take(self):
         error, _ = self.value_of("value = 0\nwhile True:\n    value += 1", seconds=2)
         self.assertRegex(error, "more than 2 s of CPU time|did not end within 6 s")
@@ -245,13 +251,62 @@ class Imports(unittest.TestCase):
         self.assertIn("unknown setting 'model.moe_new_thing'", run.stderr)
         self.assertEqual(self.import_of(unknown, "--set", "model.moe_new_thing=null").returncode, 0)
         self.assertEqual(self.import_of(unknown, "--assume-harmless").returncode, 0)
-        self.assertIn("offloaded activations", self.import_of(self.bridge("model", cpu_offloading=True)).stderr)
+        self.assertIn("--cpu-offloading-num-layers", self.import_of(self.bridge("model", cpu_offloading=True)).stderr)
+        parts = self.bridge("model", fine_grained_activation_offloading=True, offload_modules=["core_attn"])
+        self.assertIn("the activations of whole layers", self.import_of(parts).stderr)
         self.assertEqual(self.import_of(self.bridge("model", cpu_offloading_num_layers=8)).returncode, 0)
         self.assertIn("peft", self.import_of({**self.BRIDGE, "peft": {"_target_": "LoRA", "dim": 8}}).stderr)
-        self.assertIn("dist_muon", self.import_of(self.bridge("optimizer", optimizer="dist_muon")).stderr)
+        duplicated = self.bridge("optimizer", optimizer="dist_muon", muon_tp_mode="duplicated")
+        self.assertIn("Muon with --muon-tp-mode duplicated", self.import_of(duplicated).stderr)
         saving = self.import_of(self.bridge("ddp", nccl_ub=True))
         self.assertEqual(saving.returncode, 0)
         self.assertIn("ddp.nccl_ub is not modelled", saving.stderr)
+
+    def parts_of(self, config):
+        run = self.import_of(config)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return json.loads(run.stdout)["parts"]
+
+    def test_mechanisms_of_megatron_are_parts(self):
+        parts = self.parts_of(self.bridge("model", cpu_offloading=True, cpu_offloading_num_layers=8))
+        self.assertEqual(parts["offload_layers"], "8")
+        stash = self.bridge("model", moe_expert_rank_capacity_factor=1.5, moe_paged_stash=True,
+                            moe_paged_stash_buffer_size_factor_cuda=1.2, moe_paged_stash_buffer_size_factor_cpu=1.0)
+        parts = self.parts_of(stash)
+        self.assertEqual((parts["expert_capacity"], parts["expert_stash"]), ("1.5", "1.2"))
+        muon = self.bridge("optimizer", optimizer="dist_muon", muon_tp_mode="blockwise")
+        muon["ddp"] = {"use_distributed_optimizer": False, "grad_reduce_in_fp32": False}
+        parts = self.parts_of(muon)
+        self.assertEqual((parts["optimizer_kind"], parts["data_parallel_sync"]), ("muon", "all_reduce"))
+
+    def test_prediction_layers_may_share_their_weights(self):
+        run = self.import_of(self.bridge("model", mtp_num_layers=2, mtp_use_repeated_layer=True))
+        model = json.loads(run.stdout)["model"]["extras"]
+        self.assertEqual((model["prediction_layers"], model["prediction_shared"]), (2, True))
+
+    HYBRID = {"_target_": "megatron.bridge.models.hybrid.hybrid_provider.HybridModelProvider", "is_hybrid_model": True,
+              "num_layers": 4, "hybrid_layer_pattern": "M*M-", "hidden_size": 512, "num_attention_heads": 8,
+              "num_query_groups": 2, "kv_channels": 64, "ffn_hidden_size": 2048, "mamba_num_heads": 16, "seq_length": 4096,
+              "mamba_head_dim": 64, "mamba_num_groups": 8, "mamba_state_dim": 128,
+              "activation_func": "megatron.core.activations.squared_relu"}
+
+    def test_a_pattern_of_layers_is_a_hybrid_model(self):
+        config = {"model": self.HYBRID, "train": {"micro_batch_size": 1, "global_batch_size": 512},
+                  "tokenizer": {"vocab_size": 32000}, "mixed_precision": {"bf16": True}}
+        run = self.import_of(config)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        model = json.loads(run.stdout)["model"]
+        self.assertEqual((model["layers"], model["vocab"], model["mlp"]), (4, 32000, "relu_squared"))
+        self.assertEqual(sorted(set(model["blocks"]["of_layers"])), [0, 1, 2])
+        other = {**config, "model": {**self.HYBRID, "hybrid_layer_pattern": "M*X-"}}
+        self.assertIn("cannot read layers 'X'", self.import_of(other).stderr)
+        other = {**config, "tokenizer": {}}
+        self.assertIn("vocab size", self.import_of(other).stderr)
+
+    def test_a_layout_that_the_name_does_not_fit_is_planned_on_more_gpus(self):
+        run = self.import_of(self.bridge("model", pipeline_model_parallel_size=16))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("needs a multiple of 256 GPUs, and it names 64", run.stderr)
 
     def test_an_unknown_hub_model_is_named(self):
         run = self.import_of(self.bridge("model", hf_model_id="nobody/nothing"))

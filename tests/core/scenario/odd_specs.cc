@@ -16,7 +16,7 @@ static_assert(field_count<ExpertShape>() == 10);
 static_assert(field_count<RecurrentShape>() == 9);
 static_assert(field_count<PlannedOp>() == 13);
 static_assert(field_count<OuterPart>() == 6);
-static_assert(field_count<EndShape>() == 8);
+static_assert(field_count<EndShape>() == 9);
 static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
@@ -36,7 +36,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 30);
+static_assert(field_count<SoftwareParts>() == 34);
 static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -77,6 +77,7 @@ ModelSpec odd_model() {
                     .sharding = PlannedSharding::kColumns,
                     .width = 9,
                     .columns = 12}};
+  model.ends.prediction_shared = true;
   model.ends.streams = 3;
   model.ends.parts = {
       {.name = "eyes",
@@ -160,6 +161,9 @@ StackSpec odd_stack() {
   for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
   row_of(StackPart::kShardGroup).set(stack, 16);
   row_of(StackPart::kExpertLoad).set(stack, 1234);
+  row_of(StackPart::kExpertCapacity).set(stack, 1500);
+  row_of(StackPart::kExpertStash).set(stack, 1100);
+  row_of(StackPart::kOffloadLayers).set(stack, 7);
   row_of(StackPart::kCudaGraphs).set(stack, bit(GraphScope::kMlp) | bit(GraphScope::kMoeRouter));
   row_of(StackPart::kDataParallelSync)
       .set(stack, static_cast<std::int64_t>(DataParallelSync::kAllReduce));

@@ -125,8 +125,8 @@ TEST_CASE("unset variables for sizes of the model are named") {
 
 TEST_CASE("unsupported optimizers and their 8-bit states are refused by name") {
   const auto message = [](const Result<ImportedPlan>& plan) { return refused(plan).message; };
-  CHECK(message(of_megatron("--vocab-size 1024 --optimizer muon")) ==
-        "--optimizer muon changes the plan and is not modelled");
+  CHECK(message(of_megatron("--vocab-size 1024 --optimizer soap")) ==
+        "--optimizer soap changes the plan and is not modelled");
   CHECK(of_megatron("--vocab-size 1024 --optimizer adam").ok());
   CHECK(message(of_megatron("--vocab-size 1024 --use-distributed-optimizer "
                             "--use-precision-aware-optimizer --exp-avg-dtype fp8")) ==
@@ -169,7 +169,7 @@ TEST_CASE("the optimizer in a log is read like that of a script") {
   const auto adam = import_plan(LaunchStack::kMegatronLm, {log("adam")}, on(0));
   CHECK(read(adam).plan.gradient_dtype == DType::kFloat32);
   CHECK(refused(import_plan(LaunchStack::kMegatronLm, {log("dist_muon")}, on(0))).message ==
-        "--optimizer dist_muon changes the plan and is not modelled");
+        "Muon with --muon-tp-mode duplicated is not modelled");
 }
 
 TEST_CASE("the gradient dtype is read from Megatron's options and DeepSpeed's JSON") {

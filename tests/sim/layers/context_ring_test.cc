@@ -50,6 +50,16 @@ TEST_CASE("without context parallelism every exchange of keys and values is free
   CHECK(with(c.scenario, c.plan, kTorch).step == step);
 }
 
+TEST_CASE("all-to-alls need whole heads on every rank") {
+  RingCase c = case_of(128, 4);
+  c.scenario.stack.parts.cp_comm_type = CpCommType::kA2a;
+  CHECK(check_exchange(c.scenario.stack, c.scenario.model, c.plan).ok());
+  c.scenario.model.attention.kv_heads = 2;
+  CHECK_FALSE(check_exchange(c.scenario.stack, c.scenario.model, c.plan).ok());
+  c.scenario.stack.parts.cp_comm_type = CpCommType::kP2p;
+  CHECK(check_exchange(c.scenario.stack, c.scenario.model, c.plan).ok());
+}
+
 TEST_CASE("PyTorch's ring sends more than a gather, and is exposed in compiled code") {
   const RingCase c = case_of(128, 4);
   const Seconds eager = exchanged(c, kTorch);
@@ -96,6 +106,10 @@ TEST_CASE("a ring sends every rank's keys and values to all others once, and the
     }
     return bytes / rank_keys;
   };
+  // Ulysses: queries, keys, values and results, and the gradients of each.
+  CHECK(sent_by(CpCommType::kA2a, gather, false) == Approx(3));
+  CHECK(sent_by(CpCommType::kA2a, gather, true) == Approx(1));
+  CHECK(sent_by(CpCommType::kA2a, reduce, true) == Approx(2));
   CHECK(sent_by(CpCommType::kP2p, gather, false) == Approx(3));
   CHECK(sent_by(CpCommType::kP2p, gather, true) + sent_by(CpCommType::kP2p, reduce, true) ==
         Approx(3 + 3));

@@ -302,6 +302,40 @@ TEST_CASE("MTP layers take time and memory") {
   const Prediction one_more = with(scenario, plan, {});
   CHECK(one_more.step > none.step);
   CHECK(one_more.peak > none.peak);
+  // Of shared weights there is one layer, which runs as often.
+  scenario.model.ends.prediction_layers = 2;
+  const Prediction apart = with(scenario, plan, {});
+  const std::int64_t weights = parameter_count(scenario.model);
+  scenario.model.ends.prediction_shared = true;
+  const Prediction shared = with(scenario, plan, {});
+  CHECK(shared.peak < apart.peak);
+  CHECK(shared.step > one_more.step);
+  CHECK(shared.step <= apart.step);
+  CHECK(parameter_count(scenario.model) < weights);
+  ModelSpec own = scenario.model;
+  own.ends.prediction_shared = false;
+  CHECK(model_flops_per_step(scenario.model, 8) == model_flops_per_step(own, 8));
+}
+
+TEST_CASE("buffers of a fixed capacity take memory, and a stash takes time to save it") {
+  const Scenario scenario = mixture_scenario();
+  Plan plan = mixture_plan(scenario.model);
+  plan.recompute = Recompute::kNone;
+  const Prediction mean = with(scenario, plan, one(StackPart::kExpertLoad, "balanced"));
+  const auto buffered = [&](const char* capacity, const char* stash) {
+    PartValues parts = one(StackPart::kExpertLoad, "balanced");
+    parts.merge(one(StackPart::kExpertCapacity, capacity));
+    parts.merge(one(StackPart::kExpertStash, stash));
+    return with(scenario, plan, parts);
+  };
+  const Prediction same = buffered("1", "off"), large = buffered("3", "off");
+  CHECK(same.peak == mean.peak);
+  CHECK(same.step == mean.step);
+  CHECK(large.peak > mean.peak);
+  CHECK(large.step == mean.step);
+  const Prediction stashed = buffered("3", "1.2");
+  CHECK(stashed.peak < large.peak);
+  CHECK(stashed.step > large.step);
 }
 
 TEST_CASE("a row's model has the catalogue's shape if its sizes agree") {

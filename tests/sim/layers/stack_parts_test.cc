@@ -199,6 +199,48 @@ TEST_CASE("owners all-reduce gradients, and broadcast their weights concurrently
   CHECK(broadcast(8, 4) < broadcast(16, kShardOverAll));
 }
 
+TEST_CASE("activations of offloaded layers leave the device, and a slow link shows") {
+  Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = parts_plan(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  scenario.cluster.host.link = BytesPerSecond(1e18);
+  const Prediction none = with(scenario, plan, {});
+  const Prediction half = with(scenario, plan, {{StackPart::kOffloadLayers, 2}});
+  const Prediction all = with(scenario, plan, {{StackPart::kOffloadLayers, 100}});
+  CHECK(half.step == none.step);
+  CHECK(half.peak < none.peak);
+  CHECK(half.host_memory > none.host_memory);
+  CHECK(all.host_memory > half.host_memory);
+  scenario.cluster.host.link = BytesPerSecond(1e6);
+  const Prediction slow = with(scenario, plan, {{StackPart::kOffloadLayers, 2}});
+  CHECK(slow.step > none.step);
+  CHECK(slow.peak == half.peak);
+}
+
+TEST_CASE("Muon keeps one moment of the blocks, and owners share its iterations") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = parts_plan(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 1, false);
+  const PartValues muon = value_of(StackPart::kOptimizerKind, OptimizerKind::kMuon);
+  const auto added = [&](int zero) {
+    plan.zero = zero;
+    return time_of(with(scenario, plan, muon), StepTerm::kOptimizer) -
+           time_of(with(scenario, plan, {}), StepTerm::kOptimizer);
+  };
+  CHECK(added(0) > Seconds());
+  CHECK(added(1) > Seconds());
+  CHECK(added(1) < 0.5 * added(0));
+  constexpr auto kState = static_cast<std::size_t>(MemoryCategory::kOptimizer);
+  const auto state = [&](const PartValues& parts) {
+    return with(scenario, plan, parts).memory.front().by_category[kState];
+  };
+  plan.zero = 0;
+  CHECK(state(muon) < state({}));
+  CHECK(state(muon) > 0.6 * state({}));  // two of three fp32 numbers, three of other weights
+}
+
 TEST_CASE("bucketed gradients pay the latency once per bucket, others once per layer") {
   Scenario scenario = parts_scenario(test::small_llama());
   Plan plan = parts_plan(scenario.model);

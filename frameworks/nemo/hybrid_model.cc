@@ -1,0 +1,181 @@
+// The model of a recipe that states its layers by a pattern of letters: Mamba-2, attention, MLP and
+// experts (HybridModelProvider of Megatron-Bridge, MambaConfig and NemotronHConfig of NeMo 2). The
+// settings are read as the Nemotron-H config.json that has the same meaning.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/model/model_json.h"
+#include "frameworks/nemo/nemo_run.h"
+
+namespace tpsim {
+namespace {
+
+using Settings = std::vector<FlatSetting>;
+
+std::string text_of_setting(const Settings& settings, std::string_view key) {
+  const FlatSetting* const found = find_setting(settings, fmt::format("model.{}", key));
+  return found == nullptr ? "" : found->value;
+}
+
+std::int64_t count_of(const Settings& settings, std::string_view key, std::int64_t unset) {
+  const std::string text = text_of_setting(settings, key);
+  return text.empty() ? unset : parse_number<std::int64_t>(text).value_or(unset);
+}
+
+// Letters of the layers alone: '|' separates pipeline stages, '/' the blocks of MTP layers.
+std::string letters_of(std::string pattern) {
+  pattern = pattern.substr(0, pattern.find('/'));
+  std::erase(pattern, '|');
+  return pattern;
+}
+
+// Squared ReLU is the only activation of Nemotron-H files; of other hybrids here it is GELU.
+Result<MlpKind> activation_of(const Settings& settings) {
+  const std::string name = text_of_setting(settings, "activation_func");
+  if (text_of_setting(settings, "gated_linear_unit") == "true") {
+    return bad_input("tpsim cannot read a hybrid with gated MLP layers");
+  }
+  const bool is_squared = name.find("squared_relu") != std::string::npos ||
+                          name.find("NemotronHConfigBase.<lambda>") != std::string::npos;
+  if (is_squared) return MlpKind::kReluSquared;
+  if (name.find("gelu") != std::string::npos) return MlpKind::kGelu;
+  return bad_input(fmt::format("tpsim cannot read a hybrid with the activation {}", name));
+}
+
+std::string expert_keys(const Settings& settings) {
+  const std::string score = text_of_setting(settings, "moe_router_score_function");
+  const std::string scaling = text_of_setting(settings, "moe_router_topk_scaling_factor");
+  const double factor = scaling.empty() ? 1 : parse_number<double>(scaling).value_or(1);
+  return fmt::format(
+      R"(, "n_routed_experts": {}, "num_experts_per_tok": {}, "moe_intermediate_size": {},
+ "n_shared_experts": 1, "moe_shared_expert_intermediate_size": {}, "moe_latent_size": {},
+ "n_group": {}, "topk_group": {}, "routed_scaling_factor": {}, "norm_topk_prob": {})",
+      count_of(settings, "num_moe_experts", 0), count_of(settings, "moe_router_topk", 1),
+      count_of(settings, "moe_ffn_hidden_size", count_of(settings, "ffn_hidden_size", 0)),
+      count_of(settings, "moe_shared_expert_intermediate_size", 0),
+      count_of(settings, "moe_latent_size", 0), count_of(settings, "moe_router_num_groups", 1),
+      count_of(settings, "moe_router_group_topk", 1), factor,
+      score == "sigmoid" ? "true" : "false");
+}
+
+}  // namespace
+
+std::string hybrid_pattern(const Settings& settings) {
+  const std::string pattern = text_of_setting(settings, "hybrid_layer_pattern");
+  return letters_of(pattern.empty() ? text_of_setting(settings, "hybrid_override_pattern")
+                                    : pattern);
+}
+
+Result<ModelSpec> hybrid_model(const Settings& settings, std::int64_t vocab) {
+  const std::string pattern = hybrid_pattern(settings);
+  const std::int64_t hidden = count_of(settings, "hidden_size", 0);
+  const std::int64_t heads = count_of(settings, "num_attention_heads", 1);
+  const std::int64_t head_dim = count_of(settings, "mamba_head_dim", 64);
+  const std::int64_t predictions = count_of(settings, "mtp_num_layers", 0);
+  const std::string of_prediction = text_of_setting(settings, "mtp_hybrid_override_pattern");
+  if (hidden < 1 || heads < 1 || head_dim < 1) {
+    return bad_input("the recipe's hybrid model does not state its hidden size and heads");
+  }
+  const std::size_t unknown = pattern.find_first_not_of("ME*-");
+  if (unknown != std::string::npos) {
+    return bad_input(fmt::format("tpsim cannot read layers '{}' of the pattern {}",
+                                 pattern.substr(unknown, 1), pattern),
+                     "", "M, E, * and - are read");
+  }
+  TPSIM_TRY(const MlpKind activation, activation_of(settings));
+  const bool has_experts = pattern.find('E') != std::string::npos;
+  const std::string json = fmt::format(
+      R"({{"model_type": "nemotron_h", "hidden_size": {}, "num_attention_heads": {},
+ "num_key_value_heads": {}, "attention_head_dim": {}, "intermediate_size": {}, "vocab_size": {},
+ "num_hidden_layers": {}, "hybrid_override_pattern": "{}", "mamba_num_heads": {},
+ "mamba_head_dim": {}, "n_groups": {}, "ssm_state_size": {}, "chunk_size": {},
+ "mlp_hidden_act": "relu2", "tie_word_embeddings": {}, "max_position_embeddings": {},
+ "num_nextn_predict_layers": {}{}}})",
+      hidden, heads, count_of(settings, "num_query_groups", heads),
+      count_of(settings, "kv_channels", hidden / heads),
+      count_of(settings, "ffn_hidden_size", 4 * hidden), vocab, pattern.size(), pattern,
+      count_of(settings, "mamba_num_heads", 2 * hidden / head_dim), head_dim,
+      count_of(settings, "mamba_num_groups", 8), count_of(settings, "mamba_state_dim", 128),
+      count_of(settings, "mamba_chunk_size", 128),
+      text_of_setting(settings, "share_embeddings_and_output_weights") == "true" ? "true" : "false",
+      count_of(settings, "seq_length", 8192), predictions,
+      has_experts ? expert_keys(settings) : "");
+  TPSIM_TRY(ModelSpec model, parse_model(json, "the recipe's model"));
+  model.name.clear();
+  model.mlp = activation;
+  model.ends.prediction_shared =
+      predictions > 0 && text_of_setting(settings, "mtp_use_repeated_layer") == "true";
+  if (predictions == 0) return model;
+  std::string planned;
+  for (const std::int64_t kind : prediction_kinds(model)) {
+    const BlockShape block = block_of_kind(model, kind);
+    planned += block.mixer == MixerKind::kMamba2      ? 'M'
+               : block.mixer == MixerKind::kAttention ? '*'
+               : block.experts.count > 0              ? 'E'
+                                                      : '-';
+  }
+  if (!of_prediction.empty() && of_prediction != planned) {
+    return bad_input(
+        fmt::format("prediction layers of the pattern {} are not modelled", of_prediction), "",
+        fmt::format("{} is, as the model's last layers have it", planned));
+  }
+  return model;
+}
+
+Status check_decoder(const Settings& settings) {
+  struct Other {
+    std::string_view name, words;
+  };
+  constexpr Other kOthers[] = {
+      {"Bert", "an encoder"},
+      {"T5", "an encoder with a decoder"},
+      {"Hyena", "long convolutions and fp32 residuals"},
+      {"Reranker", "pairs of texts for one score"},
+      {"WanModel", "a diffusion model"},
+  };
+  const std::string made = text_of_setting(settings, kMadeBy);
+  const std::string name = made.substr(made.rfind('.') + 1);
+  for (const Other& other : kOthers) {
+    if (name.find(other.name) == std::string::npos) continue;
+    return bad_input(fmt::format("trains {} ({}), which is not modelled", name, other.words));
+  }
+  return Ok{};
+}
+
+std::int64_t vocab_of_tokenizer(const Settings& settings, const ImportInputs& inputs,
+                                std::string& source) {
+  const auto given = inputs.given.find("vocab-size");
+  if (given != inputs.given.end()) {
+    return parse_number<std::int64_t>(given->second).value_or(0);
+  }
+  const auto number = [&](std::string_view key) {
+    const FlatSetting* const found = find_setting(settings, key);
+    return found == nullptr ? 0 : parse_number<std::int64_t>(found->value).value_or(0);
+  };
+  for (const char* key : {"model.vocab_size", "tokenizer.vocab_size"}) {
+    if (number(key) > 0) return number(key);
+  }
+  for (const char* key : {"tokenizer.tokenizer_model", "dataset.tokenizer.model_name",
+                          "model.tokenizer.model_name", "resume.restore_config.path"}) {
+    const FlatSetting* const found = find_setting(settings, key);
+    if (found == nullptr || found->value.find('/') == std::string::npos || !inputs.load) continue;
+    constexpr std::string_view kScheme = "nemo://";
+    const bool has_scheme = found->value.starts_with(kScheme);
+    const std::string name = found->value.substr(has_scheme ? kScheme.size() : 0);
+    if (const auto named = inputs.load(name); named.ok()) {
+      source = name;
+      return named->vocab;
+    }
+  }
+  // MockDataModule makes GPT-2's tokenizer unless it is given another.
+  const FlatSetting* const data = find_setting(settings, fmt::format("dataset.{}", kMadeBy));
+  const bool has_other = has_key(settings, fmt::format("dataset.tokenizer.{}", kMadeBy));
+  if (data == nullptr || !data->value.ends_with(".MockDataModule") || has_other) return 0;
+  source = "GPT-2, which mock data takes";
+  return 50257;
+}
+
+}  // namespace tpsim

@@ -1,0 +1,59 @@
+// Muon at the end of a step: what its iterations add to the update that AdamW's ops stand for.
+//
+// The momentum of every matrix is orthogonalized by five Newton-Schulz iterations (Jordan et al.
+// 2024; megatron/core/optimizer/emerging_optimizers.py). Each has three GEMMs in fp32: A = X X',
+// A A, and B X for B of A's shape. With r the smaller side of X they have 2 r r c, 2 r r r and
+// 2 r r c FLOPs. A tensor-parallel rank orthogonalizes its part (muon_tp_mode blockwise). Ranks
+// that shard the optimizer's state own whole matrices; an even share of them is counted. The
+// iterations read and write X in place of the second moment that AdamW has, whose traffic stands
+// for both.
+#include <algorithm>
+
+#include "sim/layers/layer_pricer.h"
+#include "sim/layers/low_precision.h"
+#include "sim/layers/recomputed_ops.h"
+#include "sim/layers/shard_groups.h"
+
+namespace tpsim {
+namespace {
+
+constexpr double kIterations = 5;
+
+OpRecord fp32_product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto size = [](std::int64_t rows, std::int64_t cols) {
+    return static_cast<double>(rows) * static_cast<double>(cols);
+  };
+  return {.key = {.kind = OpKind::kMatmul, .dtype = DType::kFloat32, .dims = {1, m, n, k}},
+          .flops = 2 * size(m, n) * static_cast<double>(k),
+          .bytes = sizeof(float) * (size(m, k) + size(k, n) + size(m, n)),
+          .label = {ModelPart::kOptimizer, "optimizer.newton_schulz"}};
+}
+
+}  // namespace
+
+void LayerPricer::add_orthogonalization(FixedCost& fixed, const Plan& plan, std::int64_t block) {
+  if (scenario().stack.parts.optimizer_kind != OptimizerKind::kMuon) return;
+  const bool shares = plan.zero > 0;
+  const auto owners = [&](const OpRecord& op) {
+    if (!shares) return 1.0;
+    return static_cast<double>(op.label.part == ModelPart::kExperts
+                                   ? expert_data_ranks(plan)
+                                   : shard_ranks(scenario(), plan));
+  };
+  Seconds run, issue;
+  for (const OpRecord& op : forward_ops(layer_program(LayerKind::kBlock, plan, block))) {
+    if (op.key.kind != OpKind::kMatmul || !is_linear_layer(op)) continue;
+    const std::int64_t rows = std::min(op.key.dims[2], op.key.dims[3]);
+    const std::int64_t cols = std::max(op.key.dims[2], op.key.dims[3]);
+    const double matrices = static_cast<double>(op.key.dims[0]) / owners(op);
+    const Seconds iteration = op_price(fp32_product(rows, rows, cols)).time +
+                              op_price(fp32_product(rows, rows, rows)).time +
+                              op_price(fp32_product(rows, cols, rows)).time;
+    run += matrices * kIterations * iteration;
+    issue += matrices * kIterations * 3 * scenario().stack.host.per_op;
+  }
+  fixed.end[StepEndPart::kOptimizer] +=
+      scenario().profile.device.asynchronous ? std::max(issue, run) : issue + run;
+}
+
+}  // namespace tpsim
