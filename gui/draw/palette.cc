@@ -140,7 +140,7 @@ Rgba with_alpha(Rgba color, double alpha) {
 }
 
 double contrast(Rgba a, Rgba b) {
-  const auto [dark, light] = std::minmax(luminance(a), luminance(b));
+  const auto [dark, light] = std::minmax({luminance(a), luminance(b)});
   return (light + 0.05) / (dark + 0.05);
 }
 
