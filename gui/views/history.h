@@ -20,7 +20,7 @@ class History {
 
   bool can_undo() const { return !past_.empty(); }
   bool can_redo() const { return !future_.empty(); }
-  // Return the plan to choose; empty for the best plan.
+  // Undo or redo one change. Both return the plan to select; empty selects the best plan.
   std::optional<Plan> undo();
   std::optional<Plan> redo();
 
