@@ -42,14 +42,16 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
-// The sentences of the answer with their colours, for the current width.
+// A sentence of the answer.
 struct Line {
   ImFont* font;
   Rgba color;
   std::string text;
 };
 
+// Empty if there is no plan A, or if it cannot run.
 std::vector<Line> lines_of(const Ui& ui) {
+  if (ui.views.error) return {};
   const Answer answer = answer_of(ui.views);
   std::vector<Line> lines;
   if (!answer.use.empty()) lines.push_back({ui.fonts.bold, ui.colors.text, answer.use});
@@ -77,20 +79,7 @@ void draw_message(Ui& ui, Rect rect, const Error& error) {
              error.hint.empty() ? "Choose other values above or in the plan." : error.hint, width));
 }
 
-}  // namespace
-
-float headline_height(const Ui& ui, float width) {
-  float height = ui.px(kFigures + 6);
-  if (ui.views.error || !ui.views.a || ui.views.a->error) return height;
-  for (const Line& line : lines_of(ui)) {
-    height += wrapped_size(line, width - ui.px(2 * kMargin)).y + ui.px(kBetweenLines);
-  }
-  return std::ceil(height);
-}
-
-void draw_headline(Ui& ui, Rect rect) {
-  fill(ui, rect, ui.colors.panel, ui.px(6));
-  note_area(ui, "headline", rect);
+void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
   if (ui.views.error) return draw_message(ui, rect, *ui.views.error);
   if (!ui.views.a) {
     const Findings& found = ui.views.found;
@@ -102,7 +91,7 @@ void draw_headline(Ui& ui, Rect rect) {
   if (ui.views.a->error) return draw_message(ui, rect, *ui.views.a->error);
   float top = rect.min.y + ui.px(8);
   const float text_width = rect.width() - ui.px(2 * kMargin);
-  for (const Line& line : lines_of(ui)) {
+  for (const Line& line : lines) {
     const char* begin = line.text.data();
     ImGui::GetWindowDrawList()->AddText(
         line.font, line.font->FontSize, {rect.min.x + ui.px(kMargin), std::round(top)},
@@ -133,6 +122,21 @@ void draw_headline(Ui& ui, Rect rect) {
              fitted(ui.fonts.small, a[i].detail, width));
     x += room * kShares[i] / sum;
   }
+}
+
+}  // namespace
+
+float draw_headline(Ui& ui, ImVec2 corner, float width) {
+  const std::vector<Line> lines = lines_of(ui);
+  float height = ui.px(kFigures + 6);
+  for (const Line& line : lines) {
+    height += wrapped_size(line, width - ui.px(2 * kMargin)).y + ui.px(kBetweenLines);
+  }
+  const Rect rect{corner, {corner.x + width, corner.y + std::ceil(height)}};
+  fill(ui, rect, ui.colors.panel, ui.px(6));
+  note_area(ui, "headline", rect);
+  draw_content(ui, rect, lines);
+  return rect.height();
 }
 
 }  // namespace tpsim::gui

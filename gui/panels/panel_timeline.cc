@@ -9,6 +9,7 @@
 #include "core/base/numbers.h"
 #include "gui/draw/axis.h"
 #include "gui/panels/panels.h"
+#include "gui/views/breakdown.h"
 #include "gui/views/timeline_search.h"
 
 namespace tpsim::gui {

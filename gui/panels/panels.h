@@ -8,8 +8,9 @@ namespace tpsim::gui {
 
 float top_bar_height(const Ui& ui, float width);
 void draw_top_bar(Ui& ui, Rect rect);  // model, cluster, GPUs, batch; buttons of actions
-float headline_height(const Ui& ui, float width);
-void draw_headline(Ui& ui, Rect rect);  // the answer, and key figures of plans A and B
+// Draws the answer, and key figures of plans A and B. Returns the height, which depends on the
+// text.
+float draw_headline(Ui& ui, ImVec2 corner, float width);
 void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, bandwidths of the cluster
 void draw_plans(Ui& ui, Rect rect);     // the plan table
 void draw_scatter(Ui& ui, Rect rect);   // step time against memory

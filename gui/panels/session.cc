@@ -18,8 +18,8 @@ void draw_panels(Ui& ui, Rect screen) {
   const float bar = top_bar_height(ui, all.width());
   draw_top_bar(ui, {all.min, {all.max.x, all.min.y + bar}});
   const float headline_top = all.min.y + bar + gap;
-  const float body_top = headline_top + headline_height(ui, all.width()) + gap;
-  draw_headline(ui, {{all.min.x, headline_top}, {all.max.x, body_top - gap}});
+  const float body_top =
+      headline_top + draw_headline(ui, {all.min.x, headline_top}, all.width()) + gap;
 
   const float sidebar = ui.px(286);
   draw_knobs(ui, {{all.min.x, body_top}, {all.min.x + sidebar, all.max.y}});

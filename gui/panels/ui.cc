@@ -117,12 +117,6 @@ void note_area(Ui& ui, std::string_view label, Rect rect) {
   ui.items.insert_or_assign(std::string(label), rect);
 }
 
-std::string plain(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
 void tooltip(const Ui& ui, const char* text) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(10), ui.px(8)));
   ImGui::BeginTooltip();

@@ -74,8 +74,6 @@ void card(Ui& ui, const char* title, Rect rect, const std::string& note,
 // Registers the last item under a label: its position, and as a stop of Tab.
 void note_item(Ui& ui, std::string_view label);
 void note_area(Ui& ui, std::string_view label, Rect rect);
-// Returns "expert imbalance" for a key such as expert_imbalance.
-std::string plain(std::string_view key);
 
 void tooltip(const Ui& ui, const char* text);
 void hover_help(const Ui& ui, const char* text);  // for the last item

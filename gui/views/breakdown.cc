@@ -11,12 +11,6 @@ namespace {
 
 constexpr double kWorthARow = 0.002;  // share of the step
 
-std::string words_of(StepTerm term) {
-  std::string words(name_of(term));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
 // Returns the time that a term needs for a row of its own.
 Seconds least_time(const Prediction& predicted, std::size_t most) {
   std::vector<Seconds> times;
@@ -32,6 +26,12 @@ Seconds least_time(const Prediction& predicted, std::size_t most) {
 
 }  // namespace
 
+std::string plain(std::string_view name) {
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
 std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
   if (predicted.breakdown.empty()) return rows;
@@ -40,16 +40,16 @@ std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_
   Seconds largest, before;
   int count = 0;
   for (const Term& term : predicted.breakdown) {
-    // Equal times at the limit are summed up if there is no room for all.
+    // Terms with equal times at the limit are summed up if they need too many rows.
     if (term.time >= least && (rows.size() + 1 < most || term.time > least)) {
-      rows.push_back({words_of(term.kind), before, term.time, class_of(term.kind), &term});
+      rows.push_back({plain(name_of(term.kind)), before, term.time, class_of(term.kind), &term});
       before += term.time;
       continue;
     }
     ++count;
     rest.time += term.time;
     if (term.time.value() <= 0) continue;
-    rest.terms += fmt::format("\n{}  {}", time_text(term.time), words_of(term.kind));
+    rest.terms += fmt::format("\n{}  {}", time_text(term.time), plain(name_of(term.kind)));
     if (term.time > largest) largest = term.time, rest.kind = class_of(term.kind);
   }
   if (count == 0) return rows;

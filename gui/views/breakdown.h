@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan/report.h"
 #include "gui/draw/palette.h"
 
 namespace tpsim::gui {
+
+// Returns a name with spaces for underscores: "gradient reduction".
+std::string plain(std::string_view name);
 
 struct BreakdownRow {
   std::string name;  // "gradient reduction", "9 smaller terms"
