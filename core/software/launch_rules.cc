@@ -41,8 +41,8 @@ bool has_megatron_attention(const ModelSpec& model) {
   other.attention.qkv_bias = false;
   other.attention.rotary.fraction = 1;  // --rotary-percent
   other.attention.window = 0;           // --window-size
-  if (other.attention.latent.kv_rank >
-      0) {  // rotation and scale of latent attention are the same there
+  // Megatron's latent attention has the same rotation and scale.
+  if (other.attention.latent.kv_rank > 0) {
     other.attention.rotary.neighbours = false;
     other.attention.score.scale = 0;
   }

@@ -51,7 +51,7 @@ struct RunCost {
   double tokens = 0;         // length of the run; 0: not computed yet
   Seconds wall;              // with checkpoints, failures and downtime
   double usd = 0;            // of the reserved GPU-hours
-  std::string missing = {};  // reason why there is no cost
+  std::string missing = {};  // why the cost is unknown; empty if known
 };
 
 // Details of one plan.
