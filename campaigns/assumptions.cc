@@ -134,6 +134,12 @@ Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view n
   return catalogue.directory() / "campaigns" / (names[index] + ".json");
 }
 
+std::string assumptions_name_of(std::string_view cluster) {
+  constexpr std::string_view kOneNode = "-node";
+  if (cluster.ends_with(kOneNode)) cluster.remove_suffix(kOneNode.size());
+  return std::string(cluster);
+}
+
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {
   TPSIM_TRY(const fs::path path, find_assumptions(catalogue, name_or_path));
   return read_assumptions(path);

@@ -80,6 +80,9 @@ std::vector<std::string> assumption_names(const Catalogue& catalogue);
 // Resolves a name in data/campaigns/ or the path of a file (contains '/' or ends in ".json").
 Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
                                                std::string_view name_or_path);
+// Returns the name of a cluster's assumptions: the cluster's name without "-node" (data/README.md).
+// A cluster given as a file does not have any.
+std::string assumptions_name_of(std::string_view cluster);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);
 
 }  // namespace tpsim

@@ -127,7 +127,7 @@ FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
-  // The corrected time does not exceed the rate of the best sample.
+  // Caps the FLOP rate of the corrected estimate at that of the best sample.
   const double share = std::max(model_.flash_forward_efficiency, best_flops_share_);
   estimate.time = std::max(estimate.bound * estimate.correction,
                            Flops(op.flops) / (share * device_.matmul_peak));

@@ -3,7 +3,7 @@
 
 pack_page.py page.html program.js program.wasm data-folder out.html
 
-The script, the program and the catalogue (models, clusters, profiles, stacks) are compressed and
+The script, the program and the catalogue (models, clusters, profiles, stacks, campaigns) are compressed and
 stored in the page as text: five characters for four bytes, as in base64.b85encode, except for the
 character that could end a script. `tpsim report` adds the plan.
 """
@@ -20,7 +20,7 @@ def packed(data: bytes) -> str:
 
 def catalogue_of(folder: pathlib.Path) -> bytes:
     files = {}
-    for kind in ("models", "clusters", "profiles", "stacks"):
+    for kind in ("models", "clusters", "profiles", "stacks", "campaigns"):
         for path in sorted((folder / kind).glob("*.json")):
             files[f"{kind}/{path.name}"] = json.dumps(json.loads(path.read_text()),
                                                       separators=(",", ":"))

@@ -11,10 +11,10 @@ trap 'rm -f "$script"' EXIT
 cat >"$script" <<'ACTIONS'
 wait
 screenshot gui-light.png
-click "plan 2"
+click "layout 2"
 click "Pin as B"
-click "plan 8"
-move "sort by step s" 0.5 0.5
+click "layout 3"
+move "sort by step" 0.5 0.5
 screenshot gui-compare.png
 click "Pin as B"
 theme dark

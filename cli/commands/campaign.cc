@@ -98,9 +98,7 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
         fmt::format("is missing: {} has no power, prices or failure rates", cluster),
         "give an entry of data/campaigns, e.g. jean-zay-a100, or a file of that kind");
   }
-  constexpr std::string_view kOneNode = "-node";
-  return cluster.ends_with(kOneNode) ? cluster.substr(0, cluster.size() - kOneNode.size())
-                                     : cluster;
+  return assumptions_name_of(cluster);
 }
 
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {

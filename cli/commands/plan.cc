@@ -138,6 +138,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
 struct FoundPlans {
   SearchResult shown;                // in the table
   std::vector<PlannedRun> pictured;  // for a picture: many plans and the whole Pareto front
+  gui::PictureScope scope;           // of the picture
 };
 
 Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
@@ -165,6 +166,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
   TPSIM_TRY(SearchResult front, whole_front());
   found.pictured = best.plans;
+  found.scope = {best.feasible, best.not_as_good};
   found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
   found.shown = std::move(shows_front ? front : best);
   if (!shows_front && std::ssize(found.shown.plans) > top) {
@@ -183,9 +185,8 @@ Status check_picture(const Arguments& arguments) {
                       "it must end in .svg or .png");
 }
 
-Status write_picture(const std::string& path, const Scenario& scenario,
-                     const std::vector<PlannedRun>& plans) {
-  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(scenario, plans));
+Status write_picture(const std::string& path, const Scenario& scenario, const FoundPlans& found) {
+  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(scenario, found.pictured, found.scope));
   if (path.ends_with(".png")) return write_png_of(picture, path);
   return write_file_atomically(path, gui::svg_text(picture));
 }
@@ -213,7 +214,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
         save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));
   }
   if (found_one && arguments.has(Opt::kPlot)) {
-    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings.pictured));
+    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings));
   }
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));

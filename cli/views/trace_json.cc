@@ -48,19 +48,6 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
                       {"args", std::move(args)}});
 }
 
-// The rest of a step after its last span: an expectation over many steps, not of a particular rank.
-JsonValue rest_json(std::int64_t stage, std::int64_t track, Picoseconds begin, Picoseconds end) {
-  return json_object(
-      {{"name", "waiting for the slowest rank, uncalibrated overhead"},
-       {"cat", "rest"},
-       {"ph", "X"},
-       {"ts", microseconds(begin)},
-       {"dur", microseconds(end - begin)},
-       {"pid", 0},
-       {"tid", track},
-       {"args", json_object({{"stage", stage}, {"terms", "stragglers, host_step, unmodelled"}})}});
-}
-
 JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
   return json_object(
       {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
@@ -104,8 +91,6 @@ class TrackIds {
            static_cast<std::int64_t>(lanes_[index]);
   }
 
-  std::int64_t of_stage(std::size_t stage) const { return first_[stage]; }
-
   void add_names(EventList& events) const {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       const std::size_t lanes = 1 + stages_[stage].transfer_ends.size();
@@ -133,11 +118,6 @@ std::string trace_json(const Timeline& timeline, std::string_view title) {
   ids.add_names(events);
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
     events.add(event_json(timeline.spans[i], ids.of_span(timeline, i)));
-  }
-  Picoseconds last = 0;
-  for (const TimelineSpan& span : timeline.spans) last = std::max(last, span.end);
-  for (std::int64_t stage = 0; stage < timeline.stages && last < timeline.end; ++stage) {
-    events.add(rest_json(stage, ids.of_stage(static_cast<std::size_t>(stage)), last, timeline.end));
   }
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
 }

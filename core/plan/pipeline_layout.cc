@@ -45,7 +45,7 @@ class Layout {
     return all;
   }
 
-  // Returns 1 if there is no repeat count, 0 for an invalid number.
+  // Returns the repeat count: 1 by default, 0 for an invalid number.
   std::size_t repeats() {
     if (at_ >= text_.size() || text_[at_] != '*') return 1;
     std::size_t end = ++at_;

@@ -117,7 +117,7 @@ std::int64_t chunk_count(const Plan& plan);
 // Returns the largest number of recomputed blocks per chunk for Recompute::kBlocks: one less than
 // the largest chunk, since all its blocks would be full recompute. 0: kBlocks is not possible.
 std::int64_t most_recomputed_blocks(const std::vector<std::int64_t>& stage_layers);
-// Returns the number of blocks of a chunk that run forward again in backward; these are the first.
+// Returns how many blocks of a chunk are recomputed in backward: its first ones.
 std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
 // Returns the plan with full or no recompute, for one kind of block.
 Plan with_whole_recompute(Plan plan, bool is_recomputed);

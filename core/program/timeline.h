@@ -14,15 +14,21 @@ enum class SpanKind : std::uint8_t {
   kForward,
   kBackward,
   kTransfer,
+  // The end of the step. Each kind has the name of its term (StepTerm), and its time in the report.
   kGradientReduction,
+  kTiedEmbedding,
+  kClipping,
   kOptimizer,
-  kParameterGather,
+  kWeightGather,
+  kHostStep,
+  kStragglers,
+  kUncalibratedOverhead,
   kOther
 };
 template <>
-inline constexpr auto kEnumNames<SpanKind> =
-    std::to_array<std::string_view>({"forward", "backward", "transfer", "gradient reduction",
-                                     "optimizer", "parameter gather", "other"});
+inline constexpr auto kEnumNames<SpanKind> = std::to_array<std::string_view>(
+    {"forward", "backward", "transfer", "gradient reduction", "tied embedding", "gradient clipping",
+     "optimizer", "weight gather", "host step", "stragglers", "unmodelled", "other"});
 
 struct TimelineSpan {
   std::int64_t stage = 0;
@@ -33,7 +39,8 @@ struct TimelineSpan {
   Picoseconds end = 0;
 };
 
-// Spans of each stage are sorted by begin; kTransfer spans may overlap others.
+// Spans of each stage are sorted by begin; kTransfer spans may overlap others. The last spans end
+// at `end`. A stage without a span waits for other stages.
 struct Timeline {
   std::int64_t stages = 1;
   Picoseconds end = 0;

@@ -289,7 +289,8 @@ class Fitter {
     return 1 / std::sqrt(information);
   }
 
-  // Returns the coordinate change that doubles a sum; 1 for a logarithm.
+  // Returns the unit of coordinate k: 1 for a logarithm, else the constant's value in the first
+  // scenario.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
     return constant.is_sum ? constant.value(steps_.front().scenario) : 1;

@@ -42,7 +42,7 @@ class RunLoader {
   // Error if a cluster or stack of the catalogue cannot be read. Without its aliases, rows might
   // match another entry.
   const Status& names_status() const { return names_status_; }
-  // Returns the entry for the row; null if none applies and there are no overrides.
+  // Returns the environment of the row; null without a matching entry and without overrides.
   const RunEnvironment* environment(const PublishedRun& run) const;
   // Sets up the completed row. Errors give the reason why it cannot be modelled.
   Result<RunSetup> setup(const PublishedRun& stated);

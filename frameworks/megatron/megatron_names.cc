@@ -313,7 +313,7 @@ PartValues take_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
   if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
   const std::optional<std::int64_t> scopes = graphs_in(options);
-  // Without recorded graphs the scope does not matter.
+  // Without CUDA graphs --cuda-graph-scope has no effect.
   const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
   const bool records = graphs == nullptr || graphs->value != "none";
   if (!records || scopes) drop_option(options, kGraphScope);

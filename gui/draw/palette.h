@@ -39,10 +39,11 @@ struct Palette {
   Rgba raised;  // buttons, slider tracks, hovered rows
   Rgba line;    // borders and axes
   Rgba grid;
-  Rgba text, dim, faint;
-  Rgba accent;     // plan A, and selected items
-  Rgba other;      // plan B
-  Rgba on_accent;  // text on `accent` or `other`
+  Rgba text, dim, faint;  // texts, each with a contrast of at least 4.5 on the three backgrounds
+  Rgba mark;              // points and lines without emphasis, never text
+  Rgba accent;            // plan A, and selected items
+  Rgba other;             // plan B
+  Rgba on_accent;         // text on `accent` or `other`
   Rgba good, warn, bad;
   std::array<Rgba, kMemoryPartCount> memory;
   std::array<Rgba, kSpanKindCount> span;
@@ -51,8 +52,13 @@ struct Palette {
 
 const Palette& palette_of(Theme theme);
 
+// Opacity of disabled controls.
+inline constexpr double kDisabledAlpha = 0.75;
+
 Rgba mix(Rgba from, Rgba to, double share);
 Rgba with_alpha(Rgba color, double alpha);
+// Contrast ratio of two opaque colours, from 1 to 21 (WCAG 2.1).
+double contrast(Rgba a, Rgba b);
 // Returns black or white, whichever has more contrast on `background`.
 Rgba readable_on(Rgba background);
 std::string hex(Rgba color);  // "#0072b2", without alpha

@@ -6,14 +6,18 @@
 
 #include "core/base/numbers.h"
 #include "gui/panels/panels.h"
+#include "gui/views/breakdown.h"
 #include "gui/views/differences.h"
 
 namespace tpsim::gui {
 namespace {
 
-constexpr double kWorthARow = 0.002;  // share of the step
-
-std::string explanation_of(const Term& term, Seconds step) {
+std::string explanation_of(const BreakdownRow& row, Seconds step) {
+  if (row.term == nullptr) {
+    return fmt::format("{}: {}, {} of the step\n{}", row.name, time_text(row.time),
+                       percent_text(row.time / step), row.terms);
+  }
+  const Term& term = *row.term;
   return fmt::format("{}: {}, {} of the step\n\n{}\n\n{}\n\nSource: {}", plain(name_of(term.kind)),
                      time_text(term.time), percent_text(term.time / step), term.formula,
                      term.inputs, term.source);
@@ -24,17 +28,17 @@ struct WaterfallRow {
   float label = 0, bars = 0, bars_end = 0, value = 0;  // x
 };
 
-void draw_term(Ui& ui, const WaterfallRow& row, const Term& term, Seconds before, Seconds step) {
+void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, Seconds step) {
   const float scale = (row.bars_end - row.bars) / static_cast<float>(step.value());
-  const float left = row.bars + scale * static_cast<float>(before.value());
+  const float left = row.bars + scale * static_cast<float>(term.before.value());
   const float right = std::max(left + 1, left + scale * static_cast<float>(term.time.value()));
   const Rect whole{{row.label - ui.px(4), row.top}, {row.value + ui.px(4), row.top + row.height}};
   const bool is_under =
       ImGui::IsMouseHoveringRect(whole.min, whole.max) && ImGui::IsWindowHovered();
   if (is_under) fill(ui, whole, ui.colors.raised, ui.px(3));
   const float text_y = row.top + (row.height - ui.fonts.small->FontSize) / 2 - 1;
-  put_text(ui, ui.fonts.small, {row.label, text_y}, ui.colors.text, plain(name_of(term.kind)));
-  const auto kind = static_cast<std::size_t>(class_of(term.kind));
+  put_text(ui, ui.fonts.small, {row.label, text_y}, ui.colors.text, term.name);
+  const auto kind = static_cast<std::size_t>(term.kind);
   const float inset = std::max(1.0F, row.height * 0.16F);
   fill(ui, {{left, row.top + inset}, {right, row.top + row.height - inset}}, ui.colors.term[kind],
        ui.px(2));
@@ -42,7 +46,9 @@ void draw_term(Ui& ui, const WaterfallRow& row, const Term& term, Seconds before
            fmt::format("{:.1f} %", 100 * (term.time / step)), Align::kRight);
   put_text(ui, ui.fonts.small, {row.value - ui.px(50), text_y}, ui.colors.text,
            time_text(term.time), Align::kRight);
-  note_area(ui, fmt::format("term {}", name_of(term.kind)), whole);
+  note_area(
+      ui, term.term == nullptr ? "smaller terms" : fmt::format("term {}", name_of(term.term->kind)),
+      whole);
   if (is_under) tooltip(ui, explanation_of(term, step).c_str());
 }
 
@@ -50,47 +56,32 @@ void draw_term(Ui& ui, const WaterfallRow& row, const Term& term, Seconds before
 
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view) {
   const Seconds step = view.predicted.step;
-  std::vector<const Term*> terms;
-  std::size_t left_out = 0;
-  for (const Term& term : view.predicted.breakdown) {
-    if (term.time >= kWorthARow * step) {
-      terms.push_back(&term);
-    } else {
-      ++left_out;
-    }
-  }
   const float legend = ui.fonts.small->FontSize + ui.px(8);
+  const float least = std::max(ui.fonts.small->FontSize - ui.px(1), ui.px(11));
+  const auto most = static_cast<std::size_t>(std::max(1.0F, (rect.height() - legend) / least));
+  const std::vector<BreakdownRow> terms = breakdown_rows(view.predicted, most);
   const float each =
       std::min(ui.px(22), (rect.height() - legend) /
                               static_cast<float>(std::max<std::size_t>(1, terms.size())));
   WaterfallRow row;
-  row.height = std::floor(std::max(each, ui.px(11)));
+  row.height = std::floor(each);
   row.label = rect.min.x;
   row.bars = rect.min.x + ui.px(134);
   row.value = rect.max.x;
   row.bars_end = rect.max.x - ui.px(112);
   row.top = rect.min.y;
-  Seconds before;
-  for (const Term& term : view.predicted.breakdown) {
-    if (term.time >= kWorthARow * step) {
-      draw_term(ui, row, term, before, step);
-      row.top += row.height;
-    }
-    before += term.time;
+  for (const BreakdownRow& term : terms) {
+    draw_term(ui, row, term, step);
+    row.top += row.height;
   }
   ImVec2 at{rect.min.x, rect.max.y - ui.fonts.small->FontSize - ui.px(1)};
   for (int i = 0; i < kTermClassCount; ++i) {
     at.x = legend_entry(ui, at, ui.colors.term[static_cast<std::size_t>(i)],
                         name_of(static_cast<TermClass>(i)));
   }
-  if (left_out > 0) {
-    put_text(ui, ui.fonts.small, {rect.max.x, at.y}, ui.colors.faint,
-             fmt::format("{} terms below {} %", left_out, 100 * kWorthARow), Align::kRight);
-  }
 }
 
 void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
-  const std::vector<TermDifference> terms = largest_differences(a.predicted, b.predicted);
   const float letter = ui.fonts.small->FontSize;
   ImVec2 at = rect.min;
   put_text(ui, ui.fonts.bold, at, ui.colors.text,
@@ -99,14 +90,17 @@ void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
   put_text(ui, ui.fonts.small, at, ui.colors.dim,
            fitted(ui.fonts.small, settings_difference(a.plan, b.plan), rect.width()));
   at.y += letter + ui.px(7);
-  Seconds most;
-  if (!terms.empty()) most = Seconds(std::abs(terms.front().difference().value()));
+  const float height = ui.px(18);
+  const auto rows = static_cast<std::size_t>(std::max(1.0F, (rect.max.y - at.y) / height));
+  const std::vector<TermDifference> terms = largest_differences(a.predicted, b.predicted, rows);
+  Seconds most(1e-12);
+  for (const TermDifference& term : terms) {
+    most = std::max(most, Seconds(std::abs(term.difference().value())));
+  }
   const float middle = rect.min.x + ui.px(150) + (rect.width() - ui.px(220)) / 2;
   const float half = (rect.width() - ui.px(220)) / 2;
-  const float height = ui.px(18);
   line(ui, {middle, at.y}, {middle, rect.max.y}, ui.colors.line);
   for (const TermDifference& term : terms) {
-    if (at.y + height > rect.max.y) break;
     const float length = half * static_cast<float>(term.difference() / most);
     const Rgba color = length > 0 ? ui.colors.other : ui.colors.accent;
     fill(ui,
@@ -157,9 +151,7 @@ void draw_details(Ui& ui, Rect rect) {
     draw_tabs(ui, body);
     if (ui.state.detail == DetailTab::kMeasured) return draw_measured(ui, body);
     if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
-    if (ui.views.a->error) {
-      return empty_state(ui, body, "This plan cannot run", ui.views.a->error->message);
-    }
+    if (ui.views.a->error) return no_prediction(ui, body);
     if (ui.state.detail == DetailTab::kBreakdown) return draw_breakdown(ui, body, *ui.views.a);
     if (!ui.views.b || ui.views.b->error) {
       return empty_state(ui, body, "There is no plan B to compare with",

@@ -1,10 +1,12 @@
-// Key figures: step time, its interval, memory. Plan B's are below plan A's.
+// The answer in sentences, and key figures of plans A and B.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "core/base/numbers.h"
 #include "gui/panels/panels.h"
+#include "gui/views/answer.h"
+#include "gui/views/breakdown.h"
 
 namespace tpsim::gui {
 namespace {
@@ -34,27 +36,37 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
       {"Memory", fmt::format("{} GiB", gib_text(p.peak, gib_decimals(p.peak))),
        fmt::format("of {} GiB, fullest GPU", gib_text(p.capacity)), c.text},
       {"Out of memory", chance_text(p.p_oom), "probability", chance},
-      {"Bubble", percent_text(p.bubble_fraction), "idle in the pipeline", c.text},
+      {"Bubble", percent_text(bubble_share(p)), "of the step, busiest stage", c.text},
   };
 }
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
-// Returns "software assumed: nemo, network assumed: of dgx-h100; +22 % with both stated"; empty if
-// nothing is assumed.
-std::string assumed_text(const PlanView& view) {
+// A sentence of the answer.
+struct Line {
+  ImFont* font;
+  Rgba color;
   std::string text;
-  for (const OpenChoice& one : view.assumed.open) {
-    text +=
-        fmt::format("{}{} assumed: {}", text.empty() ? "" : ", ", name_of(one.input), one.taken);
-  }
-  if (text.empty()) return text;
-  return text + fmt::format(
-                    "; the interval covers what else the catalogue has: +{:.0f} %, "
-                    "+{:.0f} % with all stated",
-                    100 * view.assumed.half_width_all_open,
-                    100 * view.assumed.half_width_all_stated);
+};
+
+// Empty if there is no plan A, or if it cannot run.
+std::vector<Line> lines_of(const Ui& ui) {
+  if (ui.views.error) return {};
+  const Answer answer = answer_of(ui.views);
+  std::vector<Line> lines;
+  if (!answer.use.empty()) lines.push_back({ui.fonts.bold, ui.colors.text, answer.use});
+  if (!answer.assumed.empty()) lines.push_back({ui.fonts.small, ui.colors.warn, answer.assumed});
+  if (!answer.others.empty()) lines.push_back({ui.fonts.small, ui.colors.dim, answer.others});
+  return lines;
 }
+
+ImVec2 wrapped_size(const Line& line, float width) {
+  const char* begin = line.text.data();
+  return line.font->CalcTextSizeA(line.font->FontSize, FLT_MAX, width, begin,
+                                  begin + line.text.size());
+}
+
+constexpr float kMargin = 16, kFigures = 66, kBetweenLines = 3;  // points
 
 void draw_message(Ui& ui, Rect rect, const Error& error) {
   fill(ui, {rect.min, {rect.min.x + ui.px(4), rect.max.y}}, ui.colors.bad, ui.px(2));
@@ -67,11 +79,7 @@ void draw_message(Ui& ui, Rect rect, const Error& error) {
              error.hint.empty() ? "Choose other values above or in the plan." : error.hint, width));
 }
 
-}  // namespace
-
-void draw_headline(Ui& ui, Rect rect) {
-  fill(ui, rect, ui.colors.panel, ui.px(6));
-  note_area(ui, "headline", rect);
+void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
   if (ui.views.error) return draw_message(ui, rect, *ui.views.error);
   if (!ui.views.a) {
     const Findings& found = ui.views.found;
@@ -81,10 +89,16 @@ void draw_headline(Ui& ui, Rect rect) {
     return;
   }
   if (ui.views.a->error) return draw_message(ui, rect, *ui.views.a->error);
-  if (const std::string assumed = assumed_text(*ui.views.a); !assumed.empty()) {
-    put_text(ui, ui.fonts.small, {rect.min.x + ui.px(16), rect.min.y + ui.px(68)}, ui.colors.warn,
-             fitted(ui.fonts.small, assumed, rect.width() - ui.px(32)));
+  float top = rect.min.y + ui.px(8);
+  const float text_width = rect.width() - ui.px(2 * kMargin);
+  for (const Line& line : lines) {
+    const char* begin = line.text.data();
+    ImGui::GetWindowDrawList()->AddText(
+        line.font, line.font->FontSize, {rect.min.x + ui.px(kMargin), std::round(top)},
+        ui.ink(line.color), begin, begin + line.text.size(), text_width);
+    top += wrapped_size(line, text_width).y + ui.px(kBetweenLines);
   }
+  const float figures = rect.max.y - ui.px(kFigures);
   const std::vector<Figure> a = figures_of(ui, *ui.views.a);
   const bool has_b = ui.views.b && !ui.views.b->error;
   const std::vector<Figure> b = has_b ? figures_of(ui, *ui.views.b) : std::vector<Figure>();
@@ -94,18 +108,35 @@ void draw_headline(Ui& ui, Rect rect) {
   const float room = rect.width() - ui.px(24);
   for (std::size_t i = 0; i < a.size(); ++i) {
     const float width = room * kShares[i] / sum - ui.px(10);
-    put_text(ui, ui.fonts.small, {x, rect.min.y + ui.px(8)}, ui.colors.dim, a[i].label);
+    put_text(ui, ui.fonts.small, {x, figures + ui.px(2)}, ui.colors.dim, a[i].label);
     const float value_width =
-        put_text(ui, ui.fonts.big, {x, rect.min.y + ui.px(22)}, a[i].color, a[i].value);
-    if (has_b) {
-      put_text(ui, ui.fonts.bold, {x + value_width + ui.px(8), rect.min.y + ui.px(30)},
-               ui.colors.other,
-               fitted(ui.fonts.bold, "B " + b[i].value, std::max(0.0F, width - value_width)));
+        put_text(ui, ui.fonts.big, {x, figures + ui.px(16)}, a[i].color, a[i].value);
+    // Cut digits would be another number.
+    const std::string other = has_b ? "B " + b[i].value : "";
+    const bool has_room = text_size(ui.fonts.bold, other).x + value_width + ui.px(8) <= width;
+    if (has_b && has_room) {
+      put_text(ui, ui.fonts.bold, {x + value_width + ui.px(8), figures + ui.px(24)},
+               ui.colors.other, other);
     }
-    put_text(ui, ui.fonts.small, {x, rect.min.y + ui.px(51)}, ui.colors.dim,
+    put_text(ui, ui.fonts.small, {x, figures + ui.px(45)}, ui.colors.dim,
              fitted(ui.fonts.small, a[i].detail, width));
     x += room * kShares[i] / sum;
   }
+}
+
+}  // namespace
+
+float draw_headline(Ui& ui, ImVec2 corner, float width) {
+  const std::vector<Line> lines = lines_of(ui);
+  float height = ui.px(kFigures + 6);
+  for (const Line& line : lines) {
+    height += wrapped_size(line, width - ui.px(2 * kMargin)).y + ui.px(kBetweenLines);
+  }
+  const Rect rect{corner, {corner.x + width, corner.y + std::ceil(height)}};
+  fill(ui, rect, ui.colors.panel, ui.px(6));
+  note_area(ui, "headline", rect);
+  draw_content(ui, rect, lines);
+  return rect.height();
 }
 
 }  // namespace tpsim::gui

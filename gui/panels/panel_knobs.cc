@@ -33,6 +33,14 @@ std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting kno
   return values;
 }
 
+// Returns the value that the last change of another setting replaced; empty if there was none.
+std::string before_last_change(const Ui& ui, Setting setting) {
+  for (const MovedSetting& moved : ui.state.moved) {
+    if (moved.setting == setting) return moved.before;
+  }
+  return "";
+}
+
 // Enum values and few numbers are segments, others are a slider.
 bool is_segmented(const SettingRow& row) {
   constexpr std::int64_t kMostSegments = 4;
@@ -48,9 +56,11 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
   const char* label = row.title.data();  // null-terminated literals
   const char* help = row.meaning.data();
-  const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts}, chosen)
-                                         : slider_row(ui, {label, help, texts}, chosen);
+  const std::string before = before_last_change(ui, row.setting);
+  const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts, before}, chosen)
+                                         : slider_row(ui, {label, help, texts, before}, chosen);
   if (!changed) return;
+  ui.state.turned = row.setting;
   const Plan next = turned(plan, row.setting, values[static_cast<std::size_t>(chosen)],
                            ui.views.scenario->model, ui.state.choice.gpus);
   const bool is_zero = row.setting == Setting::kZero;
@@ -96,7 +106,10 @@ void draw_cut(Ui& ui, const Plan& plan) {
                "word embeddings and the head: give them fewer.");
     if (ImGui::IsItemActive()) {
       const auto moved = std::lround((ImGui::GetMousePos().x - x) / each);
-      if (moved != 0) choose(ui, with_boundary_moved(plan, i, moved));
+      if (moved != 0) {
+        choose(ui, with_boundary_moved(plan, i, moved));
+        ui.state.turned = Setting::kStageLayers;
+      }
     }
     ImGui::PopID();
   }
@@ -133,6 +146,25 @@ void draw_bandwidths(Ui& ui) {
                 choice.inter_node);
 }
 
+// Buttons that take changes back.
+void draw_history(Ui& ui) {
+  AppState& state = ui.state;
+  ImGui::BeginDisabled(!state.plan);
+  if (button(ui, "Reset to best", "Forget the changes and follow the best plan of the search.")) {
+    state.plan.reset();
+    state.turned.reset();
+  }
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::BeginDisabled(!state.history.can_undo());
+  if (button(ui, "Undo", "Take the last change of the plan back (Ctrl+Z).")) undo(state);
+  ImGui::EndDisabled();
+  ImGui::SameLine();
+  ImGui::BeginDisabled(!state.history.can_redo());
+  if (button(ui, "Redo", "Make the change again (Ctrl+Y).")) redo(state);
+  ImGui::EndDisabled();
+}
+
 void draw_sources(Ui& ui, Rect body) {
   const Scenario& scenario = *ui.views.scenario;
   const float letter = ui.fonts.small->FontSize + ui.px(3);
@@ -148,14 +180,32 @@ void draw_sources(Ui& ui, Rect body) {
                   ui.views.unstated.software ? " (assumed)" : ""));
   if (!ui.views.a || ui.views.a->error) return;
   const Sources& s = ui.views.a->predicted.sources;
-  say(fmt::format("prices: {:.0f} % measured, {:.0f} % between, {:.0f} % model",
+  say(fmt::format("timings: {:.0f} % measured, {:.0f} % interpolated, {:.0f} % modelled",
                   100 * s.exact_entries, 100 * s.interpolated_entries, 100 * s.model));
 }
 
 }  // namespace
 
+void undo(AppState& state) {
+  if (!state.history.can_undo()) return;
+  state.plan = state.history.undo();
+  state.turned.reset();
+}
+
+void redo(AppState& state) {
+  if (!state.history.can_redo()) return;
+  state.plan = state.history.redo();
+  state.turned.reset();
+}
+
 void draw_knobs(Ui& ui, Rect rect) {
-  const std::string note = !ui.state.plan ? "the fastest found" : "your choice";
+  const std::vector<PlannedRun>& plans = ui.views.found.plans;
+  const bool is_best = ui.views.a && !plans.empty() && ui.views.a->plan == plans.front().plan;
+  const bool fits = ui.views.a && !ui.views.a->error && fits_in_memory(ui.views.a->predicted);
+  const std::string note = ui.views.a && ui.views.a->error ? "cannot run"
+                           : !fits                         ? "does not fit"
+                           : is_best                       ? "best plan"
+                                                           : "edited";
   card(ui, "Plan", rect, ui.views.a ? note : "", [&](Rect body) {
     if (!ui.views.scenario || !ui.views.a) {
       return empty_state(ui, body, "No plan yet", "Choose a model, a cluster and GPUs above.");
@@ -168,12 +218,7 @@ void draw_knobs(Ui& ui, Rect rect) {
       if (has_knob(row)) draw_knob(ui, plan, row);
     }
     draw_cut(ui, plan);
-    ImGui::BeginDisabled(!ui.state.plan);
-    if (button(ui, "Back to the fastest",
-               "Forget the changes and follow the best plan of the search.")) {
-      ui.state.plan.reset();
-    }
-    ImGui::EndDisabled();
+    draw_history(ui);
     heading(ui, "What if the network were");
     draw_bandwidths(ui);
     draw_sources(ui, body);

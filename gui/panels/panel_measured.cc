@@ -41,7 +41,7 @@ Plot axes_of(const Ui& ui, Rect rect, const MeasuredRuns& runs) {
 void draw_rows(Ui& ui, const Plot& plot, const MeasuredRuns& runs) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(plot.area.min, plot.area.max, true);
-  line(ui, plot.at(plot.x.least, plot.x.least), plot.at(plot.x.most, plot.x.most), ui.colors.faint);
+  line(ui, plot.at(plot.x.least, plot.x.least), plot.at(plot.x.most, plot.x.most), ui.colors.mark);
   const MeasuredRow* under_mouse = nullptr;
   float least = ui.px(10);
   for (const MeasuredRow& row : runs.rows) {
@@ -77,7 +77,7 @@ void draw_measured(Ui& ui, Rect rect) {
                        "give its name below.");
   }
   if (runs->error) {
-    return empty_state(ui, area, "The report cannot be shown: " + runs->error->message,
+    return empty_state(ui, area, "The report cannot be read: " + runs->error->message,
                        runs->error->hint);
   }
   const float side = std::min(area.width() * 0.6F, area.height() * 1.8F);
@@ -89,12 +89,22 @@ void draw_measured(Ui& ui, Rect rect) {
     put_text(ui, font, at, color, fitted(font, text, width));
     at.y += font->FontSize + ui.px(4);
   };
-  say(ui.fonts.bold, ui.colors.text, fmt::format("{:.1f} % mean error", 100 * runs->mean_error));
-  say(ui.fonts.small, ui.colors.dim, fmt::format("{} runs with a time", runs->rows.size()));
-  say(ui.fonts.small, ui.colors.dim,
-      fmt::format("{} inside the 90 % interval",
-                  percent_text(static_cast<double>(runs->inside) /
-                               static_cast<double>(runs->rows.size()))));
+  const auto say_figures = [&](const MeasuredFigures& figures, const char* which) {
+    if (figures.rows == 0) return;
+    say(ui.fonts.bold, ui.colors.text,
+        fmt::format("{}, mean error {:.2f} %", counted_text(figures.rows, "row"),
+                    100 * figures.mean_error));
+    say(ui.fonts.small, ui.colors.dim,
+        fmt::format("90 % intervals: coverage {:.1f} %", 100 * figures.coverage));
+    say(ui.fonts.small, ui.colors.dim, which);
+  };
+  say_figures(runs->tested, "rows without fitted constants");
+  say_figures(runs->fitted, "rows that constants were fitted on");
+  if (runs->skipped > 0) {
+    say(ui.fonts.small, ui.colors.dim,
+        fmt::format("{} not counted",
+                    counted_text(static_cast<std::int64_t>(runs->skipped), "row")));
+  }
   legend_entry(ui, at, ui.colors.accent, "interval holds the measurement");
   at.y += ui.fonts.small->FontSize + ui.px(4);
   legend_entry(ui, at, ui.colors.other, "interval misses it");

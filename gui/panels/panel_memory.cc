@@ -79,12 +79,16 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   const float slot = (to - from) / static_cast<float>(stages.size());
   const float gap = slot > ui.px(8) ? std::max({1.0F, slot * 0.18F, slot - ui.px(120)}) : 0;
   const StageMemory* under_mouse = nullptr;
+  const auto fullest = std::max_element(
+      stages.begin(), stages.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const float left = from + slot * static_cast<float>(i);
     draw_bar(ui, plot, stages[i], left + gap / 2, left + slot - gap / 2);
     draw_overflow(ui, plot, stages[i], group.view->predicted.capacity,
                   {{left + gap / 2, plot.area.min.y}, {left + slot - gap / 2, plot.area.max.y}});
-    const bool is_fullest = stages[i].total() == group.view->predicted.peak;
+    // One whisker: equal stages would draw a ladder.
+    const bool is_fullest = &stages[i] == &*fullest;
     if (is_fullest) draw_spread(ui, plot, *group.view, left + slot / 2);
     if (slot >= ui.px(15) || i % 8 == 0) {
       put_text(ui, ui.fonts.small, {left + slot / 2, plot.area.max.y + ui.px(3)}, ui.colors.dim,
@@ -154,9 +158,7 @@ void draw_bars(Ui& ui, Rect body) {
 void draw_memory(Ui& ui, Rect rect) {
   card(ui, "Memory by stage", rect, note_of(ui.views), [&](Rect body) {
     if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
-    if (ui.views.a->error) {
-      return empty_state(ui, body, "This plan cannot run", ui.views.a->error->message);
-    }
+    if (ui.views.a->error) return no_prediction(ui, body);
     draw_bars(ui, body);
   });
 }

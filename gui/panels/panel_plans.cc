@@ -1,10 +1,12 @@
 // The plan table: all plans found, sortable and filterable, with ties of the best plan marked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "gui/panels/panels.h"
 #include "gui/views/plan_table.h"
 
@@ -12,42 +14,57 @@ namespace tpsim::gui {
 namespace {
 
 struct TableColumn {
+  TableColumnId id{};
   const char* title;
-  float width;  // relative
   bool is_number;
+  int dropped;  // order in which columns are hidden in a narrow table; 0: never
   const char* help;
 };
 
-constexpr std::array<TableColumn, 11> kColumns = {{
-    {"tp", 26, true, "tensor-parallel degree: GPUs that share every layer"},
-    {"pp", 28, true, "pipeline stages"},
-    {"dp", 30, true, "data-parallel degree: copies of the model"},
-    {"zero", 36, true, "ZeRO stage: what the copies share out"},
-    {"mb", 28, true, "sequences per micro-batch"},
-    {"recompute", 66, false, "activations computed again in backward"},
-    {"extras", 126, false,
-     "cpN, epN: N ranks share sequences, experts; vN: N chunks per stage; sp: sequence parallel; "
-     "flash: fused attention; emb, no-emb, N..M: how stages are cut; pp-in: pipeline ranks inside "
-     "data ranks; offload: the optimizer in the host"},
-    {"step s", 58, true, "predicted step time in seconds"},
-    {"TFLOP/s", 54, true, "hardware TFLOP/s per GPU, recompute counted"},
-    {"GiB", 40, true, "peak memory of the fullest GPU"},
-    {"p(OOM)", 54, true, "probability that the fullest GPU runs out of memory"},
+constexpr std::array<TableColumn, 15> kColumns = {{
+    {TableColumnId::kTp, "tp", true, 0, "tensor-parallel degree: GPUs that share every layer"},
+    {TableColumnId::kPp, "pp", true, 0, "pipeline stages"},
+    {TableColumnId::kDp, "dp", true, 7, "data-parallel degree: copies of the model"},
+    {TableColumnId::kCp, "cp", true, 9, "context-parallel degree: GPUs that share a sequence"},
+    {TableColumnId::kEp, "ep", true, 8, "expert-parallel degree: GPUs that share the experts"},
+    {TableColumnId::kZero, "zero", true, 4,
+     "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 also gradients, 3 also "
+     "parameters"},
+    {TableColumnId::kMicroBatch, "mb", true, 5, "sequences per micro-batch"},
+    {TableColumnId::kRecompute, "recompute", false, 3, "activations computed again in backward"},
+    {TableColumnId::kExtras, "extras", false, 2,
+     "vN: N chunks per stage; sp: sequence parallel; flash: fused attention; emb, no-emb, N..M: "
+     "how stages are cut; pp-in: pipeline ranks inside data ranks; offload: the optimizer in the "
+     "host"},
+    {TableColumnId::kStep, "step", true, 0, "predicted step time"},
+    {TableColumnId::kLoss, "slower", true, 10, "how much slower the step is than the best"},
+    {TableColumnId::kTflops, "TFLOP/s", true, 1, "hardware TFLOP/s per GPU, recompute counted"},
+    {TableColumnId::kMemory, "GiB", true, 0, "peak memory of the fullest GPU"},
+    {TableColumnId::kOom, "P(OOM)", true, 6, "probability that the fullest GPU runs out of memory"},
+    {TableColumnId::kVariants, "variants", true, 0,
+     "plans found with these degrees; click to show them"},
 }};
+constexpr int kMostDropped = 10;
+constexpr float kFilterWidth = 190;
 
-void right_aligned(const Ui& ui, ImFont* font, Rgba color, const std::string& text) {
+// Draws a number at the right end of the cell. A number that does not fit is not drawn: cut digits
+// would be another number.
+void draw_number(const Ui& ui, ImFont* font, Rgba color, const std::string& text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float right = at.x + ImGui::GetContentRegionAvail().x;
-  put_text(ui, font, {right, at.y}, color, text, Align::kRight);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const bool fits = text_size(font, text).x <= width + 0.5F;
+  put_text(ui, font, {at.x + width, at.y}, color, fits ? text : "…", Align::kRight);
   ImGui::Dummy({1, font->FontSize});
 }
 
-std::string cell_text(const PlannedRun& run, std::size_t column, const TimeScale& scale) {
+std::string cell_text(const PlannedRun& run, TableColumnId column, const TimeScale& scale) {
   const Plan& plan = run.plan;
-  switch (static_cast<TableColumnId>(column)) {
+  switch (column) {
     case TableColumnId::kTp: return std::to_string(plan.degrees.tp);
     case TableColumnId::kPp: return std::to_string(plan.degrees.pp);
     case TableColumnId::kDp: return std::to_string(plan.degrees.dp);
+    case TableColumnId::kCp: return std::to_string(plan.degrees.cp);
+    case TableColumnId::kEp: return std::to_string(plan.degrees.ep);
     case TableColumnId::kZero: return std::to_string(plan.zero);
     case TableColumnId::kMicroBatch: return std::to_string(plan.micro_batch);
     case TableColumnId::kRecompute: return text_of(plan, Setting::kRecompute);
@@ -58,6 +75,8 @@ std::string cell_text(const PlannedRun& run, std::size_t column, const TimeScale
     case TableColumnId::kMemory:
       return gib_text(run.predicted.peak, gib_decimals(run.predicted.peak));
     case TableColumnId::kOom: return chance_text(run.predicted.p_oom);
+    case TableColumnId::kLoss:
+    case TableColumnId::kVariants: break;
   }
   return "";
 }
@@ -66,39 +85,136 @@ Rgba chance_color(const Ui& ui, double p_oom) {
   return p_oom >= 0.2 ? ui.colors.bad : p_oom >= 0.05 ? ui.colors.warn : ui.colors.dim;
 }
 
-void draw_row(Ui& ui, std::size_t index, const TimeScale& scale) {
-  const PlannedRun& run = ui.views.found.plans[index];
-  const PlannedRun& best = ui.views.found.plans.front();
-  const bool is_best = index == 0;
+// The table as it is drawn: rows, and the columns that have room.
+struct ShownTable {
+  std::vector<LayoutGroup> groups;
+  std::vector<TableRow> rows;
+  TimeScale scale;
+  std::vector<const TableColumn*> columns;
+  std::vector<float> widths;  // of the columns' texts
+  std::vector<std::string> hidden;
+};
+
+std::string text_in(const Ui& ui, const ShownTable& table, const TableRow& row,
+                    TableColumnId column) {
+  const PlannedRun& run = ui.views.found.plans[row.plan];
+  const Prediction& best = ui.views.found.plans.front().predicted;
+  switch (column) {
+    case TableColumnId::kStep: {
+      const bool ties = row.plan != 0 && ties_with(run.predicted, best);
+      return (ties ? "= " : "") + scaled_text(run.predicted.step, table.scale);
+    }
+    case TableColumnId::kLoss:
+      return row.plan == 0 ? "best" : loss_text(run.predicted.step, best.step);
+    case TableColumnId::kVariants:
+      if (row.variants < 2) return row.variants == 1 ? "1" : "";
+      return fmt::format("{} {}", ui.state.table.opened.contains(layout_of(run.plan)) ? "−" : "+",
+                         count_text(static_cast<std::int64_t>(row.variants)));
+    default: return cell_text(run, column, table.scale);
+  }
+}
+
+std::string title_of(const TableColumn& column, const ShownTable& table) {
+  return column.id == TableColumnId::kStep ? fmt::format("step {}", table.scale.unit)
+                                           : column.title;
+}
+
+// Returns the width that a column needs. Texts are shortened to a few letters if necessary, numbers
+// never.
+float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& column) {
+  constexpr float kLeastText = 62;
+  const bool sorts = ui.state.table.sorted_by == column.id;
+  float width = text_size(ui.fonts.small, title_of(column, table) + (sorts ? " ▲" : "")).x;
+  if (!column.is_number) return std::max(width, ui.px(kLeastText));
+  for (const TableRow& row : table.rows) {
+    ImFont* font = row.plan == 0 ? ui.fonts.bold : ui.fonts.body;
+    width = std::max(width, text_size(font, text_in(ui, table, row, column.id)).x);
+  }
+  return width;
+}
+
+// Selects the columns for a width, without those that no plan uses.
+void select_columns(const Ui& ui, float width, ShownTable& table) {
+  const std::vector<PlannedRun>& plans = ui.views.found.plans;
+  const auto is_used = [&](TableColumnId id) {
+    if (id != TableColumnId::kCp && id != TableColumnId::kEp) return true;
+    return std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
+      return (id == TableColumnId::kCp ? run.plan.degrees.cp : run.plan.degrees.ep) > 1;
+    });
+  };
+  for (const TableColumn& column : kColumns) {
+    if (!is_used(column.id)) continue;
+    table.columns.push_back(&column);
+    table.widths.push_back(std::ceil(needed_width(ui, table, column)) + 1);
+  }
+  const float padding = 2 * ui.px(4);
+  for (int order = 1; order <= kMostDropped; ++order) {
+    float sum = 0;
+    for (const float one : table.widths) sum += one + padding;
+    if (sum <= width) return;
+    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                    [&](const TableColumn* c) { return c->dropped == order; });
+    if (found == table.columns.end()) continue;
+    table.hidden.emplace_back((*found)->title);
+    table.widths.erase(table.widths.begin() + (found - table.columns.begin()));
+    table.columns.erase(found);
+  }
+}
+
+// Opens or closes the variants of a layout.
+void draw_variants(Ui& ui, const ShownTable& table, const TableRow& row, const std::string& text) {
+  if (row.variants < 2) return draw_number(ui, ui.fonts.body, ui.colors.dim, text);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::PushID(static_cast<int>(row.plan));
+  const bool clicked =
+      ImGui::InvisibleButton("variants", {std::max(width, 1.0F), ui.fonts.body->FontSize});
+  ImGui::PopID();
+  note_item(ui, fmt::format("variants {}", row.layout + 1));
+  hover_help(ui, "Show or hide the plans with these degrees.");
+  ImGui::SetCursorScreenPos(at);
+  draw_number(ui, ui.fonts.body, ui.colors.accent, text);
+  if (!clicked) return;
+  std::set<LayoutKey>& opened = ui.state.table.opened;
+  const LayoutKey& key = table.groups[row.layout].key;
+  if (opened.erase(key) == 0) opened.insert(key);
+}
+
+void draw_row(Ui& ui, const ShownTable& table, const TableRow& row) {
+  const PlannedRun& run = ui.views.found.plans[row.plan];
   const bool is_chosen = ui.views.a && ui.views.a->plan == run.plan;
   const bool is_other = ui.views.b && ui.views.b->plan == run.plan;
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(0);
-  ImGui::PushID(static_cast<int>(index));
+  ImGui::PushID(static_cast<int>(row.plan));
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (ImGui::Selectable("##row", is_chosen, ImGuiSelectableFlags_SpanAllColumns)) {
+  if (ImGui::Selectable(
+          "##row", is_chosen,
+          ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap)) {
     ui.state.plan = run.plan;
   }
-  note_item(ui, fmt::format("plan {}", index + 1));
-  const Rect row{ImGui::GetItemRectMin(), ImGui::GetItemRectMax()};
+  note_item(ui, fmt::format("plan {}", row.plan + 1));
+  const Rect area{ImGui::GetItemRectMin(), ImGui::GetItemRectMax()};
+  if (row.variants > 0) note_area(ui, fmt::format("layout {}", row.layout + 1), area);
   if (is_chosen || is_other) {
-    fill(ui, {row.min, {row.min.x + ui.px(3), row.max.y}},
+    fill(ui, {area.min, {area.min.x + ui.px(3), area.max.y}},
          is_chosen ? ui.colors.accent : ui.colors.other);
   }
   ImGui::PopID();
   ImGui::SetCursorScreenPos(at);
-  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
     ImGui::TableSetColumnIndex(static_cast<int>(c));
-    const auto id = static_cast<TableColumnId>(c);
-    ImFont* font = is_best && id == TableColumnId::kStep ? ui.fonts.bold : ui.fonts.body;
-    const Rgba color =
-        id == TableColumnId::kOom ? chance_color(ui, run.predicted.p_oom) : ui.colors.text;
-    std::string text = cell_text(run, c, scale);
-    if (id == TableColumnId::kStep && !is_best && ties_with(run.predicted, best.predicted)) {
-      text.insert(0, "= ");
-    }
-    if (kColumns[c].is_number) {
-      right_aligned(ui, font, color, text);
+    const TableColumn& column = *table.columns[c];
+    const std::string text = text_in(ui, table, row, column.id);
+    ImFont* font =
+        row.plan == 0 && column.id == TableColumnId::kStep ? ui.fonts.bold : ui.fonts.body;
+    const Rgba color = column.id == TableColumnId::kOom ? chance_color(ui, run.predicted.p_oom)
+                       : row.variants > 0               ? ui.colors.text
+                                                        : ui.colors.dim;
+    if (column.id == TableColumnId::kVariants) {
+      draw_variants(ui, table, row, text);
+    } else if (column.is_number) {
+      draw_number(ui, font, color, text);
     } else {
       const float width = ImGui::GetContentRegionAvail().x;
       put_text(ui, font, ImGui::GetCursorScreenPos(), color, fitted(font, text, width));
@@ -106,35 +222,33 @@ void draw_row(Ui& ui, std::size_t index, const TimeScale& scale) {
   }
 }
 
-void draw_headers(Ui& ui) {
+void draw_headers(Ui& ui, const ShownTable& shown) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+  for (std::size_t c = 0; c < shown.columns.size(); ++c) {
     ImGui::TableSetColumnIndex(static_cast<int>(c));
-    const TableColumn& column = kColumns[c];
-    ImGui::PushID(static_cast<int>(c));
+    const TableColumn& column = *shown.columns[c];
+    ImGui::PushID(static_cast<int>(column.id));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     if (ImGui::Selectable("##head", false, 0, {width, ui.fonts.small->FontSize + ui.px(3)})) {
-      const auto id = static_cast<TableColumnId>(c);
       TableState& table = ui.state.table;
-      table.ascending = table.sorted_by == id ? !table.ascending : true;
-      table.sorted_by = id;
+      table.ascending = table.sorted_by == column.id ? !table.ascending : true;
+      table.sorted_by = column.id;
     }
     note_item(ui, std::string("sort by ") + column.title);
     hover_help(ui, column.help);
-    const bool sorts = ui.state.table.sorted_by == static_cast<TableColumnId>(c);
+    const bool sorts = ui.state.table.sorted_by == column.id;
     const std::string mark = !sorts ? "" : ui.state.table.ascending ? " ▲" : " ▼";
-    const std::string text = column.title + mark;
     const Rgba color = sorts ? ui.colors.text : ui.colors.dim;
     const float x = column.is_number ? at.x + width : at.x;
-    put_text(ui, ui.fonts.small, {x, at.y + ui.px(1)}, color, text,
+    put_text(ui, ui.fonts.small, {x, at.y + ui.px(1)}, color, title_of(column, shown) + mark,
              column.is_number ? Align::kRight : Align::kLeft);
     ImGui::PopID();
   }
 }
 
 void draw_filter(Ui& ui, Rect rect) {
-  const float width = ui.px(190);
+  const float width = ui.px(kFilterWidth);
   ImGui::SetCursorScreenPos({rect.max.x - width, rect.min.y - ui.px(27)});
   ImGui::SetNextItemWidth(width);
   std::array<char, 128> text{};
@@ -156,8 +270,14 @@ void draw_filter(Ui& ui, Rect rect) {
   hover_help(ui, help.c_str());
 }
 
-void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
-  const TimeScale scale = time_scale(ui.views.found.plans.front().predicted.step);
+// ImGui keeps the widths of a table by its name.
+std::string table_id(const ShownTable& table) {
+  std::string name = "plans";
+  for (const float width : table.widths) name += fmt::format(" {}", width);
+  return name;
+}
+
+void draw_table(Ui& ui, Rect rect, const ShownTable& table) {
   ImGui::SetCursorScreenPos({rect.min.x - ui.px(6), rect.min.y});
   // Shows whole rows only and distributes the remaining height over them.
   const float head = ui.fonts.small->FontSize + ui.px(3), letter = ui.fonts.body->FontSize;
@@ -171,23 +291,52 @@ void draw_table(Ui& ui, Rect rect, const std::vector<std::size_t>& shown) {
   const float height = head + 2 * padding + rows * (letter + 2 * padding);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp |
                                 ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_PadOuterX;
-  if (ImGui::BeginTable("plans", static_cast<int>(kColumns.size()), flags,
+  if (ImGui::BeginTable(table_id(table).c_str(), static_cast<int>(table.columns.size()), flags,
                         {rect.width() + ui.px(12), height})) {
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const TableColumn& column : kColumns) {
-      ImGui::TableSetupColumn(column.title, ImGuiTableColumnFlags_WidthStretch, column.width);
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      ImGui::TableSetupColumn(table.columns[c]->title, ImGuiTableColumnFlags_WidthStretch,
+                              table.widths[c]);
     }
-    draw_headers(ui);
+    draw_headers(ui, table);
     ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(shown.size()));
+    clipper.Begin(static_cast<int>(table.rows.size()));
     while (clipper.Step()) {
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-        draw_row(ui, shown[static_cast<std::size_t>(i)], scale);
+        draw_row(ui, table, table.rows[static_cast<std::size_t>(i)]);
       }
     }
     ImGui::EndTable();
   }
   ImGui::PopStyleVar(2);
+}
+
+// "12 layouts, 431 plans of 65,536 considered; TFLOP/s, extras hidden"
+void draw_count(Ui& ui, Rect body, const ShownTable& table) {
+  std::size_t plans = 0;
+  for (const LayoutGroup& group : table.groups) plans += group.variants.size();
+  std::string text =
+      fmt::format("{}, {} plans of {}{}",
+                  counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
+                  count_text(static_cast<std::int64_t>(plans)),
+                  count_text(ui.views.found.considered), ui.views.is_searching ? " …" : "");
+  if (!table.hidden.empty()) {
+    text = fmt::format("no room for {}; {}",
+                       joined_text(table.hidden, ", ", [](const std::string& one) { return one; }),
+                       text);
+  }
+  const std::string unknown = unknown_filter_word(ui.state.table.filter);
+  if (!unknown.empty()) text = fmt::format("'{}' filters nothing", unknown);
+  const ImVec2 at{body.min.x + ui.px(52), body.min.y - ui.px(22.5F)};
+  const float room = body.max.x - ui.px(kFilterWidth + 10) - at.x;
+  if (room < ui.px(20)) return;
+  put_text(ui, ui.fonts.small, at, unknown.empty() ? ui.colors.dim : ui.colors.warn,
+           fitted(ui.fonts.small, text, room));
+  const Rect area{at, {at.x + room, at.y + ui.fonts.small->FontSize}};
+  note_area(ui, "count of plans", area);
+  if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {
+    tooltip(ui, text.c_str());
+  }
 }
 
 // Explains an empty table.
@@ -204,9 +353,9 @@ void draw_nothing(Ui& ui, Rect rect) {
     const Prediction& miss = found.nearest_miss->predicted;
     return empty_state(
         ui, rect,
-        fmt::format("Nothing fits: the plan that misses by least needs {} of {} GiB",
-                    gib_text(miss.peak), gib_text(miss.capacity)),
-        "It is shown in the other panels. More GPUs, a smaller global batch, or a cluster whose "
+        fmt::format("Nothing fits. The closest plan needs {} of {} GiB", gib_text(miss.peak),
+                    gib_text(miss.capacity)),
+        "The other panels show this plan. More GPUs, a smaller global batch, or a cluster whose "
         "GPUs have more memory would help.");
   }
   std::string reason;
@@ -225,19 +374,18 @@ void draw_plans(Ui& ui, Rect rect) {
   card(ui, "Plans", rect, "", [&](Rect body) {
     const Findings& found = ui.views.found;
     if (found.plans.empty()) return draw_nothing(ui, body);
-    const std::vector<std::size_t> shown = shown_plans(found.plans, ui.state.table);
-    const std::string count =
-        fmt::format("{} of {} considered{}", count_text(static_cast<std::int64_t>(shown.size())),
-                    count_text(found.considered), ui.views.is_searching ? " …" : "");
-    const std::string unknown = unknown_filter_word(ui.state.table.filter);
-    put_text(ui, ui.fonts.small, {body.min.x + ui.px(52), body.min.y - ui.px(22.5F)},
-             unknown.empty() ? ui.colors.dim : ui.colors.warn,
-             unknown.empty() ? count : fmt::format("'{}' filters nothing", unknown));
+    ShownTable table;
+    table.groups = layout_groups(found.plans, ui.state.table);
+    table.rows = table_rows(table.groups, ui.state.table);
+    table.scale = time_scale(found.plans.front().predicted.step);
+    const float scrollbar = ImGui::GetStyle().ScrollbarSize;
+    select_columns(ui, body.width() + ui.px(4) - scrollbar, table);
+    draw_count(ui, body, table);
     draw_filter(ui, body);
-    if (shown.empty()) {
+    if (table.rows.empty()) {
       return empty_state(ui, body, "No plan passes the filter", "Shorten it or clear it.");
     }
-    draw_table(ui, body, shown);
+    draw_table(ui, body, table);
     if (ui.views.is_stale) fill(ui, body, with_alpha(ui.colors.panel, 0.55));
   });
 }

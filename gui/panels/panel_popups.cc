@@ -1,6 +1,9 @@
 // Popups of the top bar's buttons: export, files, help.
 
+#include <fmt/format.h>
+
 #include <array>
+#include <optional>
 
 #include "frameworks/launch/launch_files.h"
 #include "gui/panels/panels.h"
@@ -23,12 +26,31 @@ void ask(Ui& ui, Request request) {
   ImGui::CloseCurrentPopup();
 }
 
+// Returns the launch files of the plan's software; empty if no launcher writes them.
+std::optional<LaunchStack> own_launcher(const Ui& ui) {
+  if (!ui.views.scenario) return std::nullopt;
+  const std::string_view own = tpsim::name_of(ui.views.scenario->stack.launcher);
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
+    if (name_of(stack) == own) return stack;
+  }
+  return std::nullopt;
+}
+
 void draw_export(Ui& ui) {
   ImGui::TextUnformatted("Write plan A as launch files for");
   for (int i = 0; i < kLaunchStackCount; ++i) {
     const std::string name(name_of(static_cast<LaunchStack>(i)));
     ImGui::RadioButton(name.c_str(), &ui.state.export_stack, i);
     note_item(ui, name);
+  }
+  const std::optional<LaunchStack> own = own_launcher(ui);
+  const auto chosen = static_cast<LaunchStack>(ui.state.export_stack);
+  if (ui.views.scenario && own != chosen) {
+    ImGui::PushTextWrapPos(ui.px(300));
+    ImGui::TextUnformatted(fmt::format("The prediction is for {}: {} may take another time.",
+                                       ui.views.names.stack, name_of(chosen))
+                               .c_str());
+    ImGui::PopTextWrapPos();
   }
   ImGui::TextUnformatted("into the folder");
   text_field(ui, "export folder", ui.state.export_folder, ui.px(240));
@@ -57,7 +79,7 @@ struct KeyHelp {
   const char* keys;
   const char* meaning;
 };
-constexpr std::array<KeyHelp, 14> kKeys = {{
+constexpr std::array<KeyHelp, 15> kKeys = {{
     {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
     {"right drag, A, D", "pan"},
     {"left drag", "measure a time"},
@@ -68,8 +90,9 @@ constexpr std::array<KeyHelp, 14> kKeys = {{
     {"Ctrl+F", "find in the timeline; Enter goes to the first"},
     {"N", "the next that was found"},
     {"Tab, arrows", "go from control to control; Space presses, Enter edits"},
+    {"Ctrl+Z, Ctrl+Y", "undo and redo a change of the plan"},
     {"Ctrl++, Ctrl+−", "everything larger, smaller"},
-    {"= before a time", "ties with the fastest plan: the 90 % intervals overlap"},
+    {"= before a time", "tie: the best plan is faster with less than 90 % probability"},
     {"A, B", "blue: the plan looked at; orange: the plan pinned to compare"},
     {"F1", "this help"},
 }};
@@ -122,6 +145,11 @@ void popup(Ui& ui, const char* name, const char* opener, Body body) {
 }
 
 }  // namespace
+
+void open_export(Ui& ui) {
+  if (const auto own = own_launcher(ui)) ui.state.export_stack = static_cast<int>(*own);
+  ImGui::OpenPopup("export");
+}
 
 void draw_popups(Ui& ui) {
   popup(ui, "export", "Export", draw_export);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/numbers.h"
 #include "gui/panels/panels.h"
@@ -87,12 +88,42 @@ void draw_capacity(const Ui& ui, const Plot& plot) {
   put_text(ui, ui.fonts.small, at, ui.colors.bad, text, Align::kRight);
 }
 
-// Draws a ring around plan A or B, clamped to the plot. A's name is right of the ring, B's left.
-void draw_ring(const Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
+// Draws an arrow at the frame that points to a plan outside the axes, with the plan's figures.
+void draw_off_axes(Ui& ui, const Plot& plot, const PlanView& view, Rgba color,
+                   const std::string& name) {
+  const ImVec2 there = plot.at(gib(view.predicted.peak), view.predicted.step.value());
+  const Rect& area = plot.area;
+  const float inset = ui.px(10);
+  const ImVec2 at{std::clamp(there.x, area.min.x + inset, area.max.x - inset),
+                  std::clamp(there.y, area.min.y + inset, area.max.y - inset)};
+  const float length = std::max(1.0F, std::hypot(there.x - at.x, there.y - at.y));
+  const ImVec2 to{(there.x - at.x) / length, (there.y - at.y) / length};
+  const float size = ui.px(9);
+  ImGui::GetWindowDrawList()->AddTriangleFilled(
+      {at.x + to.x * size, at.y + to.y * size},
+      {at.x - to.y * size * 0.7F, at.y + to.x * size * 0.7F},
+      {at.x + to.y * size * 0.7F, at.y - to.x * size * 0.7F}, ui.ink(color));
+  const std::string text =
+      fmt::format("{} off the axes: {}, {} GiB", name, time_text(view.predicted.step),
+                  gib_text(view.predicted.peak));
+  const float width = text_size(ui.fonts.bold, text).x;
+  const float left =
+      std::clamp(at.x - width / 2, area.min.x, std::max(area.min.x, area.max.x - width));
+  const bool is_low = at.y > area.center().y;
+  const ImVec2 corner{left, at.y + (is_low ? -ui.px(28) : ui.px(12))};
+  const Rect label{corner, {corner.x + width, corner.y + ui.fonts.bold->FontSize}};
+  fill(ui, label, with_alpha(ui.colors.panel, 0.85));
+  put_text(ui, ui.fonts.bold, label.min, color, text);
+  note_area(ui, name + " off the axes", label);
+}
+
+// Draws a ring around plan A or B. A's name is right of the ring, B's left.
+void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
   if (view == nullptr || view->error) return;
-  ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
-  at.x = std::clamp(at.x, plot.area.min.x, plot.area.max.x);
-  at.y = std::clamp(at.y, plot.area.min.y, plot.area.max.y);
+  const ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
+  const bool is_inside = at.x >= plot.area.min.x && at.x <= plot.area.max.x &&
+                         at.y >= plot.area.min.y && at.y <= plot.area.max.y;
+  if (!is_inside) return draw_off_axes(ui, plot, *view, color, *name == '\0' ? "A" : name);
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddCircleFilled(at, ui.px(5), ui.ink(color));
   list->AddCircle(at, ui.px(8), ui.ink(color), 0, ui.px(1.8F));
@@ -140,7 +171,7 @@ void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {
   const Prediction& best = plans.front().predicted;
   for (const std::size_t i : cloud.points) {
     const Prediction& p = plans[i].predicted;
-    const Rgba color = ties_with(p, best) ? ui.colors.dim : ui.colors.faint;
+    const Rgba color = ties_with(p, best) ? ui.colors.dim : ui.colors.mark;
     list->AddCircleFilled(plot.at(gib(p.peak), p.step.value()), ui.px(2.4F),
                           ui.ink(with_alpha(color, 0.7)), 8);
   }
@@ -185,8 +216,8 @@ void draw_scatter(Ui& ui, Rect rect) {
   const Cloud cloud = found.plans.empty() ? Cloud() : cloud_of(found.plans);
   const std::string note =
       cloud.hidden == 0
-          ? "front: nothing is both faster and smaller"
-          : fmt::format("{} plans slower than {}x the best not shown", cloud.hidden, kSlowest);
+          ? "blue line: Pareto front"
+          : fmt::format("{} plans slower than {} x the best hidden", cloud.hidden, kSlowest);
   card(ui, "Time and memory", rect, found.plans.empty() ? "" : note, [&](Rect body) {
     if (found.plans.empty()) {
       return empty_state(ui, body, "No plan to show", "The plan table says why.");

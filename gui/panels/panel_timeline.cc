@@ -9,6 +9,7 @@
 #include "core/base/numbers.h"
 #include "gui/draw/axis.h"
 #include "gui/panels/panels.h"
+#include "gui/views/breakdown.h"
 #include "gui/views/timeline_search.h"
 
 namespace tpsim::gui {
@@ -198,6 +199,12 @@ void jump_to_match(Ui& ui) {
   state.found_at = begin;
 }
 
+// Only one of search and critical path highlights spans.
+void toggle_critical_path(TimelineState& state) {
+  state.shows_critical_path = !state.shows_critical_path;
+  if (state.shows_critical_path) state.search.clear();
+}
+
 void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
   if (ImGui::GetIO().WantTextInput) return;
   const double seconds = ImGui::GetIO().DeltaTime;
@@ -213,7 +220,7 @@ void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
     window = window_of(ui.state.timeline, step, static_cast<float>(window.width));
   }
   if (ImGui::IsKeyPressed('C', false) && !ImGui::GetIO().KeyCtrl) {
-    ui.state.timeline.shows_critical_path = !ui.state.timeline.shows_critical_path;
+    toggle_critical_path(ui.state.timeline);
   }
 }
 
@@ -297,6 +304,7 @@ void draw_tools(Ui& ui, Rect rect) {
   if (ImGui::InputTextWithHint("##find", "find: backward 12", text.data(), text.size())) {
     state.search = text.data();
     state.found_at = -1;
+    state.shows_critical_path = false;
   }
   const int enter = ImGui::GetKeyIndex(ImGuiKey_Enter);
   if (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(enter)) jump_to_match(ui);
@@ -313,7 +321,7 @@ void draw_tools(Ui& ui, Rect rect) {
   if (button(ui, "Critical path",
              "Show only the chain of work that makes the step as long as it is (C).",
              state.shows_critical_path)) {
-    state.shows_critical_path = !state.shows_critical_path;
+    toggle_critical_path(state);
     state.begin = state.end = 0;
   }
   ImGui::PopStyleVar();
@@ -322,15 +330,10 @@ void draw_tools(Ui& ui, Rect rect) {
   x -= ui.px(12);
   x -= put_text(ui, ui.fonts.small, {x, rect.min.y - ui.px(23)}, ui.colors.text, matches,
                 Align::kRight);
-  ImVec2 at{rect.min.x + ui.px(82), rect.min.y - ui.px(23)};
-  for (int kind = 0; kind + 1 < kSpanKindCount; ++kind) {
-    const auto name = name_of(static_cast<SpanKind>(kind));
-    if (at.x + text_size(ui.fonts.small, name).x > x - ui.px(28)) break;
-    at.x = legend_entry(ui, at, ui.colors.span[static_cast<std::size_t>(kind)], name);
-  }
 }
 
 void draw_tracks(Ui& ui, Rect body) {
+  body.max.y -= draw_span_legend(ui, body) + ui.px(2);
   const PlanView& a = *ui.views.a;
   const bool has_b = ui.views.b && !ui.views.b->error;
   const double step = std::max(a.end, has_b ? ui.views.b->end : 0.0);
@@ -384,10 +387,7 @@ void draw_tracks(Ui& ui, Rect body) {
 void draw_timeline(Ui& ui, Rect rect) {
   card(ui, "Timeline", rect, "", [&](Rect body) {
     if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
-    if (ui.views.a->error) {
-      return empty_state(ui, body, "This plan cannot run: " + ui.views.a->error->message,
-                         ui.views.a->error->hint);
-    }
+    if (ui.views.a->error) return no_prediction(ui, body);
     draw_tools(ui, body);
     draw_tracks(ui, body);
   });

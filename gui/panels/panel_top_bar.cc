@@ -11,6 +11,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr std::int64_t kMostGpus = 1 << 20;
+constexpr float kModelWidth = 138, kClusterWidth = 150, kNumberWidth = 66;  // points
 
 // Resets the selected plans after a change of the inputs.
 void ask_anew(Ui& ui) {
@@ -18,6 +19,8 @@ void ask_anew(Ui& ui) {
   ui.state.pinned.reset();
   ui.state.timeline.begin = ui.state.timeline.end = 0;
   ui.state.timeline.ruler_begin = ui.state.timeline.ruler_end = 0;
+  ui.state.history.clear();
+  ui.state.turned.reset();
 }
 
 void label(Ui& ui, const char* text) {
@@ -94,7 +97,7 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
 // A number field that takes effect on Enter or when it loses focus.
 bool number(Ui& ui, const char* name, const char* help, std::int64_t& value) {
   std::int64_t typed = value;
-  ImGui::SetNextItemWidth(ui.px(66));
+  ImGui::SetNextItemWidth(ui.px(kNumberWidth));
   ImGui::PushID(name);
   ImGui::InputScalar("##number", ImGuiDataType_S64, &typed);
   const bool is_done = ImGui::IsItemDeactivatedAfterEdit();
@@ -112,12 +115,13 @@ void draw_choices(Ui& ui) {
   label(ui, "model");
   const std::string shown = choice.opened_model ? choice.opened_model->name : choice.model;
   std::string chosen;
-  if (combo(ui, "model", ui.px(138), options_of(ui.views.models), shown, chosen)) {
+  if (combo(ui, "model", ui.px(kModelWidth), options_of(ui.views.models), shown, chosen)) {
     choose_model(chosen, choice);
     ask_anew(ui);
   }
   label(ui, "cluster");
-  if (combo(ui, "cluster", ui.px(150), options_of(ui.views.clusters), choice.cluster, chosen)) {
+  if (combo(ui, "cluster", ui.px(kClusterWidth), options_of(ui.views.clusters), choice.cluster,
+            chosen)) {
     choose_cluster(chosen, choice);
     ask_anew(ui);
   }
@@ -138,22 +142,49 @@ void draw_choices(Ui& ui) {
   }
 }
 
+void draw_seq(Ui& ui) {
+  label(ui, "seq");
+  std::int64_t seq = ui.views.scenario ? ui.views.scenario->model.seq : ui.state.choice.seq;
+  if (number(ui, "sequence length", "Tokens per sequence. Another model has its own.", seq)) {
+    ui.state.choice.seq = seq;
+    ask_anew(ui);
+  }
+}
+
 struct Action {
   const char* label;
   const char* help;
 };
 
+constexpr std::array<Action, 6> kActions = {{
+    {"Pin as B", "Keep the present plan as B, to compare others with it. Again: let it go."},
+    {"Copy command", "Copy the tpsim command that predicts this plan."},
+    {"Export", "Write launch files for a training stack."},
+    {"Save", "Save the view or the plan, or open one."},
+    {"Theme", "Light or dark."},
+    {"Help", "Keys, mouse and what the panels mean (F1)."},
+}};
+
+float actions_width(const Ui& ui) {
+  float width = 0;
+  for (const Action& action : kActions) {
+    width += text_size(ui.fonts.body, action.label).x + ui.px(16 + 5);
+  }
+  return width;
+}
+
+// Width of the name of the program and of the inputs.
+float choices_width(const Ui& ui) {
+  float width = text_size(ui.fonts.bold, "tpsim").x + ui.px(20);
+  for (const char* text : {"model", "cluster", "GPUs", "batch", "seq"}) {
+    width += text_size(ui.fonts.small, text).x + ui.px(6 + 8);
+  }
+  return width + ui.px(kModelWidth + kClusterWidth + 3 * kNumberWidth);
+}
+
 void draw_actions(Ui& ui, Rect rect) {
   const bool has_plan = ui.views.a && !ui.views.a->error;
   const auto ask = [&](Request request) { ui.requests.push_back(request); };
-  static constexpr std::array<Action, 6> kActions = {{
-      {"Pin as B", "Keep the present plan as B, to compare others with it. Again: let it go."},
-      {"Copy command", "Copy the tpsim command that predicts this plan."},
-      {"Export", "Write launch files for a training stack."},
-      {"Save", "Save the view or the plan, or open one."},
-      {"Theme", "Light or dark."},
-      {"Help", "Keys, mouse and what the panels mean (F1)."},
-  }};
   float x = rect.max.x;
   for (std::size_t i = kActions.size(); i-- > 0;) {
     x -= text_size(ui.fonts.body, kActions[i].label).x + ui.px(16) +
@@ -174,7 +205,7 @@ void draw_actions(Ui& ui, Rect rect) {
           }
           break;
         case 1: ask(Request::kCopyCommand); break;
-        case 2: ImGui::OpenPopup("export"); break;
+        case 2: open_export(ui); break;
         case 3: ImGui::OpenPopup("files"); break;
         case 4:
           ui.state.theme = ui.state.theme == Theme::kLight ? Theme::kDark : Theme::kLight;
@@ -188,6 +219,12 @@ void draw_actions(Ui& ui, Rect rect) {
 
 }  // namespace
 
+float top_bar_height(const Ui& ui, float width) {
+  const float row = ImGui::GetFrameHeight();
+  const bool fits = choices_width(ui) + actions_width(ui) <= width;
+  return fits ? row : 2 * row + ui.px(4);
+}
+
 void draw_top_bar(Ui& ui, Rect rect) {
   ImGui::SetCursorScreenPos(rect.min);
   const float y = rect.min.y + (ImGui::GetFrameHeight() - ui.fonts.bold->FontSize) / 2;
@@ -195,7 +232,9 @@ void draw_top_bar(Ui& ui, Rect rect) {
       put_text(ui, ui.fonts.bold, {rect.min.x + ui.px(4), y}, ui.colors.accent, "tpsim");
   ImGui::SetCursorScreenPos({rect.min.x + width + ui.px(20), rect.min.y});
   draw_choices(ui);
-  draw_actions(ui, rect);
+  draw_seq(ui);
+  const float top = rect.max.y - ImGui::GetFrameHeight();  // of the last row
+  draw_actions(ui, {{rect.min.x, top}, rect.max});
   draw_popups(ui);
 }
 

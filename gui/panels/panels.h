@@ -6,8 +6,11 @@
 
 namespace tpsim::gui {
 
-void draw_top_bar(Ui& ui, Rect rect);   // model, cluster, GPUs, batch; buttons of actions
-void draw_headline(Ui& ui, Rect rect);  // key figures of plans A and B
+float top_bar_height(const Ui& ui, float width);
+void draw_top_bar(Ui& ui, Rect rect);  // model, cluster, GPUs, batch; buttons of actions
+// Draws the answer, and key figures of plans A and B. Returns the height, which depends on the
+// text.
+float draw_headline(Ui& ui, ImVec2 corner, float width);
 void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, bandwidths of the cluster
 void draw_plans(Ui& ui, Rect rect);     // the plan table
 void draw_scatter(Ui& ui, Rect rect);   // step time against memory
@@ -15,7 +18,16 @@ void draw_memory(Ui& ui, Rect rect);    // stages against capacity
 void draw_details(Ui& ui, Rect rect);   // breakdown of the step, differences, measurements
 void draw_timeline(Ui& ui, Rect rect);  // the step over time
 
+// Undo and redo of the last change of plan A.
+void undo(AppState& state);
+void redo(AppState& state);
+
+// Opens the popup of Export, with the launcher of the plan's software.
+void open_export(Ui& ui);
 void draw_popups(Ui& ui);  // popups of the top bar's buttons
+
+// Draws the names of the span kinds that occur at the bottom of `rect`, and returns their height.
+float draw_span_legend(Ui& ui, Rect rect);
 
 // Contents of the details card.
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view);

@@ -15,12 +15,11 @@ void draw_panels(Ui& ui, Rect screen) {
   const float gap = ui.px(8);
   const Rect all{{screen.min.x + gap, screen.min.y + gap},
                  {screen.max.x - gap, screen.max.y - gap}};
-  const float bar = ImGui::GetFrameHeight();
+  const float bar = top_bar_height(ui, all.width());
   draw_top_bar(ui, {all.min, {all.max.x, all.min.y + bar}});
   const float headline_top = all.min.y + bar + gap;
-  const bool assumes = ui.views.unstated != Unstated{};  // adds a line with the assumptions
-  const float body_top = headline_top + ui.px(assumes ? 90 : 72) + gap;
-  draw_headline(ui, {{all.min.x, headline_top}, {all.max.x, body_top - gap}});
+  const float body_top =
+      headline_top + draw_headline(ui, {all.min.x, headline_top}, all.width()) + gap;
 
   const float sidebar = ui.px(286);
   draw_knobs(ui, {{all.min.x, body_top}, {all.min.x + sidebar, all.max.y}});
@@ -68,6 +67,8 @@ void use_keys(Ui& ui) {
   if (ImGui::IsKeyPressed(kF1, false)) ui.state.shows_help = !ui.state.shows_help;
   if (!io.KeyCtrl) return;
   const double scale = ui.state.scale > 0 ? ui.state.scale : ui.scale;
+  if (ImGui::IsKeyPressed('Z', false) && !io.WantTextInput) undo(ui.state);
+  if (ImGui::IsKeyPressed('Y', false) && !io.WantTextInput) redo(ui.state);
   if (ImGui::IsKeyPressed('=', false)) ui.state.scale = std::min(3.0, scale + 0.125);
   if (ImGui::IsKeyPressed('-', false)) ui.state.scale = std::max(0.75, scale - 0.125);
 }
@@ -77,6 +78,18 @@ float fitting_scale(float width, float height) {
   const float room = std::min(width / 1280, height / 800);
   const float scale = 1 + 0.5F * (room - 1);
   return std::clamp(std::round(scale * 8) / 8, 0.75F, 2.0F);
+}
+
+// Records a change of plan A in the history, and the settings that it moved.
+void record_change(Ui& ui) {
+  AppState& state = ui.state;
+  const std::optional<Plan> shown = ui.views.a ? std::optional(ui.views.a->plan) : std::nullopt;
+  const bool is_predicted = !state.plan || state.plan == shown;
+  state.history.record(state.plan, shown, is_predicted && !ImGui::IsAnyMouseDown());
+  state.moved.clear();
+  if (!state.turned || !shown) return;
+  const std::optional<Plan>& before = state.history.before(*shown);
+  if (before) state.moved = moved_settings(*before, *shown, state.turned);
 }
 
 // Runs between ImGui::NewFrame() and ImGui::Render(). May change the state and add requests for the
@@ -96,6 +109,8 @@ void draw_frame(Ui& ui) {
   draw_panels(ui, screen);
   ImGui::End();
   draw_notice(ui, screen);
+  ui.state.focused = move_focus(ui.stops);
+  record_change(ui);
 }
 
 }  // namespace
@@ -107,9 +122,12 @@ Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
   io.IniFilename = nullptr;  // AppState holds all persistent state
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+  io.ConfigInputTextCursorBlink = false;  // a blinking cursor needs frames without input
 }
 
 Session::~Session() { ImGui::DestroyContext(); }
+
+bool Session::is_animated() const { return needs_frames() || ImGui::IsAnyMouseDown(); }
 
 void Session::adapt_style(float width, float height) {
   const float scale = state_.scale > 0
@@ -132,10 +150,13 @@ void Session::frame(float width, float height, float seconds) {
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {width, height};
   io.DeltaTime = seconds;
+  io.KeyMap[ImGuiKey_Tab] = -1;  // gui/panels/tab_stops.h
   ImGui::NewFrame();
   items_.clear();
+  clipped_.clear();
+  stops_.clear();
   std::vector<Request> requests;
-  Ui ui{state_, *views_, colors(), fonts_, scale_, items_, requests};
+  Ui ui{state_, *views_, colors(), fonts_, scale_, items_, clipped_, stops_, requests};
   draw_frame(ui);
   ImGui::Render();
   for (const Request request : requests) perform_(request, computer_, state_);

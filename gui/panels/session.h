@@ -32,12 +32,17 @@ class Session {
   AppState& state() { return state_; }
   const Views& views() const { return *views_; }
   const Items& items() const { return items_; }
+  const ClippedTexts& clipped() const { return clipped_; }
+  const TabStops& stops() const { return stops_; }
   const Palette& colors() const { return palette_of(state_.theme); }
   // Changes when the font atlas was rebuilt and its texture must be uploaded again.
   int atlas_revision() const { return atlas_revision_; }
   bool needs_frames() const {
     return views_ == nullptr || views_->is_searching || views_->is_pricing;
   }
+  // Whether the host must draw without input: for results, and during a drag. A text field does not
+  // need frames, since its cursor does not blink.
+  bool is_animated() const;
 
  private:
   void adapt_style(float width, float height);
@@ -47,6 +52,8 @@ class Session {
   Perform perform_;
   const Views* views_ = nullptr;
   Items items_;
+  ClippedTexts clipped_;
+  TabStops stops_;
   Fonts fonts_;
   float scale_ = 0, density_ = 1;
   Theme styled_theme_ = Theme::kLight;

@@ -12,15 +12,26 @@ ImVec4 vec(Rgba color) {
   return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
 }
 
-// Draws the label of a row and moves the cursor to the start of the control.
-float begin_row(Ui& ui, const char* label, const char* help) {
+// Draws the label of a row and moves the cursor to the start of the control. A row that another
+// change moved has a mark.
+float begin_row(Ui& ui, const char* label, const char* help, const std::string& before) {
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = ImGui::GetFrameHeight();
   const float text_y = at.y + (height - ui.fonts.body->FontSize) / 2;
-  put_text(ui, ui.fonts.body, {at.x, text_y}, ui.colors.dim, label);
+  const bool is_moved = !before.empty();
+  put_text(ui, ui.fonts.body, {at.x, text_y}, is_moved ? ui.colors.warn : ui.colors.dim,
+           fitted(ui.fonts.body, label, width * kLabelShare - ui.px(4)));
+  if (is_moved) {
+    const Rect mark{{at.x - ui.px(8), at.y}, {at.x - ui.px(5), at.y + height}};
+    fill(ui, mark, ui.colors.warn);
+    note_area(ui, std::string("moved ") + label, mark);
+  }
   const Rect area{at, {at.x + width * kLabelShare, at.y + height}};
-  if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) tooltip(ui, help);
+  if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {
+    tooltip(ui, is_moved ? ("Moved by the last change, before: " + before + ".\n" + help).c_str()
+                         : help);
+  }
   const float control = std::round(width * kLabelShare);
   ImGui::SetCursorScreenPos({at.x + control, at.y});
   return width - control;
@@ -38,8 +49,14 @@ float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_vi
   if (align == Align::kCenter) at.x -= width / 2;
   if (align == Align::kRight) at.x -= width;
   const ImVec2 snapped{std::round(at.x), std::round(at.y)};
-  ImGui::GetWindowDrawList()->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
-                                      text.data() + text.size());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
+                text.data() + text.size());
+  // Rows that are half scrolled away are clipped above and below only.
+  constexpr float kTolerance = 1;  // pixels: letters have margins
+  const bool is_clipped = snapped.x < list->GetClipRectMin().x - kTolerance ||
+                          snapped.x + width > list->GetClipRectMax().x + kTolerance;
+  if (is_clipped && !text.empty()) ui.clipped.emplace_back(text);
   return width;
 }
 
@@ -93,16 +110,11 @@ void card(Ui& ui, const char* title, Rect rect, const std::string& note,
 
 void note_item(Ui& ui, std::string_view label) {
   note_area(ui, label, {ImGui::GetItemRectMin(), ImGui::GetItemRectMax()});
+  add_last_item(ui.stops, label);
 }
 
 void note_area(Ui& ui, std::string_view label, Rect rect) {
   ui.items.insert_or_assign(std::string(label), rect);
-}
-
-std::string plain(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
 }
 
 void tooltip(const Ui& ui, const char* text) {
@@ -133,7 +145,7 @@ bool button(Ui& ui, const char* label, const char* help, bool is_on) {
 }
 
 bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
-  const float width = begin_row(ui, row.label, row.help);
+  const float width = begin_row(ui, row.label, row.help, row.before);
   const int most = static_cast<int>(row.texts.size()) - 1;
   ImGui::SetNextItemWidth(width);
   ImGui::PushID(row.label);
@@ -158,7 +170,7 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
 }
 
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
-  const float width = begin_row(ui, row.label, row.help);
+  const float width = begin_row(ui, row.label, row.help, row.before);
   const auto count = static_cast<float>(row.texts.size());
   const float each = std::floor(width / count);
   const ImVec2 start = ImGui::GetCursorScreenPos();
@@ -209,6 +221,10 @@ void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::st
                 remedy.data() + remedy.size(), width);
 }
 
+void no_prediction(const Ui& ui, Rect rect) {
+  empty_state(ui, rect, "No prediction", "The line above the cards has the reason.");
+}
+
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name) {
   const float side = ui.px(9);
   const float top = at.y + (ui.fonts.small->FontSize - side) / 2 + ui.px(0.5F);
@@ -229,6 +245,7 @@ void apply_style(Theme theme, float scale) {
   style.GrabMinSize = 14;
   style.WindowBorderSize = 0;
   style.PopupBorderSize = 1;
+  style.DisabledAlpha = static_cast<float>(kDisabledAlpha);
   style.ScaleAllSizes(scale);
   const auto set = [&](ImGuiCol which, Rgba color) { style.Colors[which] = vec(color); };
   set(ImGuiCol_Text, p.text), set(ImGuiCol_TextDisabled, p.faint);
@@ -247,7 +264,7 @@ void apply_style(Theme theme, float scale) {
   set(ImGuiCol_TableBorderStrong, p.line), set(ImGuiCol_TableRowBg, with_alpha(p.panel, 0));
   set(ImGuiCol_TableRowBgAlt, with_alpha(p.panel, 0));
   set(ImGuiCol_ScrollbarBg, with_alpha(p.panel, 0)), set(ImGuiCol_ScrollbarGrab, p.line);
-  set(ImGuiCol_ScrollbarGrabHovered, p.faint), set(ImGuiCol_ScrollbarGrabActive, p.faint);
+  set(ImGuiCol_ScrollbarGrabHovered, p.mark), set(ImGuiCol_ScrollbarGrabActive, p.mark);
   set(ImGuiCol_TextSelectedBg, mix(p.panel, p.accent, 0.35));
   set(ImGuiCol_ModalWindowDimBg, Rgba{0, 0, 0, 90});
   ImGui::GetStyle() = style;

@@ -16,6 +16,7 @@
 
 #include "gui/draw/fonts.h"
 #include "gui/draw/palette.h"
+#include "gui/panels/tab_stops.h"
 #include "gui/views/app_state.h"
 #include "gui/views/views.h"
 
@@ -31,6 +32,10 @@ struct Rect {
 
 using Items = std::map<std::string, Rect, std::less<>>;
 
+// Texts of a frame of which a part is outside of its cell, card or window. A test demands that
+// there are none: a number without its first digit is another number.
+using ClippedTexts = std::vector<std::string>;
+
 // Actions of the host, executed in order after the frame.
 enum class Request : std::uint8_t { kSaveView, kOpenFile, kExport, kCopyCommand, kSavePlan };
 
@@ -41,6 +46,8 @@ struct Ui {
   const Fonts& fonts;
   float scale = 1;
   Items& items;
+  ClippedTexts& clipped;
+  TabStops& stops;
   std::vector<Request>& requests;
 
   float px(float length) const { return length * scale; }
@@ -64,11 +71,9 @@ void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness = 1)
 void card(Ui& ui, const char* title, Rect rect, const std::string& note,
           const std::function<void(Rect)>& body);
 
-// Registers the last item's position under a label.
+// Registers the last item under a label: its position, and as a stop of Tab.
 void note_item(Ui& ui, std::string_view label);
 void note_area(Ui& ui, std::string_view label, Rect rect);
-// Returns "expert imbalance" for a key such as expert_imbalance.
-std::string plain(std::string_view key);
 
 void tooltip(const Ui& ui, const char* text);
 void hover_help(const Ui& ui, const char* text);  // for the last item
@@ -80,6 +85,7 @@ struct SliderRow {
   const char* label;
   const char* help;
   std::span<const std::string> texts;  // one per position
+  std::string before = {};             // value before a change of another row; empty: unchanged
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
@@ -88,11 +94,15 @@ struct SegmentRow {
   const char* label;
   const char* help;
   std::span<const std::string> texts;
+  std::string before = {};
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 
 // Shows a message in the middle of an empty card: the reason and the remedy.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
+
+// Points to the headline, which has the reason, in the card of a plan that cannot run.
+void no_prediction(const Ui& ui, Rect rect);
 
 // Draws a coloured square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);

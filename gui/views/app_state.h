@@ -2,15 +2,19 @@
 // view. Plain values; gui/views/views.h computes the rest.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "core/model/model_spec.h"
 #include "core/plan/plan.h"
 #include "core/software/stack_parts.h"
 #include "gui/draw/palette.h"
+#include "gui/views/history.h"
 
 namespace tpsim::gui {
 
@@ -26,6 +30,7 @@ struct Choice {
   double node_gbps = 0;            // bandwidth per node across nodes; 0: the cluster's own
   std::int64_t gpus = 384;
   std::int64_t global_batch = 0;  // 0: default of `tpsim plan`
+  std::int64_t seq = 0;           // tokens per sequence; 0: the model's
   std::optional<Plan> around;     // saved plan from which the search starts (space_around())
   // Factors of bandwidth inside a node and between nodes: "what if the network were..."
   double intra_node = 1.0;
@@ -38,20 +43,28 @@ enum class TableColumnId : std::uint8_t {
   kTp,
   kPp,
   kDp,
+  kCp,
+  kEp,
   kZero,
   kMicroBatch,
   kRecompute,
   kExtras,
   kStep,
+  kLoss,
   kTflops,
   kMemory,
-  kOom
+  kOom,
+  kVariants
 };
+
+// The parallel degrees of a layout, which its variants share: tp, pp, dp, cp, ep, etp.
+using LayoutKey = std::array<std::int64_t, 6>;
 
 struct TableState {
   TableColumnId sorted_by = TableColumnId::kStep;
   bool ascending = true;
-  std::string filter;  // "tp=4 mb<=2 flash"
+  std::string filter;          // "tp=4 mb<=2 flash"
+  std::set<LayoutKey> opened;  // layouts whose variants are shown
   friend bool operator==(const TableState&, const TableState&) = default;
 };
 
@@ -73,8 +86,13 @@ struct AppState {
   Choice choice;
   std::optional<Plan> plan;    // plan A; empty: the best plan of the search
   std::optional<Plan> pinned;  // plan B
+  History history;
+  std::optional<Setting> turned;    // the setting of the last change by a control
+  std::vector<MovedSetting> moved;  // settings that the last change moved too
+  std::string focused;              // label of the control with the keyboard focus
   TableState table;
   TimelineState timeline;
+  double tokens = 1e12;     // of the training run whose cost is shown
   std::string opened_file;  // the last opened plan file, while its model is planned
   DetailTab detail = DetailTab::kBreakdown;
   Theme theme = Theme::kLight;

@@ -24,6 +24,8 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   } else {
     TPSIM_TRY(model, catalogue.load_model(choice.model));
   }
+  if (choice.seq > 0) model.seq = choice.seq;
+  TPSIM_TRY_STATUS(validate(model));
   LoadedChoice loaded;
   ScenarioNames& names = loaded.names;
   names = {model.name, choice.cluster, choice.profile, choice.stack, choice.parts};
@@ -45,6 +47,7 @@ void choose_model(const std::string& name, Choice& choice) {
   choice.opened_model.reset();
   choice.around.reset();
   choice.global_batch = 0;
+  choice.seq = 0;
 }
 
 void choose_cluster(const std::string& name, Choice& choice) {

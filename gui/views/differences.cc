@@ -9,12 +9,27 @@
 #include "core/plan/plan_settings.h"
 
 namespace tpsim::gui {
-std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b) {
+std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b,
+                                                std::size_t most) {
   const auto size = [](const TermDifference& term) { return std::abs(term.difference().value()); };
   std::vector<TermDifference> terms = term_differences(a, b);
-  std::erase_if(terms, [&](const auto& term) { return size(term) < 1e-3 * a.step.value(); });
   std::stable_sort(terms.begin(), terms.end(),
                    [&](const auto& x, const auto& y) { return size(x) > size(y); });
+  std::size_t kept = 0;
+  while (kept < terms.size() && size(terms[kept]) >= 1e-3 * a.step.value()) ++kept;
+  if (kept + 1 > most) kept = std::max<std::size_t>(most, 1) - 1;
+  TermDifference rest;
+  std::size_t count = 0;
+  for (std::size_t i = kept; i < terms.size(); ++i) {
+    if (size(terms[i]) <= 0) continue;
+    rest.best += terms[i].best;
+    rest.other += terms[i].other;
+    ++count;
+  }
+  terms.resize(kept);
+  if (count == 0) return terms;
+  rest.name = fmt::format("{} smaller {}", count, count == 1 ? "term" : "terms");
+  terms.push_back(std::move(rest));
   return terms;
 }
 

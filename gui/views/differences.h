@@ -9,9 +9,11 @@
 
 namespace tpsim::gui {
 
-// Differences of b from a, sorted by magnitude. Terms that differ by less than 1/1000 of a's step
-// are omitted.
-std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b);
+// Differences of b from a, at most `most`, sorted by magnitude. Terms that differ by less than
+// 1/1000 of a's step, or have no row, are summed up in a last row "5 smaller terms". The sum of all
+// rows is the difference of the steps.
+std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b,
+                                                std::size_t most = 1000);
 
 // "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
 std::string summary_of(const PlanView& a, const PlanView& b);

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "core/base/text.h"
+#include "gui/views/answer.h"
+#include "gui/views/breakdown.h"
 #include "gui/views/differences.h"
+#include "gui/views/plan_table.h"
 
 namespace tpsim::gui {
 namespace {
@@ -25,6 +29,7 @@ void add_plan_facts(Facts& all, const std::string& of, const PlanView& view) {
   add("step_high_s", fmt::format("{:.4g}", view.predicted.step_high.value()));
   add("memory_gib", fmt::format("{:.4g}", view.predicted.peak.value() / kGiB));
   add("p_oom", fmt::format("{:.3f}", view.predicted.p_oom));
+  add("bubble_pct", fmt::format("{:.1f}", 100 * bubble_share(view.predicted)));
   add("spans", std::to_string(view.timeline.spans.size()));
 }
 
@@ -48,15 +53,31 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("searching", views.is_searching ? "yes" : "no");
   add("plans", std::to_string(views.found.plans.size()));
   add("considered", std::to_string(views.found.considered));
+  add("layouts", std::to_string(layout_groups(views.found.plans, state.table).size()));
   add("front", std::to_string(views.found.pareto_front.size()));
   add("chosen", state.plan ? "yes" : "no");
   add("pinned", state.pinned ? "yes" : "no");
+  add("moved", joined_text(state.moved, " ", [](const MovedSetting& one) {
+        return std::string(row_of(one.setting).key);
+      }));
+  add("focus", state.focused);
+  add("export", std::to_string(state.export_stack));
+  add("seq", std::to_string(views.scenario ? views.scenario->model.seq : 0));
   add("filter", state.table.filter);
   add("timeline.begin", fmt::format("{:.4g}", state.timeline.begin));
   add("timeline.end", fmt::format("{:.4g}", state.timeline.end));
   add("timeline.hovered", state.timeline.hovered);
   add("timeline.critical", state.timeline.shows_critical_path ? "yes" : "no");
   add("measured", views.measured ? std::to_string(views.measured->rows.size()) : "0");
+  if (views.measured) {
+    add("measured.rows", std::to_string(views.measured->tested.rows));
+    add("measured.error_pct", fmt::format("{:.2f}", 100 * views.measured->tested.mean_error));
+    add("measured.coverage_pct", fmt::format("{:.1f}", 100 * views.measured->tested.coverage));
+  }
+  const Answer answer = answer_of(views);
+  add("answer.use", answer.use);
+  add("answer.assumed", answer.assumed);
+  add("answer.others", answer.others);
   add("notice", state.notice);
   if (views.a) add_plan_facts(all, "plan", *views.a);
   if (views.b) add_plan_facts(all, "other", *views.b);

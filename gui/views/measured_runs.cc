@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "core/json/json_document.h"
 #include "gui/views/views.h"
 
@@ -17,6 +15,8 @@ std::optional<double> number_at(const JsonValue& row, std::string_view key) {
 std::optional<MeasuredRow> row_of(const JsonValue& row) {
   const auto measured = number_at(row, "measured_step_s");
   const auto predicted = number_at(row, "predicted_step_s");
+  const JsonValue* skipped = row.find("skipped_because");
+  if (skipped != nullptr && !skipped->is_null()) return std::nullopt;
   if (!measured || !predicted || *measured <= 0 || *predicted <= 0) return std::nullopt;
   MeasuredRow result;
   if (const JsonValue* id = row.find("id"); id != nullptr && id->as<std::string>() != nullptr) {
@@ -29,12 +29,19 @@ std::optional<MeasuredRow> row_of(const JsonValue& row) {
   return result;
 }
 
-void summarize(MeasuredRuns& runs) {
-  for (const MeasuredRow& row : runs.rows) {
-    runs.mean_error += std::abs(row.predicted / row.measured - 1);
-    if (row.low <= row.measured && row.measured <= row.high) ++runs.inside;
+// Reads a summary of the report, which the validation computed.
+Result<MeasuredFigures> figures_of(const JsonValue& root, const char* key,
+                                   const std::string& file) {
+  const JsonValue* summary = root.find(key);
+  const auto figure = [&](const char* name) {
+    return summary == nullptr ? std::nullopt : number_at(*summary, name);
+  };
+  const auto rows = figure("n"), error = figure("mape"), coverage = figure("interval_coverage_90");
+  if (!rows || !error || !coverage) {
+    return bad_input(std::string("lacks \"") + key + "\" with n, mape, interval_coverage_90", file,
+                     "tpsim validate --runs runs.csv --json > report.json writes the report anew");
   }
-  if (!runs.rows.empty()) runs.mean_error /= static_cast<double>(runs.rows.size());
+  return MeasuredFigures{static_cast<std::int64_t>(*rows), *error / 100, *coverage};
 }
 
 Result<MeasuredRuns> runs_of(const std::string& file) {
@@ -46,13 +53,18 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   }
   MeasuredRuns runs;
   for (const JsonValue& row : *rows->as<JsonValue::Array>()) {
-    if (const auto read = row_of(row)) runs.rows.push_back(*read);
+    if (const auto read = row_of(row)) {
+      runs.rows.push_back(*read);
+    } else {
+      ++runs.skipped;
+    }
   }
   if (runs.rows.empty()) {
     return bad_input("no row has both a measured and a predicted step", file,
                      "add a column of times to the table of runs");
   }
-  summarize(runs);
+  TPSIM_TRY(runs.tested, figures_of(root, "summary_test_rows", file));
+  TPSIM_TRY(runs.fitted, figures_of(root, "summary_calibration_rows", file));
   return runs;
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/base/numbers.h"
 #include "gui/draw/axis.h"
@@ -71,13 +73,37 @@ void draw_front(Drawing& out, const Axes& axes, const std::vector<PlannedRun>& p
   }
 }
 
-void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& all) {
-  const Prediction& best = all.front().predicted;
+// Returns the plans that are drawn: each once, without those slower than kSlowest times the best.
+std::vector<PlannedRun> drawn_plans(const std::vector<PlannedRun>& all) {
+  const Seconds slowest = kSlowest * all.front().predicted.step;
   std::vector<PlannedRun> plans;
-  double smallest = gib(best.peak), slowest = best.step.value();
+  std::set<std::string> names;
   for (const PlannedRun& run : all) {
-    if (run.predicted.step > kSlowest * best.step) continue;
+    if (run.predicted.step > slowest || !names.insert(short_name(run.plan)).second) continue;
     plans.push_back(run);
+  }
+  return plans;
+}
+
+// Returns the number of plans drawn and left out.
+std::string scope_text(std::size_t drawn, const PictureScope& scope) {
+  const auto count = static_cast<std::int64_t>(drawn);
+  const std::int64_t fitting = std::max(scope.fitting, count);
+  if (fitting == count && scope.skipped == 0) {
+    return fmt::format("all {} plans that fit", count_text(count));
+  }
+  std::string text = fmt::format("{} of {} plans that fit", count_text(count), count_text(fitting));
+  if (fitting > count) text += "; the others are slower";
+  if (scope.skipped > 0) {
+    text += fmt::format("; {} more skipped as slower", count_text(scope.skipped));
+  }
+  return text;
+}
+
+void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& plans) {
+  const Prediction& best = plans.front().predicted;
+  double smallest = gib(best.peak), slowest = best.step.value();
+  for (const PlannedRun& run : plans) {
     smallest = std::min(smallest, gib(run.predicted.peak));
     slowest = std::max(slowest, run.predicted.step.value());
   }
@@ -92,7 +118,7 @@ void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& all) {
            with_alpha(colors().accent, 0.1));
   for (const PlannedRun& run : plans) {
     out.circle(axes.x_at(gib(run.predicted.peak)), axes.y_at(run.predicted.step.value()), 2.2,
-               with_alpha(ties_with(run.predicted, best) ? colors().dim : colors().faint, 0.7));
+               with_alpha(ties_with(run.predicted, best) ? colors().dim : colors().mark, 0.7));
   }
   draw_front(out, axes, plans);
   out.ring(axes.x_at(gib(best.peak)), axes.y_at(best.step.value()), 8, colors().accent);
@@ -153,16 +179,8 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
     if (rect.lane % 2 == 1) continue;  // transfers would be too thin
     const std::int64_t stage = rect.lane / 2;
     const double y = area.top + stage_height * static_cast<double>(stage);
-    // Rounds colours, which gives fewer shapes without visible difference.
-    const auto coarse = [](std::uint8_t c) {
-      return static_cast<std::uint8_t>((c & 0xF0) != 0 ? c | 7 : c);
-    };
-    const bool is_merged = rect.span == kManySpans;
-    const Rgba color =
-        is_merged ? Rgba{coarse(rect.color.r), coarse(rect.color.g), coarse(rect.color.b), 255}
-                  : rect.color;
-    auto& [ink, numbers] = by_color[hex(color)];
-    ink = color;
+    auto& [ink, numbers] = by_color[hex(rect.color)];
+    ink = rect.color;
     numbers.insert(numbers.end(),
                    {area.left + rect.left, y, rect.right - rect.left, stage_height * 0.86});
   }
@@ -187,13 +205,20 @@ void draw_timeline(Drawing& out, Area area, const Timeline& timeline) {
     out.text(area.left - 8, area.top + stage_height * (static_cast<double>(s) + 0.5) + 4,
              words(12, colors().dim, Anchor::kEnd), fmt::format("stage {}", s));
   }
-  double x = area.left;
-  for (int kind = 0; kind + 1 < kSpanKindCount; ++kind) {
-    if (static_cast<SpanKind>(kind) == SpanKind::kTransfer) continue;
+  // Names of the kinds that occur, in two lines at most.
+  std::array<bool, kSpanKindCount> occurs{};
+  for (const TimelineSpan& span : timeline.spans)
+    occurs[static_cast<std::size_t>(span.kind)] = true;
+  double x = area.left, y = area.top - 30;
+  for (int kind = 0; kind < kSpanKindCount; ++kind) {
+    const bool is_drawn = static_cast<SpanKind>(kind) != SpanKind::kTransfer;
+    if (!is_drawn || !occurs[static_cast<std::size_t>(kind)]) continue;
     const std::string_view name = name_of(static_cast<SpanKind>(kind));
-    out.rect(x, area.top - 21, 10, 10, colors().span[static_cast<std::size_t>(kind)]);
-    out.text(x + 15, area.top - 12, words(12, colors().dim), name);
-    x += 15 + 6.4 * static_cast<double>(name.size()) + 18;
+    const double width = 15 + 6.4 * static_cast<double>(name.size()) + 18;
+    if (x + width > area.right) x = area.left, y += 16;
+    out.rect(x, y - 9, 10, 10, colors().span[static_cast<std::size_t>(kind)]);
+    out.text(x + 15, y, words(12, colors().dim), name);
+    x += width;
   }
 }
 
@@ -206,20 +231,23 @@ void draw_title(Drawing& out, const Scenario& scenario, const PlannedRun& best) 
                        scaled_text(p.step, scale), scale.unit));
   const std::string extras = extras_text(best.plan);
   out.text(
-      kMargin, 68, words(13.5, colors().dim),
+      kMargin, 66, words(13.5, colors().dim),
       fmt::format(
-          "{} · ZeRO {} · micro-batch {} · {} recompute{}{}   |   90 % interval {} to "
-          "{} {} · MFU {} · {} of {} GiB · p(OOM) {}",
-          degrees_text(best.plan), best.plan.zero, best.plan.micro_batch,
+          "{} · ZeRO {} · micro-batch {} · {} recompute{}{}", degrees_text(best.plan),
+          best.plan.zero, best.plan.micro_batch,
           best.plan.recompute == Recompute::kNone ? "no" : text_of(best.plan, Setting::kRecompute),
-          extras.empty() ? "" : " · ", extras, scaled_text(p.step_low, scale),
-          scaled_text(p.step_high, scale), scale.unit, percent_text(p.mfu), gib_text(p.peak),
-          gib_text(p.capacity), chance_text(p.p_oom)));
+          extras.empty() ? "" : " · ", extras));
+  out.text(kMargin, 85, words(13.5, colors().dim),
+           fmt::format("90 % interval {} to {} {} · MFU {} · {} of {} GiB · P(OOM) {}",
+                       scaled_text(p.step_low, scale), scaled_text(p.step_high, scale), scale.unit,
+                       percent_text(p.mfu), gib_text(p.peak), gib_text(p.capacity),
+                       chance_text(p.p_oom)));
 }
 
 }  // namespace
 
-Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans) {
+Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans,
+                             const PictureScope& scope) {
   TPSIM_CHECK(!plans.empty(), "a picture of no plan");
   const PlannedRun& best = plans.front();
   TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, best.plan));
@@ -227,11 +255,13 @@ Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<Planned
   draw_title(out, scenario, best);
   const TextStyle title = words(14.5, colors().text, Anchor::kStart, true);
   out.text(kMargin, 112, title, "Time and memory of the plans that fit");
-  draw_scatter(out, {kMargin + 34, 152, 560, 376}, plans);
+  const std::vector<PlannedRun> drawn = drawn_plans(plans);
+  out.text(kMargin, 130, words(12, colors().dim), scope_text(drawn.size(), scope));
+  draw_scatter(out, {kMargin + 34, 164, 560, 376}, drawn);
   out.text(604, 112, title, "Memory of the fastest plan, by stage");
-  draw_memory(out, {638, 152, kWidth - kMargin, 376}, best.predicted);
+  draw_memory(out, {638, 164, kWidth - kMargin, 376}, best.predicted);
   out.text(kMargin, 484, title, "One step of the fastest plan");
-  draw_timeline(out, {kMargin + 54, 530, kWidth - kMargin, kHeight - 44}, timeline);
+  draw_timeline(out, {kMargin + 54, 540, kWidth - kMargin, kHeight - 44}, timeline);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <optional>
 
 #include "core/base/text.h"
@@ -89,11 +90,15 @@ double key_of(const PlannedRun& run, TableColumnId column) {
     case TableColumnId::kTp: return figure_of(run, "tp");
     case TableColumnId::kPp: return figure_of(run, "pp");
     case TableColumnId::kDp: return figure_of(run, "dp");
+    case TableColumnId::kCp: return static_cast<double>(run.plan.degrees.cp);
+    case TableColumnId::kEp: return static_cast<double>(run.plan.degrees.ep);
     case TableColumnId::kZero: return figure_of(run, "zero");
     case TableColumnId::kMicroBatch: return figure_of(run, "mb");
     case TableColumnId::kRecompute: return static_cast<double>(run.plan.recompute);
     case TableColumnId::kExtras: return static_cast<double>(extras_text(run.plan).size());
-    case TableColumnId::kStep: return figure_of(run, "step");
+    case TableColumnId::kStep:
+    case TableColumnId::kLoss:
+    case TableColumnId::kVariants: return figure_of(run, "step");
     case TableColumnId::kTflops: return figure_of(run, "tflops");
     case TableColumnId::kMemory: return figure_of(run, "gib");
     case TableColumnId::kOom: return run.predicted.p_oom;
@@ -118,6 +123,50 @@ std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
   return shown;
 }
 
+LayoutKey layout_of(const Plan& plan) {
+  const ParallelDegrees& d = plan.degrees;
+  return {d.tp, d.pp, d.dp, d.cp, d.ep, d.etp};
+}
+
+std::vector<LayoutGroup> layout_groups(const std::vector<PlannedRun>& plans,
+                                       const TableState& table) {
+  std::map<LayoutKey, std::size_t> places;
+  std::vector<LayoutGroup> groups;
+  for (const std::size_t i : shown_plans(plans, table)) {
+    const auto [place, is_new] = places.emplace(layout_of(plans[i].plan), groups.size());
+    if (is_new) groups.push_back({place->first, i, {}});
+    LayoutGroup& group = groups[place->second];
+    group.best = std::min(group.best, i);
+    group.variants.push_back(i);
+  }
+  const auto key = [&](const LayoutGroup& group) {
+    return table.sorted_by == TableColumnId::kVariants ? static_cast<double>(group.variants.size())
+                                                       : key_of(plans[group.best], table.sorted_by);
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const LayoutGroup& a, const LayoutGroup& b) {
+    return table.ascending ? key(a) < key(b) : key(a) > key(b);
+  });
+  return groups;
+}
+
+std::vector<TableRow> table_rows(const std::vector<LayoutGroup>& groups, const TableState& table) {
+  std::vector<TableRow> rows;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const LayoutGroup& group = groups[g];
+    rows.push_back({group.best, g, group.variants.size()});
+    if (!table.opened.contains(group.key)) continue;
+    for (const std::size_t i : group.variants) {
+      if (i != group.best) rows.push_back({i, g, 0});
+    }
+  }
+  return rows;
+}
+
+std::string loss_text(Seconds step, Seconds best) {
+  const double loss = 100 * (step / best - 1);
+  return fmt::format("+{:.{}f} %", std::max(0.0, loss), loss < 10 ? 1 : 0);
+}
+
 std::string unknown_filter_word(const std::string& filter) {
   for (const std::string& word : words_in(filter)) {
     if (!comparison_of(word) && !value_called(word)) return word;
@@ -130,7 +179,12 @@ bool ties_with(const Prediction& plan, const Prediction& best) {
 }
 
 std::string degrees_text(const Plan& plan) {
-  return fmt::format("tp {} · pp {} · dp {}", plan.degrees.tp, plan.degrees.pp, plan.degrees.dp);
+  const ParallelDegrees& d = plan.degrees;
+  std::string text = fmt::format("tp {} · pp {} · dp {}", d.tp, d.pp, d.dp);
+  if (d.cp > 1) text += fmt::format(" · cp {}", d.cp);
+  if (d.ep > 1) text += fmt::format(" · ep {}", d.ep);
+  if (d.etp > 0) text += fmt::format(" · etp {}", d.etp);
+  return text;
 }
 
 }  // namespace tpsim::gui

@@ -20,6 +20,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.flag("stack_is_assumed", choice.stack_is_assumed, kOptional);
   io.integer("gpus", choice.gpus, {1, 1 << 20});
   io.integer("global_batch", choice.global_batch, {0, 1 << 24});  // 0: default of `tpsim plan`
+  io.integer("seq", choice.seq, {0, 1 << 30}, kOptional);         // 0: the model's
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
   io.number("inter_node_factor", choice.inter_node, {0.01, 100});
 };
@@ -101,6 +102,7 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
     next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
     next.choice.around = plan->plan;
   }
+  next.history.clear();
   next.opened_file.clear();  // a view is not a plan file
   next.plan = plan && !follows_best ? std::optional(plan->plan) : std::nullopt;
   next.pinned = pinned ? std::optional(pinned->plan) : std::nullopt;
@@ -127,6 +129,7 @@ void show_plan(const PlanFile& file, AppState& state) {
   state.plan = file.plan;
   state.pinned.reset();
   state.timeline = TimelineState();
+  state.history.clear();
 }
 
 }  // namespace tpsim::gui

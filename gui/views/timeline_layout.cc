@@ -12,33 +12,34 @@ constexpr double kShortestWindow = 1e-6;  // seconds
 double begin_of(const TimelineSpan& span) { return static_cast<double>(span.begin) * kPicosecond; }
 double end_of(const TimelineSpan& span) { return static_cast<double>(span.end) * kPicosecond; }
 
-// Merges spans that are narrower than a pixel into one rectangle.
+Rgba faded_color(const TimelineColors& colors, std::size_t kind) {
+  return mix(colors.span[kind], colors.background, 0.8);
+}
+
+// Merges spans that are narrower than a pixel into one rectangle, in the colour of the kind that
+// takes most of its time. A mixture would be a colour that no legend has.
 class Merge {
  public:
-  void add(std::uint32_t span, double left, double right, Rgba color) {
+  void add(std::uint32_t span, double left, double right, SpanKind kind, bool is_faded) {
     if (count_ == 0) left_ = left;
     right_ = right;
     span_ = count_ == 0 ? span : kManySpans;
     ++count_;
-    const double weight = std::max(right - left, 1e-6);
-    red_ += weight * color.r;
-    green_ += weight * color.g;
-    blue_ += weight * color.b;
-    weight_ += weight;
+    // Highlighted spans are never hidden by faded ones.
+    (is_faded ? faded_ : lit_)[static_cast<std::size_t>(kind)] += std::max(right - left, 1e-6);
   }
   bool is_empty() const { return count_ == 0; }
   double left() const { return left_; }
   double right() const { return right_; }
 
-  // Thin rectangles fade towards the background by the covered share of the pixel.
-  void flush(std::uint32_t lane, Rgba background, std::vector<TimelineRect>& rects) {
+  void flush(std::uint32_t lane, const TimelineColors& colors, std::vector<TimelineRect>& rects) {
     if (count_ == 0) return;
-    const auto channel = [&](double sum) {
-      return static_cast<std::uint8_t>(std::lround(sum / weight_));
-    };
-    Rgba color{channel(red_), channel(green_), channel(blue_), 255};
+    const auto lit = std::max_element(lit_.begin(), lit_.end());
+    const auto faded = std::max_element(faded_.begin(), faded_.end());
+    const Rgba color = *lit > 0
+                           ? colors.span[static_cast<std::size_t>(lit - lit_.begin())]
+                           : faded_color(colors, static_cast<std::size_t>(faded - faded_.begin()));
     const double width = std::max(1.0, right_ - left_);
-    color = mix(background, color, std::max(0.25, weight_ / width));
     rects.push_back(
         {static_cast<float>(left_), static_cast<float>(left_ + width), lane, span_, color});
     *this = Merge();
@@ -47,7 +48,7 @@ class Merge {
  private:
   int count_ = 0;
   double left_ = 0, right_ = 0;
-  double red_ = 0, green_ = 0, blue_ = 0, weight_ = 0;
+  std::array<double, kSpanKindCount> lit_{}, faded_{};  // pixels by kind
   std::uint32_t span_ = 0;
 };
 
@@ -94,22 +95,23 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
       if (begin >= window.end) break;
       const double left = std::max(0.0, (begin - window.begin) * scale);
       const double right = std::min(window.width, (end_of(span) - window.begin) * scale);
-      Rgba color = colors.span[static_cast<std::size_t>(span.kind)];
-      if (!mask.empty() && !mask[lane[i]]) color = mix(color, colors.background, 0.8);
+      const bool is_faded = !mask.empty() && !mask[lane[i]];
+      const auto kind = static_cast<std::size_t>(span.kind);
+      const Rgba color = is_faded ? faded_color(colors, kind) : colors.span[kind];
       // Spans of at least a pixel are separate rectangles; narrower ones share one until a pixel is
       // full.
       if (right - left >= 1.0) {
-        merge.flush(lane_id, colors.background, rects);
+        merge.flush(lane_id, colors, rects);
         rects.push_back(
             {static_cast<float>(left), static_cast<float>(right), lane_id, lane[i], color});
         continue;
       }
       if (!merge.is_empty() && (left - merge.right() >= 1.0 || right - merge.left() > 1.5)) {
-        merge.flush(lane_id, colors.background, rects);
+        merge.flush(lane_id, colors, rects);
       }
-      merge.add(lane[i], left, right, color);
+      merge.add(lane[i], left, right, span.kind, is_faded);
     }
-    merge.flush(lane_id, colors.background, rects);
+    merge.flush(lane_id, colors, rects);
   }
 }
 

@@ -2,8 +2,8 @@
 // be tested and timed.
 //
 // A stage has a lane for compute, and a thin lane below for overlapped transfers. Spans outside the
-// window cost a binary search. Spans narrower than a pixel are merged into one rectangle with their
-// mean colour, so that a frame has at most lanes x pixels rectangles.
+// window cost a binary search. Spans narrower than a pixel are merged into one rectangle in the
+// colour of the kind with most time, so that a frame has at most lanes x pixels rectangles.
 #pragma once
 
 #include <array>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/model_json.h"
+#include "gui/views/answer.h"
 #include "gui/views/critical_path.h"
 #include "sim/step/predict.h"
 #include "sim/step/step.h"
@@ -60,6 +61,7 @@ const Views& ViewComputer::views(const AppState& state) {
   views_.is_searching = host_.is_busy();
   read_measured(state.measured_file);
   look_at(state);
+  if (!views_.is_searching && !views_.is_pricing) add_cost(a_.get(), state.tokens);
   return views_;
 }
 
@@ -115,6 +117,14 @@ bool ViewComputer::price_next(PlanView* view) {
   view->assumed = open_.widen(view->predicted, view->open_steps);
   view->has_interval = true;
   return false;
+}
+
+// Computes the cost once per plan, when nothing else is left to compute.
+void ViewComputer::add_cost(PlanView* view, double tokens) const {
+  if (view == nullptr || view->error || !view->has_interval) return;
+  const bool is_known = view->cost.tokens == tokens || !view->cost.missing.empty();
+  if (is_known || !fits_in_memory(view->predicted)) return;
+  view->cost = run_cost(catalogue_, views_.names.cluster, *view->scenario, view->plan, tokens);
 }
 
 std::shared_ptr<PlanView> ViewComputer::view_of(const Plan& plan,

@@ -28,15 +28,31 @@ struct MeasuredRow {
   double measured = 0, predicted = 0, low = 0, high = 0;  // seconds
 };
 
+// Figures of a group of rows, as `tpsim validate --runs` prints them. Shares, not percent.
+struct MeasuredFigures {
+  std::int64_t rows = 0;
+  double mean_error = 0;  // of |predicted / measured - 1|
+  double coverage = 0;    // of the 90 % intervals
+};
+
 struct MeasuredRuns {
-  std::vector<MeasuredRow> rows;  // rows with both times
-  double mean_error = 0;          // mean of |predicted / measured - 1|
-  std::size_t inside = 0;         // rows whose interval contains the measurement
-  std::optional<Error> error;     // reason why the file could not be read
+  std::vector<MeasuredRow> rows;  // rows that count, with both times
+  std::size_t skipped = 0;        // other rows
+  MeasuredFigures tested;         // rows on which no constant was fitted
+  MeasuredFigures fitted;
+  std::optional<Error> error;  // reason why the file could not be read
 };
 
 // Reads the report. A fault in the file is returned in `error`.
 MeasuredRuns read_measured_runs(const std::string& file);
+
+// Cost of a training run with one plan.
+struct RunCost {
+  double tokens = 0;         // length of the run; 0: not computed yet
+  Seconds wall;              // with checkpoints, failures and downtime
+  double usd = 0;            // of the reserved GPU-hours
+  std::string missing = {};  // why the cost is unknown; empty if known
+};
 
 // Details of one plan.
 struct PlanView {
@@ -53,6 +69,7 @@ struct PlanView {
   OpenSteps open_steps;
   bool has_interval = false;
   Assumed assumed;
+  RunCost cost;
 };
 
 struct Views {
@@ -98,6 +115,7 @@ class ViewComputer {
   void read_measured(const std::string& file);
   std::shared_ptr<PlanView> view_of(const Plan& plan, const std::shared_ptr<PlanView>& before);
   bool price_next(PlanView* view);
+  void add_cost(PlanView* view, double tokens) const;
 
   Catalogue catalogue_;
   SearchHost& host_;

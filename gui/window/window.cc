@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/panels/key_queue.h"
 #include "gui/window/background_search.h"
 
 namespace tpsim::gui {
@@ -96,6 +97,14 @@ class WindowHost : public ScriptHost {
         search_([] { glfwPostEmptyEvent(); }),
         session_(std::move(catalogue), search_, std::move(state)) {
     ImGui_ImplGlfw_InitForOpenGL(window.get(), true);
+    // Replaces the backend's callbacks, which lose keys that are pressed and released in a frame.
+    glfwSetWindowUserPointer(window.get(), &keys_);
+    glfwSetKeyCallback(window.get(), [](GLFWwindow* from, int key, int, int action, int) {
+      if (action != GLFW_REPEAT) queue_of(from).add_key(key, action == GLFW_PRESS);
+    });
+    glfwSetCharCallback(window.get(), [](GLFWwindow* from, unsigned character) {
+      queue_of(from).add_character(character);
+    });
     ImGui_ImplOpenGL3_Init("#version 330");
   }
   ~WindowHost() override {
@@ -117,6 +126,7 @@ class WindowHost : public ScriptHost {
     const double seconds = std::clamp(now - last_, 1e-4, 0.1);
     last_ = now;
     keep_mouse();
+    keys_.pass_to(ImGui::GetIO());
     ImGui::GetIO().DisplayFramebufferScale = {1, 1};
     // One point is one pixel; on high-density screens the scale compensates.
     float density = 1;
@@ -151,14 +161,14 @@ class WindowHost : public ScriptHost {
 
   // Sleeps until there is input or news, unless frames are needed.
   void wait_for_work() {
-    if (session_.needs_frames() || ImGui::GetIO().WantTextInput || ImGui::IsAnyMouseDown()) {
+    if (session_.is_animated() || !keys_.is_empty()) {
       return glfwWaitEventsTimeout(1.0 / 60);
     }
     glfwWaitEvents();
   }
 
  private:
-  // The backend's callbacks report wheel and keys. Pointer and buttons are read here, so that a
+  // The backend's callbacks report the wheel. Pointer and buttons are read here, so that a
   // script can set them.
   void keep_mouse() {
     if (is_scripted_) return;
@@ -178,7 +188,12 @@ class WindowHost : public ScriptHost {
     ImGui_ImplOpenGL3_NewFrame();
   }
 
+  static KeyQueue& queue_of(GLFWwindow* window) {
+    return *static_cast<KeyQueue*>(glfwGetWindowUserPointer(window));
+  }
+
   Window& window_;
+  KeyQueue keys_;
   BackgroundSearch search_;
   Session session_;
   double last_ = 0;

@@ -577,7 +577,7 @@ class Phase(Value):
 
 
 class GoalSize(Value):
-    """One cluster size compared with a goal. `none`: reason if there is no plan."""
+    """One cluster size compared with a goal. `none`: why this size has no plan."""
 
     gpus: int
     plan: Optional[Plan] = None

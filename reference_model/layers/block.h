@@ -88,7 +88,7 @@ class Block {
   };
   // Returns residual + dropout(sum + bias): Megatron's bias_dropout_add.
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
-  // Backward of a branch's dropout; returns dout without dropout.
+  // Backward of a branch's dropout. Returns dout unchanged if dropout is off.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
   bool plans_mixer() const { return context_.model.mixer == MixerKind::kPlanned; }
   bool mixes() const { return attention_ || recurrence_ || plans_mixer(); }

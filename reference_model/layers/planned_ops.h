@@ -38,8 +38,8 @@ class PlannedOps {
   // Adds to dx, the gradient of x.
   void run_backward(const Tensor& dx, PlannedSaved saved) const;
 
-  // Runs ops on tokens that are replicated on every rank. `patches` > 0: positions of one item,
-  // which attend to each other.
+  // Runs the ops on tokens that are replicated on every rank. `patches` > 0: patches per image,
+  // with bidirectional attention inside an image.
   void run_whole(const Tensor& x, std::int64_t patches, PlannedSaved& saved) const;
   void run_whole_backward(std::int64_t patches, PlannedSaved saved) const;
 

@@ -191,7 +191,8 @@ class ParameterStore {
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
   int zero_stage(const ParameterUnit& unit) const;  // 0 if its data group has one rank
-  // Whether gradients are sharded between micro-batches, instead of whole until the step's end.
+  // Whether gradients stay sharded between micro-batches (ZeRO 2 and 3). Otherwise whole gradients
+  // accumulate until the end of the step.
   bool keeps_shares(const ParameterUnit& unit) const;
   // Dtype of whole gradients that accumulate over micro-batches.
   DType whole_dtype(const ParameterUnit& unit) const;

@@ -1,6 +1,8 @@
 #include "sim/step/step.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/base/normal.h"
 #include "sim/layers/step_end.h"
@@ -69,20 +71,62 @@ double bubble_fraction(const PipelineResult& pipeline) {
   return idle / static_cast<double>(pipeline.busy.size());
 }
 
-void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageCost>& stages,
-                const std::vector<BeforeNorm>& tails, Picoseconds norm_at) {
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const auto stage = static_cast<std::int64_t>(s);
-    const Picoseconds finish = cost.pipeline.finish[s];
-    timeline.spans.push_back({stage, SpanKind::kGradientReduction, 0, 0, finish,
-                              finish + to_picoseconds(tails[s].total())});
-    const StepEndCost& end = stages[s].end;
-    const Picoseconds updated = norm_at + to_picoseconds(end[StepEndPart::kOptimizer]);
-    timeline.spans.push_back({stage, SpanKind::kOptimizer, 0, 0, norm_at, updated});
-    timeline.spans.push_back({stage, SpanKind::kParameterGather, 0, 0, updated,
-                              updated + to_picoseconds(end[StepEndPart::kParameterGather])});
+// Terms of the whole step, which all stages share.
+constexpr std::array<std::pair<SpanKind, StepTerm>, 3> kWholeStepKinds = {
+    {{SpanKind::kHostStep, StepTerm::kHostStep},
+     {SpanKind::kStragglers, StepTerm::kStragglers},
+     {SpanKind::kUncalibratedOverhead, StepTerm::kUncalibratedOverhead}}};
+
+// Times of a stage from the end of its pipeline to the end of its update.
+struct StageEnd {
+  BeforeNorm tail;
+  Seconds update, gather;  // gather: the exposed part
+};
+
+// Appends one span after another to a stage.
+class SpanAppender {
+ public:
+  SpanAppender(Timeline& timeline, std::int64_t stage, Picoseconds begin)
+      : timeline_(timeline), stage_(stage), end_(begin) {}
+  void add(SpanKind kind, Seconds time) { add_until(kind, end_ + to_picoseconds(time)); }
+  void add_until(SpanKind kind, Picoseconds end) {
+    if (end > end_) timeline_.spans.push_back({stage_, kind, 0, 0, end_, end});
+    end_ = std::max(end_, end);
   }
+  Picoseconds end() const { return end_; }
+
+ private:
+  Timeline& timeline_;
+  std::int64_t stage_;
+  Picoseconds end_;
+};
+
+// Appends the spans from the end of the pipeline to the end of the step. All ranks synchronize at
+// the global norm, which ends at `norm_end`, and at the end of the slowest update.
+void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageEnd>& ends,
+                Seconds norm, Picoseconds norm_end) {
   timeline.end = to_picoseconds(cost.step);
+  Picoseconds updated = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const auto stage = static_cast<std::int64_t>(s);
+    SpanAppender before(timeline, stage, cost.pipeline.finish[s]);
+    before.add(SpanKind::kGradientReduction, ends[s].tail.reduction);
+    before.add(SpanKind::kTiedEmbedding, ends[s].tail.tied);
+    before.add(SpanKind::kClipping, ends[s].tail.local);
+    const Picoseconds norm_begin = std::max(before.end(), norm_end - to_picoseconds(norm));
+    SpanAppender after(timeline, stage, norm_begin);
+    after.add_until(SpanKind::kClipping, norm_end);
+    after.add(SpanKind::kOptimizer, ends[s].update);
+    after.add(SpanKind::kWeightGather, ends[s].gather);
+    updated = std::max(updated, after.end());
+  }
+  for (std::int64_t stage = 0; stage < timeline.stages; ++stage) {
+    const Picoseconds begin = std::min(updated, timeline.end);
+    SpanAppender rest(timeline, stage, begin);
+    for (const auto& [kind, term] : kWholeStepKinds) rest.add(kind, cost.terms[term]);
+    // Each time is rounded to picoseconds, so that the sum may miss the end by a few.
+    if (rest.end() > begin) timeline.spans.back().end = timeline.end;
+  }
 }
 
 }  // namespace
@@ -124,11 +168,13 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
 
   // After the norm, every stage updates; the slowest one ends the step.
   Seconds slowest = Seconds(-1);
+  std::vector<StageEnd> ends;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const StepEndCost& end = stages[s].end;
     const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
                                           to_seconds(times.stages[s].forward.front()));
     const Seconds update = update_time(end);
+    ends.push_back({tails[s], update, gather});
     if (update + gather <= slowest) continue;
     slowest = update + gather;
     cost.terms[StepTerm::kOptimizer] = update;
@@ -141,7 +187,7 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   cost.terms[StepTerm::kUncalibratedOverhead] = stack.uncalibrated_overhead * cost.step;
   cost.step += cost.terms[StepTerm::kUncalibratedOverhead];
   if (timeline != nullptr) {
-    append_end(*timeline, cost, stages, tails, to_picoseconds(meeting + norm));
+    append_end(*timeline, cost, ends, norm, to_picoseconds(meeting + norm));
   }
   return cost;
 }

@@ -124,7 +124,7 @@ class Recipes(unittest.TestCase):
         self.assertEqual(self.run_recipe(text)["choices"], ["a_config", "c_config"])
         self.assertEqual(self.run_recipe(text, "--function", "b_config", "--set", "y=3")["x"], 3)
         self.assertIn("needs y", self.run_recipe(text, "--function", "b_config")["error"])
-        self.assertIn("no argument 'z'", self.run_recipe(text, "--function", "a_config", "--set", "z=3")["error"])
+        self.assertIn("no parameter 'z'", self.run_recipe(text, "--function", "a_config", "--set", "z=3")["error"])
         self.assertIn("no function 'd'", self.run_recipe(text, "--function", "d")["error"])
 
     def test_what_a_recipe_raises_is_its_answer(self):

@@ -43,21 +43,6 @@ Timeline two_stages() {
 
 }  // namespace
 
-TEST_CASE("a timeline ends where the step does") {
-  Timeline timeline = two_stages();
-  timeline.end = 50'000'000;  // 10 us beyond the last span
-  const JsonValue trace = *parse_json(trace_json(timeline, "a step"), "trace");
-  std::vector<double> ends(2);
-  for (const JsonValue& event : *trace.find("traceEvents")->as<JsonValue::Array>()) {
-    if (*event.find("ph")->as<std::string>() != "X") continue;
-    const auto stage = static_cast<std::size_t>(number(*event.find("args")->find("stage")));
-    ends[stage] = std::max(ends[stage], number(*event.find("ts")) + number(*event.find("dur")));
-    if (*event.find("cat")->as<std::string>() != "rest") continue;
-    CHECK(number(*event.find("dur")) == 10.0);
-  }
-  CHECK(ends == std::vector<double>{50, 50});
-}
-
 TEST_CASE("a plan report holds the keys of the contract") {
   SearchResult found;
   found.considered = 3;

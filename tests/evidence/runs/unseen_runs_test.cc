@@ -343,7 +343,7 @@ TEST_CASE("a run that cannot be priced has a reason") {
   CHECK(refusal_of(run) == "7 GPUs are stated, but the layout needs 2");
   run = gpt_run(2048, 16, 1);
   run.dtype = "fp8";
-  CHECK(refusal_of(run) == "a100-sxm4-80gb has no matrix rate for fp8");
+  CHECK(refusal_of(run) == "profile a100-sxm4-80gb has no matrix rate for fp8");
   run = gpt_run(2048, 16, 1);
   run.global_batch = 0;
   CHECK(refusal_of(run) == "global_batch is not stated");

@@ -271,7 +271,7 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   const Scenario scenario = small_scenario();
   const auto found = search(scenario, space, 200, {});
   REQUIRE(found.ok());
-  const auto picture = plan_picture(scenario, found->plans);
+  const auto picture = plan_picture(scenario, found->plans, {found->feasible, found->not_as_good});
   REQUIRE(picture.ok());
   const std::string svg = svg_text(*picture);
   CHECK(svg.starts_with("<svg "));

@@ -6,6 +6,7 @@
 #include "core/base/files.h"
 #include "core/scenario/plan_json.h"
 #include "gui/panels/actions.h"
+#include "gui/views/plan_table.h"
 #include "plans/search/usual_batch.h"
 #include "sim/step/simulate.h"
 #include "tests/gui/gui_fixture.h"
@@ -43,9 +44,10 @@ TEST_CASE("the search fills the table and the fastest plan is shown") {
 
 TEST_CASE("a click on a row chooses its plan") {
   GuiFixture gui;
-  CHECK(gui.run("wait\nclick \"plan 3\"\nexpect chosen yes") == "");
-  CHECK(gui.views().a->plan == gui.views().found.plans[2].plan);
-  CHECK(gui.run("click \"Back to the fastest\"\nexpect chosen no") == "");
+  CHECK(gui.run("wait\nclick \"layout 3\"\nexpect chosen yes") == "");
+  const auto groups = layout_groups(gui.views().found.plans, TableState());
+  CHECK(gui.views().a->plan == gui.views().found.plans[groups[2].best].plan);
+  CHECK(gui.run("click \"Reset to best\"\nexpect chosen no") == "");
 }
 
 TEST_CASE("dragging a slider changes the plan and its prediction in the next frame") {
@@ -107,14 +109,15 @@ TEST_CASE("the timeline zooms about the pointer, pans, and goes back to the whol
 
 TEST_CASE("a pinned plan is compared with the shown plan") {
   GuiFixture gui;
-  CHECK(gui.run("wait\nclick \"Pin as B\"\nexpect pinned yes\nclick \"plan 4\"\n"
+  CHECK(gui.run("wait\nclick \"Pin as B\"\nexpect pinned yes\nclick \"layout 3\"\n"
                 "expect other.runs yes\nclick \"Pin as B\"\nexpect pinned no") == "");
 }
 
 TEST_CASE("another model or number of GPUs starts a new search") {
   GuiFixture gui;
-  CHECK(gui.run("wait\nclick \"plan 2\"\nclick model\nclick bloom-3b\nwait\nexpect model bloom-3b\n"
-                "expect chosen no\nexpect plan.runs yes") == "");
+  CHECK(
+      gui.run("wait\nclick \"layout 2\"\nclick model\nclick bloom-3b\nwait\nexpect model bloom-3b\n"
+              "expect chosen no\nexpect plan.runs yes") == "");
   CHECK(
       gui.run("double-click GPUs\ntype \"8\"\npress Enter\nwait\nexpect gpus 8\nexpect error no") ==
       "");
@@ -188,7 +191,7 @@ TEST_CASE("errors of a search are shown in the panel") {
 TEST_CASE("a saved view opens unchanged; another file changes nothing") {
   GuiFixture gui;
   gui.state().view_file = scratch("view.json");
-  REQUIRE(gui.run("wait\nclick \"plan 2\"\nclick \"Pin as B\"\nclick \"plan 3\"\n"
+  REQUIRE(gui.run("wait\nclick \"layout 2\"\nclick \"Pin as B\"\nclick \"layout 3\"\n"
                   "wheel timeline 3\ntheme dark\nclick Save\nclick \"Save view\"") == "");
   CHECK_FALSE(gui.state().notice_is_error);
   const Plan chosen = *gui.state().plan, pinned = *gui.state().pinned;

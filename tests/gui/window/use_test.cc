@@ -63,7 +63,7 @@ PlanFile shown_plan(GuiFixture& gui) {
 
 TEST_CASE("two plans are shown on one time scale, with their differences") {
   GuiFixture gui;
-  REQUIRE(gui.run("wait\nclick \"plan 1\"\nclick \"Pin as B\"\nclick \"plan 8\"\nwait 2") == "");
+  REQUIRE(gui.run("wait\nclick \"plan 1\"\nclick \"Pin as B\"\nclick \"layout 4\"\nwait 2") == "");
   const Rect a = place_of(gui, "timeline A"), b = place_of(gui, "timeline B");
   CHECK(a.min.x == b.min.x);
   CHECK(a.max.x == b.max.x);
@@ -74,12 +74,10 @@ TEST_CASE("two plans are shown on one time scale, with their differences") {
   const auto terms = largest_differences(left.predicted, right.predicted);
   REQUIRE_FALSE(terms.empty());
   CHECK(gui.run("expect difference.term " + terms.front().name) == "");
-  double sum = 0, most_left_out = 0;
+  double sum = 0;
   for (const TermDifference& term : terms) sum += term.difference().value();
-  most_left_out = 1e-3 * left.predicted.step.value() *
-                  static_cast<double>(left.predicted.breakdown.size() - terms.size());
   const double difference = right.predicted.step.value() - left.predicted.step.value();
-  CHECK(std::abs(sum - difference) <= most_left_out + 1e-9);
+  CHECK(sum == Approx(difference).margin(1e-9));
   CHECK(settings_difference(left.plan, right.plan).starts_with("A → B: "));
   CHECK(gui.run("wheel timeline 6 0.5 0.2\nexpect timeline.begin > 0\nexpect other.runs yes") ==
         "");
@@ -167,7 +165,7 @@ TEST_CASE("a model of 1T parameters on 16,384 GPUs is planned and drawn") {
 TEST_CASE("a broken file is named with its error, and nothing else changes") {
   const Folder folder;
   GuiFixture gui;
-  REQUIRE(gui.run("wait\nclick \"plan 2\"") == "");
+  REQUIRE(gui.run("wait\nclick \"layout 2\"") == "");
   const std::string whole = to_json(shown_plan(gui));
   const Plan before = *gui.state().plan;
   const std::vector<std::string> files = {
@@ -216,11 +214,14 @@ TEST_CASE("predictions are shown with measurements if there is a report") {
                    {"id": "r2", "measured_step_s": 4.0, "predicted_step_s": 3.0, "low_s": 2.8,
                     "high_s": 3.2},
                    {"id": "r3", "measured_step_s": null, "predicted_step_s": 3.0, "low_s": 2.8,
-                    "high_s": 3.2, "skipped_because": "no time"}]})");
+                    "high_s": 3.2, "skipped_because": "no time"}],
+          "summary_test_rows": {"n": 1, "mape": 5.0, "interval_coverage_90": 1.0},
+          "summary_calibration_rows": {"n": 1, "mape": 25.0, "interval_coverage_90": 0.0}})");
   GuiFixture gui(state);
   REQUIRE(gui.run("wait\nclick Measured\nexpect measured 2") == "");
-  CHECK(gui.views().measured->inside == 1);
-  CHECK(gui.views().measured->mean_error == Approx((0.05 + 0.25) / 2));
+  CHECK(gui.views().measured->skipped == 1);
+  CHECK(gui.run("expect measured.rows 1\nexpect measured.error_pct 5.00\n"
+                "expect measured.coverage_pct 100.0") == "");
 }
 
 }  // namespace tpsim::gui

@@ -12,7 +12,7 @@ is_png "$folder/plans.png"
 command -v Xvfb >/dev/null || { echo "skipped: no Xvfb here (apt-get install xvfb)"; exit 77; }
 cat >"$folder/actions.txt" <<'ACTIONS'
 wait
-click "plan 2"
+click "layout 2"
 expect chosen yes
 slide "tensor parallel" 0.98
 expect plan.tp 16

@@ -62,7 +62,9 @@ TEST_CASE("the waterfall against the best plan adds up") {
 TEST_CASE("a plan that does not fit is reported with its margin and fixes that fit") {
   const Scenario scenario = with_memory(0.25);
   const auto asked = *parse_settings("tp=1,pp=1,zero=0,recompute=none");
-  const auto answer = why_not(scenario, space_of(8), asked);
+  SearchSpace space = space_of(8);
+  space.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kNone)};
+  const auto answer = why_not(scenario, space, asked);
   REQUIRE(answer.ok());
   CHECK_FALSE(answer->other.has_value());
   REQUIRE(answer->nearest_miss.has_value());

@@ -1,0 +1,149 @@
+#include "gui/views/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "campaigns/campaign.h"
+#include "core/base/numbers.h"
+#include "gui/views/plan_table.h"
+#include "sim/step/order.h"
+
+namespace tpsim::gui {
+namespace {
+
+constexpr std::size_t kOtherLayouts = 2;  // named besides the best one without a pipeline
+
+std::string plan_text(const Plan& plan) {
+  std::string text = fmt::format(
+      "{}, ZeRO {}, micro-batch {}, {} recompute", degrees_text(plan), plan.zero, plan.micro_batch,
+      plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute));
+  if (plan.virtual_stages > 1) text += fmt::format(", {} chunks a stage", plan.virtual_stages);
+  return text;
+}
+
+// "1 T", "300 B"
+std::string tokens_text(double tokens) {
+  return tokens >= 1e12 ? fmt::format("{:g} T", tokens / 1e12)
+                        : fmt::format("{:g} B", tokens / 1e9);
+}
+
+std::string cost_text(const RunCost& cost) {
+  if (!cost.missing.empty()) return fmt::format("No cost: {}.", cost.missing);
+  if (cost.tokens <= 0) return "";
+  const double days = cost.wall.value() / 86'400;
+  return fmt::format("{} tokens: {:.{}f} days, {} USD.", tokens_text(cost.tokens), days,
+                     days < 100 ? 1 : 0, count_text(std::llround(cost.usd)));
+}
+
+// Returns how the plan compares with the best; empty for the best.
+std::string rank_text(const Views& views, const PlanView& view) {
+  const std::vector<PlannedRun>& plans = views.found.plans;
+  if (views.is_stale || plans.empty() || plans.front().plan == view.plan) return "";
+  const Seconds best = plans.front().predicted.step;
+  const Seconds step = view.predicted.step;
+  if (step < best) return "";
+  return fmt::format(" Not the best plan: {}, P(faster than the best) {}.", loss_text(step, best),
+                     chance_text(probability_faster(step, best)));
+}
+
+std::string use_text(const Views& views, const PlanView& view) {
+  const Prediction& p = view.predicted;
+  const bool fits = fits_in_memory(p);
+  const TimeScale scale = time_scale(p.step);
+  const std::string interval = view.has_interval
+                                   ? fmt::format("{} to {} {}", scaled_text(p.step_low, scale),
+                                                 scaled_text(p.step_high, scale), scale.unit)
+                                   : std::string("…");
+  const bool is_best = !views.found.plans.empty() && views.found.plans.front().plan == view.plan;
+  std::string text = fmt::format("{} {}: {} {} a step (90 %: {}), MFU {}, {} of {} GiB, P(OOM) {}.",
+                                 !fits     ? "Does not fit:"
+                                 : is_best ? "Use"
+                                           : "Plan A:",
+                                 plan_text(view.plan), scaled_text(p.step, scale), scale.unit,
+                                 interval, percent_text(p.mfu), gib_text(p.peak),
+                                 gib_text(p.capacity), chance_text(p.p_oom));
+  if (!fits) return text;
+  if (const std::string cost = cost_text(view.cost); !cost.empty()) text += " " + cost;
+  return text + rank_text(views, view);
+}
+
+std::string share_text(double share) { return fmt::format("+{:.0f} %", 100 * share); }
+
+std::string assumed_text(const PlanView& view) {
+  std::string text;
+  for (const OpenChoice& one : view.assumed.open) {
+    std::string name(name_of(one.input));
+    name.front() = static_cast<char>(name.front() - 'a' + 'A');
+    text +=
+        fmt::format("{}{} assumed: {}; stated, the interval would end at {}.",
+                    text.empty() ? "" : " ", name, one.taken, share_text(one.half_width_if_stated));
+  }
+  if (text.empty()) return text;
+  return text + fmt::format(" Now it ends at {}, with all stated at {}.",
+                            share_text(view.assumed.half_width_all_open),
+                            share_text(view.assumed.half_width_all_stated));
+}
+
+// The next layouts, and the best one without a pipeline.
+std::string others_text(const Views& views) {
+  const std::vector<PlannedRun>& plans = views.found.plans;
+  if (views.is_stale || plans.empty()) return "";
+  const std::vector<LayoutGroup> groups = layout_groups(plans, TableState());
+  const Prediction& best = plans.front().predicted;
+  std::string text;
+  const auto add = [&](const LayoutGroup& group, const char* what) {
+    const PlannedRun& run = plans[group.best];
+    text += fmt::format("{}{}{} {}, {} GiB, P(faster) {}", text.empty() ? "" : "; ", what,
+                        degrees_text(run.plan), loss_text(run.predicted.step, best.step),
+                        gib_text(run.predicted.peak),
+                        chance_text(probability_faster(run.predicted.step, best.step)));
+  };
+  bool has_no_pipeline = plans.front().plan.degrees.pp == 1;
+  for (std::size_t i = 1; i < groups.size(); ++i) {
+    const bool lacks_pipeline = plans[groups[i].best].plan.degrees.pp == 1;
+    if (i > kOtherLayouts && (has_no_pipeline || !lacks_pipeline)) continue;
+    const bool is_first_without = lacks_pipeline && !has_no_pipeline;
+    add(groups[i], is_first_without ? "without pipeline: " : "");
+    has_no_pipeline = has_no_pipeline || lacks_pipeline;
+  }
+  if (!text.empty()) return "Other layouts: " + text + ".";
+  return views.found.is_complete ? "No other layout fits." : "";
+}
+
+Result<RunCost> predicted_cost(const Catalogue& catalogue, const std::string& cluster,
+                               const Scenario& scenario, const Plan& plan, double tokens) {
+  TPSIM_TRY(const Assumptions assumptions,
+            load_assumptions(catalogue, assumptions_name_of(cluster)));
+  CampaignRequest request;
+  request.tokens = tokens;
+  TPSIM_TRY(const Campaign campaign, plan_campaign(scenario, plan, request, assumptions));
+  RunCost cost;
+  cost.tokens = tokens;
+  cost.wall = campaign.time.wall();
+  cost.usd = campaign.cost.usd;
+  return cost;
+}
+
+}  // namespace
+
+RunCost run_cost(const Catalogue& catalogue, const std::string& cluster, const Scenario& scenario,
+                 const Plan& plan, double tokens) {
+  Result<RunCost> cost = predicted_cost(catalogue, cluster, scenario, plan, tokens);
+  if (cost.ok()) return std::move(cost).value();
+  RunCost none;
+  none.missing = cost.error().message;
+  return none;
+}
+
+Answer answer_of(const Views& views) {
+  Answer answer;
+  if (!views.a || views.a->error) return answer;
+  answer.use = use_text(views, *views.a);
+  answer.assumed = assumed_text(*views.a);
+  answer.others = others_text(views);
+  return answer;
+}
+
+}  // namespace tpsim::gui

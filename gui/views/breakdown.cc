@@ -1,0 +1,66 @@
+#include "gui/views/breakdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/numbers.h"
+
+namespace tpsim::gui {
+namespace {
+
+constexpr double kWorthARow = 0.002;  // share of the step
+
+// Returns the time that a term needs for a row of its own.
+Seconds least_time(const Prediction& predicted, std::size_t most) {
+  std::vector<Seconds> times;
+  for (const Term& term : predicted.breakdown) times.push_back(term.time);
+  std::sort(times.rbegin(), times.rend());
+  const Seconds worth = kWorthARow * predicted.step;
+  const auto large = static_cast<std::size_t>(
+      std::count_if(times.begin(), times.end(), [&](Seconds time) { return time >= worth; }));
+  if (large == times.size() && large <= most) return times.back();
+  if (large + 1 <= most) return worth;
+  return most > 1 ? times[most - 2] : times.front();
+}
+
+}  // namespace
+
+std::string plain(std::string_view name) {
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_t most) {
+  std::vector<BreakdownRow> rows;
+  if (predicted.breakdown.empty()) return rows;
+  const Seconds least = least_time(predicted, most);
+  BreakdownRow rest;
+  Seconds largest, before;
+  int count = 0;
+  for (const Term& term : predicted.breakdown) {
+    // Terms with equal times at the limit are summed up if they need too many rows.
+    if (term.time >= least && (rows.size() + 1 < most || term.time > least)) {
+      rows.push_back({plain(name_of(term.kind)), before, term.time, class_of(term.kind), &term});
+      before += term.time;
+      continue;
+    }
+    ++count;
+    rest.time += term.time;
+    if (term.time.value() <= 0) continue;
+    rest.terms += fmt::format("\n{}  {}", time_text(term.time), plain(name_of(term.kind)));
+    if (term.time > largest) largest = term.time, rest.kind = class_of(term.kind);
+  }
+  if (count == 0) return rows;
+  rest.name = fmt::format("{} smaller {}", count, count == 1 ? "term" : "terms");
+  rest.before = before;
+  rows.push_back(std::move(rest));
+  return rows;
+}
+
+double bubble_share(const Prediction& predicted) {
+  return time_of(predicted, StepTerm::kBubble) / predicted.step;
+}
+
+}  // namespace tpsim::gui

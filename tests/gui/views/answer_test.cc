@@ -1,0 +1,120 @@
+// The answer in sentences, and layouts grouped in the table.
+#include "gui/views/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "campaigns/campaign.h"
+#include "core/base/numbers.h"
+#include "gui/views/plan_table.h"
+#include "tests/gui/gui_fixture.h"
+
+namespace tpsim::gui {
+namespace {
+
+Catalogue catalogue() { return Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"); }
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every plan is a variant of one layout, and the best variant stands for it") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait") == "");
+  const std::vector<PlannedRun>& plans = gui.views().found.plans;
+  const std::vector<LayoutGroup> groups = layout_groups(plans, TableState());
+  REQUIRE(groups.size() > 3);
+  std::vector<int> seen(plans.size());
+  for (const LayoutGroup& group : groups) {
+    for (const std::size_t i : group.variants) {
+      ++seen[i];
+      CHECK(layout_of(plans[i].plan) == group.key);
+      CHECK(plans[group.best].predicted.step <= plans[i].predicted.step);
+    }
+  }
+  CHECK(std::count(seen.begin(), seen.end(), 1) == static_cast<std::ptrdiff_t>(plans.size()));
+  for (std::size_t i = 1; i < groups.size(); ++i) CHECK(groups[i].key != groups[i - 1].key);
+  CHECK(groups.front().best == 0);
+}
+
+TEST_CASE("a click on the count shows the variants of a layout, and hides them again") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait") == "");
+  const auto groups = layout_groups(gui.views().found.plans, TableState());
+  REQUIRE(groups.front().variants.size() > 1);
+  const std::string variant = fmt::format("\"plan {}\"", groups.front().variants[1] + 1);
+  CHECK(gui.run("click " + variant) != "");
+  REQUIRE(gui.run("click \"variants 1\"\nclick " + variant) == "");
+  CHECK(gui.views().a->plan == gui.views().found.plans[groups.front().variants[1]].plan);
+  CHECK(gui.run("click \"variants 1\"\nclick " + variant) != "");
+}
+
+TEST_CASE("the answer has the numbers of the prediction and of the campaign") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait") == "");
+  const PlanView& view = *gui.views().a;
+  const Prediction& p = view.predicted;
+  const Answer answer = answer_of(gui.views());
+  const TimeScale scale = time_scale(p.step);
+  CHECK(answer.use.starts_with("Use " + degrees_text(view.plan)));
+  for (const std::string& part :
+       {scaled_text(p.step, scale) + " " + scale.unit + " a step",
+        fmt::format("90 %: {} to {}", scaled_text(p.step_low, scale),
+                    scaled_text(p.step_high, scale)),
+        "MFU " + percent_text(p.mfu), gib_text(p.peak) + " of " + gib_text(p.capacity) + " GiB",
+        "P(OOM) " + chance_text(p.p_oom)}) {
+    INFO(part << " in " << answer.use);
+    CHECK(contains(answer.use, part));
+  }
+  CampaignRequest request;
+  request.tokens = 1e12;
+  const auto assumptions = load_assumptions(catalogue(), "jean-zay-a100");
+  REQUIRE(assumptions.ok());
+  const auto campaign = plan_campaign(*view.scenario, view.plan, request, *assumptions);
+  REQUIRE(campaign.ok());
+  const double days = campaign->time.wall().value() / 86'400;
+  CHECK(contains(answer.use,
+                 fmt::format("1 T tokens: {:.{}f} days, {} USD.", days, days < 100 ? 1 : 0,
+                             count_text(std::llround(campaign->cost.usd)))));
+}
+
+TEST_CASE("the answer names what is assumed, other layouts, and the cost of not taking the best") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait") == "");
+  Answer answer = answer_of(gui.views());
+  CHECK(answer.assumed.starts_with("Software assumed: "));
+  CHECK(contains(answer.assumed, "; stated, the interval would end at +"));
+  const auto groups = layout_groups(gui.views().found.plans, TableState());
+  const PlannedRun& second = gui.views().found.plans[groups[1].best];
+  CHECK(contains(answer.others, degrees_text(second.plan)));
+  CHECK(contains(answer.others,
+                 loss_text(second.predicted.step, gui.views().found.plans.front().predicted.step)));
+  REQUIRE(gui.run("click \"layout 3\"\nwait") == "");
+  answer = answer_of(gui.views());
+  CHECK(answer.use.starts_with("Plan A: "));
+  CHECK(contains(answer.use, "Not the best plan: +"));
+}
+
+TEST_CASE("a plan that does not fit is not called the best") {
+  AppState state = small_state();
+  state.choice.model = "gpt-1t";
+  state.choice.gpus = 8;
+  GuiFixture gui(state);
+  REQUIRE(gui.run("wait\nexpect plans 0") == "");
+  CHECK(answer_of(gui.views()).use.starts_with("Does not fit:"));
+}
+
+TEST_CASE("the sequence length is shown, changes the prediction, and stays with the view") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait\nexpect seq 2048") == "");
+  const Seconds before = gui.views().a->predicted.step;
+  REQUIRE(gui.run("double-click \"sequence length\"\npress Ctrl+A\ntype 4096\npress Enter\nwait\n"
+                  "expect seq 4096\nexpect error no") == "");
+  CHECK(gui.views().a->predicted.step > before);
+  REQUIRE(gui.run("click model\nclick bloom-3b\nwait\nexpect seq 2048") == "");
+}
+
+}  // namespace tpsim::gui
