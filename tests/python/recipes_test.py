@@ -253,7 +253,7 @@ class Imports(unittest.TestCase):
         self.assertEqual(self.import_of(unknown, "--assume-harmless").returncode, 0)
         self.assertIn("--cpu-offloading-num-layers", self.import_of(self.bridge("model", cpu_offloading=True)).stderr)
         parts = self.bridge("model", fine_grained_activation_offloading=True, offload_modules=["core_attn"])
-        self.assertIn("the activations of whole layers", self.import_of(parts).stderr)
+        self.assertIn("offloaded activations of whole layers", self.import_of(parts).stderr)
         self.assertEqual(self.import_of(self.bridge("model", cpu_offloading_num_layers=8)).returncode, 0)
         self.assertIn("peft", self.import_of({**self.BRIDGE, "peft": {"_target_": "LoRA", "dim": 8}}).stderr)
         duplicated = self.bridge("optimizer", optimizer="dist_muon", muon_tp_mode="duplicated")
