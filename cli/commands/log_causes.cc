@@ -64,9 +64,11 @@ CauseClass class_of_part(StackPart part) {
   return CauseClass::kAny;
 }
 
-// Adds every other value of every part, one at a time.
+// Adds every other value of every part, one at a time. The optimizer is left out: a log is one of
+// training whose optimizer is known.
 void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
   for (const PartRow& row : part_rows()) {
+    if (row.part == StackPart::kOptimizerKind) continue;
     const std::int64_t now = row.get(scenario.stack);
     for (const PartWord& word : row.words) {
       if (word.value == now) continue;

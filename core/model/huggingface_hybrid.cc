@@ -114,9 +114,12 @@ void read_nemotron_h(Config& config) {
   if (pattern.size() != config.layers.size()) {
     return config.reject_length("hybrid_override_pattern", pattern.size());
   }
+  // Without attention layers, all blocks keep the heads that the file states.
+  const bool attends = pattern.find('*') != std::string::npos;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     BlockShape& block = config.layers[i];
     BlockShape bare;
+    if (!attends) bare.attention = block.attention;
     if (pattern[i] == 'M') {
       bare.mixer = MixerKind::kMamba2;
       bare.recurrent = recurrent;

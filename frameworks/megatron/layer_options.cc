@@ -25,6 +25,18 @@ constexpr std::string_view kSpecialOptions =
     "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
     "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
     "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
+// Options that have an effect only beside this value of another.
+struct Dependent {
+  std::string_view names;
+  std::string_view needs;
+  std::string_view value;
+};
+constexpr std::string_view kVariant = "--experimental-attention-variant";
+constexpr Dependent kDependents[] = {
+    {"--linear-attention-freq --linear-conv-kernel-dim --linear-key-head-dim "
+     "--linear-value-head-dim --linear-num-key-heads --linear-num-value-heads",
+     kVariant, "gdn"},
+    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk", kVariant, "dsa"}};
 // They change neither time nor memory.
 constexpr std::string_view kFree = "--apply-layernorm-1p";
 
@@ -125,6 +137,17 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
   return flags.ok() && stated == *flags;
 }
 
+// Whether the option has no effect, because the file lacks the option that it belongs to. Sizes of
+// Mamba belong to a pattern of layers, which is compared with the model's layers separately.
+bool has_no_effect(const LaunchOption& option, const Options& options, const ModelSpec& model) {
+  if (option.name.starts_with("--mamba-")) return !is_hybrid_pattern(model);
+  return std::any_of(std::begin(kDependents), std::end(kDependents), [&](const Dependent& one) {
+    if (!matches_any(option.name, one.names)) return false;
+    const LaunchOption* const needed = find_option(options, std::string(one.needs));
+    return needed == nullptr || needed->value != one.value;
+  });
+}
+
 bool is_megatrons_default(const LaunchOption& option) {
   return (option.name == "--softmax-type" && option.value == "vanilla") ||
          (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
@@ -171,6 +194,8 @@ bool is_special_option(std::string_view name) { return matches_any(name, kSpecia
 
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
+  const Options stated = options;
+  std::erase_if(options, [&](const LaunchOption& one) { return has_no_effect(one, stated, model); });
   const LaunchOptions wanted = special_options(model);
   for (const LaunchOption& one : wanted.all()) {
     const LaunchOption* const said = find_option(options, one.name);

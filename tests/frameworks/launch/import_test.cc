@@ -115,7 +115,6 @@ TEST_CASE("options outside of the plan are listed, and unsupported plans are ref
              Catch::Contains("did you mean train.micro_batch_size?"));
 
   for (const auto& [line, why] : {std::pair{"--fp8-dot-product-attention", "linear layers"},
-                                  std::pair{"--cpu-offloading-num-layers 4", "on the GPU only"},
                                   std::pair{"--fp32-residual-connection", "dtype"}}) {
     const auto refused =
         import_plan(LaunchStack::kMegatronLm,
