@@ -87,6 +87,7 @@ Status check_runs_on(const Plan& plan, std::string_view device);
 struct PlanDefaults {
   AttentionKind attention = AttentionKind::kUnfused;
   DType dtype = DType::kBFloat16;
+  bool narrow_gradients = false;  // gradients in the dtype of the weights
   // Whether the default batch is near the model's usual batch, or 4 M tokens, rounded to a multiple
   // of (dp x micro-batch). Otherwise it is one micro-batch per data-parallel rank.
   bool usual_batch = true;

@@ -120,6 +120,7 @@ bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) 
 PlanDefaults plan_defaults(const Scenario& scenario) {
   PlanDefaults defaults;
   defaults.dtype = usual_dtype(scenario.profile.device);
+  defaults.narrow_gradients = has_narrow_gradients(scenario.stack.parts);
   const bool drops =
       scenario.model.attention_dropout > 0;  // flash attention does not support dropout here
   if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
@@ -138,6 +139,9 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   if (file) plan = file->plan;
   for (const SettingRow& row : setting_rows()) {
     TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
+  }
+  if (!file && defaults.narrow_gradients && !arguments.has(opt_of(Setting::kGradientDtype))) {
+    plan.gradient_dtype = plan.dtype;
   }
   if (plan.global_batch == 0) {
     const ParallelDegrees& d = plan.degrees;

@@ -1,6 +1,5 @@
 // The parts of training software, each a mechanism with its own price: kernels, loss head, gradient
-// reduction, overlap. A stack file sets them; options, plan files and run tables may override them.
-// Described once, like the settings of plans: docs/adding.md explains how to add a part.
+// reduction, overlap. Stack files, options, plan files and tables of runs set them (docs/adding.md).
 #pragma once
 
 #include <array>
@@ -66,10 +65,12 @@ enum class LossHead : std::uint8_t {
   kFused,    // one kernel that never holds all logits
   kOnline,   // as kVocabParallel with maxima and sums in one pass, as executed here
   kVocabParallelFused,  // as kVocabParallel with one kernel for the maxima and one for the sums
+  kInModel,  // as kEager, but in the model's forward, which frees the logits (transformers)
 };
 template <>
-inline constexpr auto kEnumNames<LossHead> = std::to_array<std::string_view>(
-    {"vocab_parallel", "gathered", "eager", "chunked", "fused", "online", "vocab_parallel_fused"});
+inline constexpr auto kEnumNames<LossHead> =
+    std::to_array<std::string_view>({"vocab_parallel", "gathered", "eager", "chunked", "fused",
+                                     "online", "vocab_parallel_fused", "in_model"});
 
 // Gradient reduction over data-parallel ranks.
 enum class DataParallelSync : std::uint8_t {
@@ -183,10 +184,9 @@ template <>
 inline constexpr auto kEnumNames<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
-// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: as kUnfused, but
-// on slices of the hidden dimension. The tensor group exchanges tokens for slices before, and
-// gathers and scatters along the hidden dimension after (Megatron-Core before 0.11, alltoall_seq
-// since).
+// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: PyTorch ops on
+// slices of the hidden dimension, which the tensor group exchanges for tokens before and gathers
+// after (Megatron-Core before 0.11, alltoall_seq since).
 enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
 template <>
 inline constexpr auto kEnumNames<PermuteKernel> =

@@ -71,6 +71,11 @@ inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& optio
   return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 
+// Whether gradients always have the dtype of the weights: there is no fp32 copy to add them to.
+inline bool has_narrow_gradients(const SoftwareParts& parts) {
+  return parts.master_weights == MasterWeights::kNone;
+}
+
 // Host time to issue work. A step takes the longer of its host and its device queue.
 struct HostCost {
   Seconds per_op;             // per kernel

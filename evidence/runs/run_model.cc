@@ -53,7 +53,10 @@ bool is_dense(const PublishedRun& run, std::int64_t layer) {
 // Whether the model has features without a column. Other models are described by columns and the
 // environment (dropout).
 bool says_more_than_columns(const ModelSpec& model) {
-  return has_experts(model) || block_kind_count(model) > 1 || model.attention.latent.kv_rank > 0 ||
+  const bool is_plain_llama = !model.tied_embedding && !model.attention.qkv_bias &&
+                              model.attention.qk_norm == QkNorm::kNone;
+  return (is_gated(model.mlp) && !is_plain_llama) || has_experts(model) ||
+         block_kind_count(model) > 1 || model.attention.latent.kv_rank > 0 ||
          model.attention.window > 0 || model.mixer != MixerKind::kAttention;
 }
 

@@ -29,7 +29,7 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
                                 const StackSpec& stack, DType dtype) {
   DType usual = dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype;
-  if (stack.parts.master_weights == MasterWeights::kNone) usual = dtype;
+  if (has_narrow_gradients(stack.parts)) usual = dtype;
   if (stack.parts.master_weights == MasterWeights::kAutocast) usual = DType::kFloat32;
   return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype), usual);
 }

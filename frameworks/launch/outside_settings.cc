@@ -154,8 +154,8 @@ constexpr LeftOver kRefused[] = {
     {"model.heterogeneous_layers_config*", "name the model that has these blocks: --model NAME"},
     {"ddp.num_distributed_optimizer_instances",
      "tpsim models sharding over all data-parallel ranks only", "1"},
-    {"ddp.outer_dp_sharding_strategy",
-     "tpsim models sharding over all data-parallel ranks only", "no_shard"},
+    {"ddp.outer_dp_sharding_strategy", "tpsim models sharding over all data-parallel ranks only",
+     "no_shard"},
     {"model.dsa_indexer_loss_coeff model.dsa_indexer_use_sparse_loss --dsa-indexer-loss-coeff "
      "--dsa-indexer-use-sparse-loss",
      "tpsim models indexers without a loss only", "false 0 0.0"},

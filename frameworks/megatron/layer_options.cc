@@ -195,7 +195,8 @@ bool is_special_option(std::string_view name) { return matches_any(name, kSpecia
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
   const Options stated = options;
-  std::erase_if(options, [&](const LaunchOption& one) { return has_no_effect(one, stated, model); });
+  std::erase_if(options,
+                [&](const LaunchOption& one) { return has_no_effect(one, stated, model); });
   const LaunchOptions wanted = special_options(model);
   for (const LaunchOption& one : wanted.all()) {
     const LaunchOption* const said = find_option(options, one.name);

@@ -194,7 +194,9 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
 std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const {
   const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
-  for (const Plan& spelling : spellings_of(state_->cluster, plan)) {
+  for (Plan& spelling : spellings_of(state_->cluster, plan)) {
+    // As `simulate` does where a command states no dtype of gradients.
+    if (has_narrow_gradients(other.scenario.stack.parts)) spelling.gradient_dtype = spelling.dtype;
     if (!check_plan(other.scenario, spelling).ok()) continue;
     const Result<Prediction> predicted = predict(state_->pricer_of(other), spelling);
     if (predicted.ok()) return predicted->step;

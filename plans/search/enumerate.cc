@@ -43,6 +43,11 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
     if (by_device) {
       space_.asked[row.setting] = {static_cast<std::int64_t>(usual_dtype(scenario.profile.device))};
     }
+    const bool by_weights =
+        row.setting == Setting::kGradientDtype && has_narrow_gradients(scenario.stack.parts);
+    if (by_weights && space_.asked[row.setting].empty()) {
+      space_.asked[row.setting] = space_.asked[Setting::kDtype];
+    }
     if (!row.tried.empty()) space_.asked[row.setting] = tried_values(space_, row.setting);
   }
   rules_ = rules_of(scenario.stack.launcher, RuleScope::kPlan);

@@ -61,10 +61,13 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     // The log-softmax is saved; its fp32 input is not. Backward also holds the gradients of both.
     // Without an fp32 copy, all are in the plan's dtype. Over a tensor group, PyTorch computes the
     // gradient of log-softmax with plain ops (loss_parallel). Then the exponential and its product
-    // with the upstream gradient exist next to the first gradient.
+    // with the upstream gradient exist next to the first gradient. The training loop holds the
+    // logits until backward is done, unless the model computes the loss and drops them.
+    case LossHead::kInModel:
     case LossHead::kEager: {
       const double each = stack.training.wide_logits ? 4 : narrow;
-      return {narrow + each - traced, (others > 0 ? 3 : 2) * each};
+      const double logits = stack.parts.loss_head == LossHead::kEager ? narrow : 0;
+      return {logits + each - traced, (others > 0 ? 3 : 2) * each};
     }
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};

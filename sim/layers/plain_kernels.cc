@@ -16,7 +16,8 @@ struct Passes {
   double kept_narrow = 0, kept_wide = 0;
 };
 
-constexpr Passes kRmsNormForward{4, 7, 8, 1, 1};  // saved: the fp32 copy, the normalized values
+// Saved: the fp32 copy of the input instead of the input, and the normalized values.
+constexpr Passes kRmsNormForward{4, 7, 8, 0, 1};
 constexpr Passes kRmsNormBackward{8, 13, 14};
 constexpr Passes kFusedNormBackward{3, 0, 1};  // without the residual's gradient
 // torch.compile computes the gain's gradient in separate passes over both inputs. cuDNN's tables
@@ -39,7 +40,7 @@ constexpr Passes kExpertBiasGradient{3, 0, 6};
 // probabilities' gradient over the width.
 constexpr Passes kWeightedReluForward{4, 2, 3};
 constexpr Passes kWeightedReluBackward{7, 4, 6};
-constexpr Passes kBiasGelu{4, 0, 2, 1, 0};        // saved: the sum with the bias
+constexpr Passes kBiasGelu{4, 0, 2};  // the sum with the bias is saved instead of the input
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // saved: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
 // Megatron-LM's fallback: cast to fp32, scale, mask, softmax, cast; saved as above.
@@ -73,12 +74,8 @@ constexpr Passes kCompiledAutocastNormBackward{1, 2, 2};
 constexpr Passes kAutocastRmsNormForward{2.5, 9.5, 9, 1.5, 1.5};
 constexpr Passes kAutocastRmsNormBackward{2.5, 18, 16};
 constexpr Passes kAutocastResidual{1, 2, 1};  // narrow results, added to fp32
-// Unfused attention under autocast: softmax runs in fp32, so that its input is cast too. Saved:
-// input and probabilities in fp32; compiled also the scores in 16 bits.
-constexpr Passes kAutocastSoftmaxForward{6, 4, 5, 0, 2};
 // Scale, mask, softmax and casts in one generated kernel.
 constexpr Passes kCompiledSoftmaxForward{2, 2, 1, 0, 1};
-constexpr Passes kCompiledAutocastSoftmaxForward{2, 2, 1, 1, 2};
 constexpr Passes kCompiledSoftmaxBackward{2, 2, 1};
 
 template <class Kernel>
@@ -147,13 +144,19 @@ std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack
   }
 }
 
+// Whether unfused attention is written out in PyTorch's ops. Software whose own kernel is
+// FlashAttention and whose other modules are plain ops has no fused softmax.
+bool writes_out_softmax(const SoftwareParts& parts) {
+  if (parts.attention == AttentionKernel::kTorch) return true;
+  const bool has_softmax_kernel = parts.attention == AttentionKernel::kMegatron ||
+                                  parts.attention == AttentionKernel::kFusedSoftmax;
+  return !has_softmax_kernel && parts.norm == KernelFusion::kTorch &&
+         parts.activation == ActivationKernel::kTorch;
+}
+
 // Forward passes of the softmax in unfused attention.
 const Passes& softmax_passes(const StackSpec& stack) {
-  const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
-  if (stack.parts.compile) {
-    return is_autocast ? kCompiledAutocastSoftmaxForward : kCompiledSoftmaxForward;
-  }
-  return is_autocast ? kAutocastSoftmaxForward : kSoftmaxForward;
+  return stack.parts.compile ? kCompiledSoftmaxForward : kSoftmaxForward;
 }
 
 Passes passes_of(const OpRecord& op, const StackSpec& stack) {
@@ -167,13 +170,17 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
   const bool weighs_biases =
       parts.activation == ActivationKernel::kFusedSwiglu && op.label.part == ModelPart::kExperts;
   const bool plain_gelu = is_plain(parts.activation, stack);
-  const bool plain_softmax = parts.attention == AttentionKernel::kTorch;
-  const bool eager_loss =
-      parts.loss_head == LossHead::kEager || parts.loss_head == LossHead::kGathered;
+  const bool plain_softmax = writes_out_softmax(parts);
+  const bool eager_loss = parts.loss_head == LossHead::kEager ||
+                          parts.loss_head == LossHead::kGathered ||
+                          parts.loss_head == LossHead::kInModel;
   const bool has_bias = (op.key.variant & 1) != 0;
+  const bool plain_head_norm = is_plain(parts.norm, stack);  // of q and k, almost always RMSNorm
   switch (op.key.kind) {
     case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
     case OpKind::kNormBackward: return norm_backward_passes(op, stack);
+    case OpKind::kHeadNormForward: return plain_head_norm ? kRmsNormForward : Passes{};
+    case OpKind::kHeadNormBackward: return plain_head_norm ? kRmsNormBackward : Passes{};
     case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
     case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
     case OpKind::kRotary:
@@ -228,6 +235,8 @@ double passed_elements(const OpKey& key) {
   switch (key.kind) {
     case OpKind::kAdamW: return static_cast<double>(d[0]);
     case OpKind::kRotary:
+    case OpKind::kHeadNormForward:
+    case OpKind::kHeadNormBackward:
     case OpKind::kSoftmaxForward:
     case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
     case OpKind::kPermuteTokens:

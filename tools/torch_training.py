@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Measures training steps of transformers on one GPU and writes them as a table of runs.
+
+Usage: torch_training.py OUT.csv [--seconds N] [--only SUBSTRING] [--saved OUT.tsv] [--kernels OUT.tsv]
+Models come from their published shapes with random weights; random tokens. A step is forward with
+the model's own loss, backward, AdamW (fused) and zero_grad, timed by the wall clock from one
+synchronization to the next; the median of the steps after warm-up is written. Memory is PyTorch's
+peak of allocated bytes over one step. `tpsim validate --runs OUT.csv` compares the table with
+predictions. --saved lists the tensors that forward saves for backward, by shape and dtype;
+--kernels counts the kernels of a step and adds up their microseconds.
+"""
+
+import argparse
+import collections
+import csv
+import gc
+import statistics
+import time
+import warnings
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForCausalLM
+
+warnings.filterwarnings("ignore")
+transformers.logging.set_verbosity_error()
+
+COLUMNS = (
+    "id source date cluster regime gpu gpus gpus_per_node model layers hidden heads kv_heads "
+    "ffn_hidden gated_ffn seq vocab dtype framework tp sp cp pp vpp dp zero micro_batch global_batch "
+    "recompute attention grad_accum_dtype stage_split step_s tokens_per_s_per_gpu hw_tflops_per_gpu "
+    "mem_gb mem_kind outcome notes head_dim experts experts_per_token optimizer optimizer_dtype "
+    "master_weights compile").split()
+
+# Published shapes: model type of transformers, then the fields of its configuration.
+LLAMA_1B = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
+                head_dim=64, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True,
+                max_position_embeddings=131072)
+QWEN3_1B7 = dict(hidden_size=2048, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8,
+                 head_dim=128, intermediate_size=6144, vocab_size=151936, tie_word_embeddings=True,
+                 max_position_embeddings=40960)
+LLAMA_8B = dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
+                head_dim=128, intermediate_size=14336, vocab_size=128256, tie_word_embeddings=False,
+                max_position_embeddings=131072)
+GPT2_LARGE = dict(n_embd=1280, n_layer=36, n_head=20, n_positions=1024, vocab_size=50257,
+                  embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0)
+BLOOM_1B1 = dict(hidden_size=1536, n_layer=24, n_head=16, vocab_size=250880)
+OLMOE = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=16, num_key_value_heads=16,
+             intermediate_size=1024, vocab_size=50304, num_experts=64, num_experts_per_tok=8,
+             max_position_embeddings=4096)
+MODELS = {
+    "llama-3.2-1b": ("llama", LLAMA_1B), "qwen3-1.7b": ("qwen3", QWEN3_1B7),
+    "llama-3.1-8b": ("llama", LLAMA_8B), "gpt2-large": ("gpt2", GPT2_LARGE),
+    "bloom-1b1": ("bloom", BLOOM_1B1), "olmoe-1b-7b": ("olmoe", OLMOE),
+}
+
+
+class Case:
+    def __init__(self, model, precision, micro_batch, seq, attention="sdpa", recompute=False,
+                 compiled=False, accumulate=1):
+        self.model, self.precision, self.micro_batch, self.seq = model, precision, micro_batch, seq
+        self.attention, self.recompute, self.compiled = attention, recompute, compiled
+        self.accumulate = accumulate
+
+    def name(self):
+        parts = [self.model, self.precision, f"b{self.micro_batch}", f"s{self.seq}", self.attention]
+        parts += ["checkpointing"] * self.recompute + ["compile"] * self.compiled
+        return "_".join(parts + ([f"acc{self.accumulate}"] if self.accumulate > 1 else []))
+
+
+# The most informative first: the list may be cut by time.
+CASES = [
+    Case("llama-3.2-1b", "bf16", 4, 2048), Case("llama-3.2-1b", "autocast", 4, 2048),
+    Case("llama-3.2-1b", "bf16", 4, 2048, recompute=True), Case("llama-3.2-1b", "bf16", 4, 2048, "eager"),
+    Case("llama-3.2-1b", "bf16", 1, 512), Case("llama-3.2-1b", "bf16", 1, 2048),
+    Case("llama-3.2-1b", "bf16", 8, 2048), Case("llama-3.2-1b", "autocast", 4, 2048, recompute=True),
+    Case("qwen3-1.7b", "bf16", 2, 4096), Case("qwen3-1.7b", "autocast", 2, 2048),
+    Case("gpt2-large", "autocast", 8, 1024), Case("gpt2-large", "autocast", 8, 1024, "eager"),
+    Case("gpt2-large", "bf16", 8, 1024), Case("gpt2-large", "bf16", 1, 1024),
+    Case("bloom-1b1", "bf16", 4, 2048, "eager"), Case("bloom-1b1", "autocast", 2, 2048, "eager"),
+    Case("olmoe-1b-7b", "bf16", 4, 2048),
+    Case("olmoe-1b-7b", "bf16", 1, 2048, recompute=True),
+    Case("llama-3.1-8b", "bf16", 1, 2048), Case("llama-3.1-8b", "bf16", 4, 2048, recompute=True),
+    Case("llama-3.1-8b", "bf16", 1, 512), Case("llama-3.1-8b", "bf16", 2, 4096, recompute=True),
+    Case("llama-3.2-1b", "bf16", 4, 2048, compiled=True),
+    Case("qwen3-1.7b", "bf16", 1, 1024), Case("llama-3.2-1b", "autocast", 1, 2048, "eager"),
+    Case("gpt2-large", "autocast", 1, 1024), Case("llama-3.2-1b", "bf16", 2, 2048, accumulate=4),
+]
+
+
+def build(case):
+    kind, fields = MODELS[case.model]
+    config = AutoConfig.for_model(kind, **fields, attn_implementation=case.attention, use_cache=False)
+    torch.set_default_dtype(torch.bfloat16 if case.precision == "bf16" else torch.float32)
+    with torch.device("cuda"):
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=case.attention)
+    torch.set_default_dtype(torch.float32)
+    model.train()
+    if case.recompute:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return model
+
+
+class Saved:
+    """Adds up the storages that autograd keeps, by shape and dtype."""
+
+    def __init__(self, parameters):
+        self.known = {p.untyped_storage().data_ptr() for p in parameters}
+        self.bytes = collections.Counter()
+        self.count = collections.Counter()
+
+    def pack(self, tensor):
+        storage = tensor.untyped_storage()
+        if tensor.is_cuda and storage.data_ptr() not in self.known:
+            self.known.add(storage.data_ptr())
+            key = (str(tuple(tensor.shape)), str(tensor.dtype).removeprefix("torch."))
+            self.bytes[key] += storage.nbytes()
+            self.count[key] += 1
+        return tensor.detach()  # an output itself would be a cycle that is never freed
+
+
+def measure(case, saved_file):
+    model = build(case)
+    weights = torch.cuda.memory_allocated()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    step_model = torch.compile(model) if case.compiled else model
+    vocab = model.config.vocab_size
+    ids = torch.randint(0, vocab, (case.micro_batch, case.seq), device="cuda")
+
+    def forward():
+        with torch.autocast("cuda", torch.bfloat16, enabled=case.precision == "autocast"):
+            return step_model(input_ids=ids, labels=ids).loss
+
+    def step():
+        for _ in range(case.accumulate):
+            (forward() / case.accumulate).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    times = []
+    torch.cuda.reset_peak_memory_stats()
+    while len(times) < 5 or (sum(times) < 2 and len(times) < 40):
+        begin = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+    state = torch.cuda.memory_allocated()
+    # Time until all kernels of a step are launched, without waiting for them.
+    begin = time.perf_counter()
+    step()
+    issued = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    # Kept by forward; then the peaks of forward, backward and the optimizer alone.
+    marks = []
+    torch.cuda.reset_peak_memory_stats()
+    loss = forward()
+    marks += [torch.cuda.memory_allocated() - state, torch.cuda.max_memory_allocated() - state]
+    torch.cuda.reset_peak_memory_stats()
+    loss.backward()
+    marks += [torch.cuda.max_memory_allocated() - state]
+    torch.cuda.reset_peak_memory_stats()
+    optimizer.step()
+    marks += [torch.cuda.max_memory_allocated() - state]
+    optimizer.zero_grad(set_to_none=True)
+    del loss
+    if saved_file and not case.compiled:
+        saved = Saved(model.parameters())
+        with torch.autograd.graph.saved_tensors_hooks(saved.pack, lambda t: t):
+            loss = forward()
+        for key, size in saved.bytes.most_common(40):
+            print(case.name(), *key, saved.count[key], size, sep="\t", file=saved_file, flush=True)
+        del loss
+    return statistics.median(times), max(times) / min(times), peak, reserved, weights, state, issued, marks
+
+
+def kernels(case):
+    """Launches of one step, counted by the profiler; 0 where it cannot run."""
+    model = build(case)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    ids = torch.randint(0, model.config.vocab_size, (case.micro_batch, case.seq), device="cuda")
+    from torch.profiler import ProfilerActivity, profile
+    for turn in range(2):
+        with profile(activities=[ProfilerActivity.CUDA]) as record:
+            with torch.autocast("cuda", torch.bfloat16, enabled=case.precision == "autocast"):
+                model(input_ids=ids, labels=ids).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            torch.cuda.synchronize()
+    by_name = collections.Counter()
+    for event in record.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            by_name[event.name] += 1
+    return by_name, {e.key: e.self_device_time_total for e in record.key_averages()}
+
+
+def row_of(case, result, gpu, date):
+    seconds, spread, peak, reserved, weights, state, issued, marks = result
+    kind, f = MODELS[case.model]
+    get = lambda *names: next((f[n] for n in names if n in f), "")
+    layers, hidden = get("num_hidden_layers", "n_layer"), get("hidden_size", "n_embd")
+    heads = get("num_attention_heads", "n_head")
+    gated = kind not in ("gpt2", "bloom")
+    row = dict.fromkeys(COLUMNS, "")
+    batch = case.micro_batch * case.accumulate
+    row.update(
+        id=case.name(), source="tools/torch_training.py", date=date, gpu=gpu, gpus=1, gpus_per_node=1,
+        model=case.model, layers=layers, hidden=hidden, heads=heads,
+        kv_heads=get("num_key_value_heads") or heads, ffn_hidden=get("intermediate_size") or 4 * hidden,
+        gated_ffn=int(gated), seq=case.seq, vocab=f["vocab_size"], dtype="bf16",
+        framework=f"transformers {transformers.__version__}, PyTorch {torch.__version__.split('+')[0]}",
+        tp=1, cp=1, pp=1, vpp=1, dp=1, zero=0, micro_batch=case.micro_batch, global_batch=batch,
+        recompute="full" if case.recompute else "none",
+        attention="unfused" if case.attention == "eager" else "flash", outcome="ok",
+        step_s=f"{seconds:.6f}", tokens_per_s_per_gpu=f"{batch * case.seq / seconds:.1f}",
+        mem_gb=f"{peak / 2**30:.3f}", mem_kind="torch peak allocated, GiB", head_dim=get("head_dim"),
+        experts=get("num_experts"), experts_per_token=get("num_experts_per_tok"), optimizer="adamw",
+        optimizer_dtype="bf16" if case.precision == "bf16" else "fp32",
+        master_weights="none" if case.precision == "bf16" else "autocast",
+        compile=int(case.compiled),
+        notes=f"slowest/fastest {spread:.3f}; issued in {issued * 1e3:.1f} ms; GiB reserved "
+              f"{reserved / 2**30:.3f}, weights {weights / 2**30:.3f}, between steps {state / 2**30:.3f}, kept by "
+              f"forward {marks[0] / 2**30:.3f}, peaks of forward {marks[1] / 2**30:.3f} backward "
+              f"{marks[2] / 2**30:.3f} optimizer {marks[3] / 2**30:.3f}")
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("out")
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--saved")
+    parser.add_argument("--kernels")
+    args = parser.parse_args()
+    gpu, date = torch.cuda.get_device_name(), time.strftime("%Y-%m-%d")
+    began = time.monotonic()
+    saved_file = open(args.saved, "w") if args.saved else None
+    cases = [c for c in CASES if args.only in c.name()]
+    if args.kernels:
+        with open(args.kernels, "w") as out:
+            for case in cases[:12:2]:
+                try:
+                    counts, times = kernels(case)
+                    print(case.name(), "all", sum(counts.values()), "", sep="\t", file=out, flush=True)
+                    for name, n in counts.most_common(40):
+                        print(case.name(), name[:120], n, f"{times.get(name, 0):.0f}", sep="\t", file=out, flush=True)
+                except Exception as error:  # the profiler is optional
+                    print(case.name(), repr(error)[:200], file=out, flush=True)
+                gc.collect()
+                torch.cuda.empty_cache()
+    with open(args.out, "w", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS)
+        writer.writeheader()
+        for case in cases:
+            if time.monotonic() - began > args.seconds:
+                print("left out:", case.name(), flush=True)
+                continue
+            begin = time.monotonic()
+            try:
+                row = row_of(case, measure(case, saved_file), gpu, date)
+            except torch.OutOfMemoryError:
+                row = row_of(case, (1, 1, 0, 0, 0, 0, 0, [0] * 4), gpu, date)
+                row.update(outcome="oom", step_s="", tokens_per_s_per_gpu="", mem_gb="", mem_kind="", notes="")
+            except Exception as error:
+                print("failed:", case.name(), repr(error)[:300], flush=True)
+                gc.collect()
+                torch.cuda.empty_cache()
+                continue
+            writer.writerow(row)
+            out.flush()
+            print(f"{case.name()}: {row['step_s']} s, {row['mem_gb']} GiB, {row['notes']} "
+                  f"[{time.monotonic() - begin:.0f} s]", flush=True)
+            gc.collect()
+            torch.cuda.empty_cache()
+            torch._dynamo.reset()
+
+
+if __name__ == "__main__":
+    main()
