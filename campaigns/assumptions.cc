@@ -37,7 +37,7 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kSpareNodes, "spare_nodes", "", "spare nodes kept ready", 0, 1e5, true},
 }};
 
-// If spare nodes are missing, plan_campaign() chooses their number.
+// The file may omit spare nodes: plan_campaign() then chooses their number.
 template <class Io>
 void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
@@ -68,7 +68,8 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
 Error wrong_text(const AssumptionRow& row, std::string_view text) {
   const std::string unit = *row.unit == '\0' ? "without a unit" : fmt::format("in {}", row.unit);
   const auto typed = leading_number(text);
-  // A number in range without text only lacks its unit.
+  // If the text is a plain number in range, only the unit is missing, and the hint shows this
+  // number.
   const bool usable = typed && typed->length == text.size() && typed->value >= row.least &&
                       typed->value <= row.most;
   const double example = usable ? typed->value : std::max(1.0, row.least);

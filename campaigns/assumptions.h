@@ -19,16 +19,16 @@
 namespace tpsim {
 
 enum class Assumption : std::uint8_t {
-  kGpuPower,          // one GPU while the run occupies it
+  kGpuPower,          // power of one GPU while the run occupies it
   kOtherPower,        // power of host, network and storage per GPU
-  kPue,               // power of the building / power of its machines
+  kPue,               // power usage effectiveness: power of the building / power of its machines
   kCarbon,            // carbon intensity of the grid
-  kPrice,             // of one GPU for one hour
+  kPrice,             // price of one GPU for one hour
   kNodeMtbf,          // mean time between failures of one node
   kStorageBandwidth,  // write bandwidth of a checkpoint, all ranks together
   kRestartTime,       // from a failure to the first new step, without waiting for a node
-  kRepairTime,        // until a failed node is available again
-  kDowntime,          // of the whole run, for reasons other than node failures
+  kRepairTime,        // time until a failed node is available again
+  kDowntime,          // downtime of the whole run for reasons other than node failures
   kSpareNodes,
 };
 inline constexpr int kAssumptionCount = static_cast<int>(Assumption::kSpareNodes) + 1;
@@ -46,8 +46,8 @@ struct AssumptionRow {
 std::span<const AssumptionRow> assumption_rows();
 const AssumptionRow& row_of(Assumption assumption);
 
-// Parses "400 W" as 400 for a row with unit W. A missing or other unit and a number out of range
-// are errors with the expected format.
+// Parses "400 W" as 400 for a row with unit W. Error with the expected format if the unit is
+// missing or different, or if the number is out of range.
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text);
 // Inverse of parse_assumption(): "400 W".
 std::string assumption_text(const AssumptionRow& row, double value);
@@ -80,8 +80,8 @@ std::vector<std::string> assumption_names(const Catalogue& catalogue);
 // Resolves a name in data/campaigns/ or the path of a file (contains '/' or ends in ".json").
 Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
                                                std::string_view name_or_path);
-// Returns the name of a cluster's assumptions: the cluster's name without "-node" (data/README.md).
-// A cluster given as a file does not have any.
+// Returns the name of the assumptions that belong to a cluster of the catalogue: the cluster's name
+// without "-node" (data/README.md). Clusters that are given as a file have no assumptions.
 std::string assumptions_name_of(std::string_view cluster);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);
 

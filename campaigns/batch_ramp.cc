@@ -30,7 +30,7 @@ std::vector<RampPhase> ramp_phases(const BatchRamp& ramp, std::int64_t full_batc
   std::vector<RampPhase> phases;
   std::int64_t consumed = 0;
   const auto run_until = [&](std::int64_t batch, std::int64_t goal) {
-    // Steps are whole: a size continues until its last step has reached the goal.
+    // Rounds up: the step that reaches the goal runs in full.
     const std::int64_t steps = (std::min(goal, samples) - consumed + batch - 1) / batch;
     if (steps <= 0) return;
     phases.push_back({batch, steps});

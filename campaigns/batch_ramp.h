@@ -8,8 +8,8 @@
 
 namespace tpsim {
 
-// The global batch grows from `start` to the full batch in steps of `increment`, over `samples`
-// sequences, with equal shares for each size. start = 0: no ramp.
+// The global batch grows from `start` to the full batch in steps of `increment`. All sizes below
+// the full batch share `samples` sequences equally. start = 0: no ramp.
 struct BatchRamp {
   std::int64_t start = 0;
   std::int64_t increment = 0;
@@ -21,12 +21,12 @@ struct RampPhase {
   std::int64_t steps = 0;
 };
 
-// Error unless increments lead from start to full_batch exactly.
+// Error unless the full batch is `start` plus a multiple of `increment`.
 Status validate(const BatchRamp& ramp, std::int64_t full_batch);
 
-// Returns the steps of each batch size, smallest first, until at least `samples` sequences are
-// consumed. A size ends with the step that reaches its share, so that the next size starts slightly
-// later.
+// Returns the number of steps at each batch size, smallest first, until at least `samples`
+// sequences are consumed. The step that reaches the share of a size still runs in full, so the next
+// size starts up to one step later.
 std::vector<RampPhase> ramp_phases(const BatchRamp& ramp, std::int64_t full_batch,
                                    std::int64_t samples);
 

@@ -50,7 +50,7 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   const Prediction& full = run.predicted;
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
-  // A measured step scales the predictions of the ramp's smaller batches by measured / predicted.
+  // Measured / predicted step of the full batch also scales the smaller batches of the ramp.
   const double scale = campaign.step / full.step;
   const auto samples = static_cast<std::int64_t>(
       std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
@@ -78,14 +78,16 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   return Ok{};
 }
 
-// Every GPU copies its own part to its host. With ZeRO, replicas share the state; otherwise one
-// replica copies all of it. The GPUs of a host copy concurrently over separate links.
+// Each GPU copies its part of the checkpoint to its host. The data-parallel ranks split the
+// checkpoint with ZeRO; otherwise one data-parallel replica copies all of it. The GPUs of a host
+// copy concurrently over separate links.
 Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
   const std::int64_t parts = gpu_count(plan) / (plan.zero == 0 ? plan.degrees.dp : 1);
   return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
 }
 
-// Async checkpoints must be written before the next one starts, and occupy host memory until then.
+// An async checkpoint stays in host memory until it is written. It must be written before the next
+// one starts.
 Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
                    std::int64_t hosts) {
   const Bytes share = checkpoints.size / static_cast<double>(hosts);
@@ -115,14 +117,14 @@ Status add_checkpoints(const Scenario& scenario, const Plan& plan, const Campaig
   if (async) {
     checkpoints.stop = std::min(copy_to_hosts(checkpoints.size, plan, host), checkpoints.write);
   }
-  // A checkpoint must be written before the next one starts.
+  // Shortest interval at which a checkpoint is written before the next one starts.
   const Seconds least = checkpoints.write - checkpoints.stop;
   checkpoints.best = std::max(best_interval(checkpoints.stop, campaign.mtbf), least);
   checkpoints.young = young_interval(checkpoints.stop, campaign.mtbf);
   checkpoints.daly = daly_interval(checkpoints.stop, campaign.mtbf);
   const Seconds wanted =
       request.checkpoint_interval > Seconds() ? request.checkpoint_interval : checkpoints.best;
-  // At most the run, and at least one step.
+  // The interval is at least one step and at most the whole run.
   checkpoints.interval =
       std::max(std::min(wanted, campaign.time.steps), std::min(campaign.step, campaign.time.steps));
   checkpoints.steps = std::max<std::int64_t>(1, std::llround(checkpoints.interval / campaign.step));
@@ -141,11 +143,11 @@ FailureModel failure_model(const Campaign& campaign, const Assumptions& assumed)
   return model;
 }
 
-// Error if failures slow the run down more than a hundredfold, or if replays would take too long
-// because of the number of failures.
+// Error if failures make the run more than 100 times longer, or if the replays would simulate too
+// many failures.
 Status check_failures(const FailureModel& model, const CampaignRequest& request) {
   constexpr double kMostSlowdown = 100;
-  constexpr double kMostFailures = 1e8;  // of all replays, several seconds
+  constexpr double kMostFailures = 1e8;  // sum over all replays; takes several seconds
   if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
     return Error{
         ErrorKind::kDoesNotFit,
@@ -166,13 +168,14 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   return Ok{};
 }
 
-// Hosts in the plan's nodes that the plan does not use, such as 2 of the 18 trays of an NVL72 rack.
+// Returns the number of hosts in each node that the job leaves free, such as 2 of the 18 trays of
+// an NVL72 rack. 0 if the plan uses a single node.
 std::int64_t free_hosts_per_node(const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t node = node_size(cluster, gpu_count(plan));
   return nodes_of(cluster, plan) > 1 ? (cluster.gpus_per_node - node) / host_size(cluster) : 0;
 }
 
-// All hosts that the plan does not use.
+// Returns the number of the cluster's hosts that the plan does not use.
 std::int64_t hosts_left(const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t used = nodes_of(cluster, plan);
   const std::int64_t left = std::max<std::int64_t>(0, cluster.nodes - used);
@@ -180,13 +183,14 @@ std::int64_t hosts_left(const ClusterSpec& cluster, const Plan& plan) {
          used * free_hosts_per_node(cluster, plan);
 }
 
-// Returns the number of spare nodes with the lowest cost, or with which the run hardly ever waits.
-// Tries 0, 1, ... until three more nodes only increase the cost: the cost falls while nodes are
-// short, then rises.
+// Returns the number of spare nodes with the lowest cost. For SparesFor::kTime, returns the
+// smallest number with which the run spends less than 0.1 % of its time waiting. Tries 0, 1, ...
+// and stops after three numbers without lower cost: the cost falls while nodes are short, then
+// rises.
 std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& model, Seconds repair,
                               const CampaignRequest& request, std::int64_t most) {
-  constexpr std::int64_t kPlayed = 300;  // campaigns per number, sufficient to compare costs
-  constexpr double kHardlyEver = 1e-3;   // share of the run
+  constexpr std::int64_t kPlayed = 300;  // replays per number of nodes, enough to compare costs
+  constexpr double kHardlyEver = 1e-3;   // waiting time as a share of wall time
   constexpr std::int64_t kPatience = 3;
   const std::int64_t played = std::min(request.replays, kPlayed);
   std::int64_t best = 0;
@@ -196,8 +200,7 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
     const Seconds wall = expected_wall(model) + replays.waiting;
     const bool by_time = request.spares_for == SparesFor::kTime;
     if (by_time && replays.waiting < kHardlyEver * wall) return spare;
-    // For time, the loop does not stop early: most nodes may be needed before the run stops
-    // waiting.
+    // For time, this decreasing cost keeps the loop running until the run stops waiting.
     const double cost = by_time ? -static_cast<double>(spare)
                                 : wall.value() * static_cast<double>(campaign.nodes + spare);
     if (cost < least) {
@@ -208,7 +211,7 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
   return best;
 }
 
-// Uses the stated number of spare nodes or chooses one; at most the cluster's unused nodes.
+// Sets the number of spare nodes: the stated one, or a chosen one. Never exceeds the unused nodes.
 void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const FailureModel& model,
                         Seconds repair, const CampaignRequest& request, const Assumptions& assumed,
                         Campaign& campaign) {
@@ -257,7 +260,8 @@ Status add_failures(const Scenario& scenario, const Plan& plan, const CampaignRe
   time.failures = expected_wall(model) - time.steps - time.checkpoints;
   time.waiting = campaign.replays.waiting;
   time.downtime = Seconds(assumed[Assumption::kDowntime] * kHour);
-  // Scales the wall time to the interval of the steps; all parts but downtime are proportional.
+  // Returns the wall time if the steps take `steps` in total. All parts except downtime scale with
+  // the steps.
   const auto scaled = [&](Seconds steps) {
     return steps > Seconds() ? (time.wall() - time.downtime) * (steps / time.steps) + time.downtime
                              : time.wall();
@@ -296,7 +300,7 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   SearchSpace space = space_around(plan);
   space.gpus = gpus;
   for (const SettingRow& row : setting_rows()) {
-    // Degrees and batches depend on the GPUs; all other settings are kept.
+    // Degrees and batches may change with the number of GPUs; all other settings are kept.
     const bool stays = row.role == SettingRole::kVariant || row.kind == SettingKind::kWord;
     if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
   }
@@ -306,9 +310,9 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   return space;
 }
 
-// Finds a global batch that uses all GPUs. Data-parallel ranks must divide the batch, so that GPUs
-// without a common factor stay idle. Tries the multiples of GPUs / 2^k that are nearest to the
-// plan's batch, smallest unit first. Each try is a search.
+// Returns a global batch with which a plan uses all GPUs; 0 if no tried batch works. GPUs stay idle
+// if the data-parallel degree must divide a batch that shares no factor with the GPU count. Tries
+// multiples of GPUs / 2^k nearest to the plan's batch, smallest unit first, with one search each.
 Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::int64_t gpus) {
   constexpr int kTries = 4;
   std::int64_t unit = gpus;
@@ -362,7 +366,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   const auto least_for = [&](std::int64_t lost) {
     return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
   };
-  // One search per number of nodes serves all rows of the table.
+  // All rows of the table share one search per number of nodes.
   const std::int64_t least = least_for(most_lost);
   std::vector<std::vector<PlannedRun>> found(
       static_cast<std::size_t>(nodes));  // by number of nodes used

@@ -20,46 +20,47 @@
 
 namespace tpsim {
 
-// kSync: training waits until the checkpoint is written. kAsync: until it is copied to host memory.
+// Training pauses until the checkpoint is written to storage (kSync), or until it is copied to host
+// memory (kAsync).
 enum class CheckpointKind : std::uint8_t { kSync, kAsync };
 template <>
 inline constexpr auto kEnumNames<CheckpointKind> = std::to_array<std::string_view>({"sync",
                                                                                     "async"});
 
-// Objective for the number of spare nodes if it is not stated: lowest cost, or shortest time.
+// Criterion by which tpsim chooses the number of spare nodes: lowest cost, or shortest wall time.
 enum class SparesFor : std::uint8_t { kCost, kTime };
 template <>
 inline constexpr auto kEnumNames<SparesFor> = std::to_array<std::string_view>({"cost", "time"});
 
-// Power of an idle GPU relative to a working one: 50 of 400 W for an A100, 70 of 700 W for an H100.
-// An estimate; the rest of an idle node is assumed to draw as much as that of other nodes.
+// Power of an idle GPU relative to its full power: 50 of 400 W for an A100, 70 of 700 W for an
+// H100. An estimate. The rest of an idle node is assumed to draw as much as in a busy node.
 inline constexpr double kIdleDraw = 0.12;
 
 struct CampaignRequest {
   double tokens = 0;
   BatchRamp ramp;
-  // Measured step of the full batch; zero: predicted. Smaller batches of a ramp are predicted and
-  // scaled by measured / predicted step of the full batch.
+  // Measured step time at the full batch; zero: use the prediction. The predicted steps of smaller
+  // ramp batches are scaled by measured / predicted at the full batch.
   Seconds step;
   Seconds checkpoint_interval;  // work between checkpoints; zero: optimal
   CheckpointKind checkpoints = CheckpointKind::kSync;
   SparesFor spares_for = SparesFor::kCost;
   std::int64_t replays = 2000;
   std::uint64_t seed = 1;
-  // Widens the interval of the predicted full batch by unstated inputs
-  // (plans/questions/open_inputs.h); may be empty.
+  // Widens the 90 % interval of the predicted full-batch step for inputs that the user did not
+  // state (plans/questions/open_inputs.h). May be empty.
   std::function<void(PlannedRun&)> widen = {};
 };
 
 struct CampaignCheckpoints {
   Bytes size;
-  Seconds write;  // to storage, all ranks together
+  Seconds write;  // time to write it to storage, all ranks together
   Seconds stop;   // pause of training: `write`, or the copy to the hosts for async checkpoints
-  Seconds best;   // optimum of the closed form; the next two approximate it
+  Seconds best;   // optimal interval in closed form; `young` and `daly` approximate it
   Seconds young;
   Seconds daly;
-  Seconds interval;        // used by the campaign
-  std::int64_t steps = 0;  // steps of the full batch nearest to the interval: --save-interval
+  Seconds interval;        // interval that the campaign uses
+  std::int64_t steps = 0;  // full-batch steps nearest to `interval`: the value of --save-interval
   std::int64_t count = 0;
 };
 
@@ -68,7 +69,7 @@ struct CampaignTime {
   Seconds steps;
   Seconds checkpoints;
   Seconds failures;  // expected lost work and restarts
-  Seconds waiting;   // for a node if no spare node is left, mean of the replays
+  Seconds waiting;   // time without enough nodes when spare nodes run out, mean of the replays
   Seconds downtime;
   Seconds wall() const { return steps + checkpoints + failures + waiting + downtime; }
   double goodput() const { return steps / wall(); }
@@ -79,44 +80,45 @@ struct CampaignCost {
   double reserved_hours = 0;      // including spare nodes
   double gpu_kwh = 0;             // GPUs only
   double total_kwh = 0;           // including the rest of their nodes, times PUE
-  double gpu_co2_t = 0;           // of gpu_kwh
-  double total_co2_t = 0;         // of total_kwh
+  double gpu_co2_t = 0;           // CO2 of gpu_kwh in tonnes
+  double total_co2_t = 0;         // CO2 of total_kwh in tonnes
   double reserved_gpu_kwh = 0;    // gpu_kwh plus the idle GPUs of spare nodes
   double reserved_total_kwh = 0;  // total_kwh plus the idle spare nodes
   double reserved_gpu_co2_t = 0;
   double reserved_total_co2_t = 0;
-  double usd_run = 0;  // for the GPU-hours of the plan
-  double usd = 0;      // for the reserved hours
+  double usd_run = 0;  // price of gpu_hours
+  double usd = 0;      // price of reserved_hours
 };
 
 struct Campaign {
   std::int64_t gpus = 0;
   std::int64_t nodes = 0;
-  Seconds step;                      // of the full batch, measured if given
-  Seconds predicted_step;            // of the full batch
+  Seconds step;                      // step at the full batch: measured if given, else predicted
+  Seconds predicted_step;            // predicted step at the full batch
   std::vector<RampPhase> phases;     // smallest batch first, full batch last
   std::vector<Seconds> phase_steps;  // time of one step of each phase
-  Seconds mtbf;                      // of all nodes together
+  Seconds mtbf;                      // mean time between failures of any of the run's nodes
   CampaignCheckpoints checkpoints;
   CampaignTime time;
   // Wall time at both ends of the 90 % interval of the predicted step. For a measured step both are
   // the wall time.
   Seconds wall_low;
   Seconds wall_high;
-  Replays unlimited;  // failures with unlimited spare nodes, as in the closed form
-  Replays replays;    // with spare_nodes
+  Replays unlimited;  // replays with unlimited spare nodes, comparable with the closed form
+  Replays replays;    // replays with `spare_nodes` spare nodes
   std::int64_t spare_nodes = 0;
   std::string spare_nodes_source;
-  std::int64_t spare_nodes_wanted = 0;  // number that suffices 99 % of the time
+  std::int64_t spare_nodes_wanted = 0;  // spare nodes that suffice 99 % of the time
   CampaignCost cost;
 };
 
-// Error if there are more spare nodes than unused nodes.
+// Error if `spare` exceeds the number of nodes that the plan leaves unused.
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan);
 
-// Plans the campaign. Error for an illegal plan or ramp, for a run that failures prevent from
-// ending, and for async checkpoints that exceed storage or host memory. If the assumptions have no
-// spare nodes (no source), their number is chosen. A stated number is capped by the cluster.
+// Plans the campaign. Error if the plan or the ramp is illegal, if failures keep the run from
+// ending, or if async checkpoints exceed storage bandwidth or host memory. Chooses the number of
+// spare nodes if the assumptions do not state one. The cluster's unused nodes limit a stated
+// number.
 Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
                                const CampaignRequest& request, const Assumptions& assumptions);
 
@@ -124,15 +126,14 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
 struct Replanned {
   std::int64_t lost_nodes = 0;
   std::vector<PlannedRun> best;  // one plan; empty if none fits
-  // The nearest global batch with which a fitting plan uses all remaining GPUs. 0: `best` uses all
-  // of them, or no tried batch allows it.
+  // Nearest global batch with which a fitting plan uses all remaining GPUs. 0 if `best` already
+  // uses all of them, or if no tried batch has such a plan.
   std::int64_t whole_batch = 0;
 };
 
-// Replans for 1 to `most_lost` lost nodes. Batch, recompute, attention, schedule, sequence
-// parallelism, rank order, offload and dtypes are those of the plan; degrees, ZeRO and micro-batch
-// are free. Few node counts divide well, so every count from the remaining nodes down to 3/4 of
-// them is tried.
+// Finds the best plan after a loss of 1 to `most_lost` nodes. Searches degrees, ZeRO stage and
+// micro-batch; all other settings stay as in `plan`. A plan may leave nodes idle: for each loss,
+// all node counts from the remaining nodes down to 3/4 of them are tried.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,
                                       const std::function<void(double)>& progress);

@@ -6,7 +6,7 @@
 namespace tpsim {
 namespace {
 
-// A remainder below this share of an interval is rounding error.
+// A last segment below this share of an interval is rounding error.
 constexpr double kNoStretch = 1e-9;
 
 struct Stretches {
@@ -23,8 +23,9 @@ Stretches stretches_of(const FailureModel& model) {
   return stretches;
 }
 
-// Expected time until the next checkpoint can be loaded: `due` from now, `anew` after every
-// restart. expm1 is accurate for segments much shorter than the MTBF.
+// Returns the expected time until the next checkpoint can be loaded. Without a failure this takes
+// `due` from now, and after each restart it takes `anew`. expm1 stays accurate for segments much
+// shorter than the MTBF.
 Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew) {
   const double m = model.mtbf.value();
   return Seconds(-m * std::exp((model.restart + anew).value() / m) * std::expm1(-due.value() / m));
@@ -46,7 +47,7 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const SoftwarePa
 }
 
 Seconds best_interval(Seconds write, Seconds mtbf) {
-  // x + ln(1 - x) falls from 0 to minus infinity over (0, 1): bisection to rounding error.
+  // x + ln(1 - x) falls from 0 to minus infinity over (0, 1). Bisection stops at rounding error.
   constexpr int kHalvings = 60;
   double low = 0;
   double high = 1;
@@ -80,7 +81,7 @@ Seconds expected_wall(const FailureModel& model) {
   if (stretches.full == 0) return expected_checkpoint(model, anew_last, anew_last);
   Seconds wall = expected_checkpoint(model, anew, anew) +
                  static_cast<double>(stretches.full - 1) * expected_checkpoint(model, full, anew);
-  // If a short last segment ends during the write of the previous checkpoint, it waits for the
+  // A last segment that is shorter than the async write of the previous checkpoint waits for this
   // write.
   if (stretches.last > Seconds()) {
     wall += expected_checkpoint(model, std::max(last, model.behind), anew_last);

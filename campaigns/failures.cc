@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Nodes in repair, earliest return first.
+// Nodes in repair. The node that returns first is on top of the queue.
 class Workshop {
  public:
   explicit Workshop(const SpareNodes& spares) : spares_(spares) {}
@@ -45,7 +45,7 @@ class PlayedCampaign {
   PlayedCampaign(const FailureModel& model, const SpareNodes& spares, std::mt19937_64& random)
       : model_(model), workshop_(spares), random_(random) {}
 
-  // Advances over all whole segments before the next failure at once.
+  // Plays one campaign. Each iteration completes all segments before the next failure at once.
   Outcome play() {
     const double stretch = (model_.interval + model_.write).value();
     const double behind = model_.behind.value();
@@ -53,7 +53,7 @@ class PlayedCampaign {
     for (;;) {
       const auto full = std::floor(left / model_.interval.value() + 1e-9);
       const double rest = left - full * model_.interval.value();
-      // A smaller remainder is rounding error and needs no checkpoint.
+      // Below this threshold, the remainder is rounding error and not a segment.
       const bool has_rest = rest > 1e-9 * model_.interval.value();
       const double last = std::max(rest + model_.write.value(), full > 0 ? behind : 0.0);
       const double need = full * stretch + (has_rest ? last : 0) + behind;
@@ -72,9 +72,10 @@ class PlayedCampaign {
   }
 
  private:
-  // Exponential by inversion, since the distributions of <random> differ between libraries.
+  // Draws the exponential time to the next failure by inversion. The distributions of <random>
+  // would differ between standard libraries.
   double next_failure() {
-    // 53 random bits, offset from zero, whose logarithm is infinite.
+    // 53 random bits plus one half, since log(0) is infinite.
     const double uniform = (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53;
     return -std::log(uniform) * model_.mtbf.value();
   }
@@ -123,7 +124,7 @@ Replays replay_campaigns(const FailureModel& model, const SpareNodes& spares,
   for (std::int64_t i = 0; i < campaigns; ++i) {
     const Outcome outcome = PlayedCampaign(model, spares, random).play();
     walls.push_back(outcome.wall);
-    const double off = outcome.wall - reference;  // small numbers keep the variance accurate
+    const double off = outcome.wall - reference;  // differences keep the variance accurate
     sum.wall += off;
     squares += off * off;
     sum.lost += outcome.lost;
@@ -152,10 +153,11 @@ std::int64_t spare_nodes_for(Seconds repair, Seconds mtbf, double risk) {
   double covered = 0;
   for (std::int64_t count = 0;; ++count) {
     const auto k = static_cast<double>(count);
-    // A term of the Poisson distribution; computed with logarithms, since powers and factorials
+    // Probability of k missing nodes. Computed with logarithms, since powers and factorials
     // overflow.
     covered += std::exp(k * std::log(mean) - mean - std::lgamma(k + 1));
-    // Rounding can keep the sum below 1 - risk. Ten standard deviations exceed any risk.
+    // Rounding can keep the sum below 1 - risk, so the loop also ends ten standard deviations above
+    // the mean.
     if (covered >= 1 - risk || k > mean + 10 * std::sqrt(mean) + 10) return count;
   }
 }

@@ -18,14 +18,16 @@ bool meets(const CampaignGoal& goal, const Campaign& campaign, Seconds wall) {
   return in_time && (goal.budget <= 0 || campaign.cost.usd * longer <= goal.budget);
 }
 
-// Factor by which the campaign exceeds the goal. The nearest miss has the smallest.
+// Returns the factor by which the campaign exceeds the goal. The nearest miss has the smallest
+// factor.
 double excess(const CampaignGoal& goal, const Campaign& campaign) {
   double most = 0;
   if (goal.deadline > Seconds()) most = campaign.time.wall() / goal.deadline;
   return goal.budget > 0 ? std::max(most, campaign.cost.usd / goal.budget) : most;
 }
 
-// Criterion of the choice among sizes of equal standing.
+// Returns the value to minimize among sizes of equal standing: cost if there is a deadline, else
+// time.
 double price(const CampaignGoal& goal, const Campaign& campaign) {
   return goal.deadline > Seconds() ? campaign.cost.usd : campaign.time.wall().value();
 }
@@ -44,7 +46,7 @@ class GoalSearch {
              const Assumptions& assumptions, const CampaignGoal& goal)
       : scenario_(scenario), request_(request), assumptions_(assumptions), goal_(goal) {}
 
-  // Returns a size without campaign, with the reason, if no plan fits.
+  // Returns a size with a reason and without campaign if no plan fits.
   Result<GoalSize> size_of(const SearchSpace& space, int threads) const {
     TPSIM_TRY(const SearchResult found, search(scenario_, space, 1, {}, threads));
     GoalSize size;
@@ -81,7 +83,7 @@ class GoalSearch {
   const CampaignGoal& goal_;
 };
 
-// The best size so far, and the number of sizes tried since.
+// Index of the best size so far, and the number of sizes tried since then.
 struct Best {
   std::optional<std::size_t> at;
   std::size_t since = 0;
@@ -123,7 +125,8 @@ std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoa
       if (is_new && count <= hosts && !hopeless) sizes.push_back(count * host);
     }
   }
-  // If no size can meet the deadline, returns all sizes, to find the nearest miss.
+  // If every size would miss the deadline, returns all sizes, so that the nearest miss can be
+  // found.
   return sizes.empty() ? goal_sizes(scenario, {}, tokens) : sizes;
 }
 

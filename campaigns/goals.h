@@ -1,5 +1,4 @@
-// Campaigns with a goal: the cluster size that completes a run within a deadline, a budget, or
-// both.
+// Finds the number of GPUs with which a run meets a deadline, a budget, or both.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +13,12 @@
 namespace tpsim {
 
 struct CampaignGoal {
-  Seconds deadline;   // wall time of the run; zero: none
-  double budget = 0;  // USD, spare nodes included; zero: none
+  Seconds deadline;   // longest wall time of the run; zero: no deadline
+  double budget = 0;  // USD, including spare nodes; zero: no budget
 };
 
-// kSure: the goal is met even at the slow end of the step's 90 % interval.
+// kSure: the goal is met even at the slow end of the step's 90 % interval. kAsPredicted: the goal
+// is met only at the predicted step time.
 enum class GoalStanding : std::uint8_t { kSure, kAsPredicted, kMissed };
 template <>
 inline constexpr auto kEnumNames<GoalStanding> =
@@ -29,29 +29,32 @@ struct GoalSize {
   std::optional<PlannedRun> best;
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
-  std::string why_none;                // why the size has no campaign; empty if it has one
-  std::vector<TriedParts> tried = {};  // combinations of open stack parts, best first
+  std::string why_none;  // reason why the size has no campaign; empty if it has one
+  // Tried values of stack parts that are not stated, best first.
+  std::vector<TriedParts> tried = {};
 };
 
 struct GoalAnswer {
-  std::vector<GoalSize> sizes;         // smallest first, all that were tried
-  std::optional<std::size_t> chosen;   // empty if no size meets the goal
-  std::optional<std::size_t> nearest;  // smallest excess in that case; empty if no plan fits
+  std::vector<GoalSize> sizes;        // tried sizes, smallest first
+  std::optional<std::size_t> chosen;  // empty if no size meets the goal
+  // If no size meets the goal: the size that misses it by the smallest factor; empty if no plan
+  // fits.
+  std::optional<std::size_t> nearest;
 };
 
-// Returns sizes of 1, 2, 3, 4, 6, 8, 12 ... whole hosts up to the cluster. The smallest size is one
-// that could meet the goal if every GPU reached its peak.
+// Returns GPU counts of 1, 2, 3, 4, 6, 8, 12 ... whole hosts, up to the cluster. Skips sizes that
+// would miss the deadline even at peak FLOP/s, unless all sizes would.
 std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoal& goal,
                                      double tokens);
 
 // Returns whether a campaign meets the goal.
 GoalStanding standing_of(const CampaignGoal& goal, const Campaign& campaign);
 
-// Finds the best plan and campaign of each size in `space`, whose GPU count is ignored. Sizes that
-// surely meet the goal precede those that meet it as predicted. Among equals the cheapest is chosen
-// if there is a deadline, else the fastest. If spare nodes are free and the cheapest number misses
-// the deadline, the number that saves time is used. Stops after three larger sizes in a row that
-// are not better. If all sizes fail, returns the error of the first.
+// Finds the best plan and campaign for each size. The GPU count of `space` is ignored. Chooses a
+// size that surely meets the goal over one that meets it as predicted. Among equals, chooses the
+// cheapest if there is a deadline, else the fastest. If spare nodes are not stated and the cheapest
+// number of them misses the deadline, tries the number that minimizes wall time. Stops after three
+// larger sizes in a row that are not better. If all sizes fail, returns the error of the first.
 Result<GoalAnswer> plan_for_goal(const Scenario& scenario, const SearchSpace& space,
                                  const std::vector<std::int64_t>& sizes,
                                  const CampaignRequest& request, const Assumptions& assumptions,

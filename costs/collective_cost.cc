@@ -40,7 +40,8 @@ CollectiveCostModel::CollectiveCostModel(const Profile& profile, const ClusterSp
   if (is_stated && !performs_alike(profile.link, cluster.intra_node)) move_samples(profile);
 }
 
-// Scales samples one by one, so that the table still ensures that times do not fall with bytes.
+// Scales each sample from the profile's link to the cluster's link, by the ratio of modelled times.
+// The table is rebuilt, so that times still never decrease with bytes.
 void CollectiveCostModel::move_samples(const Profile& profile) {
   const LinkSpec& measured_on = profile.link;
   CollectivePath here = path_of({});
@@ -61,8 +62,8 @@ void CollectiveCostModel::move_samples(const Profile& profile) {
   moved_from_ = fmt::format("{} of {}", measured_on.kind, to_string(measured_on.bandwidth));
 }
 
-// Small all-reduces at two rank counts give base latency and hop latency: t(n) = base + 2 (n-1)
-// hop.
+// Computes the base latency and the latency of a hop from the smallest measured all-reduce at the
+// lowest and the highest rank count n: t(n) = base + 2 (n-1) hop.
 void CollectiveCostModel::calibrate_latencies() {
   const std::vector<std::int64_t> counts = table_.rank_counts(CollectiveKind::kAllReduce);
   if (counts.size() < 2) return;
@@ -73,14 +74,14 @@ void CollectiveCostModel::calibrate_latencies() {
   const Seconds at_many = *table_.time(CollectiveKind::kAllReduce, counts.back(), least);
   const Seconds hop = (at_many - at_few) / (2 * (many - few));
   const Seconds base = at_few - 2 * (few - 1) * hop;
-  // If small messages do not get slower with more ranks, the table is noise and gives no hop
-  // latency.
+  // If small messages do not get slower with more ranks, the samples are noise: keep the defaults.
   if (hop.value() <= 0 || base.value() <= 0) return;
   intra_latency_ = hop;
   base_latency_ = base;
 }
 
-// A group uses the NICs next to its members, and shares them with other groups.
+// Returns the bandwidth of one group out of a node. The group uses the NICs of its members' GPUs
+// and shares them with the other groups on the node.
 BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
                                                     std::int64_t groups_per_node) const {
   const double nics = static_cast<double>(cluster_.nics_per_node);
@@ -92,7 +93,7 @@ BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
   }
   const double groups = static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
   const double share = nics / groups;
-  // See ClusterSpec::nic_collision_efficiency.
+  // Rings of different groups may choose the same NIC: ClusterSpec::nic_collision_efficiency.
   const bool collide = ranks_per_node > 1 && groups > 1;
   const double left =
       collide ? std::pow(cluster_.nic_collision_efficiency, 1 + std::log2(groups) / 2) : 1.0;
@@ -130,7 +131,7 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
   if (is_transfer(kind)) {
     return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
   }
-  // Profiles are measured inside one machine. Links between nodes are properties of the cluster.
+  // The samples of a profile were measured inside one machine.
   if (placement.nodes == 1) {
     if (const auto measured = table_.time(kind, placement.ranks, bytes)) return *measured;
   }

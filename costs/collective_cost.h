@@ -1,12 +1,14 @@
-// Prices of collectives.
+// Time of collectives and point-to-point transfers on a cluster.
 //
-// Groups on one node use the profile's measured collectives if available, else the links with
-// NCCL's algorithms (costs/nccl_model.h). If the cluster's intra-node link differs from the
-// measured one, each sample is scaled by the ratio of the two modelled times.
+// A group inside one node is priced from the profile's measured collectives. If the cluster's
+// intra-node link differs from the measured one, each sample is scaled by the ratio of the two
+// modelled times. Without samples, the time follows from the link and NCCL's algorithms
+// (costs/nccl_model.h).
 //
-// Groups across nodes always use the model. Groups that cross a node's boundary at the same time
-// share its NICs, and a group uses at most the NICs next to its members. Inside a node the ring
-// runs at the link's bandwidth. Small measured all-reduces calibrate the latencies inside a node.
+// A group across nodes is always modelled. Groups that communicate across nodes at the same time
+// share the NICs of a node, and a group uses at most the NICs of its members' GPUs. Inside a node
+// the ring runs at the bandwidth of the link. Its latencies are calibrated with measured
+// all-reduces of small messages.
 //
 // Not modelled: contention in the fabric (assumed non-blocking), and the effect of a collective on
 // concurrent compute.
@@ -27,24 +29,24 @@ class CollectiveCostModel {
  public:
   CollectiveCostModel(const Profile& profile, const ClusterSpec& cluster);
 
-  // `bytes` as in CollectiveRecord. Send and receive are one transfer to a neighbour. Returns 0 for
-  // a group of one and for an empty message. The time never decreases with bytes and never
-  // increases with bandwidth.
+  // Returns the time of one collective. `bytes` is defined in CollectiveRecord. kSend and kReceive
+  // are point-to-point transfers. Returns 0 for a group of one rank and for an empty message. The
+  // time never decreases with bytes and never increases with bandwidth.
   Seconds price(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
-  // Time of one reduction (or broadcast) per slice to (or from) the slice's owner, one after
-  // another. Each has one rank as its end and so uses one NIC of a node. `bytes` is the total of
-  // all slices.
+  // Returns the time to broadcast the slices of an array one after another, each from the rank that
+  // owns it. Reductions to the owners take the same time. Each broadcast uses one NIC per node.
+  // `bytes` is the total of all slices.
   Seconds price_owner_broadcasts(Bytes bytes, const GroupPlacement& placement) const;
-  // Time of an MoE all-to-all: `network` bytes from each rank to other nodes, overlapped with
-  // `inside` bytes over the links of a node. Copy kernels reach at most the bandwidth `most` on the
-  // links.
+  // Returns the time of an MoE all-to-all. Each rank sends `network` bytes to other nodes and, at
+  // the same time, `inside` bytes over the links inside its node. `most` limits the bandwidth of
+  // the copy kernels on the links.
   Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
                          const GroupPlacement& placement) const;
-  // Time of one transfer while `senders_per_node` ranks of the node send at the same time.
+  // Returns the time of one transfer while `senders_per_node` ranks of the node send at once.
   Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
                                std::int64_t senders_per_node) const;
 
-  // Returns formula, inputs and sources of the constants as text.
+  // Returns the formula, its inputs and the sources of the constants as text.
   std::string explain(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
   std::string explain_point_to_point(Bytes bytes, bool crosses_nodes,
                                      std::int64_t senders_per_node) const;

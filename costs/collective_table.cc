@@ -22,8 +22,8 @@ CollectiveTable::CollectiveTable(const std::vector<CollectiveSample>& samples) {
   }
   for (const auto& [key, by_bytes] : sorted) {
     Curve curve{key.first, key.second, {}};
-    // Medians of small messages are noisy. A time that fell with bytes would favor plans that send
-    // more.
+    // Medians of small messages are noisy. If time decreased with bytes, plans that send more would
+    // look faster.
     double floor = 0;
     for (const auto& [bytes, seconds] : by_bytes) {
       floor = std::max(floor, seconds);
@@ -37,7 +37,7 @@ double CollectiveTable::log_time(const Curve& curve, double bytes) {
   const double x = std::log(bytes);
   const std::vector<Point>& points = curve.points;
   if (x <= points.front().log_bytes) return points.front().log_seconds;
-  // Slope 1: messages that are bound by bandwidth.
+  // Slope 1: the time of large messages is proportional to their bytes.
   if (x >= points.back().log_bytes) return points.back().log_seconds + x - points.back().log_bytes;
   const auto above = std::upper_bound(points.begin(), points.end(), x,
                                       [](double v, const Point& p) { return v < p.log_bytes; });

@@ -1,9 +1,10 @@
-// Interpolation of measured collectives of one node.
+// Times of collectives inside one node, interpolated between measured samples.
 //
-// Log-log in bytes between two sizes. Below the smallest size its time is used, and above the
-// largest size its bandwidth. Times never decrease with bytes: a smaller message that took longer
-// is a lower bound for larger ones. Rank counts between measured ones are interpolated in log n;
-// larger counts have no time.
+// Between two measured sizes, log(time) is linear in log(bytes). Messages below the smallest size
+// take its time, and messages above the largest size run at its bandwidth. Times never decrease
+// with bytes: a sample that is faster than a smaller message gets the time of the smaller one.
+// Between two measured rank counts, log(time) is linear in log(ranks). time() is empty outside the
+// range of measured rank counts.
 #pragma once
 
 #include <cstdint>

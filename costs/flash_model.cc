@@ -10,7 +10,7 @@ constexpr double kRampTokens = 600;
 constexpr double kHeadDimExponent = 0.35;
 constexpr double kReferenceHeadDim = 128;
 constexpr std::int64_t kBlockQueries = 128;
-constexpr double kBlockRate = 1.25;  // one SM alone, relative to its share of the peak
+constexpr double kBlockRate = 1.25;  // FLOP rate of one busy SM over peak / number of SMs
 constexpr Seconds kFlashLatency(20e-6);
 
 // GEMMs in the two passes: QK', PV; and QK', dV, dP, dQ, dK.
@@ -19,21 +19,22 @@ constexpr double kBackwardProducts = 5;
 
 struct AttentionExtents {
   double batch, queries, heads, kv_heads, head_dim, keys;
-  // Length of a causal square with as many visible keys per query.
+  // Length of a causal sequence (keys = queries) with as many visible keys per query.
   double length() const { return 2 * keys - queries; }
 };
 
 AttentionExtents extents_of(const OpKey& key) {
   const auto [batch, queries, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
   const double q = static_cast<double>(queries), k = static_cast<double>(std::max(keys, queries));
-  // Mean width of queries, keys and values.
+  // Mean of head_dim and the width of values.
   const double width = static_cast<double>(value_dim > 0 ? head_dim + value_dim : 2 * head_dim) / 2;
   AttentionExtents extents{static_cast<double>(batch),    q,     static_cast<double>(heads),
                            static_cast<double>(kv_heads), width, k};
   if (reach > 0 && reach < keys) {
     const bool chunked = (key.variant & kChunked) != 0;
     const auto r = static_cast<double>(reach);
-    // Mean number of visible keys per query, except for the first queries of a window.
+    // Sets `keys` so that (length() + 1) / 2 is the mean number of visible keys per query. The
+    // first queries of a sequence see less than a full window.
     extents.keys = (q - 1) / 2 + (chunked ? (r + 1) / 2 : r - (k > q ? 0 : r * (r - 1) / (2 * q)));
   }
   return extents;
@@ -49,7 +50,8 @@ double blocks_of(const AttentionExtents& a) {
   return a.batch * a.heads * std::ceil(a.queries / static_cast<double>(kBlockQueries));
 }
 
-// Coordinates of the residual field. Axis lengths were fitted by leave-one-out on both tables.
+// Returns the coordinates of an op in the residual field. The divisors are the axis lengths, fitted
+// by leave-one-out cross-validation on the A100 and H200 tables.
 FieldPoint point_of(const OpKey& key, std::int64_t processors) {
   const AttentionExtents a = extents_of(key);
   const double waves = blocks_of(a) / static_cast<double>(processors);
@@ -111,8 +113,8 @@ Seconds FlashModel::bound(const OpKey& key) const {
          model_.flash_backward_efficiency * forward;
 }
 
-// Without backward samples, a backward shape uses the forward correction. Without samples of
-// another value width, the correction for equal widths is used.
+// Returns the samples that correct an op: those of the same pass and kind of value width. If there
+// are none: those of the forward pass, else those with value_dim = head_dim.
 const ResidualField& FlashModel::field_for(const OpKey& key) const {
   const std::size_t own = field_of(key);
   for (const std::size_t field : {own, own & kOwnWidth, own & kBackward}) {

@@ -1,15 +1,16 @@
-// Time of flash attention, causal.
+// Time of causal flash attention, forward and backward.
 //
 // The forward pass is
 //   t = latency + max(flops / (rate peak), longest block, traffic / bandwidth)
 //   rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
-// The longest block is the last 128 queries of one head, which see all keys and run on one SM.
-// Queries with additional earlier keys ramp up like a longer sequence with as many keys per query
-// (s = 2 keys - queries). Measured forward samples of similar shapes correct the time. The backward
-// pass scales the forward time by FLOPs and efficiencies, corrected by backward samples if
-// available. Attention with another width of values (latent attention) uses separate kernels and is
-// corrected only by its own samples. The ramp constants and the latency were fitted on the A100
-// (FlashAttention-2) and H200 (FlashAttention-3) tables of data/microbench.
+// "Longest block" is the time of the thread block with the last 128 queries of a head, which see
+// all keys; it runs on one SM. If there are more keys than queries, s is the length of a sequence
+// with as many visible keys per query: s = 2 keys - queries. Measured forward samples of similar
+// shapes correct the time. The backward time is the forward time, scaled by FLOPs and efficiencies
+// and corrected by backward samples if there are any. Attention whose values are not as wide as the
+// keys (MLA) uses separate kernels and is corrected by its own samples if there are any. The
+// constants 0.35, 600 and the latency were fitted on the A100 (FlashAttention-2) and H200
+// (FlashAttention-3) tables of data/microbench.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct FlashEstimate {
 class FlashModel {
  public:
   explicit FlashModel(const Profile& profile);
-  // Forward or backward, by the op's kind.
+  // Returns the time of a kFlashForward or kFlashBackward op.
   FlashEstimate estimate(const OpRecord& op) const;
 
  private:
@@ -40,7 +41,7 @@ class FlashModel {
   DeviceModel model_;
   const ResidualField& field_for(const OpKey& key) const;
 
-  // Forward and backward, for equal width of values and for other widths.
+  // Corrections of forward and backward with value_dim = head_dim, then with other value widths.
   std::array<ResidualField, 4> fields_;
   double best_flops_share_ = 0;
 };

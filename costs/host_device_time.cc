@@ -5,7 +5,8 @@
 
 namespace tpsim {
 
-// In a chain of n pieces, the longest path switches queues once, in any of the pieces.
+// If the host never waits, the longest path changes from the host to the device in one of the n
+// pieces and takes `path` there. Each other piece adds its host or its device time.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
   if (std::isfinite(once.wait.value())) {

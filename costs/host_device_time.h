@@ -1,14 +1,14 @@
-// Exact composition of host and device as two queues.
+// Time of work that a host issues to an asynchronous device, as two queues.
 //
 // The host issues work and runs ahead. The device starts an op when the host has issued it and the
 // previous op is complete. If a piece of work starts with the host at time h and the device at d,
-// the times afterwards are
+// the times afterwards are exactly
 //   h' = h + host
 //   d' = max(d + device, h + path)
 // where `path` is the longest path from the first issue to the last result. If the host waits for
 // the device inside the piece, h' = max(h + host, d + wait). The four numbers are a matrix of the
-// (max, +) algebra. Pieces therefore compose associatively, and a chain of n equal blocks is a
-// power.
+// (max, +) algebra. The composition of pieces is therefore associative: a matrix product. A chain
+// of n equal blocks is a matrix power.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,16 @@ struct HostDeviceTime {
   Seconds alone() const { return path > host ? path : host; }
 };
 
-// Composition: `first`, then `second`.
+// Returns the times of `first` followed by `second`.
 inline HostDeviceTime then(const HostDeviceTime& first, const HostDeviceTime& second) {
   return {std::max(first.host + second.host, first.path + second.wait),
           std::max(first.device + second.device, first.wait + second.path),
           std::max(first.path + second.device, first.host + second.path),
           std::max(first.wait + second.host, first.device + second.wait)};
 }
-// Composition of n repetitions.
+// Returns the times of n repetitions, one after another.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n);
-// Time that each further repetition adds in a long sequence.
+// Returns the elapsed time that each further repetition adds to a long sequence.
 inline Seconds period(const HostDeviceTime& once) {
   return std::max({once.host, once.device, 0.5 * (once.path + once.wait)});
 }

@@ -52,7 +52,7 @@ std::optional<Seconds> KernelTable::time(const OpKey& key) const {
   if (found == curves_.end()) return std::nullopt;
   const std::vector<Point>& points = found->second;
   const double elements = elements_of(key);
-  // A small kernel takes its launch time, whatever its size.
+  // The time of a small kernel is its launch time, which does not depend on the size.
   if (elements <= points.front().elements) return Seconds(points.front().seconds);
   if (elements >= points.back().elements) {
     return Seconds(points.back().seconds * elements / points.back().elements);

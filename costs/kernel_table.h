@@ -1,4 +1,4 @@
-// Interpolation of measured memory-bound kernels.
+// Times of memory-bound kernels, interpolated between measured sizes.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,17 @@
 
 namespace tpsim {
 
-// Returns the number of elements of an op: the product of the extents that its time scales with.
+// Returns the number of elements of an op: the product of the dims to which its time is
+// proportional.
 double elements_of(const OpKey& key);
 
 class KernelTable {
  public:
   explicit KernelTable(const std::vector<OpSample>& samples);
 
-  // Time of an op of this kind, dtype and variant. Log-log between measured sizes; beyond them
-  // proportional to the elements, and at least the smallest measured time. Empty if the kind was
-  // not measured.
+  // Returns the time of an op from samples with the same kind, dtype and variant; empty if there
+  // are none. Between measured sizes, log(time) is linear in log(elements). Above the largest size,
+  // time is proportional to elements. Below the smallest size it is the time of the smallest.
   std::optional<Seconds> time(const OpKey& key) const;
 
  private:

@@ -1,4 +1,4 @@
-// The machine of a profile, as a cluster of one node.
+// Describes the machine on which a profile was measured as a cluster of one node.
 #pragma once
 
 #include <string_view>
@@ -12,21 +12,24 @@ namespace tpsim {
 // Name of this machine in --cluster and in plan files.
 inline constexpr std::string_view kThisMachine = "this-machine";
 
-// Returns the link of the profile's collectives: the stated link, else their best bus bandwidth and
-// lowest latency. Without collectives, the device's memory bandwidth.
+// Returns the link between the devices of the profiled machine. Without a link in the profile: the
+// highest bus bandwidth and the lowest time of the measured collectives. Without collectives, the
+// bandwidth is the device's memory bandwidth.
 LinkSpec link_measured_on(const Profile& profile);
-// Returns a cluster with one device per rank: the cores of a CPU, or the GPUs. The link is
-// link_measured_on(). Requires machine.devices above zero in the profile.
+// Returns the profiled machine as a cluster of one node with machine.devices devices (CPU cores or
+// GPUs), connected by link_measured_on(). Requires machine.devices > 0.
 ClusterSpec machine_cluster(const Profile& profile);
-// Returns the stack. If the stack wrote the profile, its device memory and host time per op are the
-// measured ones.
+// Returns `stack`. If it is own_stack(profile), its context memory and its host time per op are
+// replaced by the measured values of the profile.
 StackSpec stack_as_measured(StackSpec stack, const Profile& profile);
-// Catalogue name of the software that wrote the profile: this program.
+// Returns the stack name of tpsim's own ranks on the profiled device: "reference" on an
+// asynchronous device (GPU), else "reference-cpu".
 std::string_view own_stack(const Profile& profile);
-// Returns the stack for executing `named` here: the software parts of `named` with the host and
-// memory properties of `own`. Weight gathers do not overlap with the next forward.
+// Returns the stack that describes how tpsim executes a plan of `named`: the training options of
+// `named`, with the host and memory properties of `own`. The all-gather of parameters does not
+// overlap with the next forward.
 StackSpec executed_stack(const StackSpec& named, StackSpec own);
-// Returns the stack with the rank jitter of this machine.
+// Returns `stack` with the machine's measured rank jitter added to that of the software.
 StackSpec stack_on_machine(StackSpec stack, const Profile& profile);
 
 }  // namespace tpsim

@@ -8,12 +8,12 @@ namespace {
 
 constexpr unsigned kLayoutBits = kTransposeA | kTransposeB;
 constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, the layout of published tables
-constexpr std::size_t kEnoughSamples = 16;  // for a layout to be corrected by its own samples only
+constexpr std::size_t kEnoughSamples = 16;  // with fewer, a layout uses those of the forward layout
 constexpr double kAlignment = 16;           // bytes of a vector load
-constexpr double kTileBytes = 64;           // bytes of k per load
+constexpr double kTileBytes = 64;           // bytes along k that a tile loads per step
 
-// Split-K: parts have at least this many elements. The sums of each part are written and read in
-// fp32; half of that is overlapped or cached (least error over the three GPUs' tables).
+// Split-K: each part of k has at least kLeastSplit elements. Partial sums are written and read in
+// fp32. Half of this traffic is overlapped or cached (fitted on the A100, H100 and H200 tables).
 constexpr std::int64_t kLeastSplit = 512;
 constexpr double kSplitTraffic = 0.5 * 2 * sizeof(float);
 
@@ -28,7 +28,8 @@ std::size_t field_of(DType operands, unsigned layout) {
          static_cast<std::size_t>(DType::kFloat8);
 }
 
-// Dtype whose samples are used instead: block-scaled kernels have similar costs.
+// Returns the dtype whose samples are used if `operands` has too few. Block-scaled kernels have
+// similar costs.
 DType next_of_kind(DType operands) {
   switch (operands) {
     case DType::kMxFloat8: return DType::kFloat8Block;
@@ -38,7 +39,7 @@ DType next_of_kind(DType operands) {
   }
 }
 
-// The next wider dtype with the fewest bytes.
+// Returns the narrowest dtype that is wider than `operands`.
 DType next_wider(DType operands) {
   return operands == DType::kNvFloat4 ? DType::kFloat8 : DType::kBFloat16;
 }
@@ -49,7 +50,7 @@ double ceil_div(std::int64_t a, std::int64_t b) {
 }
 double as_double(std::int64_t v) { return static_cast<double>(v); }
 
-// log2 of the average fill of the SMs in the last wave; 0 if full.
+// Returns log2 of (waves / waves rounded up); 0 if the last wave is full.
 double log_fill(double waves) { return std::log2(waves / std::ceil(waves)); }
 
 double traffic_of(const MatmulShape& s) {
@@ -57,8 +58,8 @@ double traffic_of(const MatmulShape& s) {
                                as_double(s.m * s.n) * s.output_bytes);
 }
 
-// Axis lengths of the residual field: distances at which GEMMs are no longer similar. Fitted by
-// leave-one-out on thinned tables of A100, H100 and H200, one set for all.
+// Axis lengths of the residual field: distances at which GEMMs are no longer similar. One set for
+// all GPUs, fitted by leave-one-out cross-validation on thinned tables of A100, H100 and H200.
 struct Lengths {
   static constexpr double area = 2.0, aspect = 4.0, depth = 1.7;  // log2
   static constexpr double fill = 0.06, half_fill = 0.15;          // log2
@@ -72,9 +73,9 @@ MatmulShape matmul_shape(const OpKey& key) {
   shape.operands = key.dtype;
   shape.element_bytes = bytes_per_element(key.dtype);
   shape.payload_bytes = key.dtype == DType::kNvFloat4 ? 0.5 : as_double(size_of(key.dtype));
-  // GEMMs of 8-bit floats write 16 bits.
+  // GEMMs with operands of 8 bits or less write 16-bit outputs.
   const double c = (key.variant & kOutputFloat32) != 0 ? 4.0 : std::max(2.0, shape.payload_bytes);
-  // Half of the reads of C are overlapped.
+  // Accumulation reads C too; half of this read is overlapped.
   shape.output_bytes = (key.variant & kAccumulate) != 0 ? 1.5 * c : c;
   const std::int64_t row_a = (key.variant & kTransposeA) != 0 ? shape.m : shape.k;
   const std::int64_t row_b = (key.variant & kTransposeB) != 0 ? shape.k : shape.n;
@@ -101,7 +102,7 @@ MatmulModel::MatmulModel(const Profile& profile, bool as_tf32)
     samples[field_of(sample.key.dtype, sample.key.variant & kLayoutBits)].push_back(
         {point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
-    // The rate of a sample is possible, even if it exceeds the datasheet.
+    // A measured rate is achievable even if it exceeds the datasheet: see fastest_possible().
     best_flops_share_ =
         std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
     best_traffic_share_ = std::max(best_traffic_share_,
@@ -136,7 +137,7 @@ void MatmulModel::choose_tiles() {
 FlopsPerSecond MatmulModel::peak_for(const MatmulShape& s) const {
   const FlopsPerSecond peak = matrix_peak(device_, s.operands);
   if (peak > FlopsPerSecond() || is_narrow(s.operands)) return peak;
-  // Volta's matrix units, which lack bf16, lack TF32 too.
+  // GPUs whose tensor cores lack bf16 (Volta) lack TF32 too.
   if (as_tf32_ && device_.matmul_dtype == DType::kBFloat16) return 0.5 * device_.matmul_peak;
   return device_.vector_peak.value() <= 0 ? device_.matmul_peak : device_.vector_peak;
 }
@@ -146,9 +147,9 @@ double MatmulModel::waves_of(const MatmulShape& s, const Tile& tile) const {
          as_double(device_.processors);
 }
 
-// Whether an unaligned batched GEMM runs on the vector units. Its rate is then below that of the
-// vector units. Such kernels have small tiles and no padding, so that tiles, waves and steps of k
-// need not be whole.
+// Returns whether an unaligned batched GEMM runs on the vector units: its fitted rate is then below
+// the vector peak. Such kernels have small tiles without padding, so their time is proportional to
+// the FLOPs, without wave quantization.
 bool MatmulModel::leaves_matrix_units(const MatmulShape& s) const {
   return !s.aligned && s.batch > 1 && fallback_rate() < device_.vector_peak;
 }
@@ -157,7 +158,7 @@ FlopsPerSecond MatmulModel::fallback_rate() const {
   return model_.matmul.unaligned_batched_rate * model_.matmul_efficiency * device_.matmul_peak;
 }
 
-// Waves x (tile + epilogue), plus the sums over the parts of k.
+// Returns waves x (time of a tile + epilogue), plus the reduction over the parts of split-K.
 Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
                                   std::int64_t k_splits) const {
   const MatmulTuning& tuning = model_.matmul;
@@ -165,7 +166,7 @@ Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
   const double exact = waves_of(s, tile) * as_double(k_splits);
   // Wave quantization, softened by `wave_rounding` (split-K, stream-K).
   const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
-  // The kernel processes k in whole steps, including the last.
+  // The kernel processes k in steps of kTileBytes. The last step is padded.
   const double step = kTileBytes / s.payload_bytes;
   const double depth = std::ceil(as_double(s.k) / as_double(k_splits) / step) * step;
   double rate = tile.rate * model_.matmul_efficiency;
@@ -187,7 +188,7 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
   for (const Tile& tile : tiles_) {
     const double waves = waves_of(s, tile);
     for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
-      // Split-K helps if there are too few tiles for the SMs.
+      // Split-K is only used if there are few tiles per SM and k is long.
       if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
       const Seconds compute = compute_time(s, tile, splits);
       if (compute < best.compute) {
@@ -238,7 +239,8 @@ double MatmulModel::layout_factor(unsigned layout) const {
   }
 }
 
-// Lower bound: the model's efficiency or the best sample, and memory bandwidth.
+// Returns a lower bound of the time. The FLOP rate is at most matmul_efficiency or that of the best
+// sample; the traffic is at most the memory bandwidth or that of the best sample.
 Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
   const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
   const double traffic_share = std::max(1.0, best_traffic_share_);
@@ -253,8 +255,8 @@ bool MatmulModel::has_samples(DType operands) const {
                      [](const ResidualField& field) { return field.size() > 0; });
 }
 
-// Without its own samples, a narrow dtype uses those of a similar dtype, finally those of 16 bits:
-// tiles and waves are the same.
+// Returns the dtype whose samples correct a GEMM. A narrow dtype with too few samples uses those of
+// a similar dtype, else of bf16, because tiles and waves are the same.
 DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
     operands = next_of_kind(operands);

@@ -1,12 +1,13 @@
 // Time of a GEMM on a GPU, for any shape and layout.
 //
-// An analytical bound counts the work of a tiled GEMM. C is cut into tiles, one per SM at a time. A
-// partial last wave takes as long as a full one, unless the library spreads it. Each wave ends with
-// writing its tiles, and a GEMM with few tiles may use split-K.
+// An analytical bound counts the work of a tiled GEMM. C is cut into tiles, and an SM computes one
+// tile at a time. A partial last wave takes as long as a full one, unless the library divides its
+// work among all SMs (stream-K). At the end of a wave its tiles are written. A GEMM with few tiles
+// may use split-K.
 //
-// Measured GEMMs of similar shapes then correct the bound. Similar shapes have the same output
-// size, the same fill of the last wave and a similar k, on which the time depends. Not modelled:
-// caches, clocks (costs/op_cost.h), sparsity, fused epilogues.
+// Measured GEMMs of similar shapes then correct the bound. Two shapes are similar if their output
+// size, the fill of their last wave and their k are similar. Not modelled: caches, clocks
+// (costs/op_cost.h), sparsity, fused epilogues.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ struct MatmulShape {
   bool aligned = true;       // rows of A, B and C are multiples of 16 bytes long
 };
 MatmulShape matmul_shape(const OpKey& key);
-// Whether the op is a grouped GEMM: one matrix per expert, for that expert's tokens.
+// Returns whether the op is a grouped GEMM of MoE: each expert's tokens times the expert's matrix.
 inline bool is_grouped_product(const OpRecord& op) {
   return op.key.kind == OpKind::kMatmul && op.key.dims[0] > 1 &&
          op.label.part == ModelPart::kExperts;
@@ -37,7 +38,7 @@ double flops_of(const MatmulShape& shape);
 struct MatmulBound {
   Seconds time;     // latency + max(compute, traffic)
   Seconds compute;  // waves of tiles with their epilogues
-  Seconds traffic;  // all operands and C, once
+  Seconds traffic;  // one pass over A, B and C
   std::int64_t tile_m = 0, tile_n = 0;
   std::int64_t k_splits = 1;
   double waves = 0;  // tiles / SMs, not rounded
@@ -47,11 +48,11 @@ struct MatmulEstimate {
   Seconds time;
   MatmulBound bound;
   double correction = 1;     // measured time / bound, from similar shapes
-  double layout_factor = 1;  // used if no sample has this layout
+  double layout_factor = 1;  // for transposes; 1 if there are enough samples of this layout
   DType samples_of = DType::kBFloat16;
   bool near_samples = false;
-  Seconds split_sums;  // part of `time`, with kSplitSums
-  Seconds wider;       // time with the next wider dtype, used if a sample gives less
+  Seconds split_sums;  // part of `time`: sums outside the tensor cores (kSplitSums)
+  Seconds wider;       // time with the next wider dtype if the measured one is slower, else 0
   Seconds streamed;    // part of `time`: weights or weight gradients of all experts but one
 };
 
@@ -61,19 +62,20 @@ class MatmulModel {
   explicit MatmulModel(const Profile& profile, bool as_tf32 = false);
 
   MatmulBound bound(const MatmulShape& shape) const;
-  // Narrower operands never take longer, unless samples near the shape do.
+  // A narrow dtype never takes longer than the next wider one, unless samples near the shape do.
   MatmulEstimate estimate(const OpKey& key) const;
-  // Grouped GEMM: one GEMM with all tokens, plus the traffic of the other experts' matrices.
-  // Measured MoE layers take the sum of both, not the maximum (docs/decisions/op-prices.md).
+  // Grouped GEMM: one GEMM with the tokens of all experts, plus the memory traffic of the other
+  // experts' matrices. Measured MoE layers take the sum of the two times, not the maximum
+  // (docs/decisions/op-prices.md).
   MatmulEstimate estimate_grouped(const OpKey& key) const;
-  // Additional time of sums outside the tensor cores; 0 without kSplitSums.
+  // Returns the time to add partial sums outside the tensor cores; 0 without kSplitSums.
   Seconds split_sum_time(const OpKey& key) const;
   std::size_t samples() const;
 
  private:
   struct Tile {
     std::int64_t m = 1, n = 1;
-    double rate = 1;  // relative to the largest tile's FLOP/s
+    double rate = 1;  // FLOP/s over that of the largest tile
   };
 
   void choose_tiles();
@@ -92,8 +94,8 @@ class MatmulModel {
   DeviceFacts device_;
   DeviceModel model_;
   std::array<Tile, 8> tiles_;
-  // One field per layout (the transpose bits of OpKey::variant) of 16-bit operands, then one per
-  // narrow dtype, then one per layout of fp32 operands, which other units multiply.
+  // Fields 0-3: 16-bit operands by layout (the transpose bits of OpKey::variant). Fields 4-7: one
+  // per narrow dtype. Fields 8-11: fp32 operands by layout.
   std::array<ResidualField, 12> fields_;
   bool as_tf32_ = false;
   double best_flops_share_ = 0;    // highest share of the peak in any sample

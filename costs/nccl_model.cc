@@ -7,13 +7,14 @@
 namespace tpsim {
 namespace {
 
-// Additional latency of a protocol per hop relative to LL, and its share of the bandwidth.
-// Latencies are differences in NCCL's tuner: NVLink 0.6 / 1.9 / 3.4 us, network 2.7 / 4.0 / 14 us,
-// base 6.6 / 14 / 8.4 us. LL sends a flag with every 4 bytes, LL128 with every 120.
+// Latencies of a protocol minus those of LL, and the share of the bandwidth that carries data.
+// NCCL's tuner has these latencies for LL / LL128 / Simple: 0.6 / 1.9 / 3.4 us per NVLink hop,
+// 2.7 / 4.0 / 14 us per network hop, 6.6 / 14 / 8.4 us per collective. LL sends a flag with every 4
+// bytes of data, LL128 with every 120.
 struct ProtocolCost {
   CollectiveProtocol protocol;
   Seconds base, intra_hop, inter_hop;
-  double ring_bandwidth, tree_bandwidth;  // share of the bus
+  double ring_bandwidth, tree_bandwidth;  // share of the bus bandwidth
 };
 constexpr std::array<ProtocolCost, 3> kProtocols = {{
     {CollectiveProtocol::kLl, Seconds(0), Seconds(0), Seconds(0), 0.5, 1 / 3.8},
@@ -29,7 +30,8 @@ double fraction_of_others(std::int64_t count) {
 CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const CollectivePath& path,
                                  const ProtocolCost& cost) {
   const std::int64_t steps = ring_steps(kind, path.ranks);
-  // A ring enters and leaves each node once, so that it crosses nodes as often as a ring of nodes.
+  // The ring enters each node once: it has as many hops between nodes as a ring with one rank per
+  // node.
   const std::int64_t across = std::min(steps, ring_steps(kind, path.nodes));
   const Seconds latency =
       path.base_latency + cost.base +
@@ -45,18 +47,19 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
 
 // Number of times that a message of two half-size binary trees crosses the boundary of the busiest
 // node in one direction. That node has a parent and two children in one tree and a parent in the
-// other. Between two nodes once would suffice. However, NCCL's tuner also assumes half of the bus
-// for trees there, and tensor groups over two nodes took the ring's time (tp 16 of
-// data/published_runs/vtrain_a100_multi.csv).
+// other. With two nodes, one crossing would suffice. The factor is 2 there too: NCCL's tuner
+// assumes half of the bandwidth for trees, and tensor-parallel groups over two nodes took the time
+// of a ring (tp 16 of data/published_runs/vtrain_a100_multi.csv).
 constexpr double kTreeCrossings = 2.0;
 
 // Achieved share of the bandwidth that the tuner assumes for trees with the Simple protocol. The
 // tuner's correction table (treeCorrectionFactor) ends with 0.9 for 128 to 512 MB. At 1 GB and
-// more, 36.8 GB/s against 43.6 GB/s of rings on eight nodes with InfiniBand (NVIDIA/nccl issue 319)
-// is 0.92. On five nodes of eight GPUs with four RoCE NICs (issue 1368), 150 against 190 is 0.86.
+// more, measured trees reach 0.92 x 0.92 of the ring's bandwidth on eight nodes with InfiniBand
+// (36.8 and 43.6 GB/s, NVIDIA/nccl issue 319), and 0.86 x 0.92 on five nodes of eight GPUs with
+// four RoCE NICs (150 and 190 GB/s, issue 1368). The tuner assumes 0.92.
 constexpr double kTreeReached = 0.9;
-// Beyond this size (twice this size in the newest releases) the tuner's table ends, and the tuner
-// assumes the full bandwidth for trees.
+// Last size in the tuner's correction table (twice this size in the newest NCCL releases). For
+// larger messages the tuner assumes the full bandwidth for trees.
 constexpr Bytes kLastCorrection(256.0 * 1024 * 1024);
 
 // All-reduce up and down two binary trees of nodes, with a chain inside each node. `reached`:
@@ -65,7 +68,7 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const 
                                  double reached) {
   const double members =
       std::ceil(static_cast<double>(path.ranks) / static_cast<double>(path.nodes));
-  // Up the chain of a node and the tree of nodes, and down again.
+  // Data goes up the chain of a node and the tree of nodes, and down again: twice the hops.
   const double depth = std::ceil(std::log2(static_cast<double>(path.nodes)));
   const Seconds latency = path.base_latency + cost.base +
                           2 * ((members - 1) * (path.intra_latency + cost.intra_hop) +
@@ -79,8 +82,8 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const 
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kTree, cost.protocol};
 }
 
-// Every member sends one part to each other member, all at once. Parts inside the node use its
-// links; parts of all members for other nodes share the node's NICs.
+// All-to-all: each rank sends one part to each other rank, all at the same time. Parts for ranks of
+// the same node use the links of the node. Parts for other nodes share the node's NICs.
 CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
                                    const ProtocolCost& cost) {
   const auto ranks = static_cast<double>(path.ranks);
@@ -124,9 +127,9 @@ std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks) {
   return 1;
 }
 
-// NCCL's tuner counts one hop for a broadcast, since it assumes a filled pipeline. Every message
-// however fills the ring again (tuning.cc: sameChannels; "waiting for proper chunk modeling"
-// upstream).
+// Chooses the protocol as NCCL's tuner, which counts one hop for a broadcast because it assumes a
+// filled pipeline. The returned time counts all hops, because each message fills the ring again
+// (tuning.cc: sameChannels; "waiting for proper chunk modeling" upstream).
 CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
   CollectiveEstimate chosen;
   Seconds least(INFINITY);
@@ -143,8 +146,8 @@ CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
   return chosen;
 }
 
-// Chooses ring or tree as the tuner does. For large messages the tuner overestimates trees, so that
-// groups of hundreds of ranks, whose rings are long, get slower trees.
+// Chooses ring or tree as NCCL's tuner. Above kLastCorrection the tuner overestimates the bandwidth
+// of trees. For groups of hundreds of ranks it then chooses trees, although rings are faster.
 CollectiveEstimate all_reduce_estimate(Bytes bytes, const CollectivePath& path) {
   const double granted = bytes > kLastCorrection ? 1.0 : kTreeReached;
   CollectiveEstimate chosen;

@@ -2,8 +2,8 @@
 //
 // Each algorithm (ring, double binary tree; direct sends for all-to-all) and protocol (LL, LL128,
 // Simple) costs latency + traffic / bandwidth. The fastest one is chosen, as by NCCL's tuner
-// (src/graph/tuning.cc, v2.28). Where the tuner is known to choose badly, its choice is priced:
-// broadcasts, and trees of large all-reduces.
+// (src/graph/tuning.cc, v2.28). For broadcasts and large all-reduces, the tuner is known to choose
+// a slower one. The time is then that of the tuner's choice.
 //
 // Not modelled: in-network reduction (SHARP), and NVLink multicast (NVLS, present only in measured
 // samples).
@@ -24,15 +24,15 @@ enum class CollectiveProtocol : std::uint8_t { kLl, kLl128, kSimple };
 template <>
 inline constexpr auto kEnumNames<CollectiveProtocol> = words<3>("LL LL128 Simple");
 
-// The network as one group sees it, after sharing.
+// Bandwidths and latencies of one group, after links are shared with other groups.
 struct CollectivePath {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
   BytesPerSecond intra_bandwidth;  // bus bandwidth between GPUs of a node, one direction
-  BytesPerSecond inter_bandwidth;  // of this group across a node's boundary, one direction
-  Seconds base_latency;            // launch and synchronisation of one collective
-  Seconds intra_latency;           // one hop of a small message (LL)
-  Seconds inter_latency;
+  BytesPerSecond inter_bandwidth;  // of this group out of a node, one direction
+  Seconds base_latency;            // launch and synchronization of one collective
+  Seconds intra_latency;           // one hop of a small message (LL) inside a node
+  Seconds inter_latency;           // one hop of a small message (LL) between nodes
 };
 
 struct CollectiveEstimate {
@@ -43,11 +43,12 @@ struct CollectiveEstimate {
   CollectiveProtocol protocol{};
 };
 
-// Bytes over the busiest link / message size: 2(n-1)/n for an all-reduce, (n-1)/n for all-gather,
-// reduce-scatter and all-to-all, 1 for a broadcast or a transfer. This is the bus bandwidth factor
-// of nccl-tests.
+// Returns the bytes on the busiest link over the message size, as the bus bandwidth factor of
+// nccl-tests: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 for
+// a broadcast or a transfer.
 double bus_factor(CollectiveKind kind, std::int64_t ranks);
-// Hops of a message around a ring: 2(n-1) or n-1.
+// Returns the consecutive hops on a ring: 2(n-1) for all-reduce, n-1 for all-gather, reduce-scatter
+// and broadcast, 1 for all-to-all and transfers.
 std::int64_t ring_steps(CollectiveKind kind, std::int64_t ranks);
 
 // Returns 0 for a group of one rank or an empty message.

@@ -10,7 +10,7 @@
 namespace tpsim {
 namespace {
 
-// Exponent of the clock reduction under load: see the header.
+// Exponent 8 of the formula in the header: reduced clocks under load.
 constexpr double kPowerExponent = 8;
 
 // fp16 and bf16 have the same rates and sizes, so that they share one key.
@@ -53,7 +53,7 @@ OpPrice OpCostModel::price(const OpRecord& op) const {
   const auto measured = sustained_.find(canonical(op.key));
   if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
   OpPrice price = burst_price(op);
-  // Memory-bound kernels draw too little power to reduce clocks.
+  // Memory-bound kernels draw too little power for the GPU to reduce its clocks.
   if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
   return price;
 }
@@ -131,7 +131,7 @@ double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   const FlopsPerSecond peak =
       is_narrow(op.key.dtype) ? matrix_peak(device_, op.key.dtype) : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
-  // Samples may exceed the efficiency that was fitted to all of them.
+  // A sample may be faster than matmul_efficiency, which was fitted to all samples.
   const double u = std::min(1.0, at_full_rate / burst);
   const double clock =
       has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock;

@@ -1,4 +1,4 @@
-// Prices of ops: time on the device.
+// Device time of ops.
 //
 // An op is priced by the profile's sample if there is one, else by interpolation between measured
 // ops of its kind, else by the device's physical constants. Prices are device time of an op that
@@ -41,9 +41,10 @@ class OpCostModel {
   OpPrice price(const OpRecord& op) const;
   // Returns the speed of an attention kernel relative to the kernel that the profile timed.
   double attention_speed(AttentionKernel kernel) const;
-  // Returns the time per byte of a streaming pass relative to such an op; at most 1.
+  // Returns the time per byte of an elementwise op over that of an op of this kind: 1, or less if
+  // this kind is a reduction.
   double streaming_cost(OpKind kind) const;
-  // Returns formula, inputs and sources of the constants as text.
+  // Returns the formula, its inputs and the sources of the constants as text.
   std::string explain(const OpRecord& op) const;
 
  private:

@@ -6,9 +6,9 @@
 namespace tpsim {
 namespace {
 
-constexpr float kSoftening = 0.1F;       // e: samples closer than this are averaged
-constexpr double kNoCorrection = 0.001;  // weight of no correction, like a sample at d = 3.1
-constexpr float kReach = 1.75F;          // along the first axis
+constexpr float kSoftening = 0.1F;       // e: limits the weight of a sample at the query's point
+constexpr double kNoCorrection = 0.001;  // weight of residual 0, as of a sample at d = 3.1
+constexpr float kReach = 1.75F;          // largest distance along the first axis
 
 }  // namespace
 
@@ -31,7 +31,8 @@ ResidualField::ResidualField(std::vector<FieldSample> samples) : size_(samples.s
   }
 }
 
-// Scans whole blocks, which includes a few samples beyond the reach with negligible weight.
+// Scans all blocks with samples within kReach. This includes a few samples beyond kReach, whose
+// weight is negligible.
 FieldValue ResidualField::at(const FieldPoint& point) const {
   const auto first = std::lower_bound(last_axis_.begin(), last_axis_.end(), point[0] - kReach);
   auto block = blocks_.begin() + (first - last_axis_.begin());

@@ -1,4 +1,4 @@
-// Residual corrections at scattered points, averaged around a query.
+// Corrections of a predicted time, averaged over measured samples near a query point.
 //
 // Each sample's residual, log(measured / predicted), is stored at the sample's coordinates. A query
 // returns the average residual of nearby samples with the weights
@@ -23,13 +23,13 @@ struct FieldSample {
 };
 
 struct FieldValue {
-  double log_ratio = 0;  // within the range of the samples' residuals and zero
+  double log_ratio = 0;  // weighted average of the samples' residuals and 0
   double weight = 0;     // total weight of the samples around the point
 };
 
 class ResidualField {
  public:
-  // The weight of one sample at a distance of 1.5. Below this weight no sample is near.
+  // Weight of one sample at a distance of 1.5. With a lower total weight, no sample is near.
   static constexpr double kNearWeight = 0.077;
 
   ResidualField() = default;
@@ -39,7 +39,7 @@ class ResidualField {
   std::size_t size() const { return size_; }
 
  private:
-  // Samples in structure-of-arrays layout, so that scans are vectorized.
+  // Samples in structure-of-arrays layout, so that compilers vectorize loops over them.
   static constexpr std::size_t kLanes = 32;
   using Lanes = std::array<float, kLanes>;
   struct Block {

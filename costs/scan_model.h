@@ -1,9 +1,9 @@
-// Time of the scan of a recurrence, kernel by kernel:
+// Time of the scan of a recurrent layer (Mamba-2, gated delta net), summed over its kernels:
 //   t = sum over kernels of latency + max(bytes / (b bandwidth), FLOPs / (s peak))
-// with b = kScanBandwidth of the memory bandwidth and s = kScanShare of the tensor cores' peak for
-// kernels with tiles of a chunk by a head. Bytes and FLOPs: kernels/recurrence_records.h. The
-// profiles have no measurements of these kernels, so intervals are widened by kScanSpread of the
-// share of scans.
+// with b = kScanBandwidth and s = kScanShare of the tensor cores' peak. Tiles are small: one chunk
+// of one head. kernels/recurrence_records.h computes bytes and FLOPs. The profiles have no samples
+// of these kernels, so the prediction interval is widened by kScanSpread times the scans' share of
+// the step.
 #pragma once
 
 #include <string>
@@ -21,7 +21,8 @@ inline constexpr double kScanBandwidth = 0.3;
 inline constexpr double kScanShare = 0.25;
 inline constexpr double kScanSpread = 0.4;
 
-// Scores of planned ops run at the same share of the matrix units' peak.
+// Returns whether a planned op is a GEMM on tensor cores (scores without values). Its time is a
+// single kernel's, with the same constants.
 bool is_planned_product(const OpKey& key);
 Seconds planned_time(const OpRecord& op, const DeviceFacts& device, const DeviceModel& model);
 std::string explain_planned(const OpRecord& op, const DeviceFacts& device,

@@ -1,4 +1,4 @@
-// A text file of the user: name, text, and path for error messages.
+// A text file that the user gives, or an exported file: name, text, and path for error messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace tpsim {
 struct LaunchFile {
   std::string name;
   std::string text;
-  std::string path = {};  // as the user gave it, for errors; empty: the name
+  std::string path = {};  // the path as given, for errors; empty: use the name
 };
 inline const std::string& path_of(const LaunchFile& file) {
   return file.path.empty() ? file.name : file.path;

@@ -12,7 +12,8 @@ extern const std::span<const unsigned char> kRecipesProgram;
 
 namespace {
 
-// -I -S: no package of the user is imported, so the result is the same on every machine.
+// Python runs with -I -S, so that no installed package is imported and the result is the same on
+// every machine.
 constexpr const char* kStart =
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
     "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)";

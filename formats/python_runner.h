@@ -1,4 +1,5 @@
-// Runs python/tpsim_recipes, which is embedded in the program, with the user's Python.
+// Runs the Python package tpsim_recipes with the user's Python. The package is embedded in the
+// program.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace tpsim {
 
-// Returns the JSON that tpsim_recipes prints for these arguments. kMissing without python3.
+// Runs tpsim_recipes with these arguments and returns the JSON that it prints. kMissing without
+// python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
 // Returns the string under `key` of the answer; empty if there is none.
 inline std::string text_of_answer(const JsonValue& answer, std::string_view key) {

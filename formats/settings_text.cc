@@ -116,10 +116,11 @@ Status FlatReader::error() const { return error_ ? Status(*error_) : Ok{}; }
 
 namespace {
 
-// Maximum depth of references to references.
+// Maximum depth of nested references.
 constexpr int kDeepest = 8;
 
-// Whether the text is capital letters, digits and '_': "PRIMUS_MODEL" of "PRIMUS_MODEL:qwen3".
+// Whether the name has only capital letters, digits and '_', like "PRIMUS_MODEL" in
+// "${PRIMUS_MODEL:qwen3}".
 bool is_variable(std::string_view name) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos;
@@ -148,7 +149,7 @@ class Values {
   const std::set<std::string>& asked() const { return asked_; }
 
  private:
-  // Returns the index of the brace that closes "${". Nested braces are skipped.
+  // Returns the index of the '}' that closes a "${". Nested braces are skipped.
   static std::size_t closing(std::string_view text, std::size_t from) {
     int depth = 1;
     for (std::size_t i = from; i < text.size(); ++i) {
@@ -158,8 +159,9 @@ class Values {
     return std::string_view::npos;
   }
 
-  // "${.x}" refers to a sibling of the key, "${..x}" to a sibling of the enclosing map. In an
-  // included file the first part of the name is the key under which the file is included.
+  // Returns the setting that a reference in the value of `key` refers to. "${.x}" is a sibling of
+  // `key`, "${..x}" a sibling of the enclosing map. In an included file, the first part of the name
+  // is the key under which the file is included.
   const FlatSetting* referred(const std::string& key, std::string_view name) const {
     if (name.starts_with('.')) {
       std::string place = key;
@@ -195,7 +197,7 @@ class Values {
       name = name.substr(0, mark);
     } else if (const std::size_t colon = name.find(':');
                colon != std::string_view::npos && is_variable(name.substr(0, colon))) {
-      otherwise = std::string(name.substr(colon + 1));  // Primus' "${NAME:default}"
+      otherwise = std::string(name.substr(colon + 1));  // "${NAME:default}" of Primus
       name = name.substr(0, colon);
     } else if (colon == std::string_view::npos) {
       const FlatSetting* own = depth < kDeepest ? referred(key, name) : nullptr;

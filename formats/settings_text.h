@@ -1,7 +1,7 @@
-// YAML, TOML and JSON as one flat list of settings.
+// Parses YAML, TOML and JSON to a flat list of settings.
 //
-// YAML is read as PyYAML reads it, with anchors and merge keys. Tags other than YAML's core types
-// and a second document are errors with a line. Scalars keep the text of the file.
+// YAML is parsed like PyYAML does, including anchors and merge keys. Tags other than YAML's core
+// types, and a second document, are errors with a line number. Scalars keep the text of the file.
 #pragma once
 
 #include <map>
@@ -17,41 +17,43 @@ namespace tpsim {
 
 struct FlatSetting {
   std::string key;    // "parallelism.tp", "data_stages.0.name"
-  std::string value;  // without quotes; empty for "null" and "~"; list elements have their own keys
+  std::string value;  // without quotes; empty for "null" and "~"; each list element is a setting
   int line = 0;
 };
 
 // Returns "file:line", or the file alone if the line is 0.
 std::string place_of(const std::string& file, int line);
 
-// Parses by the file's extension; an unknown extension is read as YAML. An unreadable file is an
-// error with a line.
+// Parses the file by its extension; a file with an unknown extension is parsed as YAML. A syntax
+// error has a line number.
 Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
-// Key of the class or function that a configuration instantiates.
+// Key that states the Python class or function which creates a section.
 inline constexpr std::string_view kMadeBy = "_target_";
-// Whether the name contains '.' or '-' ("model.bf16", "vocab-size"). Arguments of Python functions
-// cannot.
+// Whether a name of --set is a setting: it contains '.' or '-' ("model.bf16", "vocab-size"). Other
+// names may be arguments of a Python function.
 bool names_setting(std::string_view name);
 
 // Returns the setting with this key; null if there is none.
 const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
 
-// Removes settings by name as they are read. The remaining ones were not read.
+// Reads settings by key and removes each one that is read. left() returns the settings that were
+// not read.
 class FlatReader {
  public:
   explicit FlatReader(std::vector<FlatSetting> settings) : left_(std::move(settings)) {}
 
   bool has(std::string_view key) const;
   std::optional<std::string> text(std::string_view key);
-  // True for "true" and "yes" in any case.
+  // Returns true for "true" and "yes" in any case, and `fallback` if the setting is absent.
   bool flag(std::string_view key, bool fallback);
   std::int64_t integer(std::string_view key, std::int64_t fallback);
   void fail(std::string message, std::string hint = "");
-  // Returns the elements of a list below `key`, or the words of a text.
+  // Returns the elements of the list `key`, or the words of its text, separated by spaces or
+  // commas.
   std::vector<std::string> list(std::string_view key);
   std::vector<FlatSetting>& left() { return left_; }
   const std::vector<FlatSetting>& all() const { return left_; }
@@ -64,10 +66,11 @@ class FlatReader {
   std::optional<Error> error_;
 };
 
-// Returns the settings with all references resolved. ${a.b} refers to a key of the file, as in
+// Returns the settings with resolved references. ${a.b} refers to a key of the file, as in
 // OmegaConf. ${NAME} and ${oc.env:NAME,default} refer to the environment.
-// `given` holds environment variables and settings. A name that no ${...} refers to replaces the
-// setting with that key, or adds one. An unknown name stays in the value, marked by kUnset
+//
+// `given` contains environment variables and settings. A name that no ${...} refers to sets the
+// setting with that key. A reference to an unknown name stays in the value, marked by kUnset
 // (formats/shell_words.h).
 std::vector<FlatSetting> with_values(std::vector<FlatSetting> settings,
                                      const std::map<std::string, std::string>& given);

@@ -1,4 +1,4 @@
-// TOML, parsed with toml++.
+// Parses TOML with toml++.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -11,11 +11,11 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kMostSettings = 8000;
-// Maximum number of dots in a file. toml++ limits the nesting of values, but not the tables of a
-// dotted key, whose recursive destruction could overflow the stack.
+// Maximum number of dots in a file. toml++ does not limit the nesting of tables in dotted keys, and
+// destroys them recursively, which could overflow the stack.
 constexpr std::ptrdiff_t kMostDots = 4000;
 
-// Returns the byte offset of a column. Columns count UTF-8 characters, from 1.
+// Returns the byte offset of a column. Columns count UTF-8 characters and start at 1.
 std::size_t offset_of(std::string_view line, std::size_t column) {
   std::size_t at = 0;
   for (; column > 1 && at < line.size(); --column) {
@@ -47,7 +47,7 @@ class TomlFlattener {
   std::vector<FlatSetting> out;
 
  private:
-  // Numbers and dates keep the text of the file.
+  // Returns the value as text. Numbers and dates are copied from the file.
   std::string value_of(const toml::node& node) const {
     if (const auto* text = node.as_string()) return text->get();
     const toml::source_region& place = node.source();

@@ -1,4 +1,5 @@
-// Stand-ins for web pages, which do not read configurations of other software.
+// Replacements for web pages, where configuration files cannot be read: each function returns an
+// error.
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
 

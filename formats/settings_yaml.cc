@@ -1,4 +1,4 @@
-// YAML, parsed with libyaml, which PyYAML also uses: both accept the same files.
+// Parses YAML with libyaml, which PyYAML also uses, so that both accept the same files.
 #include <fmt/format.h>
 #include <yaml.h>
 
@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// Values that aliases repeat count each time.
+// Maximum number of values in a file. A value that aliases repeat is counted each time.
 constexpr std::size_t kMostYamlValues = 16000;
 constexpr int kDeepestYaml = 32;
 constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
@@ -20,8 +20,8 @@ void start(yaml_parser_t& parser, std::string_view text) {
                                text.size());
 }
 
-// Rejects deeply nested brackets. libyaml checks all open brackets at each new one: a few hundred
-// thousand take minutes. Invalid YAML is reported by load(), not here.
+// Returns an error if brackets are nested too deeply: libyaml checks all open brackets at each new
+// one, so that a few hundred thousand take minutes. load() reports invalid YAML.
 Status check_nesting(std::string_view text, const std::string& file) {
   constexpr int kDeepestEvent = kDeepestYaml + 1;  // the root counts as one
   yaml_parser_t parser{};
@@ -54,11 +54,12 @@ class YamlParser {
     yaml_parser_delete(&parser_);
   }
 
-  // Loads the next document in place of the current one. After the last document the root is null.
+  // Loads the next document and frees the current one. After the last document the root is null.
   Status load(const std::string& file) {
     yaml_document_delete(&document_);
     if (yaml_parser_load(&parser_, &document_) != 0) return Ok{};
-    // Report the start of an unclosed item, else the position of the problem.
+    // For an unclosed item, report the line where it starts. Otherwise report the line of the
+    // error.
     const std::string_view context = parser_.context == nullptr ? "" : parser_.context;
     const bool is_open = context.starts_with("while scanning");
     const yaml_mark_t& mark = is_open ? parser_.context_mark : parser_.problem_mark;
@@ -127,12 +128,13 @@ class YamlFlattener {
       return wrong(node, "the file has too many settings, or is nested too deeply");
     }
     const std::string_view tag = reinterpret_cast<const char*>(node.tag);
-    if (tag.starts_with(kCoreTag)) return Ok{};  // a core type, which the plain value has anyway
+    if (tag.starts_with(kCoreTag)) return Ok{};  // a core type does not change the text
     return wrong(node, fmt::format("'{}': YAML tags are not supported", tag),
                  "write the value without a tag");
   }
 
-  // Multi-line texts are skipped: they never affect a plan.
+  // Adds the scalar as a setting. Texts of several lines are skipped, because they never affect a
+  // plan.
   Status put(const yaml_node_t& node, const std::string& key) {
     std::string value = text_of(node);
     if (key.empty() && !value.empty()) {
@@ -148,8 +150,8 @@ class YamlFlattener {
     return Ok{};
   }
 
-  // Appends the map's own entries, then merged entries with other names. Earlier merged maps take
-  // precedence.
+  // Appends the map's own entries, then those of merged maps ("<<") whose names are new. The first
+  // merged map with a name takes precedence.
   Status gather(const yaml_node_t& map, int depth, std::vector<Entry>& entries) {
     std::vector<const yaml_node_t*> merged;
     for (auto* pair = map.data.mapping.pairs.start; pair < map.data.mapping.pairs.top; ++pair) {

@@ -1,4 +1,5 @@
-// Arithmetic of bash, such as "$((TP * PP + 1))", on integers and variables with integer values.
+// Evaluates arithmetic of bash, such as "$((TP * PP + 1))", with integers and variables that
+// contain integers.
 #include <cctype>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@ constexpr int kDeepestParentheses = 16;
 
 bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// An expression of integers, names, + - * / % and parentheses.
+// Parser of an expression of integers, names, + - * / % and parentheses.
 class Arithmetic {
  public:
   Arithmetic(std::string_view text, const ShellVariables& variables)
@@ -86,7 +87,7 @@ class Arithmetic {
     const auto number = parse_number<long long>(trimmed(values->front()));
     return number ? bounded(*number) : std::nullopt;
   }
-  // The bound keeps the sum of two values within 64 bits.
+  // Returns nothing for values beyond 2^61, so that the sum of two values fits into 64 bits.
   static std::optional<long long> bounded(long long value) {
     constexpr long long kMost = 1LL << 61;
     if (value > kMost || value < -kMost) return std::nullopt;
@@ -101,7 +102,7 @@ class Arithmetic {
 }  // namespace
 
 std::optional<long long> ShellVariables::arithmetic(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {  // mark the variables in it as used
+  for (std::size_t i = 0; i < text.size();) {  // mark its variables as used
     std::string name;
     while (i < text.size() && is_name_letter(text[i])) name += text[i++];
     if (const auto found = entries_.find(name); found != entries_.end()) found->second.used = true;

@@ -1,5 +1,5 @@
-// Commands of a script as the interpreter runs them: assignments, redirections, here-documents,
-// function calls, eval and bash -c.
+// Runs single commands of a script: assignments, redirections, here-documents, function calls, eval
+// and bash -c.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostCommands = 20000;
 
-// "NAME=rest" and "NAME+=rest" at the start of a command.
+// An assignment "NAME=value" or "NAME+=value" at the start of a command.
 struct Assignment {
   std::string name;
   std::string_view value;
@@ -40,7 +40,8 @@ bool is_declaration(std::string_view word) {
          std::end(kDeclarations);
 }
 
-// Startup files of the machine and of virtual environments, which do not affect a plan.
+// Whether the sourced file only sets up software, like the startup files of a machine or a virtual
+// environment. Such a file does not affect a plan.
 bool sets_up_software(std::string_view name) {
   constexpr std::string_view kNames[] = {"activate", ".bashrc",  ".bash_profile", ".profile",
                                          "profile",  "conda.sh", "setvars.sh",    "deactivate"};
@@ -53,7 +54,7 @@ bool sets_up_software(std::string_view name) {
 
 Status ShellInterpreter::call(const ShellCommand& command, int depth) {
   const auto [tokens, start] = functions_.at(command.words.front());
-  std::map<std::string, std::vector<std::string>> outer;  // the caller's arguments
+  std::map<std::string, std::vector<std::string>> outer;  // the caller's, restored below
   for (std::size_t i = 1; i < command.words.size(); ++i) {
     const std::string name = std::to_string(i);
     const std::vector<std::string>* before = script_.variables.find(name);
@@ -185,8 +186,8 @@ void ShellInterpreter::shift_arguments(const ShellCommand& command) {
   for (const char* name : {"@", "*"}) script_.variables.set(name, left);
 }
 
-// Runs "s/NAME/value/" on literal text, as scripts fill in a template. Replaces the first match of
-// each line.
+// Runs sed with "s/NAME/value/", as scripts do to fill in a template. The pattern is literal text,
+// and the first match of each line is replaced.
 void ShellInterpreter::rewrite(const ShellCommand& command) {
   std::string text = std::exchange(piped_, "");
   std::vector<std::pair<std::string, std::string>> changes;

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// An unset variable is empty, as in a shell.
+// Returns the expanded word. An unset variable is empty, as in a shell, and is recorded as missing.
 std::string value_of(const std::string& word, ShellVariables& variables) {
   const std::string value = variables.expanded_text(word);
   const auto unset = unset_name(value);

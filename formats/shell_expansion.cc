@@ -11,8 +11,8 @@ constexpr int kDeepestExpansion = 32;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Marks an unknown value. A command's output is named by the first word of the command, since
-// blanks would split the field.
+// Returns a marked unknown value. A command's output is named by the first word of the command,
+// because spaces would split the field.
 std::string unset(std::string_view name) {
   const std::size_t blank = name.find_first_of(" \t\n");
   const std::string rest = blank == std::string_view::npos ? ""
@@ -34,13 +34,13 @@ std::string in_case(std::string text, bool upper) {
 std::optional<std::string> unset_name(std::string_view word) {
   const std::size_t mark = word.find(kUnset);
   if (mark == std::string_view::npos) return std::nullopt;
-  std::size_t begin = mark;  // a word that was expanded twice has two marks
+  std::size_t begin = mark;  // expanding a word twice gives two marks
   while (begin < word.size() && word[begin] == kUnset) ++begin;
   std::size_t end = begin;
   if (end < word.size() && word[end] == '$') ++end;
   while (end < word.size() && is_name(word[end])) ++end;
   const std::string_view name = word.substr(begin, end - begin);
-  return name == "$" ? std::string() : std::string(name);  // empty for the output of a program
+  return name == "$" ? std::string() : std::string(name);  // the output of a program has no name
 }
 
 std::string without_marks(std::string_view word) {
@@ -96,7 +96,7 @@ std::vector<std::string> ShellVariables::unused() const {
   return names;
 }
 
-// Fields of the expansion, built from left to right. Unquoted text is split at blanks.
+// The fields of an expanded word, built from left to right. Unquoted text is split at blanks.
 struct ShellVariables::Expansion {
   std::vector<std::string> fields;
   bool open = false;  // the last field is still being extended
@@ -127,8 +127,7 @@ struct ShellVariables::Expansion {
 void ShellVariables::put_variable(const std::string& name, bool quoted, Expansion& out) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
-    const bool arguments = name == "@" || name == "*";  // a script is assumed to be called without
-                                                        // arguments
+    const bool arguments = name == "@" || name == "*";  // empty if no arguments are given
     if (!arguments && !empty_.contains(name)) out.put(unset("$" + name), true);
     return;
   }
@@ -141,7 +140,7 @@ void ShellVariables::put_variable(const std::string& name, bool quoted, Expansio
   }
 }
 
-// `inside` is the text between the braces of ${...}.
+// Expands ${...}. `inside` is the text between the braces.
 void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansion& out) {
   std::size_t end = 0;
   while (end < inside.size() && is_name(inside[end])) ++end;
@@ -235,7 +234,7 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
     at += 1 + length;
   } else if (!rest.empty() &&
              std::string_view("#?$!").find(rest.front()) != std::string_view::npos) {
-    const auto known = entries_.find("#");  // the number of arguments, if they are given
+    const auto known = entries_.find("#");  // the number of arguments, if given
     const bool counts = rest.front() == '#' && known != entries_.end();
     out.put(counts ? known->second.values.front() : "0", true);
     at += 2;
@@ -245,9 +244,10 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
   }
 }
 
-// `at` starts after the opening quote and ends after the closing one.
+// Expands text in double quotes. `at` is the index after the opening quote on entry, and after the
+// closing quote on return.
 void ShellVariables::expand_quoted(std::string_view word, std::size_t& at, Expansion& out) {
-  out.grow();  // "" is a field
+  out.grow();  // "" is an empty field
   while (at < word.size() && word[at] != '"') {
     if (word[at] == '$') {
       expand_dollar(word, at, true, out);

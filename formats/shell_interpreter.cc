@@ -1,4 +1,4 @@
-// Runs a script from top to bottom: blocks, conditions, loops, functions and command lists.
+// Interprets a script from top to bottom: blocks, conditions, loops, functions and command lists.
 #include "formats/shell_interpreter.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ bool is_word(const ShellToken& token, std::string_view text) {
   return token.kind == ShellTokenKind::kWord && !token.is_array && token.text == text;
 }
 
-// Whether `text` matches a pattern such as "*.sh". The only wildcard is *, at most 3 times.
+// Whether the text matches a pattern such as "*.sh". The only wildcard is *, and at most three are
+// supported.
 bool matches_glob(std::string_view pattern, std::string_view text) {
   constexpr std::ptrdiff_t kMostStars = 3;
   if (std::count(pattern.begin(), pattern.end(), '*') > kMostStars) return false;
@@ -33,7 +34,7 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-// Sets "$1", "$@" and "$#" from the given arguments.
+// Sets the variables "$1", "$@" and "$#" from the arguments in `given`.
 void set_arguments(const std::map<std::string, std::string>& given, ShellVariables& variables) {
   std::vector<std::string> arguments;
   const auto all = given.find(std::string(kArguments));
@@ -117,8 +118,7 @@ Status ShellInterpreter::run_body(std::string_view end, bool active, int depth) 
 Status ShellInterpreter::run_if(bool active, int depth) {
   ++at_;
   bool taken = false;
-  bool known = true;   // false after a condition on files or programs: no later branch is known to
-                       // run
+  bool known = true;   // false after an unknown condition: run no later branch
   bool doubt = false;  // another environment may take another branch
   for (;;) {
     const int before = script_.variables.taken_from_outside();
@@ -170,7 +170,8 @@ std::optional<bool> ShellInterpreter::take_condition(std::string_view end) {
     }
     if (!done() && token().kind == ShellTokenKind::kSeparator) {
       if (token().text == "&&" || token().text == "||") joint = token().text;
-      // "(( a > b ))" outside of [ ]
+      // The value of an arithmetic condition "(( a > b ))" is unknown: the rest of the condition is
+      // skipped.
       if (token().text == "(") return skip_to(end), std::nullopt;
       ++at_;
     }
@@ -259,7 +260,7 @@ Status ShellInterpreter::keep_function(int depth) {
 Status ShellInterpreter::run_list(bool active, int depth) {
   std::optional<bool> last = true;
   bool runs = active;
-  bool doubt = false;  // the condition depends on the environment
+  bool doubt = false;  // in another environment the command may run or not
   for (;;) {
     const int before = script_.variables.taken_from_outside();
     TPSIM_TRY_STATUS(in_doubt(active && doubt, [&]() -> Status {
@@ -287,7 +288,7 @@ Result<ShellScript> read_shell_script(std::string_view text, const std::string& 
   ShellScript script;
   read_batch_lines(text, script);
   set_slurm_variables(script);
-  // The script is run in its own folder.
+  // The script is assumed to run in its own folder.
   const std::string own = file.substr(file.find_last_of('/') + 1);
   for (const char* name : {"0", "BASH_SOURCE"}) script.variables.set(name, {own});
   for (const char* name : {"PWD", "SLURM_SUBMIT_DIR"}) script.variables.set(name, {"."});

@@ -28,7 +28,7 @@ class ShellInterpreter {
   using ShellTokens = std::vector<ShellToken>;
   static constexpr int kDeepestCommand = 16;
 
-  // Runs `work` at another position, then returns to the current one.
+  // Runs `work` at position `at` of `tokens`, then returns to the current position.
   template <class Work>
   Status elsewhere(const ShellTokens& tokens, std::size_t at, const Work& work) {
     const ShellTokens* const outer = std::exchange(tokens_, &tokens);
@@ -39,7 +39,8 @@ class ShellInterpreter {
     return status;
   }
 
-  // Whether `bytes` are within the budget, which stops scripts that grow without end.
+  // Adds `bytes` to the text that the script has produced. Returns whether the total is within the
+  // limit that stops endless growth.
   bool afford(std::size_t bytes);
 
   bool done() const { return at_ >= tokens_->size(); }
@@ -48,37 +49,39 @@ class ShellInterpreter {
   void skip_separators();
   void skip_to(std::string_view end);
 
-  // Runs up to a word that ends the block. Does not consume that word.
+  // Runs statements up to one of the words `ends`, which is not consumed. If `active` is false,
+  // statements are parsed only.
   Status run_block(const std::vector<std::string_view>& ends, bool active, int depth);
   Status run_statement(bool active, int depth);
   Status run_body(std::string_view end, bool active, int depth);
   Status run_if(bool active, int depth);
-  // Evaluates the tests between "if" and "then", with && and ||. Nothing if the result is unknown.
+  // Evaluates the condition up to the word `end`, such as "then", with && and ||. Returns nothing
+  // if the result is unknown.
   std::optional<bool> take_condition(std::string_view end);
   Status run_for(bool active, int depth);
   Status run_case(bool active, int depth);
   bool is_function() const;
-  // Stores the function's body. call() runs it.
+  // Stores the body of a function definition, for call().
   Status keep_function(int depth);
   Status call(const ShellCommand& command, int depth);
 
-  // Runs commands joined by && and ||. The next command runs if the previous result is known and
-  // allows it.
+  // Runs commands joined by && and ||. After && the next command runs if the last result is known
+  // to be true, after || if it is known to be false.
   Status run_list(bool active, int depth);
   Result<std::optional<bool>> run_command(bool active, int depth);
   void assign(const ShellToken& word);
-  // Handles cat <<EOF > config.json, and read -r -d '' command <<EOF.
+  // Stores the text of a here-document: as a file for "cat <<EOF > config.json", as a variable for
+  // "read -r -d '' command <<EOF".
   void write_document(const ShellCommand& command, std::string text, const std::string& target);
   Status issue(ShellCommand command, int depth);
-  // Handles source FILE and . FILE.
+  // Runs the file of "source FILE" and ". FILE".
   Status read_sourced(const ShellCommand& command, int depth);
   void shift_arguments(const ShellCommand& command);
-  // Handles sed 's/NAME/value/' FILE. The output is the input of the next command, or the text of a
-  // file.
+  // Runs "sed 's/NAME/value/' FILE". The output goes to the next command of a pipe, or to a file.
   void rewrite(const ShellCommand& command);
-  // Makes a variable empty that only an untaken branch sets.
+  // Marks a variable as empty, because only a branch that is not taken sets it.
   void leave_empty(const ShellToken& word);
-  // Runs a block that may or may not run in the user's environment.
+  // Runs a block. If `doubt`, the block may or may not run in the user's environment.
   template <class Work>
   Status in_doubt(bool doubt, const Work& work) {
     const bool outer = std::exchange(is_in_doubt_, is_in_doubt_ || doubt);
@@ -89,15 +92,15 @@ class ShellInterpreter {
 
   std::string file_;
   ShellScript& script_;
-  std::vector<std::unique_ptr<ShellTokens>> kept_;  // owned; functions_ points into them
+  std::vector<std::unique_ptr<ShellTokens>> kept_;  // token lists that functions_ refers to
   std::map<std::string, std::pair<const ShellTokens*, std::size_t>> functions_;
   const ShellTokens* tokens_ = nullptr;
   std::size_t at_ = 0;
   std::size_t spent_ = 0;
   bool exited_ = false;
   const ShellFileReader& open_;
-  std::string piped_;         // output of the previous command
-  bool is_in_doubt_ = false;  // inside a block that may run elsewhere although it is not taken here
+  std::string piped_;         // output of the previous command of a pipe
+  bool is_in_doubt_ = false;  // inside a block whose execution depends on the environment
 };
 
 }  // namespace tpsim

@@ -1,5 +1,5 @@
-// Paths that a script derives from its own location. Both its folder and the working directory are
-// ".".
+// Expands paths that a script derives from its own location. The script's folder and the working
+// directory are both ".".
 #include <filesystem>
 
 #include "core/base/text.h"

@@ -1,9 +1,9 @@
-// Commands that a shell script would run, as far as its text determines them.
+// Determines the commands that a shell script would run, without running any program.
 //
-// The script is read from top to bottom, with variables, arrays, defaults, functions,
-// here-documents, eval and bash -c. Conditions on strings and numbers are evaluated. Sourced files
-// are read. Only the first iteration of a loop is taken. A condition on files or programs takes no
-// branch.
+// The script is interpreted from top to bottom, with variables, arrays, defaults, functions,
+// here-documents, eval and bash -c. Conditions on strings and numbers are evaluated, and sourced
+// files are read. Loops run only their first iteration. If a condition depends on files or
+// programs, no branch is taken.
 #pragma once
 
 #include <functional>
@@ -26,26 +26,27 @@ struct ShellScript {
   std::vector<ShellCommand> commands;        // in the order of execution
   ShellVariables variables;                  // at the end of the script
   std::map<std::string, std::string> files;  // files written with here-documents, by name
-  std::map<std::string, std::string> batch;  // "nodes" -> "4" for "#SBATCH --nodes=4"
-  bool exits = false;                        // calls exit before its end
-  std::set<std::string> exit_asks;           // unset variables that the script tested before exit
-  std::vector<std::string> missing;          // sourced files that do not exist
+  std::map<std::string, std::string> batch;  // #SBATCH --nodes=4: "nodes" -> "4"
+  bool exits = false;                        // the script exits before its end
+  std::set<std::string> exit_asks;           // unset variables that it tested before exit
+  std::vector<std::string> missing;          // names of sourced files that were not found
 };
 
-// Returns the text of a sourced file. The path is relative to the script's folder. May be empty.
+// Reads a sourced file by its path relative to the script's folder. May be empty.
 using ShellFileReader = std::function<Result<std::string>(const std::string&)>;
 
-// Key of `given` for all arguments of the script, separated by blanks.
+// Key of `given` whose value is all arguments of the script, separated by spaces.
 inline constexpr std::string_view kArguments = "@";
 
-// Reads a script. `given` are environment variables, which override the script's assignments. Key
-// "1" is the first argument, kArguments are all of them. `file` names the script in errors.
+// Interprets a script. `given` contains environment variables, which override the script's
+// assignments, and arguments: key "1" is the first one, kArguments is all of them. `file` is the
+// name for error messages.
 Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
                                       const std::map<std::string, std::string>& given = {},
                                       const ShellFileReader& open = {});
 
-// Reads #SBATCH lines into script.batch. set_slurm_variables() sets SLURM_NNODES and related
-// variables from them.
+// read_batch_lines() stores the options of #SBATCH lines in script.batch. set_slurm_variables()
+// sets SLURM_NNODES and related variables from these.
 void read_batch_lines(std::string_view text, ShellScript& script);
 void set_slurm_variables(ShellScript& script);
 

@@ -56,7 +56,8 @@ class ShellTokenizer {
     return read_documents();
   }
 
-  // Handles ">file", "2>&1" and "<<EOF". The number before the operator is a separate word.
+  // Reads a redirection: ">file", "2>&1" or "<<EOF". A number before the operator is a separate
+  // word.
   Status take_redirect() {
     ShellToken token{.kind = ShellTokenKind::kRedirect, .line = line_};
     const bool is_document = text_.substr(at_).starts_with("<<") && peek(2) != '<';
@@ -75,7 +76,7 @@ class ShellTokenizer {
     return Ok{};
   }
 
-  // Here-documents start after the line with their operators.
+  // Reads the text of here-documents, which starts after the line that contains their operators.
   Status read_documents() {
     for (const Document& document : documents_) {
       std::string body;
@@ -127,7 +128,7 @@ class ShellTokenizer {
     }
   }
 
-  // Returns the raw text up to the end of the word. Quotes and substitutions are kept whole.
+  // Reads a word with its quotes and substitutions unchanged.
   Result<std::string> raw_word() {
     const int line = line_;
     std::string word;
@@ -152,7 +153,8 @@ class ShellTokenizer {
     return word;
   }
 
-  // Length of a quoted part, a substitution, an escape or a plain character. 0 if it is not closed.
+  // Returns the length of the next part: a quoted text, a substitution, an escape or a single
+  // character. 0 if the part is not closed.
   std::size_t piece_length() const {
     const std::string_view rest = text_.substr(at_);
     switch (rest.front()) {

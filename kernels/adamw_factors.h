@@ -1,4 +1,4 @@
-// The constants of an AdamW step with the bias corrections folded in, computed once in double:
+// Constants of an AdamW step that include the bias corrections, computed once per step in double:
 //
 //   g = gradient_scale * gradient;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   x -= rate m / (sqrt(v) inverse_root_correction2 + epsilon) + decayed x

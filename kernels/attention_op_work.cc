@@ -3,7 +3,7 @@
 namespace tpsim {
 namespace {
 
-// Bytes of the visible scores. Masked scores are written but never read.
+// Returns the bytes of the visible scores. Masked scores are written (as 0) but not read.
 double visible_bytes(const Tensor& scores, const Visibility& visibility) {
   if (visibility.is_limited()) {
     const std::int64_t queries = scores.shape()[1], keys = scores.shape()[2];
@@ -20,14 +20,14 @@ double causal_pairs(const AttentionDims& d, const Visibility& visibility) {
   return static_cast<double>(d.batch * d.heads) * visible_pairs(d.seq, key_count(d), visibility);
 }
 
-// Variant bits of an attention core: masks and score changes other than scale and ALiBi.
+// Returns the AttentionVariant bits of an attention core except kAlibiBias.
 template <class Core>
 std::uint8_t core_variant(const Core& op, bool capped, bool sinks) {
   return static_cast<std::uint8_t>((op.visibility.chunk > 0 ? kChunked : 0) |
                                    (capped ? kCapped : 0) | (sinks ? kSinks : 0));
 }
 
-// Work of ops on heads in place: `passes` reads and writes of each element.
+// Work of an in-place op on all heads. `flops` and `passes` (reads plus writes) are per element.
 Work heads_work(const AttentionDims& d, const Heads& x, std::uint8_t variant, double flops,
                 double passes) {
   const double elements = static_cast<double>(d.batch * d.seq * d.heads * d.head_dim);
@@ -35,7 +35,8 @@ Work heads_work(const AttentionDims& d, const Heads& x, std::uint8_t variant, do
               passes * elements * static_cast<double>(size_of(x.tensor.dtype())));
 }
 
-// Work of flash attention: `passes` over queries, keys, values and outputs.
+// Work of flash attention: `matmuls` GEMMs over the visible pairs, and `passes` reads or writes of
+// queries, keys, values and outputs.
 template <class Flash>
 Work flash_work(const Flash& op, int matmuls, int passes) {
   const AttentionDims& d = op.dims;
@@ -126,7 +127,7 @@ Work work_of(const PositionScale& op) { return heads_work(op.dims, op.x, 0, 1, 2
 Work work_of(const HeadSum& op) { return heads_work(op.dims, op.x, 0, 1, 1); }
 
 double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& visibility) {
-  // Pairs of the first n positions.
+  // Visible pairs of a causal sequence of n positions.
   const auto pairs = [&](std::int64_t n) {
     const auto triangle = [](double side) { return side * (side + 1) / 2; };
     const auto all = static_cast<double>(n);

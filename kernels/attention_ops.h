@@ -29,10 +29,10 @@ double visible_pairs(std::int64_t queries, std::int64_t keys, const Visibility& 
 // Megatron's FusedScaleMaskSoftmax with a causal mask, and ALiBi. In place:
 // p = softmax(scale * scores + slope * key position), later keys masked.
 //
-// scores [batch * heads, queries, keys]. The queries are the last positions of the keys, so query q
-// sees keys 0 .. q + keys - queries, within its visibility. slopes [heads] fp32; undefined without
-// ALiBi. sinks [heads]; undefined without sinks. A sink is an extra score of each head, whose
-// probability is dropped.
+// scores [batch * heads, queries, keys]. The queries are the last positions of the keys: query q
+// sees keys 0 .. q + keys - queries, limited by `visibility`. slopes [heads] fp32; undefined
+// without ALiBi. sinks [heads]; undefined without sinks. A sink is an extra score per head in the
+// sum of the softmax. Its probability is not stored.
 struct SoftmaxForward {
   Tensor scores, slopes;
   std::int64_t heads = 1;
@@ -41,7 +41,7 @@ struct SoftmaxForward {
   Tensor sinks = {};
   Label label;
 };
-// In place: dprobs becomes the gradient of the unscaled scores. dsinks [heads] +=; undefined
+// In place: dprobs becomes the gradient of the scores before `scale`. dsinks [heads] +=; undefined
 // without sinks.
 struct SoftmaxBackward {
   Tensor probs, dprobs;
@@ -52,8 +52,8 @@ struct SoftmaxBackward {
   Label label;
 };
 
-// One vector per head inside a tensor. Element (position s, sample b, head h, d) is at offset + s *
-// position_stride + b * sample_stride + h * head_stride + d.
+// A strided view of a tensor with one vector per token and head. Element (position s, sample b,
+// head h, d) is at offset + s * position_stride + b * sample_stride + h * head_stride + d.
 struct Heads {
   Tensor tensor;
   std::int64_t offset = 0;
@@ -78,10 +78,11 @@ inline std::int64_t value_width(const AttentionDims& dims) {
 inline std::int64_t key_count(const AttentionDims& dims) {
   return dims.keys > 0 ? dims.keys : dims.seq;
 }
-// o = softmax(scale q k' + ALiBi, causal) v without the score matrix. log_sum [batch, heads, seq]
-// fp32. q, o and their gradients have `seq` positions; k, v and theirs have key_count(dims). The
-// queries are the last positions of the keys, as in SoftmaxForward. Query head h reads key head h /
-// (heads / kv_heads). With cap > 0, scores become cap tanh(score / cap) before the slopes.
+// o = softmax(scale q k' + ALiBi, causal) v without storing the scores. log_sum [batch, heads, seq]
+// fp32: log of the sum of exponentials. q, o and their gradients have `seq` positions; k, v and
+// their gradients have key_count(dims). The queries are the last positions of the keys, as in
+// SoftmaxForward. Query head h reads key head h / (heads / kv_heads). With cap > 0, scores become
+// cap tanh(score / cap) before ALiBi is added.
 struct FlashForward {
   AttentionDims dims;
   Heads q, k, v, o;
@@ -105,8 +106,8 @@ struct FlashBackward {
 };
 // Rotates the (d, d + n/2) pairs of the first n = dims.head_dim entries of every head, in place.
 // The angle is position / theta^(2d/n), or position * frequencies[d] if `frequencies` is defined.
-// `neighbours` rotates pairs (2d, 2d + 1) instead. `inverse` is the backward. Cosines and sines are
-// multiplied by `magnitude`. The first position of x is first_position.
+// `neighbours`: rotates pairs (2d, 2d + 1) instead. `inverse`: rotates back (backward). `magnitude`
+// multiplies cosines and sines. The first row of x has position first_position.
 struct Rotary {
   AttentionDims dims;  // heads of x in dims.heads
   Heads x;
@@ -118,8 +119,8 @@ struct Rotary {
   float magnitude = 1;
   Label label;
 };
-// Norm of every head, in place. `raw` [seq, batch, heads, head_dim] gets a copy of x. gain
-// [head_dim] or [heads, head_dim]; ones if undefined.
+// Norm over head_dim of every head, in place. A copy of x is written to `raw` [seq, batch, heads,
+// head_dim]. gain [head_dim] or [heads, head_dim]; ones if undefined.
 struct HeadNormForward {
   NormKind kind{};
   AttentionDims dims;  // heads of x in dims.heads

@@ -9,7 +9,8 @@ namespace tpsim {
 namespace {
 
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-// Small tensors share segments; a large tensor has its own segment, in whole driver pages.
+// Blocks up to half of kSharedSegment share segments. A larger block gets its own segment, rounded
+// up to driver pages.
 constexpr std::int64_t kSharedSegment = 20 * kMebibyte;
 constexpr std::int64_t kDriverPage = 2 * kMebibyte;
 
@@ -44,7 +45,7 @@ BlockCache::Blocks::iterator BlockCache::grown(std::int64_t block) {
   const std::int64_t bytes = segment_size(block);
   void* data = source_.acquire_segment(bytes);
   if (data == nullptr) {
-    // Returning unused segments of other sizes may free enough memory.
+    // The source may have enough memory after free segments of other sizes are returned to it.
     release_free_segments();
     data = source_.acquire_segment(bytes);
   }

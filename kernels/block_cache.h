@@ -1,4 +1,5 @@
-// A caching allocator: device memory cut from large segments and kept when it is freed.
+// A caching allocator: cuts blocks from large segments of device memory and keeps freed blocks for
+// later requests.
 //
 // A request is rounded up to kBlockAlignment and takes the smallest free block that holds it. The
 // rest stays free, and adjacent free blocks merge. A new segment is acquired only if no block fits.
@@ -33,25 +34,24 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Returns null if the source has no memory left, after all free segments were returned to the
-  // source.
+  // Returns a block of at least `bytes` bytes. If the source is out of memory, releases all free
+  // segments and tries again; returns null if that fails too.
   void* acquire(std::int64_t bytes);
   // Frees a block. `data` must be a result of acquire().
   void give_back(void* data);
-  // Returns wholly free segments to the source.
+  // Returns segments without a used block to the source.
   void release_free_segments();
 
-  // Sum of the rounded sizes of blocks in use, and of the sizes of all segments; current and peak.
+  // Used: sum of the rounded sizes of blocks in use. Reserved: sum of the sizes of all segments.
   std::int64_t used_bytes() const { return used_; }
   std::int64_t peak_used_bytes() const { return peak_used_; }
   std::int64_t reserved_bytes() const { return reserved_; }
   std::int64_t peak_reserved_bytes() const { return peak_reserved_; }
-  // Number of times that segments were returned to the source. Pointers into those segments are
-  // invalid.
+  // Number of segments that were returned to the source. Pointers into such segments are invalid.
   std::int64_t releases() const { return releases_; }
 
-  // Sizes of the block that acquire() cuts for `bytes`, and of the segment that it acquires for a
-  // block.
+  // Return the size of the block that acquire(bytes) cuts, and the size of a new segment if no free
+  // block holds `block` bytes.
   static std::int64_t block_size(std::int64_t bytes);
   static std::int64_t segment_size(std::int64_t block);
 

@@ -1,4 +1,5 @@
-// A device: memory and ops. The reference model uses no other interface.
+// Interface of a device, which allocates memory and runs ops. The reference model uses no other
+// interface to hardware.
 //
 // run() checks an op's shapes, notifies the recorder and executes the op. Devices differ in
 // execute(): no-ops on the meta device, loops on the CPU, kernels on a GPU.
@@ -19,8 +20,8 @@
 
 namespace tpsim {
 
-// A point in a device's work. Synchronous devices: nanoseconds of the host's clock. Asynchronous
-// devices: index of an event.
+// A point in a device's sequence of ops, for timing. `value` is a host time in nanoseconds on
+// synchronous devices and the index of an event on asynchronous devices.
 struct DeviceMark {
   std::int64_t value = 0;
 };
@@ -38,12 +39,12 @@ class Recorder {
   // `record` is the oldest collective in flight.
   virtual void collective_resumed(const CollectiveRecord&) {}
   virtual void collective_paused(const CollectiveRecord&) {}
-  // `id` names the allocation until it is freed.
+  // `id` identifies the allocation until freed(id).
   virtual void allocated(std::uint32_t id, const AllocationRecord&) { static_cast<void>(id); }
   virtual void freed(std::uint32_t id) { static_cast<void>(id); }
 };
 
-// Host-driven work, such as a collective, that overlaps with a device's ops.
+// Work that the host must drive while a device's ops run, such as an overlapped collective.
 class OverlappedWork {
  public:
   // Makes progress without waiting. Issues no op.
@@ -64,7 +65,8 @@ class Device {
   Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
 
   void run(const Op& op);
-  // Records an op that has no kernel, on devices that do not compute.
+  // Passes the record of an op without a kernel to the recorder. Only for devices that do not
+  // compute.
   void note(const OpRecord& record);
 
   // Copy between host memory and a tensor. After upload() the caller may change `from`. download()
@@ -91,13 +93,13 @@ class Device {
   // Returns the time between two marks in seconds. Waits until the device has reached the later
   // mark.
   virtual double seconds_between(DeviceMark earlier, DeviceMark later);
-  // All marks so far may be reused.
+  // Allows the device to reuse all marks made so far.
   virtual void forget_marks() {}
   // Delays later work on an asynchronous device by about `seconds`, without blocking the host.
   // Returns false and does nothing on synchronous devices.
   virtual bool delay(double /*seconds*/) { return false; }
 
-  // Enables recording by repeat(). kBadInput if the device cannot record.
+  // Enables recording (CUDA graphs) by repeat(). kBadInput if the device cannot record.
   virtual Status start_recording();
   virtual bool records() const { return false; }
   // Runs `work`, or replays its record if the device records. For equal `variant` and equal

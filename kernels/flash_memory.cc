@@ -5,10 +5,11 @@
 namespace tpsim {
 namespace {
 
-// Size of cuBLASLt's workspace, which is allocated before any attention; fits in the L2 cache.
+// Limit of the working memory in bytes. cuBLASLt's workspace has this size and is allocated before
+// any attention. It fits in the L2 cache.
 constexpr std::int64_t kRoom = std::int64_t{32} << 20;
-// Enough work items for any GPU: four per SM of a B200, since the longest items take twice the
-// average. One value for all GPUs, so that results are bit-equal on all of them.
+// Work items that occupy any GPU: four per SM of a B200, since the longest items take twice the
+// average. The value is the same for all GPUs, so that results are bit-equal on all of them.
 constexpr std::int64_t kEnoughItems = 592;
 constexpr std::int64_t kKeysOfBlock = 128;
 
@@ -40,7 +41,7 @@ FlashMemory flash_backward_memory(const AttentionDims& dims) {
   const std::int64_t slot = dims.batch * dims.heads / units * tiles * kFlashQueries * width * 4;
   const std::int64_t most =
       std::min(std::max<std::int64_t>((kRoom - memory.sums) / slot, 2), units);
-  // The smallest number of rounds.
+  // Chooses the smallest number of rounds, then the fewest slots for that number.
   memory.slots = pieces_of(units, pieces_of(units, most));
   memory.partials = memory.sums + memory.slots * slot;
   memory.bytes = memory.partials;
@@ -63,8 +64,8 @@ FlashSchedule flash_schedule(const AttentionDims& dims, const FlashMemory& memor
           static_cast<int>(keys - dims.seq)};
 }
 
-// Follows the selection in kernels/cuda/attention/flash_paths.h. Operands of a training step have
-// the alignment that tensor cores require.
+// Selects the kernels as kernels/cuda/attention/flash_paths.h does. Assumes operands aligned for
+// tensor cores, as in every training step.
 std::int64_t flash_backward_scratch(const OpKey& key) {
   const auto [batch, seq, heads, kv_heads, head_dim, keys, reach, value_dim] = key.dims;
   const AttentionDims dims{batch, seq, heads, kv_heads, head_dim, keys, value_dim};

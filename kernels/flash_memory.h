@@ -1,5 +1,5 @@
-// Working memory of the backward of flash attention with tensor cores: accumulators of dq, and
-// partial dk and dv. Computed without a GPU, so that predictions include it.
+// Working memory of the tensor-core backward kernels of flash attention: accumulators of dq, and
+// partial dk and dv. Its size is computed without a GPU, so that memory predictions include it.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@
 namespace tpsim {
 
 inline constexpr std::int64_t kFlashQueries = 64;  // queries of a backward tile
-inline constexpr std::int64_t kFlashTurns = 8;     // counters of a tile: one per warp's part of dq
+inline constexpr std::int64_t kFlashTurns = 8;     // counters per tile, one for each warp
 
 // Offsets in bytes, multiples of 256.
 struct FlashMemory {
-  std::int64_t turns = 0;       // counters, after o . d_o [batch, heads, seq] fp32
-  std::int64_t turn_count = 0;  // 4-byte counters; one more counts the blocks that have started
+  // Counters that order the additions to dq. Before them: o . d_o [batch, heads, seq] fp32.
+  std::int64_t turns = 0;
+  std::int64_t turn_count = 0;  // number of 4-byte counters; one more counts the started blocks
   std::int64_t sums = 0;        // accumulators of dq, fp32
   std::int64_t slots = 0;       // units whose dq accumulators are in memory at once
-  // Units per key/value head. A head has several units if its key blocks are too few for the SMs.
-  // Another kernel then adds the units' dk and dv.
+  // Units per key/value head (flash_schedule.h). More than 1 if there are too few key blocks to
+  // occupy all SMs. A second kernel then sums dk and dv over the units.
   std::int64_t parts = 1;
-  // fp32 [dk, dv][sample][unit of the sample][key][column of 64 or 128]; empty for one part.
+  // Partial dk and dv, fp32 [dk, dv][sample][unit of the sample][key][column]; empty if parts = 1.
   std::int64_t partials = 0;
   std::int64_t bytes = 0;
 };
 
-// Returns the columns of a head's vectors in a tile: 64 or 128.
+// Returns the columns of a tile: head_dim rounded up to 64 or 128.
 inline std::int64_t flash_columns(const AttentionDims& dims) {
   return dims.head_dim <= 64 ? 64 : 128;
 }
 
-// Returns the layout. Accumulators of dq take at most the workspace of GEMMs, or two units if these
-// are larger.
+// Returns the layout of the working memory. Without partial dk and dv it is at most as large as
+// cuBLASLt's workspace, unless the dq accumulators of two units exceed this size.
 FlashMemory flash_backward_memory(const AttentionDims& dims);
 
 // Returns the schedule for blocks of `keys_of_block` keys. `memory` is the result of

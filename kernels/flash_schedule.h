@@ -1,18 +1,18 @@
-// Order in which thread blocks process the work of flash attention. GPU kernels and tests share
-// these functions; a test computes how long all SMs are busy.
+// Order in which the thread blocks of flash attention process their work items. GPU kernels and
+// tests share these functions. A test computes for how long all SMs are busy.
 #pragma once
 
 #include <algorithm>
 
 namespace tpsim {
 
-// Backward. A work item is one block of keys of one unit. A unit is a group of query heads of one
-// sample that share a key/value head. The thread block iterates over the tiles of queries that see
-// its keys. It adds its part of their dq to the accumulators of earlier key blocks. Counts of
-// heads, keys and tiles fit in 32 bits.
+// Backward. A unit is a group of query heads of one sample that share a key/value head. A work item
+// is one block of keys of one unit, processed by one thread block. The thread block iterates over
+// the tiles of queries that see its keys and adds its part of dq to the unit's accumulators, after
+// the blocks with earlier keys. Counts of heads, keys and tiles fit in 32 bits.
 struct FlashSchedule {
-  int units = 0;         // of all samples
-  int sample_units = 0;  // of one sample; the units with its first query heads come first
+  int units = 0;         // in all samples
+  int sample_units = 0;  // in one sample, in the order of query heads
   int group = 1;         // query heads of a unit
   int slots = 1;         // units whose dq accumulators are in memory at once
   int keys_of_block = 0, key_blocks = 0;
@@ -28,24 +28,24 @@ struct FlashSchedule {
 
 struct FlashItem {
   int key_block = 0, first_key = 0;
-  int unit = 0;          // of all samples
+  int unit = 0;          // index among the units of all samples
   int slot = 0;          // slot of the unit's accumulators
   int unit_before = -1;  // previous unit in that slot; -1: none
   int sample = 0, first_head = 0;
-  int tiles_met = 0;  // the last tiles; queries of earlier tiles do not see the keys
+  int tiles_met = 0;  // number of query tiles that see the keys: the last tiles
 };
 
-// Returns the n-th item. Units come in rounds of `slots` units or one less, so that the last round
-// is full. In a round the longest items come first. For each query, blocks of earlier keys come
-// first, and a unit comes after the previous unit of its slot. An item therefore only waits for
-// items with lower numbers.
+// Returns the n-th item. Units are processed in rounds of `slots` or `slots` - 1 units, so that no
+// round is nearly empty. Within a round, blocks with earlier keys come first: more queries see
+// them, so they take longest. An item waits for the earlier key blocks of its unit and for the
+// previous unit of its slot. Both have lower numbers.
 constexpr FlashItem item_of(int n, const FlashSchedule& s) {
   const int rounds = (s.units + s.slots - 1) / s.slots;
   const int full_rounds = s.units - rounds * (s.slots - 1);
   const int full_units = full_rounds * s.slots, full_items = full_units * s.key_blocks;
   const bool is_full = n < full_items;
   const int units = is_full ? s.slots : s.slots - 1;  // units of the round
-  const int nth = is_full ? n : n - full_items;       // number among the rounds of its size
+  const int nth = is_full ? n : n - full_items;       // index among the rounds of the same size
   const int round = nth / (units * s.key_blocks);
   FlashItem item{};
   item.key_block = nth % (units * s.key_blocks) / units;
@@ -59,8 +59,8 @@ constexpr FlashItem item_of(int n, const FlashSchedule& s) {
   return item;
 }
 
-// A step of an item is one tile of one query head. All heads of a tile come before the next tile,
-// so that the key blocks of a unit follow one another at a distance of few steps.
+// A step of an item processes one tile of queries of one query head. All heads of a tile come
+// before the next tile, so that a key block can run few steps behind the previous key block.
 constexpr int tile_of(int step, const FlashSchedule& s) {
   return s.query_tiles - 1 - step / s.group;
 }

@@ -1,5 +1,5 @@
-// Cache of freed host memory for the CPU device. A training step allocates the same sizes again and
-// again, and fresh pages cost more than most ops.
+// Cache of freed host memory for the CPU device. A training step allocates the same sizes
+// repeatedly, and page faults of new memory take longer than most ops.
 //
 // Memory comes from a SegmentSource. A trace of allocations can therefore be replayed to compute
 // the memory of a run before it starts.
@@ -22,8 +22,8 @@ class MemoryCache {
 
   // Returns at least `bytes` bytes, aligned to kBlockAlignment; null if the source has no more.
   void* acquire(std::int64_t bytes);
-  // Frees memory; `bytes` as in acquire(). Used and cached memory together stay within twice the
-  // peak of used memory.
+  // Frees memory; `bytes` must be the value passed to acquire(). Empties the cache if used and
+  // cached memory together exceed twice the peak of used memory.
   void give_back(void* data, std::int64_t bytes);
 
   // Peak of used and cached memory together.

@@ -15,7 +15,7 @@ void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const
           "the matrix lies inside its tensor");
 }
 
-// SwiGLU and GELU have variant 0, since they were the first kinds.
+// Variants by MLP kind: 0 for SwiGLU, else the MlpKind. GELU is MlpKind 0.
 std::uint8_t gated_variant(MlpKind kind) {
   return kind == MlpKind::kSwiglu ? 0 : static_cast<std::uint8_t>(kind);
 }
@@ -28,7 +28,7 @@ std::uint8_t router_variant(const RouterShape& router, bool corrected) {
                                    (corrected ? 8 : 0) | (router.groups > 1 ? 16 : 0));
 }
 
-// Shared work of permute and unpermute: slots [E,C,H] on one side, tokens [T,H] on the other.
+// Work of permute, unpermute and their weights' gradient, between slots [E,C,H] and tokens [T,H].
 Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_token, bool weighted,
                 const Tensor& written, const Label& label) {
   const Shape& s = slots.shape();

@@ -11,7 +11,7 @@ inline void require(bool condition, const Label& label, const char* rule) {
   TPSIM_CHECK(condition, std::string(label.text) + ": " + rule);
 }
 
-// Least memory traffic in bytes: every operand once.
+// Returns the least memory traffic in bytes: each operand is read or written once.
 template <class... Tensors>
 double bytes_of(const Tensors&... tensors) {
   return static_cast<double>(((tensors.defined() ? tensors.bytes() : 0) + ...));
@@ -28,7 +28,7 @@ inline Work work(DType dtype, std::uint8_t variant, OpDims dims, double flops, d
   return {dtype, variant, dims, flops, bytes};
 }
 
-// Variant of ops whose output has either dtype.
+// OpKey::variant of ops whose output dtype may differ from the input dtype.
 inline std::uint8_t dtype_variant(const Tensor& into) {
   return static_cast<std::uint8_t>(into.dtype());
 }

@@ -1,4 +1,4 @@
-// The ops of the reference model, as values: operands and scalars only.
+// The ops of the reference model, as structs of operands and scalars.
 //
 // describe() checks an op's shapes (a mismatch is a bug) and returns its record with FLOPs and
 // least memory traffic. A device executes an Op by visiting it. If a device lacks an op, linking
@@ -22,13 +22,13 @@ namespace tpsim {
 // adjacent; rows may be strided.
 struct Matrix {
   Tensor tensor;
-  std::int64_t rows = 0;  // as stored
+  std::int64_t rows = 0;  // rows and cols: as stored, before the transposition
   std::int64_t cols = 0;
   std::int64_t row_stride = 0;  // elements between rows; negative: backwards from offset
   std::int64_t offset = 0;
   std::int64_t outer_stride = 0;  // between batches
   std::int64_t inner_stride = 0;
-  bool transposed = false;  // use the transpose
+  bool transposed = false;  // the op uses the transpose
 };
 // The whole tensor as one matrix of rows() x cols().
 Matrix matrix_of(const Tensor& tensor, bool transposed = false);
@@ -37,8 +37,8 @@ Matrix matrix_of(const Tensor& tensor, bool transposed = false);
 // scale is infinite and turns zeros into NaN.
 inline constexpr float kLeastUnit = std::numeric_limits<float>::min();
 
-// Floats between the scales of two operands: cuBLASLt 12.9 and later require scales aligned to 16
-// bytes.
+// Stride in floats between the scales of operands in one array. cuBLASLt 12.9 and later require
+// scales aligned to 16 bytes.
 inline constexpr std::int64_t kScaleStride = 4;
 
 // Quantization of a GEMM's operands. Sums stay fp32.
@@ -46,13 +46,13 @@ struct OperandRounding {
   Precision recipe = Precision::kNone;
   bool a_is_gradient = false;
   bool b_is_weight = false;
-  // For Precision::kFp8, [2] fp32 each, aligned to 16 bytes: the scale, and the amax, which this
-  // GEMM raises.
+  // For Precision::kFp8: scale and amax of an operand, [2] fp32, aligned to 16 bytes. The GEMM
+  // raises amax to the maximum of its operand.
   Tensor a_scale = {}, b_scale = {};
-  // No scale is known from earlier steps: scales follow from the operands' own amax.
+  // Whether scales are computed from the operands themselves, because earlier steps left none.
   bool finds_scales = false;
-  // keeps_a: the next GEMM reads the same a transposed, so that a device may quantize both
-  // orientations at once. takes_kept_a: this is the next GEMM.
+  // keeps_a: the next GEMM reads the same matrix a transposed, so a device may quantize both
+  // orientations in this GEMM. takes_kept_a: this is that next GEMM.
   bool keeps_a = false, takes_kept_a = false;
 };
 
@@ -98,7 +98,7 @@ struct ColumnBiasGradient {
   Label label;
 };
 
-// y = activation(x + bias), for the plain kinds. bias [cols] may be undefined.
+// y = activation(x + bias), for MLP kinds without a gate. bias [cols] may be undefined.
 struct BiasGeluForward {
   Tensor x, bias, y;
   MlpKind kind = MlpKind::kGelu;
@@ -109,7 +109,8 @@ struct BiasGeluBackward {
   MlpKind kind = MlpKind::kGelu;
   Label label;
 };
-// Gated kinds: a row of x is [gate | up], y = activation(gate) * up. `limit` is for kClampedSwiglu.
+// MLP kinds with a gate: a row of x is [gate | up], y = activation(gate) * up. Only kClampedSwiglu
+// uses `limit`.
 struct SwigluForward {
   Tensor x, y;  // [T, 2F], [T, F]
   MlpKind kind = MlpKind::kSwiglu;
@@ -183,20 +184,20 @@ struct PositionBackward {
   Label label;
 };
 
-// A router: sends each of T tokens to K of E experts, each of which has C slots. Choice t * K + j
-// is token t's expert with the j-th highest score; ties go to the lower index. Tokens take an
-// expert's slots in order; further choices are dropped.
+// A router: sends each of T tokens to K of E experts. An expert has C slots (its capacity). Choice
+// t * K + j is token t's expert with the j-th highest score; ties go to the lower index. Tokens
+// take the slots of an expert in order. Choices beyond the capacity are dropped.
 //
 // `router` defines the weights. RouterScore::kChosen: softmax over the K chosen logits. With K = 1
-// it is the chosen expert's softmax over all logits, since a constant weight has no gradient. The
-// score of a group of experts is the sum of its two best scores (kSigmoid) or its best score.
-// Choices use score plus `correction` [E] fp32, if defined.
+// this weight would be constant and have no gradient, so it is the chosen expert's softmax over all
+// logits. The score of a group of experts is the sum of its two best scores (kSigmoid) or its best
+// score. Experts are chosen by score plus `correction` [E] fp32, if defined.
 struct RouteForward {
   Tensor logits;   // [T,E] fp32
   Tensor weights;  // [T,K] fp32
   Tensor experts;  // [T,K] int32
-  Tensor slots;    // [T,K] int32: expert * C + place, or -1
-  Tensor choices;  // [E,C] int32: the choice in each slot, or -1
+  Tensor slots;    // [T,K] int32: expert * C + slot of the expert; -1 if dropped
+  Tensor choices;  // [E,C] int32: index of the choice in each slot; -1 if empty
   RouterShape router = {};
   Tensor correction = {};
   Label label;
@@ -244,7 +245,7 @@ struct VocabSums {
   std::int64_t columns = 0;
   Label label;
 };
-// Rescales sums relative to the maxima `own` to the maxima `max`, which are at least as large.
+// Converts sums computed with this rank's maxima `own` to the maxima `max` of all ranks.
 struct VocabRescale {
   Tensor own, max, labels, sums;
   std::int64_t vocab_begin = 0;
@@ -265,7 +266,7 @@ struct CrossEntropyBackward {
   Label label;
 };
 
-// Flat ops.
+// Ops on flat arrays.
 struct Add {
   Tensor x, into;  // into += x; dtypes may differ
   Label label;
@@ -341,7 +342,7 @@ using VariantAfter = std::variant<Ops...>;
 using Op = VariantAfter<void TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP)>;
 #undef TPSIM_COMMA_OP
 
-// The kind of an op has the op's name.
+// kKindOf<Matmul> is OpKind::kMatmul, and so on.
 template <class AnyOp>
 inline constexpr OpKind kKindOf{};
 #define TPSIM_KIND_OF_OP(AnyOp) \

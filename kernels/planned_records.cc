@@ -8,7 +8,7 @@ namespace {
 
 double number(std::int64_t n) { return static_cast<double>(n); }
 
-// Elements of queries, keys, values and results, each once.
+// Returns the elements of queries, keys, values and outputs. All heads share one key/value head.
 double operands(const PlannedOp& op, const PlannedWork& work, std::int64_t heads) {
   const double width = number(op.key_dim + op.value_dim);
   return number(work.batch) * (number(work.queries * heads) + number(work.keys)) * width;
@@ -31,8 +31,7 @@ OpRecord planned_pairs_record(const PlannedOp& op, const PlannedWork& work, bool
                               DType dtype, const Label& label) {
   const std::int64_t heads = std::max<std::int64_t>(1, op.heads / work.ranks);
   const double width = number(op.key_dim + op.value_dim);
-  // Scores are made again in backward: five products in place of two with values, else three for
-  // one.
+  // Backward recomputes the scores. With values: 2 GEMMs forward, 5 backward; without: 1 and 3.
   const bool has_values = op.value_dim > 0;
   const double products = !backward ? 2.0 : has_values ? 5.0 : 6.0;
   const double flops = products * work.pairs * number(heads) * width;
@@ -41,7 +40,7 @@ OpRecord planned_pairs_record(const PlannedOp& op, const PlannedWork& work, bool
     const OpKind kind = backward ? OpKind::kPlannedBackward : OpKind::kPlannedForward;
     return planned_record(kind, true, flops, bytes, dtype, label);
   }
-  // The mean of the keys that a query sees stands for a window of as many.
+  // The record has a window as long as the mean number of keys that a query sees.
   const double seen = work.pairs / (number(work.batch) * number(work.queries));
   const std::int64_t reach =
       std::clamp<std::int64_t>(std::llround(seen), 1, std::max<std::int64_t>(1, work.keys));

@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-constexpr double kWide = 4;  // bytes of fp32 elements: rates, states, scores of a chunk
+constexpr double kWide = 4;  // bytes of fp32 elements: decay rates, states, scores of a chunk
 
 ScanShape shape_of(const OpKey& key) {
   const auto [tokens, heads, key_heads, key_dim, value_dim, chunk, decays, x7] = key.dims;
@@ -21,16 +21,16 @@ ScanShape shape_of(const OpKey& key) {
           decays};
 }
 
-// Sizes in elements and FLOPs, from which the kernels below are composed.
+// Sizes of a scan's tensors in elements, and FLOPs of its GEMMs. The kernels below combine them.
 struct ScanSizes {
   double values;  // x and y: heads x value_dim
   double keys;    // B, or C: key_heads x key_dim
-  double rates;   // of each head
+  double rates;   // decay rates of all tokens and heads
   double states;
-  double scores;  // pairs of a chunk, per group of keys
+  double scores;  // tokens x chunk x key_heads
   double width;   // bytes per element
-  // FLOPs between values and states, of scores with values, and of scores with keys. Causal pairs
-  // are half of a chunk's square.
+  // FLOPs of one GEMM: values with states, scores with values (the causal half of a chunk's
+  // scores), and keys with queries (all scores of a chunk).
   double of_states, of_values, of_keys;
 
   ScanSizes(const ScanShape& s, double bytes)
@@ -47,8 +47,8 @@ struct ScanSizes {
   static double number(std::int64_t n) { return static_cast<double>(n); }
 };
 
-// Kernels: sums of rates over each chunk, states of each chunk, states passed between chunks,
-// scores.
+// Kernels that forward and backward share: cumulative sums of the decay rates of a chunk, states of
+// each chunk, pass of states from chunk to chunk, scores of a chunk.
 std::vector<ScanKernel> mamba_states(const ScanSizes& s) {
   return {{0, s.rates * (s.width + 2 * kWide)},
           {s.of_states, (s.values + s.keys) * s.width + 2 * s.rates * kWide + s.states * kWide},
@@ -67,7 +67,7 @@ std::vector<ScanKernel> mamba_backward(const ScanSizes& s) {
   std::vector<ScanKernel> kernels = mamba_states(s);
   const double both = 2 * s.values * s.width;  // x and the gradient of y
   const std::vector<ScanKernel> slopes = {
-      // Gradients of states, and their pass back through the chunks.
+      // Gradients of states, and their pass from chunk to chunk in reverse order.
       {s.of_states, (s.values + s.keys + s.states) * s.width},
       {0, 4 * s.states * s.width},
       // Gradients of x, and of B and C through the states.
@@ -79,17 +79,18 @@ std::vector<ScanKernel> mamba_backward(const ScanSizes& s) {
       {s.of_values, both + s.scores * kWide},
       {s.of_keys, s.scores * kWide + s.keys * (s.width + 2 * kWide)},
       {s.of_keys, s.scores * kWide + s.keys * (s.width + 2 * kWide)},
-      // Gradients of rates.
+      // Gradients of the decay rates.
       {s.of_values, both + s.scores * kWide},
       {0, s.rates * (s.width + 4 * kWide)}};
   kernels.insert(kernels.end(), slopes.begin(), slopes.end());
   return kernels;
 }
 
-// Kernels of a delta net: the triangular system of a chunk, its results for keys and values, and
-// the sequential states. Keys count for every head, since they are repeated before the kernels.
+// Kernels that forward and backward of a delta net share: the triangular system of a chunk, its
+// application to keys and values, and the sequential states. Keys are counted once per head, since
+// they are repeated for all heads before the kernels.
 std::vector<ScanKernel> delta_states(const ScanSizes& s) {
-  return {{s.of_values, (s.values + s.keys) * s.width},  // key-key GEMMs, inverted
+  return {{s.of_values, (s.values + s.keys) * s.width},  // triangular system K K' and its inverse
           {s.of_values + s.of_keys, (2 * s.values + 2 * s.keys) * s.width + s.scores * s.width},
           {2 * s.of_states, (2 * s.values + 2 * s.keys + s.states) * s.width}};
 }
@@ -119,7 +120,7 @@ std::vector<ScanKernel> delta_backward(const ScanSizes& s) {
   return kernels;
 }
 
-// Number of times that tensors of one size are read or written.
+// Reads plus writes per element, or FLOPs per element, of an elementwise op.
 struct Passes {
   double forward = 0, backward = 0;
   double of(OpKind kind, OpKind forward_kind) const {
@@ -164,8 +165,8 @@ OpRecord scan_record(OpKind kind, const ScanShape& shape, DType dtype, const Lab
 
 OpRecord convolution_record(OpKind kind, std::int64_t tokens, std::int64_t channels,
                             std::int64_t taps, DType dtype, const Label& label) {
-  // Backward reads the input and the output's gradient, writes the input's gradient, and sums over
-  // tokens for the taps.
+  // Backward reads the input and the output's gradient and writes the input's gradient. The
+  // gradients of the taps are sums over tokens.
   constexpr Passes kPasses{2, 3};
   constexpr double kSilu = 8;
   const double elements = static_cast<double>(tokens) * static_cast<double>(channels);

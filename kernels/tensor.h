@@ -1,8 +1,8 @@
 // A tensor: a contiguous, row-major view of a piece of device memory.
 //
 // Tensors are cheap handles. Views share their Storage. When the last view is destroyed, the memory
-// returns to the device and the recorder is notified. Lifetimes in the code are lifetimes on the
-// device.
+// returns to the device and the recorder is notified. A traced memory peak therefore follows from
+// the scopes of tensors in the code.
 #pragma once
 
 #include <array>
@@ -71,7 +71,8 @@ class Tensor {
   std::int64_t rows() const { return shape_.rows(); }
   std::int64_t cols() const { return shape_.cols(); }
 
-  // First element. T must have the size of the dtype. Null on the meta device.
+  // Returns the address of the first element. T must have the size of the dtype. Null on the meta
+  // device.
   template <class T>
   T* data() const {
     TPSIM_CHECK(sizeof(T) == static_cast<std::size_t>(size_of(dtype_)), "element size");
@@ -80,14 +81,14 @@ class Tensor {
   }
   void* raw() const;
 
-  // The same elements under another shape.
+  // Returns a view of the same elements with another shape.
   Tensor reshaped(Shape shape) const;
-  // `count` elements from flat index `first`, as a vector or with the given shape.
+  // Returns a view of the elements from flat index `first` on, as a vector or with a shape.
   Tensor slice(std::int64_t first, std::int64_t count) const;
   Tensor slice(std::int64_t first, Shape shape) const;
 
-  // Whether the rows of `next` follow this tensor's rows in memory; joined_with() returns both as
-  // one [rows, cols].
+  // Whether `next` directly follows this tensor in the same storage, with equal dtype and columns.
+  // joined_with() then returns both as one tensor [rows, cols].
   bool continues_in(const Tensor& next) const;
   Tensor joined_with(const Tensor& next) const;
 

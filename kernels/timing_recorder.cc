@@ -73,7 +73,7 @@ StepTimes TimingRecorder::take() {
   }
   const Clocks worked = worked_;
   clear();
-  worked_ = worked;  // until the next step begins
+  worked_ = worked;  // share_on_core() remains valid until clear()
   return sum.times();
 }
 

@@ -1,8 +1,8 @@
 // Times every op and collective of a device, by marks around each.
 //
-// Device time of a collective counts as the collective's time. For an overlapped collective only
-// the host's work and the wait for its end count. No mark is read before take(), so that an
-// asynchronous device never waits.
+// Ops inside a collective count as time of the collective. For an overlapped collective only the
+// host's work and the wait for its end count. No mark is read before take(), so that the host never
+// waits for an asynchronous device.
 #pragma once
 
 #include <vector>
@@ -31,8 +31,8 @@ class TimingRecorder final : public Recorder {
   StepTimes take();
   // Forgets what was recorded since the last take().
   void clear();
-  // Returns the share of time in which this thread had a core since clear(), outside collectives
-  // (which may wait). Not meaningful for asynchronous devices.
+  // Returns this thread's CPU time over wall time since clear(), at most 1. Excludes collectives,
+  // which may wait. Not meaningful for asynchronous devices.
   double share_on_core() const;
 
  private:
@@ -46,7 +46,7 @@ class TimingRecorder final : public Recorder {
   struct TimedCollective {
     CollectiveRecord record;
     Span span;
-    bool begins = true;  // false: continues a collective that was counted before
+    bool begins = true;  // false: more time of a collective that was already counted
   };
 
   Device& device_;
@@ -58,7 +58,7 @@ class TimingRecorder final : public Recorder {
   };
   static Clocks now();
   void end_work();
-  Clocks since_, worked_;  // time when work resumed; total of work so far
+  Clocks since_, worked_;  // clocks at the end of the last collective; total outside collectives
   std::vector<TimedOp> ops_;
   std::vector<TimedCollective> collectives_;
 };

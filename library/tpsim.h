@@ -4,9 +4,9 @@
 //       tpsim::load_scenario({.model = "bloom-176b", .cluster = "jean-zay-a100"});
 //   const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch = 2048}, 10, {});
 //
-// Values are plain structs. Functions are pure, keep no state and are thread-safe. Errors are
-// returned as Result (core/base/result.h): check ok() before reading. Only a bug of tpsim throws.
-// See docs/library.md for a tour and the CMake package.
+// Values are plain structs. Functions are pure and thread-safe. Errors are returned as Result
+// (core/base/result.h): check ok() before reading the value. An exception indicates a bug in tpsim.
+// docs/library.md has a tour and describes the CMake package.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@
 
 namespace tpsim {
 
-// Uses the data of the library, or of $TPSIM_DATA.
+// The functions below read the catalogue of $TPSIM_DATA, or the one shipped with the library.
 inline Result<Scenario> load_scenario(const ScenarioNames& names) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   return load_scenario(catalogue, names);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Packs the program for browsers into one page.
+"""Packs the program for browsers into one HTML page.
 
 pack_page.py page.html program.js program.wasm data-folder out.html
 
-The script, the program and the catalogue (models, clusters, profiles, stacks, campaigns) are compressed and
-stored in the page as text: five characters for four bytes, as in base64.b85encode, except for the
-character that could end a script. `tpsim report` adds the plan.
+The script, the program and the catalogue (models, clusters, profiles, stacks, campaigns) are
+compressed and stored in the page as base-85 text: five characters for four bytes. The alphabet is
+that of base64.b85encode, except for the character "<", which could end a script. `tpsim report`
+adds the plan.
 """
 import base64
 import gzip

@@ -1,5 +1,5 @@
-// The host in a browser: HTML5 events and WebGL 2. One thread: a search runs in pieces between
-// frames. Frames are drawn only if there is input, news or a search.
+// The host in a browser, using HTML5 events and WebGL 2. It has one thread, so a search runs in
+// pieces between frames. Frames are drawn only while there is input or a search.
 #include <GLES3/gl3.h>
 #include <backends/imgui_impl_opengl3.h>
 #include <emscripten.h>
@@ -24,17 +24,17 @@ namespace tpsim::gui {
 namespace {
 
 constexpr const char* kCanvas = "#canvas";
-// Paths in the page's own file system (page/page.html fills it).
+// Paths in the file system of the WebAssembly program, which page/page.html fills.
 constexpr const char* kCatalogue = "/tpsim";
 constexpr const char* kPlan = "/tpsim/plan.json";
 constexpr const char* kMeasured = "/tpsim/measured.json";
-constexpr int kFramesAfterInput = 4;  // until hover, layout and search have settled
+constexpr int kFramesAfterInput = 4;  // frames to draw after input: hover and layout settle
 
 void download(const std::filesystem::path& path) {
   EM_ASM({ give(UTF8ToString($0)); }, path.c_str());
 }
 
-// Handles requests in a page: opening a file shows a file chooser, saving starts a download.
+// Executes requests in a page: opening a file shows a file chooser, and saving starts a download.
 void perform_in_page(Request request, const ViewComputer& computer, AppState& state) {
   if (request == Request::kOpenFile) {
     EM_ASM({ chooseFile(); });
@@ -50,7 +50,7 @@ void perform_in_page(Request request, const ViewComputer& computer, AppState& st
   }
 }
 
-// Opens a file of the page's file system. The file name without path is displayed.
+// Opens a file of the page's file system and displays its name without the path.
 Status open_in_page(const std::filesystem::path& path, AppState& state) {
   TPSIM_TRY_STATUS(open_file(path, state));
   if (!state.opened_file.empty()) state.opened_file = path.filename().string();
@@ -66,8 +66,8 @@ const char* css_cursor() {
   }
 }
 
-// Keys and buttons as seen by frames: a press and release between two frames is seen as pressed by
-// one frame.
+// States of keys and buttons for the next frame. If one is pressed and released between two frames,
+// the next frame sees it pressed and the frame after that sees it released.
 class Presses {
  public:
   void set(bool& state, bool is_down) {
@@ -80,7 +80,7 @@ class Presses {
       state = false;
     }
   }
-  // Call after a frame. Returns whether the next frame sees a change.
+  // Call after each frame. Returns whether a key or button is released in the next frame.
   bool settle() {
     const bool changes = !let_go_.empty();
     for (bool* const state : let_go_) *state = false;
@@ -152,7 +152,7 @@ class Page {
   }
 
  private:
-  // Resizes the canvas to the pixels that it covers on the screen.
+  // Resizes the canvas to the number of screen pixels that it covers, and returns the size.
   static std::array<int, 2> fitted_canvas() {
     const double ratio = emscripten_get_device_pixel_ratio();
     double width = 0, height = 0;
@@ -173,7 +173,7 @@ class Page {
     if (ImGui::GetIO().Fonts->TexID == nullptr) ImGui_ImplOpenGL3_CreateFontsTexture();
   }
 
-  FrameSearchHost search_{PieceSize::kShort};  // a browser waits for each frame
+  FrameSearchHost search_{PieceSize::kShort};  // short pieces keep the page responsive
   Session session_;
   Presses presses_;
   std::string facts_;
@@ -183,7 +183,7 @@ class Page {
   int uploaded_ = 0;
 };
 
-// C callbacks have only their argument, and exported functions none, so the page is global.
+// The page is global, because the exported C functions cannot receive a pointer to it.
 std::unique_ptr<Page>& page() {
   static std::unique_ptr<Page> the_page;
   return the_page;
@@ -194,8 +194,7 @@ EM_BOOL on_mouse(int type, const EmscriptenMouseEvent* event, void*) {
   const auto ratio = static_cast<float>(emscripten_get_device_pixel_ratio());
   io.MousePos = {static_cast<float>(event->clientX) * ratio,
                  static_cast<float>(event->clientY) * ratio};
-  constexpr int kImGuiButton[] = {0, 2,
-                                  1};  // the browser counts the middle button before the right
+  constexpr int kImGuiButton[] = {0, 2, 1};  // the browser's order is left, middle, right
   if (event->button <= 2 && type != EMSCRIPTEN_EVENT_MOUSEMOVE) {
     page()->presses().set(io.MouseDown[kImGuiButton[event->button]],
                           type == EMSCRIPTEN_EVENT_MOUSEDOWN);
@@ -213,7 +212,7 @@ EM_BOOL on_wheel(int, const EmscriptenWheelEvent* event, void*) {
   return EM_TRUE;
 }
 
-// Single characters are key names themselves; other keys have the names of keys.cc.
+// Returns the key number. A character is its own key name; other keys have the names of keys.cc.
 int key_of(const EmscriptenKeyboardEvent* event) {
   std::string name = event->key;
   if (name.starts_with("Arrow")) name.erase(0, 5);
@@ -234,12 +233,13 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
   page()->touch();
-  // The browser keeps its own shortcuts: F5, Ctrl+C, Ctrl+V and so on.
+  // Only these keys are handled here. Other shortcuts, such as F5, Ctrl+C and Ctrl+V, remain the
+  // browser's.
   const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
   return is_ours ? EM_TRUE : EM_FALSE;
 }
 
-// Releases all keys, since releases outside the page are not reported.
+// Releases all keys, because the page does not receive key releases after it has lost the focus.
 EM_BOOL on_blur(int, const EmscriptenFocusEvent*, void*) {
   ImGuiIO& io = ImGui::GetIO();
   std::fill(std::begin(io.KeysDown), std::end(io.KeysDown), false);

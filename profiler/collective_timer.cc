@@ -9,13 +9,14 @@ namespace tpsim {
 namespace {
 
 constexpr Label kLabel{ModelPart::kMeasurement, "profile"};
-// Small messages are timed several at a time, which averages over unequal arrivals. For longer
-// messages the data must be recomputed before each sample, as in a step.
+// Up to kSmallBytes, several calls form one sample, which averages over unequal arrivals. On a CPU
+// larger calls are timed one by one, because activations are rewritten before each call, as in a
+// step.
 constexpr std::int64_t kSmallBytes = 4096;
 constexpr int kSmallAtATime = 20;
-// An asynchronous device is delayed until the host has issued a sample, and the members are
-// synchronized on the device. A few calls at a time then suffice to hide the overhead of marks.
-constexpr double kHoldSeconds = 2e-3;  // for kSmallAtATime calls
+// A GPU is delayed until the host has issued a sample, and the members are synchronized on the
+// device. A few calls per sample then suffice to hide the overhead of marks.
+constexpr double kHoldSeconds = 2e-3;  // time to issue kSmallAtATime calls
 constexpr std::int64_t kShortBytes = std::int64_t{16} << 20;
 constexpr int kShortAtATime = 5;
 
@@ -23,7 +24,7 @@ bool is_message(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
 }
 
-// One rank's part in the timing of one collective.
+// One rank's side of the timing of one collective: group, buffers and calls.
 class Exercise {
  public:
   Exercise(Device& device, Communicator& group, const CollectiveNeed& need,
@@ -47,21 +48,22 @@ class Exercise {
     } while (static_cast<double>(std::ssize(data_) * data_.back().bytes()) < rotated);
   }
 
-  // Called before every sample.
+  // Call before every sample. Writes the data if it stands for just computed activations.
   void prepare() {
     if (just_computed_) device_.run(Scale{all(), 1.0F, kLabel});
   }
 
-  // Synchronizes the members on their devices.
+  // Synchronizes the members on their devices, without the hosts.
   void line_up() {
     if (is_alone()) return;
     if (is_message(need_.kind)) return there_and_back(word_);
     group_.all_reduce(word_, ReduceOp::kMax, kLabel);
   }
 
-  // Minimum over ranks: the rank that arrived last.
+  // Returns the minimum of `seconds` over the ranks: the time of the rank that arrived last and did
+  // not wait.
   double least(double seconds) {
-    // Both ranks of a message wait for each other.
+    // Both ranks of a round trip wait for each other, so their times are equal.
     if (is_alone() || is_message(need_.kind)) return seconds;
     const auto mine = static_cast<float>(-seconds);
     device_.upload(std::as_bytes(std::span(&mine, 1)), word_);
@@ -73,7 +75,7 @@ class Exercise {
     turn_ = (turn_ + 1) % data_.size();
     if (is_alone()) return;
     switch (need_.kind) {
-      // Repeated maxima leave the values unchanged.
+      // Maximum instead of sum, so that repetition leaves the values unchanged.
       case CollectiveKind::kAllReduce: return group_.all_reduce(all(), ReduceOp::kMax, kLabel);
       case CollectiveKind::kAllGather: return group_.all_gather(part(), all(), kLabel);
       case CollectiveKind::kReduceScatter: return group_.reduce_scatter(all(), part(), kLabel);
@@ -86,7 +88,7 @@ class Exercise {
 
   bool is_alone() const { return group_.size() == 1; }
   std::int64_t bytes() const { return all().bytes(); }
-  // Collectives per run().
+  // Returns the number of collectives that run() contains: a round trip is two sends.
   double runs_at_once() const { return need_.kind == CollectiveKind::kSend ? 2 : 1; }
 
  private:
@@ -96,7 +98,7 @@ class Exercise {
     return all().slice(group_.rank() % need_.ranks * count, count);
   }
 
-  // Round trip between the first and the second member; further members form pairs too.
+  // Runs a round trip between the first and the second member. Further members form pairs too.
   void there_and_back(const Tensor& x) {
     const int other = group_.rank() ^ 1;
     if (other >= group_.size()) return;

@@ -21,22 +21,22 @@ struct CollectiveTimerSettings {
   Seconds budget = Seconds(0.1);  // for one collective of one size
   std::size_t least_samples = 9;
   std::size_t most_samples = 200;
-  // Messages longer than `just_computed` are gradients and weights that caches no longer hold:
-  // their buffers rotate through `rotated` bytes. Shorter messages are activations that were just
-  // computed.
+  // Buffers longer than `just_computed` bytes stand for gradients and weights, which are no longer
+  // in caches: their timing rotates through `rotated` bytes of buffers. Shorter buffers stand for
+  // activations that were just computed.
   std::int64_t just_computed = 1 << 20;
   Bytes rotated = Bytes(64 * kMiB);
 };
 
-// Times each collective on this world: its ranks form consecutive groups, all groups at once, as in
-// a plan. Collectives with more ranks than the world are skipped. Collective.
+// Times each collective on this world. Its ranks form groups of consecutive ranks, and all groups
+// run at once, as in a plan. Skips collectives with more ranks than the world. Collective.
 //
-// A send is timed as half of a round trip to a neighbour, which includes the receive.
+// The time of a send is half of a round trip to a neighbor, and includes the receive.
 void time_collectives(World& world, Device& device, RankBarrier& barrier,
                       const std::vector<CollectiveNeed>& needs,
                       const CollectiveTimerSettings& settings, Samples& samples);
 
-// Sizes from 8 bytes up to `most`, each four times the previous one.
+// Returns sizes from 8 bytes up to `most`, each four times the previous one.
 std::vector<std::int64_t> size_ladder(std::int64_t most);
 
 }  // namespace tpsim

@@ -13,15 +13,16 @@ namespace {
 
 constexpr std::int64_t kProductExtent = 1024;
 constexpr std::int64_t kCopiedElements = 8 << 20;
-// For a GPU: a result with many tiles per SM (8448 rows on Hopper's 132 SMs), and a copy that
-// exceeds the caches (half a gigabyte of an H200's memory).
+// Sizes for a GPU. The GEMM's result has many tiles per SM (8448 rows on Hopper's 132 SMs). The
+// copy exceeds the caches (half a gigabyte of an H200's memory).
 constexpr std::int64_t kGpuRowsPerProcessor = 64;
 constexpr double kGpuCopiedShare = 1.0 / 280;
-// GEMMs and passes of at least this size measure rates, not latencies.
+// Samples of GEMMs and memory passes of at least this size measure rates. Smaller ones measure
+// latencies.
 constexpr double kLargeFlops = 1e8;
 constexpr double kLargeBytes = 8e6;
 
-// A sample with its FLOPs and bytes.
+// The median time of a sampled op, with its FLOPs and bytes.
 struct Rated {
   OpKey key;
   double seconds, flops, bytes;
@@ -40,7 +41,7 @@ std::vector<Rated> rated(const std::vector<OpRecord>& records,
   return all;
 }
 
-// Median of measure(sample) over the samples that match; `otherwise` if none matches.
+// Returns the median of measure(sample) over the samples that match; `otherwise` if none matches.
 template <class Matches, class Measure>
 double median_over(const std::vector<Rated>& all, Matches matches, Measure measure,
                    double otherwise) {
@@ -80,8 +81,8 @@ void fit_rates(const std::vector<Rated>& all, DeviceFacts& device) {
   const auto copies = [](const Rated& one) {
     return one.key.kind == OpKind::kCopy && one.bytes >= kLargeBytes;
   };
-  // On a busy machine there may be no undisturbed large copy. Then the fastest pass of any size is
-  // used, which is too fast if caches hold its operands.
+  // On a busy machine there may be no undisturbed large copy. The fallback is the fastest pass of
+  // any size, which overestimates the bandwidth if caches hold its operands.
   const double of_any_pass = best_over(
       all, [](const Rated& one) { return !runs_on_matrix_units(one.key.kind); }, byte_rate,
       kAtLeast);
@@ -99,7 +100,8 @@ void fit_latencies(const std::vector<Rated>& all, DeviceModel& model) {
   model.kernel_latency = Seconds(kernel);
 }
 
-// Rate of large GEMMs on a hot device, relative to bursts; 1 without such samples.
+// Returns the rate of large GEMMs at sustained clocks over their rate in bursts, at most 1; 1
+// without sustained samples.
 double sustained_clock(const std::vector<Rated>& burst, const std::vector<OpSample>& sustained) {
   std::unordered_map<OpKey, double> hot;
   for (const OpSample& sample : sustained) hot[sample.key] = sample.median.value();
@@ -144,7 +146,7 @@ void fit_device(const std::vector<OpRecord>& records, Profile& profile) {
   model.provenance = Provenance::kMeasuredHere;
   model.matmul_efficiency = share(median_over(all, is_large_product, of_peak, 0.9));
   if (!device.asynchronous) {
-    // A single processor works through a GEMM in tiles, without wave effects.
+    // A CPU works through the tiles of a GEMM one after the other, without wave quantization.
     model.tile_m = model.tile_n = 64;
     model.matmul.small_tile_exponent = 0;
     model.matmul.epilogue_exposed = 0;

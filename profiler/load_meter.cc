@@ -5,9 +5,9 @@
 namespace tpsim {
 namespace {
 
-// Share of time that a thread has even with system interruptions, if it is alone.
+// Minimum CPU time over wall time of an undisturbed thread. System interrupts take the rest.
 constexpr double kLeastShare = 0.98;
-// Below this the resolution of the clocks dominates.
+// Shorter times in seconds are accepted, because the resolution of the clocks dominates.
 constexpr double kShortest = 20e-6;
 
 double seconds_of(clockid_t clock) {

@@ -1,5 +1,5 @@
-// Checks whether work had its processor to itself. Samples that other programs disturbed are
-// discarded, not averaged.
+// Checks whether a timed piece of work had its processor to itself. Samples that other programs
+// disturbed are discarded, not averaged.
 #pragma once
 
 namespace tpsim {
@@ -7,14 +7,14 @@ namespace tpsim {
 class LoadMeter {
  public:
   virtual ~LoadMeter() = default;
-  // The calling thread starts a piece of work.
+  // Call at the start of a piece of work.
   virtual void start() = 0;
   // Whether the thread had a core to itself since start().
   virtual bool was_alone() = 0;
 };
 
-// For work on the calling thread: compares CPU time with wall time. Not valid for a thread that
-// also sleeps (in a collective).
+// For work on the calling thread: compares its CPU time with wall time. Not valid if the thread
+// also sleeps, as in a collective.
 class ThreadLoadMeter final : public LoadMeter {
  public:
   void start() override;
@@ -24,7 +24,7 @@ class ThreadLoadMeter final : public LoadMeter {
   double wall_ = 0, on_core_ = 0;  // seconds, at the start
 };
 
-// For a device without other users.
+// For a device that no other program uses.
 class OwnDeviceMeter final : public LoadMeter {
  public:
   void start() override {}

@@ -11,16 +11,16 @@ namespace tpsim {
 namespace {
 
 constexpr std::size_t kMostSets = 64;
-// Samples between two checks whether all ranks have enough.
+// Number of samples between two checks whether all ranks have enough samples.
 constexpr std::size_t kRound = 5;
-// Upper bound of the host time to issue an op.
+// Upper bound of the host time to issue an op, in seconds.
 constexpr double kHostSeconds = 10e-6;
-// Longest delay in sustained timing. A longer pause would cool the device, and the host is ahead
-// once the first ops are issued.
+// Longest delay in sustained timing, in seconds. A longer pause would cool the device. It suffices,
+// because the host is ahead of the device once the first ops are issued.
 constexpr double kShortHold = 0.3e-3;
 
-// Keeps an in-place op from shrinking its operand to denormal numbers, on which processors are
-// slow. Growth to infinity and NaN has no effect on time.
+// Changes the scale of in-place ops so that repeated runs do not shrink the operand to denormal
+// numbers, on which processors are slow. Growth to infinity and NaN does not affect time.
 void keep_from_shrinking(Op& op) {
   if (auto* scale = std::get_if<Scale>(&op)) scale->factor = 1.0F;
   if (auto* softmax = std::get_if<SoftmaxBackward>(&op)) {
@@ -30,8 +30,8 @@ void keep_from_shrinking(Op& op) {
 
 }  // namespace
 
-// Creates operand sets and runs each once. A few sets suffice for a slow op, since it is
-// compute-bound.
+// Creates operand sets and runs the op once on each. Creates fewer sets for a slow op, which is
+// compute-bound and does not need cold operands.
 OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
   std::vector<Op> sets;
   double fastest = std::numeric_limits<double>::infinity();
@@ -53,7 +53,7 @@ OpTimer::WarmSets OpTimer::warm_sets(const OpKey& key) {
   return {std::move(sets), Seconds(fastest)};
 }
 
-// Seconds for `count` runs on consecutive sets.
+// Returns the seconds of `count` runs on consecutive operand sets, starting with set `first`.
 double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::size_t count,
                         bool soaks, bool soaked) {
   const double hold = kHostSeconds * static_cast<double>(count + 2);
@@ -65,8 +65,8 @@ double OpTimer::run_all(const std::vector<Op>& sets, std::size_t first, std::siz
   return device_.seconds_between(begin, end);
 }
 
-// Number of runs that take about `length`. Measures many runs, since single short runs appear too
-// long.
+// Returns the number of runs that take about `length`. Measures many runs, because the time of a
+// single short run is overestimated.
 std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
   barrier_.wait();
   if (warm.once >= length) return 1;
@@ -77,7 +77,7 @@ std::size_t OpTimer::runs_within(Seconds length, const WarmSets& warm) {
 }
 
 std::vector<double> OpTimer::sustained_times(const OpKey& key) {
-  constexpr Seconds kStretch(0.01);  // between two, the device idles only for the time of a mark
+  constexpr Seconds kStretch(0.01);  // length of a sample
   const WarmSets warm = warm_sets(key);
   const std::size_t at_a_time = runs_within(kStretch, warm);
   std::size_t first = 0;

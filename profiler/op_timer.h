@@ -1,8 +1,8 @@
 // Times single ops repeatedly, on operands that the caches do not hold.
 //
-// An asynchronous device is delayed until the ops of a sample have been issued, so that device time
-// is measured instead of host time. This is accurate for devices whose ops read from memory. If
-// caches pass results from one op to the next, ops are faster in the middle of a step:
+// A GPU is delayed until all ops of a sample have been issued, so that device time is measured
+// instead of host time. Timing of single ops is accurate if ops read their operands from memory. If
+// caches pass results from one op to the next, ops are faster inside a step: time_in_steps() in
 // profiler/profiler.h.
 #pragma once
 
@@ -17,15 +17,15 @@
 namespace tpsim {
 
 struct OpTimerSettings {
-  Bytes rotated = Bytes(64 * kMiB);  // total size of the operand sets that rotate
-  Seconds budget = Seconds(0.3);     // for one op, without creating its operands
-  Seconds making = Seconds(60);  // for its operands: after this time no further sets are created
+  Bytes rotated = Bytes(64 * kMiB);       // total size of the operand sets that rotate
+  Seconds budget = Seconds(0.3);          // for the samples of one op
+  Seconds making = Seconds(60);           // no further operand sets are created after this
   Seconds least_sample = Seconds(50e-6);  // shorter ops are timed several at a time
-  double enough_spread = 0.01;            // of the samples: below it, sampling ends
+  double enough_spread = 0.01;            // sampling ends at or below this spread
   std::size_t least_samples = 9;
   // Warm-up of sustained_times(), longer than the second over which NVML averages power.
   Seconds soak = Seconds(1.5);
-  // Called while the device has work; `soaked`: the warm-up is complete. May be empty.
+  // Called while the device is busy. `soaked`: the warm-up is complete. May be empty.
   std::function<void(bool soaked)> at_work;
 };
 
@@ -34,17 +34,17 @@ class OpTimer {
   OpTimer(Device& device, LoadMeter& meter, RankBarrier& barrier, OpTimerSettings settings)
       : device_(device), meter_(meter), barrier_(barrier), settings_(settings) {}
 
-  // Returns the seconds per run of every undisturbed sample; empty if all were disturbed.
+  // Returns the seconds per run of each undisturbed sample; empty if all samples were disturbed.
   // Collective: all ranks pass the same key.
   std::vector<double> times(const OpKey& key);
-  // As times(), after the device has run this op for settings.soak and has the temperature and
-  // clocks of training.
+  // Like times(), but first runs this op for settings.soak, so that the device has the temperature
+  // and clocks of training.
   std::vector<double> sustained_times(const OpKey& key);
 
  private:
   struct WarmSets {
     std::vector<Op> sets;
-    Seconds once;  // fastest single run
+    Seconds once;  // time of the fastest single run
   };
   WarmSets warm_sets(const OpKey& key);
   std::size_t runs_within(Seconds length, const WarmSets& warm);

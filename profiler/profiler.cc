@@ -68,7 +68,8 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
   }
   OpTimer timer(device, meter, barrier, request.op_timer);
   for (std::size_t i = 0; i < request.ops.size(); ++i) {
-    // All ranks time an op if any rank needs it, since each rank has run other ranks of the plans.
+    // All ranks time an op if any rank has no samples of it. The ranks have samples of different
+    // ops, because they ran steps of different plans and plan ranks.
     const bool known = samples.has(request.ops[i]);
     if (!barrier.all_agree(known)) {
       for (const double seconds : timer.times(request.ops[i])) {

@@ -1,5 +1,5 @@
-// Keeps the ranks of a profile in step, so that each op is timed while neighbours are as busy as in
-// training.
+// Synchronizes the ranks of a profile, so that each op is timed while the other ranks are as busy
+// as in training.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@ namespace {
 constexpr double kMostProducts = 1 << 21;  // multiply-adds of a GEMM
 constexpr double kMostElements = 1 << 17;
 
-// Extents that may be halved, as indices of OpKey::dims.
+// Returns the extents that may be halved, as indices of OpKey::dims.
 std::vector<std::size_t> free_extents(OpKind kind) {
   if (is_flash(kind)) return {0, 1, 5};        // batch, queries and keys
   if (kind == OpKind::kRotary) return {0, 1};  // rows and heads
@@ -31,7 +31,7 @@ double work_of(const OpKey& key) {
   return square ? work * static_cast<double>(key.dims[1]) : work;
 }
 
-// Keeps at least as many keys as queries.
+// Corrects the key so that it has at least as many keys as queries.
 void keep_queries_among_keys(OpKey& key) {
   if (is_softmax(key.kind)) key.dims[2] = std::max(key.dims[1], key.dims[2]);
   if (is_flash(key.kind) && key.dims[5] <= key.dims[1]) {

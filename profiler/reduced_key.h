@@ -5,8 +5,9 @@
 
 namespace tpsim {
 
-// Returns a key of the same kind, dtype and variant, with halved extents until the op is small.
-// Constraints are kept (even head dimensions, the ratio of heads).
+// Returns a key of the same kind, dtype and variant, with extents halved until the op is small.
+// Keeps the constraints of the op, such as the head dimension and at least as many keys as queries.
+// Flash attention gets one key/value head with its query heads.
 OpKey reduced_key(const OpKey& key);
 
 }  // namespace tpsim

@@ -26,7 +26,8 @@ class Samples {
   void add(CollectiveKind kind, std::int64_t ranks, std::int64_t bytes, double seconds) {
     collectives_[{kind, ranks, bytes}].push_back(seconds);
   }
-  // Adds the durations of one rank's undisturbed steps; at least two are needed for a spread.
+  // Adds the durations in seconds of one rank's undisturbed steps. Ignored if there are fewer than
+  // two, which have no spread.
   void add_steps(const std::vector<double>& seconds);
   void add(const Samples& other);
   // Serializes all samples for another process of this program (core/base/packed.h).
@@ -34,14 +35,15 @@ class Samples {
   static Samples unpacked(std::string_view bytes);
 
   bool has(const OpKey& key) const { return ops_.contains(key); }
-  // Sorted by key.
+  // Return median, spread and number of samples of each op, sorted by key. sustained() is for
+  // sustained clocks.
   std::vector<OpSample> ops() const;
   std::vector<OpSample> sustained() const;
   // Returns the median of an op's samples so far; 0 if there are none.
   double median(const OpKey& key) const;
   std::vector<CollectiveSample> collectives() const;
-  // Returns the standard deviation of a rank's step / its mean, median over all ranks; 0 without
-  // steps.
+  // Returns the standard deviation of a rank's step time over its mean, as median over all ranks; 0
+  // without steps.
   double rank_jitter() const;
 
  private:

@@ -28,7 +28,7 @@ from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 '''
 
-# The result type of explain() depends only on these three arguments.
+# These three arguments determine the result type of explain().
 OFF = "Literal[False] = False"
 EXPLAIN = [
     ({"why_not": "None = None", "what_if": OFF, "program": OFF}, "ExplainReport"),
@@ -64,7 +64,7 @@ def function_text(function, changed, returns=None):
 
 
 def answers(program, *calls):
-    """Returns the program's answers to calls without options."""
+    """Returns the program's answers to these calls, which do not have options."""
     lines = [json.dumps({"format": "tpsim-request/1", "call": call}) for call in calls]
     done = subprocess.run([program, "call"], input="\n".join(lines), check=True, text=True,
                           stdout=subprocess.PIPE)

@@ -1,11 +1,12 @@
 // A group of ranks that communicate. All members call the same functions in the same order.
 //
-// Public functions record the call, and return at once for groups of one. Virtual functions move
-// the data. send() and receive() take the peer's index in the group. Two ranks that both send first
-// do not deadlock.
+// Public functions record the call, and return at once in a group of one rank. Virtual functions
+// move the data. send() and receive() take the peer's index in the group. Two ranks that both send
+// before they receive do not deadlock.
 //
-// Non-blocking reductions: begin_*() starts one, finish() waits. Until then do not touch its
-// tensors, and start only further reductions on this communicator.
+// Non-blocking reductions: begin_*() starts one, finish() waits for all. In between, the caller
+// must not access the tensors of these reductions, and may only start further reductions on this
+// communicator.
 #pragma once
 
 #include <vector>
@@ -18,11 +19,12 @@ namespace tpsim {
 
 enum class ReduceOp : std::uint8_t { kSum, kMax };
 
-// With NCCL, number of messages of one rank in flight at once. Each is sent from a staging buffer,
-// and the next waits until the oldest has left. The staging buffers are not accounted as tensors.
+// Maximum number of messages that one rank has in flight with NCCL. Each message is sent from its
+// own staging buffer. The next message waits until the oldest has been sent. The staging buffers
+// are not accounted as tensors.
 inline constexpr int kMessageCopies = 2;
 
-// The place of a rank in a group.
+// Position of a rank in a group.
 struct GroupMember {
   GroupKind group{};
   int rank = 0;  // index in the group
@@ -43,14 +45,14 @@ class Communicator : private OverlappedWork {
 
   // Reduces all elements of x in place.
   void all_reduce(const Tensor& x, ReduceOp op, const Label& label);
-  // `all` has size() equal parts in rank order; `part` may be this rank's part of `all`.
+  // all = the parts of all ranks, in rank order. `part` may be this rank's slice of `all`.
   void all_gather(const Tensor& part, const Tensor& all, const Label& label);
   // part = this rank's part of the sum of `all`; `part` may be a slice of `all`.
   void reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
-  // Non-blocking versions. The results are bit-equal.
+  // Non-blocking versions. The results are bit-equal to those of the blocking versions.
   void begin_all_reduce(const Tensor& x, ReduceOp op, const Label& label);
   void begin_reduce_scatter(const Tensor& all, const Tensor& part, const Label& label);
-  // Waits for the reductions in flight, for all work issued from now on.
+  // Makes all work that is issued afterwards wait for the reductions in flight.
   void finish();
   // Both tensors have size() equal parts in rank order. Part r of `from` goes to rank r, and part r
   // of `to` comes from rank r. The tensors must not overlap.
@@ -75,12 +77,13 @@ class Communicator : private OverlappedWork {
 
     bool scatters() const { return part.defined(); }
   };
-  // The default implementation runs the reduction at once.
+  // Starts a reduction. The default implementation runs the whole reduction, or its first steps if
+  // needs_host().
   virtual void do_begin(const Begun& call);
   virtual void do_finish() { advance(true); }
-  // For communicators whose host moves the data. Advances a reduction as far as possible without
-  // waiting, or to its end. Returns whether it is complete. Reductions advance one by one, in the
-  // order of their start.
+  // needs_host(): the host moves the data, so reductions advance only in do_advance(). do_advance()
+  // advances one reduction as far as possible without waiting, or with `wait` to its end. Returns
+  // whether the reduction is complete. Reductions advance one by one, in the order of their start.
   virtual bool needs_host() const { return false; }
   virtual bool do_advance(const Begun& /*call*/, bool /*wait*/) { return true; }
   // Whether a reduction was started since the last finish().
@@ -91,7 +94,7 @@ class Communicator : private OverlappedWork {
  private:
   struct Pending {
     CollectiveRecord record;
-    Begun call;  // keeps the tensors alive
+    Begun call;  // owns references to the tensors
   };
 
   void begin(const Begun& call, CollectiveKind kind, const Label& label);

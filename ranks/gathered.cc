@@ -35,7 +35,7 @@ std::vector<std::string> gathered(World& world, Device& device, const std::strin
   const std::vector<std::int32_t> sizes = all_of<std::int32_t>(
       device, *everyone, {static_cast<std::int32_t>(mine.size())}, DType::kInt32);
 
-  // Parts have equal size and are never empty.
+  // An all-gather needs parts of equal size with at least one element, so the strings are padded.
   const auto longest = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   std::vector<char> padded(std::max<std::size_t>(1, longest));
   std::copy(mine.begin(), mine.end(), padded.begin());

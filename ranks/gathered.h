@@ -1,4 +1,4 @@
-// Exchange of texts between the ranks of a world: results, names of machines.
+// Exchange of strings between the ranks of a world, such as results and host names.
 #pragma once
 
 #include <string>

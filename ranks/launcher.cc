@@ -14,7 +14,8 @@ constexpr std::array kLaunchers = {
     LauncherVariables{"torchrun", false, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     // Not SLURM_NTASKS, which is also set in the shell of a batch script.
     LauncherVariables{"srun", false, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
-    // Open MPI. PMI-1 and PMI-2: MPICH, Intel MPI and Slurm. PMIx: Slurm sets the other variables.
+    // mpirun: Open MPI. mpiexec: PMI-1 and PMI-2 of MPICH, Intel MPI and Slurm. PMIx has only a
+    // rank variable; the other variables are Slurm's.
     LauncherVariables{"mpirun", true, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                       "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     LauncherVariables{"mpiexec", true, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",

@@ -1,4 +1,4 @@
-// Reads from the environment which launcher started this process. Needs no MPI.
+// Reads the environment variables of the launcher that started this process. Needs no MPI.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,14 @@ std::optional<int> whole_number(const std::optional<std::string>& text);
 // Environment variables with which a launcher sets rank and size.
 struct LauncherVariables {
   const char* name;
-  bool speaks_mpi;  // for srun: with --mpi only
+  bool speaks_mpi;  // whether the launcher supports MPI; srun: with --mpi only
   const char* rank;
   const char* size;
   const char* local_rank;            // rank on this machine
   const char* local_size = nullptr;  // null if the launcher does not set it
 };
-// In the order of their precedence, since srun or mpirun may have started torchrun.
+// Returns the known launchers, in order of precedence. torchrun is first, because srun or mpirun
+// may have started torchrun.
 std::span<const LauncherVariables> launchers();
 
 // Whether a launcher with MPI support (mpirun, srun --mpi) started this process.
@@ -39,14 +40,15 @@ int rank_given_by_launcher();
 // Returns the number of processes that the launcher started; 0 if unknown.
 int size_given_by_launcher();
 
-// One of several processes that a launcher started without MPI support: srun without --mpi, or
-// torchrun.
+// A process that a launcher started without MPI support (srun without --mpi, or torchrun) together
+// with other processes.
 struct LoneTask {
   std::string launcher;
   int rank = 0;
   int size = 1;
 };
-// Returns nothing for the only process of a job, and for the shell of a batch script.
+// Returns the launcher, rank and size of such a process. Empty for the only process of a job, for
+// the shell of a batch script, and under a launcher with MPI support.
 std::optional<LoneTask> lone_task(const Environment& environment);
 
 // Returns the timeout of collectives: TPSIM_TIMEOUT, default 600 seconds.

@@ -9,9 +9,10 @@
 
 namespace tpsim {
 
-// destination[i] = op over sources[r][i], for elements [first, first + count). The destinations may
-// be the sources. Sums are fp32 in the order of the sources with one rounding at the end, so that
-// the result does not depend on the partition of the elements.
+// destination[i] = op over r of sources[r][i], for elements [first, first + count). The
+// destinations may be the sources. Sums are accumulated in fp32 in the order of the sources and
+// rounded once at the end. Therefore the result does not depend on how the array is divided into
+// pieces.
 struct ReducePiece {
   DType dtype{};
   ReduceOp op{};

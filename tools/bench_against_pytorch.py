@@ -1,8 +1,8 @@
 """The PyTorch side of tools/bench_against_pytorch.sh: a BLOOM-like model written to be fast.
 
-prepare DIR   writes one model and its tokens, which both programs train
-train DIR     trains it as `tpsim run` does; prints a JSON list of {"loss", "step_s"}
-compare DIR   checks that both followed the same losses and prints the ratio of their step times
+prepare DIR   writes the model and the tokens that both programs train on
+train DIR     trains the model like `tpsim run`; prints a JSON list of {"loss", "step_s"}
+compare DIR   checks that both programs have the same losses; prints the ratio of their step times
 """
 
 import argparse
@@ -18,8 +18,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-WARM_UP = 2  # steps of each round that are not counted
-NAMES = {  # per block: Hugging Face's name -> shape of its weight in units of hidden
+WARM_UP = 2  # first steps of each round, which are not timed
+NAMES = {  # per block: Hugging Face's weight name -> shape in units of hidden
     "input_layernorm": (1,),
     "self_attention.query_key_value": (3, 1),
     "self_attention.dense": (1, 1),
@@ -30,7 +30,7 @@ NAMES = {  # per block: Hugging Face's name -> shape of its weight in units of h
 
 
 def write_safetensors(path, arrays, dtype):
-    """`arrays`: name -> (shape, bytes)."""
+    """Writes a safetensors file. `arrays`: name -> (shape, bytes)."""
     header, at = {}, 0
     for name, (shape, data) in arrays.items():
         header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(data)]}
@@ -92,7 +92,7 @@ def prepare(shape):
 
 
 def attention_bias(shape):
-    """ALiBi and the causal mask as one tensor, computed once."""
+    """Returns ALiBi and the causal mask as one additive tensor, which is computed once."""
     power = 2 ** math.floor(math.log2(shape.heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(shape.heads - power)]
@@ -102,7 +102,7 @@ def attention_bias(shape):
 
 
 def loss_of(w, tokens, bias, shape):
-    """Mean loss of a micro-batch, with PyTorch's fused ops."""
+    """Returns the mean loss of a micro-batch, computed with PyTorch's fused ops."""
     b, s, hidden, heads = shape.micro_batch, shape.seq, shape.hidden, shape.heads
     width = hidden // heads
     has_fused_attention = hasattr(F, "scaled_dot_product_attention")
@@ -136,7 +136,8 @@ def loss_of(w, tokens, bias, shape):
 
 
 def clip(gradients):
-    """clip_grad_norm_ over all gradients at once; Debian's version processes them one by one."""
+    """Clips all gradients with multi-tensor ops; Debian's clip_grad_norm_ processes them one by
+    one."""
     total = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     if (scale := 1.0 / (float(total) + 1e-6)) < 1:
         torch._foreach_mul_(gradients, scale)

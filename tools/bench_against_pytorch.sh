@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains one model with tpsim and with PyTorch, alternating on the same core. Prints both step times
-# and their ratio (above 1: tpsim is faster). Both must have the same losses.
+# Trains one model with tpsim and with PyTorch, in alternating rounds on the same core. Prints both
+# step times and their ratio (above 1: tpsim is faster). Fails if the losses differ.
 #
 # Usage: tools/bench_against_pytorch.sh [--rounds N] [--steps N] [--core N] [--tpsim FILE]
 set -euo pipefail
@@ -17,12 +17,12 @@ while (($#)); do
   esac
   shift 2
 done
-python=/usr/bin/python3 # Debian's packages are for this Python
+python=/usr/bin/python3 # Debian's Python packages are installed for this Python
 if ! "$python" -c 'import torch' 2>/dev/null; then
   echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
   exit 4
 fi
-# Debian's PyTorch uses any installed BLAS; real users have a fast one.
+# Requires a fast BLAS, as PyTorch's users have. Debian's PyTorch uses any installed BLAS.
 if ! "$python" -c 'import torch
 torch.ones(2, 2) @ torch.ones(2, 2)
 maps = open("/proc/self/maps").read()

@@ -1,11 +1,13 @@
-// Times the ops of one block of BLOOM-176B at tensor parallelism 4, and those around it, on the
-// GPU: seconds, share of the copy rate measured here, TFLOP/s. One line per op, tab-separated.
+// Times the ops of one block of BLOOM-176B at tensor parallelism 4, and of embedding, head and
+// optimizer, on the GPU. Prints one tab-separated line per op: time, bytes/s, share of the copy
+// rate measured on this GPU, and TFLOP/s.
 //
-// Each op is timed over sets of operands that together exceed the cache.
+// Each op rotates over sets of operands that together exceed the L2 cache.
 //
-// --soak SECONDS: runs GEMMs continuously and prints their rate for each second.
+// --soak SECONDS: runs GEMMs continuously and prints their TFLOP/s about once per second.
 // --beside: runs a GEMM and a kernel of another stream concurrently, with and without priority.
-// --attention: shapes of attention by warps and by Hopper's warpgroups, one line each.
+// --attention: compares attention kernels that use warps and Hopper's warpgroups, for several
+// shapes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,13 +33,13 @@ constexpr DType kDType = DType::kBFloat16;
 constexpr auto kFloat = static_cast<std::uint8_t>(DType::kFloat32);
 constexpr std::int64_t kTokens = 2048, kHidden = 14336, kTp = 4, kHeads = 112 / kTp, kHeadDim = 128;
 constexpr std::int64_t kQkv = 3 * kHidden / kTp, kFfn = 4 * kHidden / kTp, kVocab = 250880 / kTp;
-constexpr double kCacheBytes = 256e6;  // several times the largest L2
+constexpr double kCacheBytes = 256e6;  // several times the largest L2 cache
 
 OpKey key(OpKind kind, int variant, const OpDims& dims) {
   return {kind, kDType, static_cast<std::uint8_t>(variant), dims};
 }
 
-// Forward, dgrad, wgrad.
+// Adds the forward, dgrad and wgrad GEMMs of a linear layer.
 void add_linear(std::vector<OpKey>& keys, std::int64_t in, std::int64_t out) {
   keys.push_back(key(OpKind::kMatmul, kTransposeB, {1, kTokens, out, in}));
   keys.push_back(key(OpKind::kMatmul, 0, {1, kTokens, in, out}));
@@ -64,10 +66,10 @@ std::vector<OpKey> block_ops() {
   keys.push_back(key(OpKind::kColumnSum, kFloat, {kTokens, kFfn}));
   keys.push_back(key(OpKind::kSoftmaxForward, 1, {kHeads, kTokens, kTokens}));
   keys.push_back(key(OpKind::kSoftmaxBackward, 0, {kHeads, kTokens, kTokens}));
-  for (int i = 0; i < 2; ++i) {  // scores and the gradient of the probabilities
+  for (int i = 0; i < 2; ++i) {  // attention scores, and dP in backward
     keys.push_back(key(OpKind::kMatmul, kTransposeB, {kHeads, kTokens, kTokens, kHeadDim}));
   }
-  for (const int variant : {0, 0, 1, 1}) {  // values; gradients of q, k and v
+  for (const int variant : {0, 0, 1, 1}) {  // PV; dV, dQ and dK in backward
     keys.push_back(key(OpKind::kMatmul, variant, {kHeads, kTokens, kHeadDim, kTokens}));
   }
   return keys;
@@ -105,7 +107,7 @@ struct Timed {
   OpRecord record;
 };
 
-// Median of an op over rotating sets of operands.
+// Returns the median time of an op over rotating sets of operands.
 Timed timed(Device& device, const OpKey& op_key) {
   constexpr int kRuns = 15;
   std::vector<Op> sets{make_op(device, op_key, 1)};
@@ -137,7 +139,7 @@ class Table {
     fmt::print("copy\t{:.1f}\t{:.0f}\t1.000\t0\n", 2e15 / copy_rate_, copy_rate_ * 1e-9);
   }
 
-  // Returns the total time of all ops in seconds.
+  // Prints a line per op. Returns the total time of all ops in seconds.
   double print(const std::vector<OpKey>& keys) {
     double total = 0;
     for (const OpKey& one : keys) {
@@ -185,15 +187,15 @@ Status soak(double seconds) {
   return Ok{};
 }
 
-// Shapes of attention: many heads, groups of query heads that share keys, few heads, a single head
-// (whose blocks mostly wait for one another).
+// Attention shapes: many heads, grouped-query attention, few heads, and a single head (too few
+// thread blocks to fill the GPU).
 constexpr std::array kAttentionShapes = {OpDims{1, 2048, 28, 28, 128}, OpDims{1, 8192, 28, 28, 128},
                                          OpDims{1, 2048, 28, 28, 64},  OpDims{1, 2048, 32, 32, 128},
                                          OpDims{4, 2048, 16, 16, 128}, OpDims{1, 8192, 32, 8, 128},
                                          OpDims{2, 4096, 32, 8, 128},  OpDims{1, 4096, 8, 1, 128},
                                          OpDims{1, 8192, 8, 1, 128},   OpDims{1, 2048, 1, 1, 128}};
 
-// Uses attention by warpgroups, or by warps.
+// Prints attention times with warpgroup kernels, or with warp kernels.
 Status print_attention(bool by_warpgroups) {
   setenv("TPSIM_HOPPER_ATTENTION", by_warpgroups ? "1" : "0", 1);
   TPSIM_TRY(const auto device, CudaDevice::create());
@@ -215,9 +217,9 @@ Status compare_attention() {
   return print_attention(true);
 }
 
-// A wgrad GEMM of BLOOM-176B, and a kernel on another stream. The kernel is ready when the GEMM is,
-// and has as many blocks as an NCCL collective (24 of 640 threads, running kPassed). Prints when
-// both have ended, and when the kernel has ended.
+// Measures the overlap of a BLOOM-176B wgrad GEMM with a kernel on another stream. Both become
+// ready at the same time. The kernel imitates an NCCL collective: 24 blocks of 640 threads that run
+// for kPassed seconds. Prints when both have ended, and when the kernel has ended.
 Status print_beside() {
   constexpr double kPassed = 270e-6;
   TPSIM_TRY(const auto device, CudaDevice::create());

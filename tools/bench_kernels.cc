@@ -1,8 +1,8 @@
-// Speed of the CPU's ops on one thread, relative to the machine's speed in the same minute:
-// streaming ops to memcpy over as many bytes, GEMMs to the fastest GEMM.
+// Measures the speed of the CPU device's ops on one thread, relative to the speed of this machine:
+// streaming ops relative to memcpy of as many bytes, GEMMs relative to the fastest GEMM.
 //
-// Usage: tpsim_bench_kernels. Best of many repetitions, interleaved with the reference, since other
-// programs may run.
+// Usage: tpsim_bench_kernels. Each time is the best of many repetitions, interleaved with the
+// reference, because other programs may be running.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -28,14 +28,14 @@ double wall_clock() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// CPU time of this thread, which excludes other programs.
+// Returns the CPU time of this thread in seconds, which excludes time of other programs.
 double thread_clock() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Best seconds of one call.
+// Returns the shortest time of one call in seconds.
 template <class Work>
 double best_time(Work work, Clock now = thread_clock) {
   double best = std::numeric_limits<double>::max();
@@ -51,7 +51,7 @@ double op_time(Device& device, const Op& op) {
   return best_time([&] { device.run(op); });
 }
 
-// Total of bytes read and written.
+// Returns the time of memcpy in seconds. `bytes`: bytes read plus bytes written.
 double copy_time(double bytes) {
   const auto half = static_cast<std::size_t>(bytes / 2);
   std::vector<std::byte> from(half, std::byte{1}), to(half);
@@ -119,7 +119,7 @@ void print_products(Device& device) {
   }
 }
 
-// Bus bandwidth as defined by nccl-tests, two threads.
+// Prints the time and bus bandwidth (as defined by nccl-tests) of all-reduces between two threads.
 void print_collectives() {
   fmt::print("\n{:<34} {:>9} {:>9}\n", "all_reduce, 2 threads", "us", "bus GB/s");
   for (const std::int64_t elements : {16, 1024, 16384, 262'144, 4'194'304}) {

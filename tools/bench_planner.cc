@@ -1,9 +1,9 @@
-// Speed of the planner on this machine: closed form relative to event simulation, and plans per
-// second relative to Calculon's.
+// Measures the speed of the planner on this machine: evaluation in closed form relative to event
+// simulation, and plans per second relative to Calculon.
 //
 //   tpsim_bench_planner [--repeat N]
 //
-// Every figure is the best of N runs on one core, in CPU seconds, which reduces the effect of other
+// Each result is the best of N runs in CPU seconds on one core, which reduces the effect of other
 // programs. Reads the catalogue of data/.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -24,11 +24,11 @@
 namespace tpsim {
 namespace {
 
-// Calculon (Isaev et al., SC'23) on BLOOM-176B over 384 GPUs, plans per second on one core without
-// its debug logging. Timed once on another machine, before this project began; not run here.
+// Plans per second of Calculon (Isaev et al., SC'23) on one core without debug logging, for
+// BLOOM-176B on 384 GPUs. The value was measured once on another machine and is not measured here.
 constexpr double kCalculonPlansPerSecond = 1200;
 
-constexpr double kLeast = 1e-9;  // seconds, keeps ratios finite
+constexpr double kLeast = 1e-9;  // seconds; avoids division by zero
 
 struct Case {
   const char* model;
@@ -78,7 +78,7 @@ void report_whole_search(const Case& c, const Scenario& scenario, int repeat) {
       seconds * 1e3, c.goal_s * 1e3, found.considered, found.feasible, found.simulated);
 }
 
-// A plan and its stage cut; the space owns the cut.
+// A plan and its pipeline split, which is owned by the PlanSpace.
 struct CutPlan {
   Plan plan;
   const StageCut* cut = nullptr;
@@ -90,7 +90,7 @@ std::vector<CutPlan> plans_of(const PlanSpace& space) {
 }
 
 double evaluate_all(const std::vector<CutPlan>& plans, PlanBounds& bounds, Bytes limit) {
-  double sum = 0;  // keeps the compiler from removing the work
+  double sum = 0;  // prevents the compiler from removing the work
   for (const CutPlan& each : plans) {
     const PlanBounds::Value value = bounds.evaluate(each.plan, *each.cut, limit);
     sum += value.peak.value() + value.step.value();
@@ -98,9 +98,9 @@ double evaluate_all(const std::vector<CutPlan>& plans, PlanBounds& bounds, Bytes
   return sum;
 }
 
-// Plans in closed form: with a cold cache, and with every layer traced and priced. Without memory
-// limit every plan gets its exact peak and its bound of the step. Uses all plans that the model can
-// run, since a stack's limits would leave few.
+// Times all plans in closed form, with a cold cache and with all layers already traced and priced.
+// Without memory limit every plan is evaluated completely: its exact peak memory and its bound of
+// the step. The stack's limits are removed, since they would leave few plans.
 void report_closed_form(const Case& c, Scenario scenario, int repeat) {
   scenario.stack = without_limits(std::move(scenario.stack));
   const PlanSpace space(scenario, space_of(c));
@@ -131,7 +131,7 @@ void report_closed_form(const Case& c, Scenario scenario, int repeat) {
              n / warm / kCalculonPlansPerSecond, kCalculonPlansPerSecond);
 }
 
-// The same plans by event simulation.
+// Times every 97th of the same plans by event simulation.
 void report_event_simulation(const Case& c, const Scenario& scenario, int repeat) {
   std::vector<Plan> sample;
   enumerate_plans(scenario, space_of(c), [&, n = 0](const Plan& plan) mutable {

@@ -1,5 +1,6 @@
-// CPU time of a frame's timeline before drawing: culling, merging and layout of 100,000 rectangles
-// at several zooms. Prints milliseconds. Build the target tpsim_bench_timeline.
+// Measures the CPU time in milliseconds to compute a frame's timeline before drawing: culling,
+// merging and layout of 100,000 spans at several zoom levels. Build the target
+// tpsim_bench_timeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr std::int64_t kStages = 16, kMicroBatches = 3125;  // forward and backward: 100,000 spans
+constexpr std::int64_t kStages = 16, kMicroBatches = 3125;  // 100,000 spans (forward and backward)
 constexpr int kFrames = 50;
 
 Timeline full_timeline() {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes predicted against measured for every public row, as JSON.
+"""Compares predictions with measurements for every public row, and writes them as JSON.
 
   tools/board.py BUILD/tpsim [-o board.json]                       tables of data/
   tools/board.py BUILD/tpsim --runs FILE.csv... [-o board.json]    other tables
 
-A row has the output of `tpsim validate --json`, its table, source, framework (name, version, ZeRO stage as stated),
-GPU, model and date. Figures by table and by source: mean error, bias, share of measured times inside their 90 %
-interval, Winkler score of these intervals over the measured time, mean memory error, OOM runs predicted as OOM
-(p above a half), and false alarms among all other runs. The last printed line is the mean of the tables' mean
-errors. docs/accuracy.md is made from the same rows (tools/write_accuracy.py)."""
+Each row has the output of `tpsim validate --json`, its table, source, framework (name, version,
+ZeRO stage as stated), GPU, model and date. Summaries by table and by source have the mean error,
+the bias, the share of measured times inside their 90 % interval, the Winkler score of the
+intervals divided by the measured time, and the mean memory error. They also have the number of
+OOM runs that are predicted as OOM (probability above one half), and of false alarms among the
+other runs. The last printed line is the mean of the tables' mean errors. docs/accuracy.md is
+written from the same rows (tools/write_accuracy.py)."""
 import argparse
 import csv
 import json
@@ -19,7 +21,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("published_runs", "strangers")
 FACTS = ("source", "framework", "gpu", "model", "date")
-MISSED = 20  # penalty factor of the Winkler score: 2 / (1 - 0.9)
+MISSED = 20  # factor of the Winkler score for misses: 2 / (1 - 0.9)
 
 
 def public_tables():
@@ -27,7 +29,8 @@ def public_tables():
 
 
 def report_of(binary, table, options=(), **environment):
-    """JSON output of `tpsim validate` for a table; exit code 1 if no row was priced."""
+    """Returns the JSON output of `tpsim validate` for a table. Ignores exit code 1: no row was
+    predicted."""
     done = subprocess.run([binary, "validate", "--runs", str(table), "--json", "--quiet", *options],
                           capture_output=True, text=True, **environment)
     if not done.stdout:
@@ -52,7 +55,8 @@ def is_priced(row):
 
 
 def winkler(row):
-    """Winkler score over the measured time: interval width plus 20 times the distance outside the interval."""
+    """Returns the Winkler score over the measured time: the interval's width plus 20 times the
+    distance of the measured time from the interval."""
     low, high, measured = row["low_s"], row["high_s"], row["measured_step_s"]
     return (high - low + MISSED * max(0, low - measured, measured - high)) / measured
 

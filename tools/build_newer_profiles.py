@@ -2,12 +2,13 @@
 """Builds the profiles of newer_devices.py from data/microbench/, and adds the 8-bit samples to
 h100-sxm and h200.
 
-  tools/build_newer_profiles.py            writes them, prints the errors of the fitted constants
+  tools/build_newer_profiles.py            writes the profiles, prints the errors of the fitted constants
   tools/build_newer_profiles.py --check    fails if a file differs from what would be written
 
-One shape in five of every table, by its hash, is excluded from profile and fits. Some of these are
-written to tests/costs/held_out_newer.csv. 8- and 4-bit tables include the cast of x in the GEMM time.
-The measured casts are subtracted, since the simulator prices casts separately.
+One shape in five of every table, selected by its hash, is held out from the profile and the fits.
+Some of the held-out shapes are written to held_out_newer.csv. In the 8- and 4-bit tables
+the GEMM time includes the cast of x. The measured time of the cast is subtracted, because the
+simulator prices casts separately.
 """
 
 import csv
@@ -22,9 +23,9 @@ from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, Mat
 from newer_devices import BEST_SUSTAINED, DATASHEET, MEASURED
 
 KEPT = {"bf16": (700, 150), "fp8": (350, 60), "fp8_block": (350, 60), "nvfp4": (350, 60)}
-HELD_OUT = 60  # per GPU and dtype
-LEAST_PRODUCT = 0.35  # least share of a timed cast + GEMM that must remain for the GEMM
-# Bytes read and written per element, relative to a cast to fp8.
+HELD_OUT = 60  # held-out rows per GPU and dtype
+LEAST_PRODUCT = 0.35  # minimum share of a timed cast + GEMM that must remain for the GEMM
+# Bytes read and written per element, relative to a cast to fp8 with a per-tensor scale.
 CAST_BYTES = {"fp8_block": 1.0, "nvfp4": (2 + 0.5625) / 3}
 TYPES = {"bf16": "bf16", "fp8": "fp8", "fp8_block128": "fp8_block", "nvfp4": "nvfp4"}
 
@@ -54,7 +55,7 @@ def facts_of(gpu):
 
 
 class Casts:
-    """Seconds of a cast to fp8 by number of elements, interpolated between measurements."""
+    """Time of a cast to fp8 in seconds by number of elements, interpolated between measurements."""
 
     def __init__(self, rows, gpu):
         points = {}
@@ -78,13 +79,13 @@ class Casts:
 
     def rounding(self, kind, shape):
         elements = shape[0] * shape[2]
-        if kind == "fp8":  # per-tensor scale: an amax pass and a cast
+        if kind == "fp8":  # per-tensor scale: one pass for the amax, one for the cast
             return self.seconds(elements, 2)
         return CAST_BYTES[kind] * self.seconds(elements, 1)
 
 
 def products_of(rows, gpu, casts):
-    """Seconds by dtype and shape; the fastest kernel if several were measured."""
+    """Returns the GEMM time in seconds by dtype and shape, using the fastest kernel measured."""
     times = {}
     for row in rows:
         kind = TYPES.get(row["dtype"])
@@ -121,7 +122,8 @@ def group(kind, samples):
 
 
 def flash_dims(batch, seq, heads, kv_heads, qk_dim, v_dim, window):
-    """Dimensions in the order of OpKey: keys and reach only with a window or a separate value width."""
+    """Returns the dimensions in the order of OpKey. Number of keys and window only occur if
+    there is a window or a different value width."""
     dims = [batch, seq, heads, kv_heads, qk_dim]
     if window and window < seq or qk_dim != v_dim:
         dims += [seq, min(window or seq, seq)]
@@ -134,7 +136,8 @@ def grouped_by_dims(op, samples):
 
 
 def flash_groups(rows, gpu, ops=("flash_forward", "flash_backward")):
-    """Causal attention of cuDNN: grouped-query, windows, and latent attention."""
+    """Returns samples of cuDNN's causal attention: grouped-query, sliding-window and latent
+    attention."""
     groups = []
     for op in ops:
         column = op.removeprefix("flash_") + "_seconds"
@@ -152,7 +155,8 @@ LATENT_SOURCES = {"B200": "sglang-0.5.14"}  # faster than trtllm on B200; other 
 
 
 def latent_groups(rows, gpu, held_out, name):
-    """Forward attention with key width 192 and value width 128, if no other table has these shapes."""
+    """Returns samples of forward attention with key width 192 and value width 128, for GPUs
+    without such shapes in other tables."""
     source = LATENT_SOURCES.get(gpu, "trtllm-1.3.0rc20")
     best = {}
     for r in rows:
@@ -175,7 +179,8 @@ def collective_groups(rows, gpu):
     return groups_by_collective(groups)
 
 
-# Pairs of tables of the same software, timed in short bursts and for a second, for the sustained clocks.
+# Pairs of tables of the same software, timed in short bursts and continuously for a second, to fit
+# the sustained clock.
 CLOCK_PAIRS = {"B200": ("trtllm-1.3.0rc20", "trtllm-1.3.0rc15"),
                "GB200": ("trtllm-1.3.0rc20", "trtllm-1.3.0rc17")}
 
@@ -185,7 +190,7 @@ def slowed(burst, shape, rate, clock):
 
 
 def fit_clock(rows, gpu, types, rates, casts):
-    """Sustained clock with the least |log error| on GEMMs timed both ways."""
+    """Fits the sustained clock: the least |log error| on GEMMs that both tables have."""
     pairs = []
     for kind in types:
         burst, sustained = ({tuple(int(r[c]) for c in "mnk"): float(r["seconds"]) for r in rows
@@ -286,7 +291,8 @@ def datasheet_profile(gpu, profiles, tables):
 
 
 def clock_of_best(samples, rate, best):
-    """Clock that slows the fastest burst GEMM to the best published sustained rate."""
+    """Returns the clock at which the fastest GEMM of the burst samples has the best published
+    sustained rate."""
     def fastest(clock):
         return max(2 * math.prod(s) / slowed(t, s, rate, clock) for s, t in samples if max(s) <= 20480)
     return best_clock(lambda clock: abs(fastest(clock) - best))
@@ -303,7 +309,8 @@ SPLIT_SOURCE = ("split_sum_cost: fast accumulation makes products of 8 bits 1.1 
 
 
 def hopper_profile(name, table, tables, held_out):
-    """The existing profile with the GEMMs of these tables: random operands, 16 and 8 bits."""
+    """Returns the existing profile with the GEMMs of these tables (random operands, 16 and 8
+    bits)."""
     profile = json.loads((DATA / "profiles" / f"{name}.json").read_text())
     products = products_of(tables["products"], table, Casts(tables["casts"], table))
     profile["ops"] = [group for group in profile["ops"]

@@ -4,16 +4,16 @@
   tools/build_profiles.py            writes the profiles, prints the errors of the fitted constants
   tools/build_profiles.py --check    fails if a profile differs from what would be written
 
-tools/build_newer_profiles.py builds h100-sxm, h200 and all newer profiles. Members of an existing profile
-that no table has (link, attention_speeds) are kept.
+tools/build_newer_profiles.py builds h100-sxm, h200 and all newer profiles. Members of an existing
+profile that are in no table (link, attention_speeds) are kept.
 
-A profile has a sample of the GEMMs and of flash attention, all collectives, and the constants of DeviceModel
-(core/machine/profile.h). Rows are selected by the order of their hash, so that every width of the tables has
-rows in the profile and rows outside, for tests. The constants of GEMMs are those of the bound in
-costs/matmul_model.cc with the least mean |log error| on some of the selected rows, by coordinate descent.
-Some of the other rows are written to tests/sim/held_out_*.csv, for the tests of predictions.
+A profile has a sample of the measured GEMMs and flash attention, all measured collectives, and the
+constants of DeviceModel (core/machine/profile.h). Samples are selected by a hash, so that all sizes
+occur both inside and outside the profile. Some rows outside are written to held_out_*.csv, and
+test the predictions. GEMM constants are fitted to a part of the selected rows: coordinate
+descent finds the least mean |log error| of the bound in costs/matmul_model.cc.
 
-All other numbers are published by others; the "source" of each table below names them.
+All other numbers are published by others; "source" of each table in the code names the publication.
 """
 
 import argparse
@@ -32,20 +32,20 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"
 AICONFIGURATOR = "ai-dynamo/aiconfigurator at 095f58a (Apache-2.0), systems/data"
 
-# Number of GEMMs in a profile: shapes of transformer layers, and other shapes.
+# Maximum number of GEMMs in a profile: shapes of transformer layers, and other shapes.
 LARGE_PRODUCTS = 1700
 OTHER_PRODUCTS = 800
 FITTED_PRODUCTS = 500
 HELD_OUT_LARGE = 160
 HELD_OUT_OTHER = 80
 
-# Flash attention: a sample of training shapes.
+# Flash attention: the shapes of training that are sampled, and the sizes of the samples.
 FLASH_HEAD_DIMS = (64, 128)
 FLASH_SAMPLES = 700
 LEAST_FLASH_TOKENS = 256
 HELD_OUT_FLASH = 120
 
-# Constants of the GEMM fit: first guess, first step, bounds.
+# Constants of the GEMM fit: (start value, first step, minimum, maximum).
 FITTED = {
     "matmul_efficiency": (0.90, 0.05, 0.4, 1.0),
     "wave_rounding": (0.5, 0.4, 0.0, 1.0),
@@ -54,13 +54,13 @@ FITTED = {
     "traffic_efficiency": (0.75, 0.1, 0.4, 1.0),
     "matmul_latency": (2.8e-6, 0.8e-6, 0.5e-6, 10e-6),
 }
-LARGEST_TILE = (128, 256)  # cuBLAS on Ampere and Hopper
+LARGEST_TILE = (128, 256)  # largest tile of cuBLAS on Ampere and Hopper
 
-# MatmulVariant
+# Flags of MatmulVariant.
 TRANSPOSE_A, TRANSPOSE_B, ACCUMULATE, OUTPUT_FLOAT32 = 1, 2, 4, 8
 
 SIMUMAX = "MooreThreads/SimuMax (Apache-2.0), configs/system"
-# SimuMax names layouts column-major: forward, dgrad, wgrad.
+# SimuMax's layout names are column-major: forward, dgrad, wgrad.
 SIMUMAX_LAYOUTS = {"TN": TRANSPOSE_B, "NN": 0, "NT": TRANSPOSE_A}
 SIMUMAX_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 MEBIBYTE = 1 << 20
@@ -72,18 +72,18 @@ def rows_of(name):
 
 
 def rate_in_units(text):
-    """Value in base units of "312 TFLOP/s" or "2039 GB/s"."""
+    """Converts "312 TFLOP/s" or "2039 GB/s" to base units."""
     number, unit = text.split(" ")
     return float(number) * {"T": 1e12, "G": 1e9}[unit[0]]
 
 
 def order_of(key):
-    """Sort key of a fixed shuffle."""
+    """Sort key of a shuffle that is always the same."""
     return hashlib.sha256(" ".join(map(str, key)).encode()).digest()
 
 
 class MatmulBound:
-    """The bound of costs/matmul_model.cc for forward GEMMs in bf16."""
+    """The lower bound of costs/matmul_model.cc for the time of forward GEMMs in bf16."""
 
     def __init__(self, gpu):
         self.processors = gpu["device"]["processors"]
@@ -123,12 +123,12 @@ def is_large(shape):
 
 
 def aligned(samples):
-    """Rows with m <= 4 or m a multiple of 8, in a fixed shuffle. For odd m the tables have every shape twice."""
+    """Returns the rows with m <= 4 or m a multiple of 8, shuffled. Tables repeat shapes with other m."""
     return sorted((s for s in samples if s[0][0] % 8 == 0 or s[0][0] <= 4), key=lambda s: order_of(s[0]))
 
 
 def split_products(samples):
-    """Rows for the profile, and held-out rows."""
+    """Splits the rows into those of the profile and those held out."""
     rows = aligned(samples)
     large = [s for s in rows if is_large(s[0])]
     other = [s for s in rows if not is_large(s[0])]
@@ -138,7 +138,7 @@ def split_products(samples):
 
 
 def mean_error(bound, constants, samples):
-    """Mean |log error|; small GEMMs have a quarter of the weight."""
+    """Returns the mean |log error|; GEMMs with a side below 512 have a quarter of the weight."""
     total = weights = 0
     for shape, seconds in samples:
         weight = 1 if min(shape) >= 512 else 0.25
@@ -148,7 +148,7 @@ def mean_error(bound, constants, samples):
 
 
 def fit_matmul(gpu, kept):
-    """Constants of the bound, by coordinate descent with decreasing steps."""
+    """Fits the constants of the bound by coordinate descent with decreasing steps."""
     bound = MatmulBound(gpu)
     samples = sorted(kept, key=lambda s: order_of(s[0][::-1]))[:FITTED_PRODUCTS]
     constants = {name: first for name, (first, _, _, _) in FITTED.items()}
@@ -180,14 +180,14 @@ def report_fit(name, gpu, constants, held_out):
 
 
 def slowdown(use, clock):
-    """Slowdown of a GEMM that reaches the share `use` of the burst rate, at this share of the clock
-    (costs/op_cost.h)."""
+    """Returns the slowdown of a GEMM at a reduced clock. `use`: its share of the peak rate in a
+    burst. `clock`: sustained share of the clock (costs/op_cost.h)."""
     exponent = 8  # kPowerExponent of costs/op_cost.cc
     return (1 + use**exponent * (clock**-exponent - 1)) ** (1 / exponent)
 
 
 def best_clock(error):
-    """The clock share with the least error, in steps of 0.01."""
+    """Returns the share of the clock with the least error, in steps of 0.01."""
     return min((i / 100 for i in range(60, 101)), key=error)
 
 
@@ -196,8 +196,8 @@ def op_group(op, variant, dims, samples, dtype="bf16"):
 
 
 def split_flash(gpu, rows):
-    """Median seconds by (batch, seq, heads, kv_heads, head_dim) of training shapes: for the profile, and
-    held out."""
+    """Returns the median seconds by (batch, seq, heads, kv_heads, head_dim) of training shapes,
+    in two parts: for the profile, and held out."""
     times = {}
     for row in rows:
         key = tuple(int(row[column]) for column in ("batch", "seq", "heads", "kv_heads", "head_dim"))
@@ -212,8 +212,8 @@ def split_flash(gpu, rows):
 
 
 def flash_efficiency(gpu, samples):
-    """Median share of the peak over large shapes. Causal attention counts half; the ramp of
-    costs/flash_model.cc is removed."""
+    """Returns the median share of the peak over large shapes. Causal attention counts half the
+    FLOPs. The ramp for short sequences of costs/flash_model.cc is divided out."""
     peak = rate_in_units(gpu["device"]["matmul_peak"])
     shares = [2 * batch * heads * seq * seq * head_dim / seconds / peak * (seq + 600) / seq
               for (batch, seq, heads, _, head_dim), seconds in samples.items()
@@ -222,7 +222,7 @@ def flash_efficiency(gpu, samples):
 
 
 def collective_groups(gpu, rows):
-    """Half precision only: integers use other kernels and a lower share of NVLS."""
+    """Returns the half-precision collectives; integers use other kernels and benefit less from NVLS."""
     times = {}
     for row in rows:
         if row["gpu"] != gpu["gpu"] or row["dtype"] != "half":
@@ -235,7 +235,7 @@ def collective_groups(gpu, rows):
 
 
 def groups_by_collective(times):
-    """Groups of a profile, from {(collective, ranks): {size: seconds}}."""
+    """Converts {(collective, ranks): {size: seconds}} to the groups of a profile."""
     return [{"collective": collective, "ranks": ranks, "samples": [[size, t] for size, t in sorted(group.items())]}
             for (collective, ranks), group in sorted(times.items())]
 
@@ -248,7 +248,7 @@ BOUND = ("wave_rounding", "small_tile_exponent", "epilogue_exposed", "traffic_ef
 
 
 def members_of_fit(fit, **more):
-    """Members of "model" from the GEMM fit, in the order of the file."""
+    """Returns the fitted GEMM constants as members of "model", in the order of the file."""
     return {"matmul_efficiency": fit["matmul_efficiency"], "tile_m": LARGEST_TILE[0], "tile_n": LARGEST_TILE[1],
             "matmul_latency": seconds_text(fit["matmul_latency"]),
             "matmul": {key: fit[key] for key in BOUND} | more}
@@ -280,12 +280,12 @@ def model_of(gpu, fit, flash, fitted_on=FITTED_PRODUCTS):
 
 
 def fields_of(text):
-    """Members of "a=1, b=x" as a dict."""
+    """Parses "a=1, b=x" to a dict."""
     return dict(part.split("=") for part in text.split(", "))
 
 
 def simumax_products(rows):
-    """Seconds by variant and (batch, m, n, k)."""
+    """Returns the GEMM seconds by variant and (batch, m, n, k)."""
     groups = {}
     for row in rows:
         f = fields_of(row["shape_or_message"])
@@ -299,7 +299,7 @@ def simumax_products(rows):
 
 
 def simumax_flash(rows, products):
-    """Seconds by (batch, seq, heads, kv_heads, head_dim); the table's rates count the full square."""
+    """Returns seconds by (batch, seq, heads, kv_heads, head_dim). Stated rates ignore the mask."""
     times = {}
     for row in rows:
         f = fields_of(row["shape_or_message"])
@@ -314,14 +314,14 @@ def simumax_flash(rows, products):
 
 
 def link_of_fit(name, ranks):
-    """Whether a fit applies to `ranks` GPUs: "..._4x: ..." to 4; without a number, "high..." to any."""
+    """Whether a fit applies to `ranks` GPUs: "..._4x: ..." to 4, "high..." without number to any."""
     stated = name.split(":")[0].rsplit("_", 1)[-1]
     return stated == f"{ranks}x" if stated[:-1].isdigit() else name.startswith("high")
 
 
 def simumax_collectives(rows):
-    """Times at sizes from 1 MiB by SimuMax's fits of NCCL, t = fixed + latency + bus factor x size / rate.
-    Smaller messages use the model."""
+    """Returns times for sizes of at least 1 MiB from SimuMax's fits of NCCL: t = fixed + latency
+    + bus factor x size / rate. Smaller messages are left to the model."""
     groups = []
     for collective in SIMUMAX_COLLECTIVES:
         for ranks in (2, 4, 8):
@@ -345,7 +345,7 @@ def group_of(op, variant, dims, samples):
 
 
 def simumax_profile(gpu, table):
-    """Profile with all ops of a device; the table has few, in all three layouts."""
+    """Returns a profile with all ops of a device. The table is small and has all three layouts."""
     rows = [row for row in table if row["gpu"] == gpu["gpu"]]
     by_kind = {}
     for row in rows:
@@ -369,7 +369,7 @@ def simumax_profile(gpu, table):
 
 
 def sibling_profile(gpu, profile):
-    """Same chip with different memory: the measurements of its sibling and its own facts."""
+    """Returns the profile of a GPU with the same chip as a measured GPU, but different memory."""
     return dict(profile, name=gpu["name"], device=gpu["device"],
                 source=f"{profile['source']}; {gpu['measured_on']}")
 
@@ -400,7 +400,7 @@ def profile_of(gpu, tables, held_out):
 
 
 def text_of(value, indent=0):
-    """JSON with one line per row of a table and per plain member."""
+    """Formats JSON with one line per row of a table and per plain member."""
     space = " " * (indent + 2)
     if isinstance(value, dict):
         members = [f"{space}{json.dumps(key)}: {text_of(item, indent + 2)}"
@@ -413,7 +413,7 @@ def text_of(value, indent=0):
 
 
 def with_stated(profile, path):
-    """Adds the members of the existing file that no table has."""
+    """Adds the members of the existing file that are not in any table."""
     if not path.exists():
         return profile
     stated = json.loads(path.read_text())
@@ -429,13 +429,13 @@ HELD_OUT_COLUMNS = {"products": "profile,m,n,k,seconds",
 
 
 def outputs():
-    """The text of every file that this script writes."""
+    """Returns the text of every file that this script writes, by path."""
     tables = {"flash": rows_of("flash_attention_forward.csv.gz"),
               "nccl": rows_of("nccl_one_node.csv.gz")}
     held_out = {"products": [], "flash": []}
     texts = {}
     profiles = [profile_of(A100, tables, held_out)]
-    _, flash_left_out = split_flash(H200, tables["flash"])  # its samples are already in its profile
+    _, flash_left_out = split_flash(H200, tables["flash"])  # its samples are already in the profile
     held_out["flash"] += [[H200["name"], *key, t] for key, t in flash_left_out.items()]
     profiles.append(sibling_profile(A100_40GB, profiles[0]))
     operations = rows_of("operations_b200_a100_pcie.csv.gz")
@@ -450,13 +450,13 @@ def outputs():
 
 
 def add_held_out(texts, kind, note, columns, rows):
-    """Adds a table of held-out rows to the texts by path."""
+    """Adds a file of held-out rows to `texts`."""
     lines = [f"# {note}", columns, *(",".join(map(str, row)) for row in rows)]
     texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
 
 
 def write_or_check(outputs, description, tool):
-    """Writes the texts by path; with --check fails if a file differs."""
+    """Writes the texts by path. With --check, only compares them and fails if a file differs."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--check", action="store_true",
                         help="write nothing; fail if a file is not what would be written")

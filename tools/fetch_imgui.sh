@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks Dear ImGui's sources into /usr/local/src/imgui, from the source package of the
-# distribution's libimgui-dev. The page for browsers is compiled from them. Does nothing if they
-# exist.
+# Unpacks the sources of Dear ImGui into /usr/local/src/imgui, from the distribution's source
+# package of libimgui-dev. The page for browsers is compiled from these sources. Does nothing if
+# they already exist.
 #
 # Usage: tools/fetch_imgui.sh      as root; tools/install_packages.sh --web calls it
 set -euo pipefail
@@ -14,7 +14,8 @@ give_up() {
 command -v apt-get >/dev/null || give_up "no apt-get here to fetch ImGui's source package with"
 mkdir --parents "$target" || give_up "$target cannot be written to"
 
-# Copies this machine's package sources with source packages enabled, without changing its settings.
+# Lists the configured package sources as source packages in a temporary folder, so that the
+# settings of this machine are not changed.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/lists" "$folder/parts"

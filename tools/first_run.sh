@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to a plan: installs missing packages, builds tpsim, plans BLOOM-176B on 384
-# GPUs. The first plan does not wait for nvcc; the next build adds the CUDA device.
+# From a fresh clone to a first plan: installs missing packages, builds tpsim, and plans BLOOM-176B
+# on 384 GPUs. The first build omits the CUDA device, which takes long to compile; the next build
+# adds it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

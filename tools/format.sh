@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formats every C++ and CUDA source in place; --check only fails if a file is not formatted.
-# Versions of clang-format differ: Debian 12's clang-format 14 is required.
+# Formats all C++ and CUDA sources in place. With --check, only fails if a file is not formatted.
+# Requires clang-format 14 (Debian 12), because the output differs between versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

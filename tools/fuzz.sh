@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of external files for MINUTES on one core, shared evenly, and prints
-# executions, covered edges and failures. Inputs that reach new code are added to build/fuzz/corpus.
-# Failing inputs are written to build/fuzz/failures. Minimize them (-minimize_crash=1) and add them
-# to tests/fuzz/corpus/TARGET together with the fix.
+# Fuzzes every reader of external files for MINUTES in total on one core. Prints executions, covered
+# edges and failures by target. Inputs that reach new code are added to build/fuzz/corpus. Failing
+# inputs are written to build/fuzz/failures: minimize them (-minimize_crash=1), and add them to
+# tests/fuzz/corpus/TARGET together with the fix.
 #
 # Usage: tools/fuzz.sh MINUTES [TARGET...]
-# A run that takes longer than 10 s or allocates more than 1 GiB is a failure.
+# An input that takes longer than 10 s or allocates more than 1 GiB is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:?usage: tools/fuzz.sh MINUTES [TARGET...]}
@@ -19,7 +19,8 @@ cmake --build --preset fuzz --target "${all[@]/#/tpsim_fuzz_}"
 seconds=$((minutes * 60 / ${#all[@]}))
 mkdir -p "$build/failures" "$build/corpus"
 
-# Folders and files of the tree that a target also uses as seeds, from its row.
+# Prints the folders and files that a target uses as additional seeds, from its row in
+# fuzz_target.cc.
 seeds_of() {
   sed -n "s/^      {\"$1\", [a-z_]*, {\(.*\)}},/\1/p" tests/fuzz/fuzz_target.cc | tr -d '",'
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The golden sample: random predictions and searches, recorded in tests/sample, against a build.
+"""Compares a build with the golden sample: random predictions and searches, recorded in
+tests/sample.
 
   tools/golden_sample.py check  --program build/release/tpsim [--count 100] [--exact | --tolerance 1e-9]
   tools/golden_sample.py record --program build/release/tpsim    # prints what changed, then writes it
-  tools/golden_sample.py draw   --program build/release/tpsim    # other scenarios; then record
+  tools/golden_sample.py draw   --program build/release/tpsim    # draws new scenarios; then record
   tools/golden_sample.py show p0817                              # a scenario's command and numbers
 
-Exit code 0: all as recorded; 1: something differs, or the program cannot run; 2: bad arguments. CONTRIBUTING.md says how to read the output.
+Exit code 0: all numbers are as recorded. 1: a number differs, or the program cannot run. 2: invalid
+arguments. CONTRIBUTING.md explains the output.
 """
 import argparse
 import pathlib

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times PyTorch on the work of tpsim's benchmarks, on the same GPU in the same session.
+"""Compares PyTorch with tpsim's benchmarks, on the same GPU in the same session.
 
 Usage: gpu_against_torch.py KERNELS STEPS_1B7 [STEPS_7B1]
        gpu_against_torch.py --attention TABLE
-KERNELS is the output of tpsim_bench_gpu, TABLE its output with --attention, STEPS_* the output of
-`tpsim run --model bloom-1b7` (or bloom-7b1). Prints one line per comparison: tpsim's time,
-PyTorch's, and the speedup of tpsim. Random weights and data; bf16; medians of CUDA events after warm-up.
+
+KERNELS is the output of tpsim_bench_gpu, TABLE its output with --attention. STEPS_* is the output
+of `tpsim run --model bloom-1b7` (or bloom-7b1). Prints one line per comparison: the time of tpsim,
+the time of PyTorch, and the speedup of tpsim. Weights and data are random, in bf16. Times are
+medians of CUDA events after warm-up.
 """
 
 import gc
@@ -20,7 +22,7 @@ import torch.nn.functional as F
 HIDDEN, TP, HEADS, HEAD_DIM, TOKENS = 14336, 4, 28, 128, 2048
 
 
-# PyTorch's attention backends; each is timed separately.
+# PyTorch's attention backends, which are timed separately.
 BACKENDS = ("FLASH_ATTENTION", "CUDNN_ATTENTION")
 
 
@@ -78,7 +80,8 @@ def block_seconds(compiled):
     dy = torch.randn(1, TOKENS, HIDDEN, device="cuda", dtype=torch.bfloat16)
 
     def once():
-        # Gradients are overwritten, not added: in tpsim's GEMMs both have the same cost.
+        # Gradients are overwritten instead of accumulated. Both have the same cost in tpsim's
+        # GEMMs.
         block.zero_grad(set_to_none=True)
         x.grad = None
         call(x, bias, mask).backward(dy)
@@ -98,7 +101,7 @@ class Bloom(torch.nn.Module):
         for block in self.blocks:
             x = block(x, bias, mask)
         logits = F.linear(self.last(x), self.table.weight)
-        # fp32 inside the kernel, without an fp32 copy of the logits, as in tpsim.
+        # The kernel computes in fp32 without an fp32 copy of the logits, as in tpsim.
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
@@ -107,8 +110,9 @@ BLOOMS = {"1b7": (2048, 24, 16, 4), "7b1": (4096, 30, 32, 1)}
 
 
 def bloom_seconds(name, compiled, seq=2048):
-    """A step in bf16 with clipping and flash attention (without ALiBi). As in tpsim, AdamW keeps fp32
-    weights and moments and reads fp32 gradients; bf16 weights are cast from the fp32 weights."""
+    """Times a training step in bf16 with gradient clipping and flash attention (without ALiBi).
+    As in tpsim, AdamW keeps fp32 weights and moments and reads fp32 gradients, and the bf16
+    weights are cast from the fp32 weights."""
     hidden, layers, heads, batch = BLOOMS[name]
     model = Bloom(hidden, layers, heads, 250880).to("cuda", torch.bfloat16)
     call = torch.compile(model) if compiled else model
@@ -171,7 +175,8 @@ def find(rows, *parts):
 
 
 def step_seconds(path):
-    """Time of the last step printed by `tpsim run`: '1.23 s' or '850 ms' after step, loss, norm."""
+    """Returns the time of the last step that `tpsim run` printed: '1.23 s' or '850 ms', after
+    step, loss and norm."""
     scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
     found = math.nan
     for line in open(path):
@@ -187,18 +192,20 @@ def compare(name, ours, theirs):
 
 
 def attempt(name, ours, measure):
-    """Runs a comparison. A failure (out of memory, no compiler) does not end the others."""
+    """Runs a comparison. If it fails (out of memory, no compiler), the error is printed and
+    others can run."""
     try:
         compare(name, ours, measure())
     except Exception as error:  # whatever PyTorch raises
         print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
-    torch._dynamo.reset()  # a compiled model holds its weights
+    torch._dynamo.reset()  # a compiled model keeps its weights allocated
     gc.collect()
     torch.cuda.empty_cache()
 
 
 def compare_attention(path):
-    """Compares every line of tpsim's table with PyTorch's backends, each timed once."""
+    """Compares every line of tpsim's table with PyTorch's backends. Each shape is timed once per
+    backend."""
     rows = [line.rstrip("\n").split("\t") for line in open(path)][1:]
     theirs = {}
     for kind, *numbers, way, microseconds, _ in rows:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the programs that tools/gpu_check.sh runs and puts them into one self-contained folder:
-# programs, libraries that a bare machine lacks, data and golden files.
+# Builds the programs that tools/gpu_check.sh runs, and copies them into one self-contained folder
+# with data, golden files, and libraries that a bare machine does not have.
 #   tools/gpu_bundle.sh [--arch LIST] [FOLDER, build/gpu/bundle when not given]
-# LIST: architectures in CMake's notation ("90", "90a", "80;90"); a bundle of one is a third as
-# large.
+# LIST: GPU architectures in CMake's notation ("90", "90a", "80;90"). A bundle for one architecture
+# has a third of the size.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 architectures=""
@@ -20,7 +20,7 @@ rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 for program in "${programs[@]}"; do
   strip -o "$bundle/$program" "build/gpu/$program"
-  # All libraries except the C library, which every machine has.
+  # Copies all libraries except the C library, which every machine has.
   ldd "build/gpu/$program" | awk '/=> \// { print $3 }' |
     { grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' || true; } |
     while read -r library; do cp -n "$library" "$bundle/lib/"; done

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Checks and measurements on a GPU, on a bare machine with NVIDIA's driver and Python's CUDA
-# packages. Runs a bundle of tools/gpu_bundle.sh; builds nothing and needs no network.
+# Checks and measurements on a bare machine with a GPU, NVIDIA's driver and Python's CUDA packages.
+# Runs in a bundle of tools/gpu_bundle.sh. Builds nothing and needs no network.
 #   BUNDLE/gpu_check.sh STAGE OUT
-# STAGE, each under ten minutes, the three most informative first (docs/cuda.md has the minutes):
-#   look      the machine; attention's times and reproducibility under contention; 8-bit GEMMs; a
-#             GEMM and another stream; all tests in one process; sizes of large models; graphs
-#   kernels   each kernel compared with the copy rate and with PyTorch; the other attention; real
-#             NCCL between processes on the one GPU
-#   profile   profiles and validates two plans, then the others while there is time: OUT/h200.json
-#   speed     steps compared with PyTorch's; clocks and power over a minute of GEMMs
-#   sanitize  compute-sanitizer's four tools
-# TPSIM_CHECK_SECONDS: seconds of a stage, default 570.
-# Each stage writes at most five files to OUT: the log of all steps, a line per step in summary.txt,
-# and results. Exit code 1: a step failed; 4: there is no GPU.
+# STAGE, each under ten minutes, the three most informative first (docs/cuda.md has the times):
+#   look      the machine; times of attention and its reproducibility under contention; 8-bit GEMMs;
+#             overlap of a GEMM with another stream; all tests in one process; large models; graphs
+#   kernels   each kernel compared with the copy rate and with PyTorch; attention with warp kernels;
+#             real NCCL between processes on the one GPU
+#   profile   profiles and validates two plans, then others while there is time: OUT/h200.json
+#   speed     steps compared with PyTorch; clocks and power during a minute of GEMMs
+#   sanitize  the four tools of compute-sanitizer
+# TPSIM_CHECK_SECONDS: time limit of a stage in seconds, default 570.
+# Each stage writes at most five files to OUT: the log of all steps, summary.txt with a line per
+# step, and results. Exit code 1: a step failed. 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
 stage=${1:?stage: look, kernels, profile, speed or sanitize}
@@ -25,7 +25,7 @@ summary=$out/summary.txt
 deadline=$((SECONDS + ${TPSIM_CHECK_SECONDS:-570}))
 failed=0
 
-# Without a toolkit, NVIDIA's Python wheels provide cuBLASLt, NCCL and CUPTI.
+# If there is no CUDA toolkit, NVIDIA's Python wheels provide cuBLASLt, NCCL and CUPTI.
 wheels=$(python3 -c 'import glob, os, sysconfig
 print(":".join(sorted(glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "*", "lib")))))' \
   2>/dev/null || true)
@@ -33,8 +33,9 @@ export LD_LIBRARY_PATH="$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export TPSIM_LIBRARY_PATH="${TPSIM_LIBRARY_PATH:+$TPSIM_LIBRARY_PATH:}$wheels"
 export TPSIM_DATA="$bundle/data" TPSIM_GOLDEN="$bundle/golden" PYTHONUNBUFFERED=1
 
-# step NAME LIMIT COMMAND...: writes all output to the log and prints its end. Standard output is
-# kept in $work/NAME.out. Starts nothing if the stage's time is up.
+# step NAME LIMIT COMMAND...: runs a command for at most LIMIT seconds. Writes all output to the log
+# and prints the end of it. Standard output is kept in $work/NAME.out. If the time of the stage is
+# over, the command is not run.
 step() {
   local name=$1 limit=$2 begin=$SECONDS code=0
   shift 2
@@ -57,7 +58,7 @@ step() {
   return "$code"
 }
 
-# Plans on one GPU, most important first: name, then options.
+# Plans that run on one GPU, most important first: name, then options.
 plans=(
   "bloom-1b7-unfused --model bloom-1b7 --micro-batch 4 --global-batch 8 --attention unfused"
   "bloom-1b7-flash --model bloom-1b7 --micro-batch 4 --global-batch 8 --attention flash"
@@ -67,14 +68,14 @@ plans=(
   "bloom-3b --model bloom-3b --micro-batch 2 --global-batch 4 --attention unfused"
   "bloom-1b1 --model bloom-1b1 --micro-batch 4 --global-batch 8 --attention flash"
 )
-# Plans whose ranks run alone: name, ranks (joined by commas), then options.
+# Plans of which single ranks run alone on the GPU: name, ranks (separated by commas), then options.
 ranks=(
   "bloom-176b 20,0,44 --cluster dgx-h200 --model bloom-176b --tp 4 --pp 12 --dp 1 --micro-batch 1 --global-batch 16 --attention unfused"
   "llama-2-70b 0,24 --cluster dgx-h200 --model llama-2-70b --tp 8 --pp 4 --dp 1 --micro-batch 1 --global-batch 8 --attention flash"
 )
 
-# plan_file NAME OPTIONS...: writes $work/NAME.plan.json, predicted with the profile if there is
-# one.
+# plan_file NAME OPTIONS...: writes the plan file $work/NAME.plan.json, predicted with the profile
+# $work/h200.json if it exists.
 plan_file() {
   local name=$1
   shift
@@ -92,7 +93,7 @@ plan_file() {
   return 1
 }
 
-# same_losses NAME TOLERANCE A B: compares the losses of two reports in $work.
+# same_losses NAME TOLERANCE A B: fails if the losses of two reports in $work differ.
 same_losses() {
   step "$1" 20 python3 -c 'import json, sys
 a, b = ([s["loss"] for s in json.load(open(f))["steps"]] for f in sys.argv[2:4])
@@ -100,7 +101,7 @@ print(a, b)
 ok = len(a) == len(b) > 0 and all(abs(x - y) <= float(sys.argv[1]) * abs(x) for x, y in zip(a, b))
 sys.exit(0 if ok else "losses mismatch")' "$2" "$work/$3.out" "$work/$4.out"
 }
-# Includes current reasons for reduced clocks.
+# Logs clocks and power, with the reasons for reduced clocks.
 clocks() { nvidia-smi -q -d CLOCK,POWER,ECC,PERFORMANCE >>"$log" 2>&1 || true; }
 
 look() {
@@ -121,8 +122,9 @@ look() {
     --micro-batch 1 --global-batch 4 --cuda-graphs
 }
 
-# One process creates the context and loads cuBLASLt once. A kernel fault ends the process. After a
-# failure every test, and then every kind of op, runs in a separate process.
+# Runs all tests in one process, which creates the CUDA context and loads cuBLASLt only once. A
+# kernel fault ends this process. After a failure every test, and then every kind of op, runs in a
+# separate process.
 tests() {
   local name op broken=0 count=0
   step all_tests 200 "$bundle/tpsim_cuda_tests" --durations yes "~[shapes]" && return
@@ -147,7 +149,7 @@ kernels() {
   nccl
 }
 
-# The same cases with attention by warps, which is not Hopper's default.
+# Repeats the attention tests with warp kernels, because Hopper uses warpgroup kernels by default.
 by_warps() {
   local capability
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1)
@@ -162,7 +164,8 @@ by_warps() {
   unset TPSIM_HOPPER_ATTENTION
 }
 
-# The real NCCL, with all processes of a job on the one GPU; NCCL counts each as a separate host.
+# Tests the real NCCL with all processes of a job on the one GPU. NCCL counts each process as a
+# separate host.
 nccl() {
   local golden=$bundle/golden/bloom-tiny
   local job=(--checkpoint "$golden" --tokens "$golden/tokens.safetensors" --dtype fp32 --device cuda
@@ -193,7 +196,8 @@ profile() {
   : >"$out/validate.jsonl"
   keep() { python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' \
     "$work/$1.out" >>"$out/validate.jsonl" 2>>"$log"; }
-  # priced NAME OPTIONS...: profiles a plan. Partial results are complete whenever this ends.
+  # priced NAME OPTIONS...: profiles a plan and merges the result into h200.json, so that the
+  # results so far are usable if the stage ends early.
   priced() {
     plan_file "$@" || return 1
     step "profile_$1" 240 "$bundle/tpsim" profile "$work/$1.plan.json" --device cuda \
@@ -240,7 +244,7 @@ speed() {
   step torch 200 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out" "$work/bloom_1b7.out" \
     "$work/bloom_7b1.out"
   cp "$work/torch.out" "$out/torch.txt" 2>/dev/null
-  # Burst to sustained: clocks and power every tenth of a second.
+  # Logs clocks and power every 100 ms while the clock falls from burst to sustained.
   nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu --format=csv -lms 100 \
     >"$out/clocks.csv" 2>>"$log" &
   local curve=$!
@@ -249,7 +253,8 @@ speed() {
   wait "$curve" 2>/dev/null
 }
 
-# racecheck only checks shared memory: flash attention and norms first, at real sizes.
+# racecheck checks shared memory only, so the tests with the most shared memory (flash attention,
+# norms) run first at real sizes.
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "== no compute-sanitizer here" | tee -a "$log"; return; }
   for tool in memcheck racecheck synccheck initcheck; do
@@ -262,7 +267,7 @@ case "$stage" in
   look | kernels | profile | speed | sanitize) ;;
   *) echo "gpu_check.sh: unknown stage $stage" >&2; exit 2 ;;
 esac
-# nvidia-smi may be missing; the program decides.
+# If nvidia-smi is missing, tpsim decides whether there is a GPU.
 if ! nvidia-smi >/dev/null 2>&1; then
   code=0
   "$bundle/tpsim" run --model bloom-560m --device cuda --seq 16 --steps 1 >>"$log" 2>&1 || code=$?

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs the ranks of a job as processes on the one GPU of this machine; NCCL counts them as hosts.
+# Runs the ranks of a job as processes on the one GPU of this machine. NCCL counts each process as a
+# host.
 #   gpu_ranks.sh [--stop] RANKS COMMAND...
-# Prints rank 0's output; exit code 0 if all ranks have the same output. --stop: stops the last rank
-# after five seconds; exit code 0 if the others then time out (exit code 4) and report the timeout.
+# Prints rank 0's output. Exit code 0: all ranks printed the same output. --stop: suspends the last
+# rank after five seconds. Exit code 0 then means that all other ranks report a timeout (exit code
+# 4).
 set -uo pipefail
 stop=0
 [ "${1:-}" = --stop ] && { stop=1; shift; }
@@ -20,7 +22,7 @@ done
 last=${pids[ranks - 1]}
 if [ "$stop" -eq 1 ]; then
   sleep 5
-  # The child processes of tpsim too.
+  # Suspends the child processes of tpsim too.
   kill -STOP "$last" $(pgrep -P "$last") 2>/dev/null
 fi
 code=0

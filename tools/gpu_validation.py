@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Prints a Markdown table of the reports of gpu_check.sh's validate stage, one JSON per line.
+"""Prints the reports of the profile stage of gpu_check.sh as a Markdown table.
 
-Usage: gpu_validation.py validate.jsonl
+Usage: gpu_validation.py validate.jsonl, with one JSON report per line
+
 """
 
 import json
@@ -25,7 +26,7 @@ def row_of(report):
 
 
 def worst_ops(report, count=6):
-    """Kinds of op by their prediction error, in milliseconds of the step."""
+    """Returns the kinds of op with the largest prediction errors, in milliseconds per step."""
     rows = [(row, 1e3 * (row["predicted_s"] - row["measured_s"])) for row in report.get("op_kinds", [])]
     rows.sort(key=lambda pair: -abs(pair[1]))
     return ", ".join(f"{row['what']} {off:+.2f} ms" for row, off in rows[:count])

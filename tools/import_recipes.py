@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How many of a framework's own recipes tpsim import reads. Writes docs/validation/imports.md's figures.
+"""Counts how many recipes of a framework `tpsim import` can read, for docs/validation/imports.md.
 
     tools/import_recipes.py --program build/release/tpsim --checkout ~/Megatron-Bridge --checkout ~/Megatron-LM
         perf_recipes
 
-Sets: perf_recipes and recipes (Megatron-Bridge), registry (torchtitan), nemo (NeMo 2). All functions of a set run in one
-process, as in `tpsim_recipes`; the program imports each resulting configuration.
+Sets of recipes: perf_recipes and recipes (Megatron-Bridge), registry (torchtitan), nemo (NeMo 2).
+All functions of a set run in one process, as in `tpsim_recipes`. The program imports each resulting
+configuration.
 """
 import argparse
 import collections
@@ -26,13 +27,14 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "recipes": ("megatron/bridge/recipes", "*.py", r"(?!_).*_config"),
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
-# Errors that name the model or mechanism which a recipe lacks.
+# Errors that name the missing model or mechanism. They are counted separately.
 NAMED = re.compile(r"do(?:es)? not divide|do(?:es)? not fill|needs --|not modelled|knows no flavour|catalogue (?:lacks|has no model)|changes the plan|"
                    r"not divisible|cannot read|tpsim cannot|tpsim models|trains adapters|no (?:model|GPU)")
 
 
 def functions_of(name, sources):
-    """(file, function) of each recipe of the set without required arguments."""
+    """Yields (file, function, value) for each recipe of the set that has no required arguments.
+    If a file fails to load, yields its error."""
     folder, files, pattern = SETS[name]
     for source in sources:
         for path in sorted((source / folder).rglob(files)):
@@ -49,7 +51,7 @@ def functions_of(name, sources):
 
 
 def configuration(path, function, sources):
-    """The configuration as data, or an error."""
+    """Returns the configuration of a recipe as data, or {"error": text}."""
     replaced.asked.clear()
     try:
         return recipe.resolved(path, sources, function, {})
@@ -58,7 +60,8 @@ def configuration(path, function, sources):
 
 
 class Facts(dict):
-    """Catalogue values of a model by its name on the hub, in the form that `tpsim import --run` passes."""
+    """Catalogue values of models by their names on the hub, in the form that `tpsim import
+    --run` passes."""
 
     def __init__(self, program):
         super().__init__()

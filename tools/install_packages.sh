@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs missing build dependencies of tpsim on Debian 12 and its relatives.
+# Installs missing build dependencies of tpsim on Debian 12 and related distributions.
 #
 # Usage: tools/install_packages.sh [--full | --web | --ci | --dev | --release]
-# --full adds packages for the window, for which the first plan does not wait. --web also adds the
-# compiler for pages in browsers (0.8 GB), --ci the tools of .ci/run, --dev also developers' tools.
-# --release adds the tools of tools/release.sh. Needs root (or sudo) only if something is missing.
+# --full adds packages for the window, which the first plan does not need. --web also adds the
+# compiler for web pages (0.8 GB), --ci the tools of .ci/run, --dev also developers' tools.
+# --release adds the tools of tools/release.sh. Needs root or sudo only if a package is missing.
 set -euo pipefail
-PATH=$PATH:/usr/sbin:/sbin # dpkg needs them; a shell started by plain su lacks them
+PATH=$PATH:/usr/sbin:/sbin # dpkg needs these folders; plain su omits them
 
 build=(
   g++                    # C++20: GCC 12
@@ -94,7 +94,7 @@ if ((EUID != 0)); then
 fi
 
 apt() {
-  # The lock timeout waits for another apt instead of failing at once.
+  # Waits up to 600 s for the lock if another apt is running.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sets residual_spread of every stack in data/stacks, from which 90 % intervals are computed.
+"""Sets residual_spread of every stack in data/stacks, which determines the 90 % intervals.
 
-A stack's own spread is that of its calibration rows, widened by Student's t for a small sample.
-Test rows have larger errors, since the constants were fitted to calibration rows. An additional
-spread is therefore fitted on the other tables only, so that intervals contain nine of ten of their
-test rows (each table counts equally). A stack's own test rows are never used. Stacks without
-calibration rows use the median of the others' own spreads.
+The own spread of a stack is that of its calibration rows, widened by Student's t for a small
+sample. Test rows have larger errors, because the constants were fitted to calibration rows. An
+additional spread is therefore fitted so that intervals contain 90 % of the test rows, with equal
+weight for each table. A stack's own test rows are excluded from this fit. Stacks without
+calibration rows use the median of the own spreads of other stacks.
 
 Usage: tools/interval_spreads.py BUILD/tpsim [--write]"""
 import json
@@ -20,10 +20,10 @@ import tempfile
 from write_accuracy import ROOT, rows_of, validated
 
 NORMAL_90 = 1.645
-# Student's t for 90 % two-sided, by degrees of freedom.
+# Two-sided 90 % quantiles of Student's t, by degrees of freedom.
 STUDENT_90 = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782,
               1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725]
-# Tables, and the stacks with which they are predicted.
+# Tables of runs, and the stacks that predict them.
 TABLES = [
     ("bloom_jean_zay:numa-fixed", ["megatron-deepspeed-bloom"]),
     ("bloom_jean_zay:before-numa-fix", ["megatron-deepspeed-bloom-early"]),
@@ -41,7 +41,7 @@ class Row:
     def __init__(self, row):
         self.calibration = row["calibration"]
         self.error = math.log(row["measured_step_s"] / row["predicted_step_s"])
-        # Interval without a stack's residual spread: prices, host, network, repeats.
+        # Variance of the interval without residual_spread: kernel prices, host, network, repeats.
         half = math.log(row["high_s"] / row["predicted_step_s"])
         self.other_variance = (half / NORMAL_90) ** 2
 
@@ -51,7 +51,7 @@ class Row:
 
 
 def without_residuals(folder):
-    """A copy of data/ in which no stack has a residual spread."""
+    """Returns a copy of data/ with residual_spread 0 in all stacks."""
     data = folder / "data"
     shutil.copytree(ROOT / "data", data)
     for path in (data / "stacks").glob("*.json"):
@@ -65,7 +65,8 @@ def write_spread(path, value):
 
 
 def widen(path, value):
-    """Spreads never shrink here, since a refit of a constant does not reduce the uncertainty."""
+    """Raises residual_spread in the file. It is never reduced, since a refit of a constant does
+    not reduce the uncertainty."""
     if value > json.loads(path.read_text())["residual_spread"]:
         write_spread(path, value)
 
@@ -81,7 +82,8 @@ def read_tables(binary, folder):
 
 
 def own_spread(rows):
-    """Spread of calibration rows for the prediction of one more row; None without rows."""
+    """Returns the spread of calibration rows for the prediction of one more row; None for fewer
+    than two rows."""
     if len(rows) < 2:
         return None
     widening = STUDENT_90[min(len(rows) - 1, len(STUDENT_90)) - 1] / NORMAL_90
@@ -91,7 +93,8 @@ def own_spread(rows):
 
 
 def gap(tables, spread_of, left_out):
-    """The additional spread with which the other tables have 90 % coverage on average."""
+    """Returns the additional spread with which the intervals of all other tables contain 90 % of
+    the rows on average."""
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = (low + high) / 2

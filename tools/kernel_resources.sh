@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints registers, shared memory, stack and spills of every CUDA kernel, as reported by ptxas.
-# Fails if a kernel spills. Needs no GPU.
+# Fails if a kernel spills registers. Needs no GPU.
 #   tools/kernel_resources.sh [architecture, 90 when not given]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -17,11 +17,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SLASHES = {".h", ".cc", ".cu", ".cuh"}
 HASHES = {".py", ".sh", ".cmake", ".yml", ".yaml", ".toml"}
-# Data files, and files of other projects that tests read.
+# Data files, and files of other projects that tests read, are not checked.
 SKIPPED = re.compile(r"^(data/|tests/.*/(configs|launch_scripts)/|tools/lint_language\.py$)")
 OPENING = re.compile(r"(What|Of|Those|So many|Where|Whose)\b")
 IS_NO = re.compile(r"(?<!here )\bis no (?!longer\b|more\b|less\b|later\b|worse\b|better\b|[a-z]+er than\b)\w+")
-# (path, part of the text): at most 20, each with its reason.
+# Accepted findings: (path, part of the text), at most 20, each with its reason.
 EXCEPTIONS = []
 
 
@@ -41,7 +41,7 @@ def findings(path):
         opening = line.strip()[3:] if docstring else comment if not before else None
         if opening and OPENING.match(opening):
             yield number, "opening", line.strip()
-        # A sentence may break after "There".
+        # Joins the end of the previous line, since a sentence may break after "There".
         text = line if number == 1 else lines[number - 2].rstrip()[-6:] + " " + line.strip(" /#")
         if IS_NO.search(text):
             yield number, "is-no", line.strip()

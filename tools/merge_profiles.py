@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Merges profiles of one device: all samples, each key once; other members from the first profile.
+"""Merges profiles of one device: samples of all profiles, and other members of the first profile.
 
 Usage: merge_profiles.py -o MERGED PROFILE...
-A profile of several models is measured plan by plan, so that each part is complete when time runs out.
+
+tools/gpu_check.sh profiles a device plan by plan, so that it has a valid profile whenever it ends.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 
 
 def merged_groups(profiles, member, identity):
-    """Merges sample tables by key; of equal keys the first sample is kept."""
+    """Merges sample tables by key. If several samples have the same key, the first is kept."""
     groups = {}
     for profile in profiles:
         for group in profile.get(member, []):
@@ -42,7 +43,7 @@ def merged(profiles):
     choices = {}
     alike = [one for one in profiles if one.get("algorithms_chosen_by", "") == chosen_by]
     for one in (one for profile in alike for one in profile.get("algorithms", [])):
-        # The text of a choice: the GEMM in 14 words, then the algorithm.
+        # The text of a choice starts with the GEMM, in 14 words. The algorithm follows.
         choices.setdefault(tuple(one["choice"].split()[:14]), one)
     first["algorithms"] = list(choices.values())
     rates = {name: fastest(profiles, name) for name in ("matmul_peak", "vector_peak", "memory_bandwidth")}

@@ -1,14 +1,14 @@
-"""Facts of each GPU for build_newer_profiles.py, besides the measured tables: its row in
-data/microbench/gpus.csv, its name in nvidia-smi or rocm-smi, and constants that are in no table,
-each with its source."""
+"""Facts of each GPU for build_newer_profiles.py that are not in the measured tables: its row in
+data/microbench/gpus.csv, its name in nvidia-smi or rocm-smi, and constants with their sources."""
 
 NVLINK5 = {"kind": "NVLink5 through NVSwitch", "bandwidth": "900 GB/s", "latency": "0.87 us",
            "efficiency": 0.69}
 CUDNN = "NVIDIA/cudnn-frontend benchmark/"
 NARROW_CLOCK = ("narrow_sustained_clock: fitted likewise on fp8 and nvfp4 of GB200 with their casts "
                 "taken off; GPUs without such pairs: as GB200")
-# Fastest GEMMs over many shapes with sides up to 20480, mean of 100 after 50 warm-ups
-# (stas00/ml-engineering at 744d01e, compute/accelerator/README.md); H200s have the chip of H100s.
+# Rate of the fastest GEMM among many shapes with sides up to 20480, mean of 100 runs after 50
+# warm-ups (stas00/ml-engineering at 744d01e, compute/accelerator/README.md). H200 has the chip of
+# H100.
 BEST_SUSTAINED = {"h100-sxm": {"bf16": 794.5e12, "fp8": 1402.6e12},
                   "h200": {"bf16": 794.5e12, "fp8": 1453.4e12}}
 BLACKWELL = {
@@ -19,7 +19,8 @@ BLACKWELL = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.25, "flash2": 0.4, "flash3": 0.6, "cudnn": 1.0},
 }
-# GPUs whose best attention kernel is FlashAttention-2; facts without measurements of similar GPUs.
+# GPUs whose best attention kernel is FlashAttention-2. Constants without measurements are those of
+# similar GPUs.
 ADA = {
     "sustained_clock": 0.85,
     "streaming_efficiency": 0.85,
@@ -29,12 +30,12 @@ ADA = {
     "kernel_latency": "2.5 us",
     "attention_speeds": {"flash1": 0.55, "flash2": 1.0, "flash3": 1.0, "cudnn": 1.0},
 }
-# GeForce boards and similar ones reach their stated rate: it is half of the rate with fp16 sums, and
-# the power limit is set for games.
+# GeForce and similar boards reach their stated rate. It is only half of the rate with fp16
+# accumulation, and their power limit is high enough for games.
 GEFORCE = {"matmul_efficiency": 0.9, "sustained_clock": 0.97}
 GEFORCE_SOURCES = ("matmul_efficiency, sustained_clock: judgement, since fp32 sums run at half of the rate of the "
                    "units and so far from their power limit; the rest as l40s")
-# Workstation boards of Ampere run at the full rate of the units within 230 to 300 W.
+# Ampere workstation boards run at the full rate of their units, but are limited to 230 to 300 W.
 BOARD = {"matmul_efficiency": 0.8, "sustained_clock": 0.9}
 BOARD_SOURCES = "matmul_efficiency, sustained_clock: judgement, between a10g and l40s; the rest as l40s"
 CDNA = {
@@ -90,7 +91,7 @@ MEASURED = [
                 "GiB as those of MI300X are"},
 ]
 
-# GPUs without measured GEMMs: constants of a similar GPU, or estimates.
+# GPUs without measured GEMMs: constants are those of a similar GPU, or estimates.
 DATASHEET = [
     {"name": "h20", "facts": "H20-96GB", "smi": "NVIDIA H20", "like": "h100-sxm", "sources": HOPPER},
     {"name": "h800", "facts": "H800-SXM5-80GB", "smi": "NVIDIA H800", "like": "h100-sxm",

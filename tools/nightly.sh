@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that take too long for every change: clang-tidy over the whole tree, all tests with
-# sanitizers, the tests labelled nightly without, and the long ones of the emulated GPU. One hour of
-# fuzzing. Shipped profiles must equal the output of their builders. A release is made twice and
-# checked, with the whole golden sample under emulation.
+# sanitizers, the tests with the label nightly without sanitizers, the long tests on the emulated
+# GPU, and one hour of fuzzing. Shipped profiles must equal the output of their builders. A release
+# is made twice and tested, with the whole golden sample under emulation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
-"""Published facts of each device with their sources: the inputs of build_profiles.py besides the
-measured tables."""
+"""Published facts of each device with their sources, for build_profiles.py. The measured tables
+are its other input."""
 
 A100 = {
     "name": "a100-sxm4-80gb",
@@ -29,7 +29,7 @@ A100 = {
         "kernel_latency": (3e-6, "aiconfigurator adds 3 us to every memory operation"),
     },
 }
-# Its profile is built by build_newer_profiles.py.
+# Only for held-out flash attention; build_newer_profiles.py builds its profile.
 H200 = {"name": "h200", "gpu": "NVIDIA H200", "flash_kernel": "vllm_flash_attn_fa3"}
 A100_40GB = {
     "name": "a100-sxm4-40gb",

@@ -1,6 +1,6 @@
-// Refits the constants of docs/accuracy.md to their calibration rows, starting from their recorded
-// values. Reports how much predictions depend on those rows: each model and each layout is left out
-// of the fit in turn and then predicted.
+// Refits the constants of docs/accuracy.md to their calibration rows, starting from the recorded
+// values. Reports how much predictions depend on these rows: each model and each layout is excluded
+// from a fit and then predicted by it.
 // Usage: tpsim_refit_constants DATA_FOLDER [TABLE]
 #include <fmt/format.h>
 
@@ -24,16 +24,16 @@ struct Row {
   bool calibration = false;
 };
 
-// Multiplies one constant of a scenario.
+// A constant, with a function that multiplies its value in a scenario.
 struct Constant {
   const char* name;
   void (*scale)(Scenario&, double factor);
 };
 
-// Constants that were fitted together, and the environments of their calibration rows.
+// Constants that are fitted together to the calibration rows of one table.
 struct Fit {
   const char* table;
-  const char* only;  // rows whose regime or GPU begins with this
+  const char* only;  // rows whose regime or GPU starts with this
   std::vector<Constant> constants;
 };
 
@@ -86,7 +86,7 @@ const std::vector<Fit> kFits = {
 using Factors = std::vector<double>;
 using Chosen = std::function<bool(const Row&)>;
 
-// Returns log(predicted / measured); nothing for rows that cannot run.
+// Returns log(predicted / measured); 0 for a row that cannot be predicted.
 double log_error(const Row& row, const Fit& fit, const Factors& factors) {
   Scenario scenario = row.setup.scenario;
   for (std::size_t i = 0; i < factors.size(); ++i) fit.constants[i].scale(scenario, factors[i]);
@@ -111,7 +111,8 @@ MeanError mean_error(const std::vector<Row>& rows, const Fit& fit, const Factors
   return mean;
 }
 
-// Coordinate descent: changes one constant at a time, by decreasing factors, until no change helps.
+// Coordinate descent: multiplies one constant at a time by decreasing factors, until no change
+// reduces the error.
 Factors refitted(const std::vector<Row>& rows, const Fit& fit, const Chosen& chosen) {
   Factors factors(fit.constants.size(), 1.0);
   double best = mean_error(rows, fit, factors, chosen).share;
@@ -152,7 +153,8 @@ std::string layout_of_row(const Row& row) {
   return fmt::format("tp {} pp {}", d.tp, d.pp);
 }
 
-// Leave-one-out: excludes every family of the fit once and computes its error.
+// Cross-validation: excludes each family of calibration rows once from the fit, and prints its
+// error.
 void leave_out(const std::vector<Row>& rows, const Fit& fit,
                const std::function<std::string(const Row&)>& family_of) {
   std::set<std::string> seen;

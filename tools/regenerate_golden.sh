@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes the current output of the commands in tests/cli/golden to their files. Review the diff.
+# Writes the current output of the commands in tests/cli/golden to the golden files. Review the diff
+# afterwards.
 #
 # Usage: tools/regenerate_golden.sh [preset, default release]
 set -euo pipefail

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Makes and checks a release: programs for x86-64 and aarch64 that run on any Linux. From them:
-# tarballs, Debian packages, wheels, a container image, a bill of materials and SHA256SUMS. Two runs
-# give the same bytes.
+# Makes and tests a release: programs for x86-64 and aarch64 that run on any Linux. They are packed
+# into tarballs, Debian packages, wheels and a container image, with a bill of materials and
+# SHA256SUMS. Two runs produce the same bytes.
 #
-# Usage: tools/release.sh [--output FOLDER] [--chroots FOLDER] [--no-proofs] [--twice] [--whole-sample]
-# --output        where the files go [build/dist]
-# --chroots       where bare systems for the proofs are kept [build/release-chroots]
-# --no-proofs     makes the files only
-# --twice         makes the files again from a clone of HEAD in another folder and compares all bytes
-# --whole-sample  checks the golden sample under emulation in full (hours) instead of its first predictions
-# Needs Debian 12, whose libraries NOTICE names, and root or sudo for packages and proofs.
+# Usage: tools/release.sh [--output FOLDER] [--chroots FOLDER] [--no-proofs] [--twice]
+#                         [--whole-sample]
+# --output        folder for the files [build/dist]
+# --chroots       folder for bare systems that the tests use [build/release-chroots]
+# --no-proofs     makes the files without tests
+# --twice         makes the files again from a clone of HEAD in another folder and compares all
+#                 bytes
+# --whole-sample  runs the whole golden sample under emulation (hours), not only its first
+#                 predictions
+# Needs Debian 12, because NOTICE lists the versions of its libraries. Needs root or sudo for
+# packages and tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -56,7 +60,7 @@ mkdir -p "$stage" "$output"
 rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
 step "programs"
 build() { # PRESET TARGET...
-  # The programs contain the page for browsers, for tpsim report.
+  # The programs contain the page for browsers, which tpsim report writes.
   local options=()
   if [[ $1 == static* ]]; then options=("-DTPSIM_PAGE=$PWD/build/page/tpsim-page.html"); fi
   if ! { cmake --preset "$1" "${options[@]}" && cmake --build --preset "$1" --target "${@:2}"; } >"$stage/$1.log" 2>&1; then
@@ -108,7 +112,7 @@ fi
 if [[ $proofs == no ]]; then exit 0; fi
 
 step "lintian"
-# lintian warns about root, which a container uses.
+# lintian warns if it runs as root, as it does in a container.
 lintian --fail-on error --allow-root "$output"/*.deb
 
 step "the golden sample: x86-64 bit for bit"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the pictures of docs/ without a display.
+# Creates the pictures of docs/ without a display.
 #
 # Usage: tools/screenshots.sh [build folder: build/release]
 set -euo pipefail
@@ -28,7 +28,7 @@ ACTIONS
 rm docs/last.png
 "$tpsim" plan --model bloom-176b --gpus 384 --plot docs/plan.svg >/dev/null
 
-# The page, if it is built and a browser is installed.
+# Creates the picture of the web page, if the page is built and a browser is installed.
 page=$(mktemp --directory)
 trap 'rm -rf "$script" "$page"' EXIT
 "$tpsim" plan --model bloom-176b --gpus 384 --save "$page/plan.json" >/dev/null

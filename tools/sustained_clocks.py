@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Prints the sustained share of the clock under GEMMs of random numbers, by software.
+"""Fits the sustained share of the clock in GEMMs with random numbers, and prints it by software.
 
 The op samples of the profiles were timed with uninitialized weights, which draw less power. A
-second table timed the same shapes with random weights. The share of the burst rate at full efficiency
-(`sustained_clock`, defined in costs/op_cost.h) is fitted to the shapes that both tables have. GEMMs
-below 8.6 GFLOP are too short to reduce clocks. Usage: tools/sustained_clocks.py"""
+second table has times of the same shapes with random weights. `sustained_clock`, the sustained
+share of the burst rate at full efficiency (costs/op_cost.h), is fitted to the shapes that both
+tables have. GEMMs below 8.6 GFLOP are omitted, because they are too short to reduce the clock.
+
+Usage: tools/sustained_clocks.py"""
 import json
 import math
 import statistics
@@ -12,7 +14,7 @@ import statistics
 from build_profiles import DATA, best_clock, rate_in_units, rows_of, slowdown
 
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
-GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # no burst table is available for other GPUs
+GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # other GPUs have no burst table
 
 
 def shape_of(row):
@@ -20,7 +22,8 @@ def shape_of(row):
 
 
 def fitted_clock(pairs):
-    """Fits the clock with the least mean error to (share of the burst rate, time / burst time)."""
+    """Returns the clock share with the least mean error, and the error. `pairs`: (share of the
+    burst rate, time / burst time)."""
     def error(clock):
         return statistics.mean(abs(math.log(slowdown(use, clock) / ratio)) for use, ratio in pairs)
     clock = best_clock(error)

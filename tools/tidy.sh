@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (.clang-tidy) over all sources, the named ones, or those that differ from the
-# second last commit: --changed, at most 40 (tools/nightly.sh checks all).
+# Runs clang-tidy (.clang-tidy) on all sources, or on the given ones. With --changed, runs on at
+# most 40 sources that differ from the commit before the last one (tools/nightly.sh checks all
+# sources).
 #
 # Usage: tools/tidy.sh [--changed | source...]
 set -euo pipefail
@@ -25,8 +26,8 @@ if [[ ${1:-} == --changed ]]; then
   fi
   set -- "${changed[@]/#/$PWD/}"
 fi
-# A separate build without unity builds.
+# Configures a separate build without unity builds.
 cmake --preset dev -DTPSIM_CUDA=OFF -B build/tidy >/dev/null
 if (($# == 0)); then set -- "^$PWD/($folders)/"; fi
-# clang does not support all of GCC's warning names.
+# clang does not support all warning names of GCC.
 run-clang-tidy -quiet -extra-arg=-Wno-unknown-warning-option -p build/tidy "$@"

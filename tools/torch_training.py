@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Measures training steps of transformers on one GPU and writes them as a table of runs.
+"""Measures training steps of Hugging Face models on one GPU, and writes them as a table of runs.
 
-Usage: torch_training.py OUT.csv [--seconds N] [--only SUBSTRING] [--saved OUT.tsv] [--kernels OUT.tsv]
-Models come from their published shapes with random weights; random tokens. A step is forward with
-the model's own loss, backward, AdamW (fused) and zero_grad, timed by the wall clock from one
-synchronization to the next; the median of the steps after warm-up is written. Memory is PyTorch's
-peak of allocated bytes over one step. `tpsim validate --runs OUT.csv` compares the table with
-predictions. --saved lists the tensors that forward saves for backward, by shape and dtype;
---kernels counts the kernels of a step and adds up their microseconds.
+Usage: torch_training.py OUT.csv [--seconds N] [--only SUBSTRING] [--saved OUT.tsv] [--kernels
+OUT.tsv]
+
+Models have their published shapes, random weights and random tokens. A step is forward with the
+model's own loss, backward, AdamW (fused) and zero_grad. Its time is the wall-clock time between two
+synchronizations; the median over the steps after warm-up is written. Memory is the peak of
+PyTorch's allocated bytes over one step. `tpsim validate --runs OUT.csv` compares the table with
+predictions. --saved lists the tensors that forward saves for backward, by shape and dtype.
+--kernels lists the number of launches and the time in microseconds of each kernel in a step.
 """
 
 import argparse
@@ -32,7 +34,7 @@ COLUMNS = (
     "mem_gb mem_kind outcome notes head_dim experts experts_per_token optimizer optimizer_dtype "
     "master_weights compile").split()
 
-# Published shapes: model type of transformers, then the fields of its configuration.
+# Published shapes: the model type of transformers and the fields of its configuration.
 LLAMA_1B = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
                 head_dim=64, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True,
                 max_position_embeddings=131072)
@@ -68,7 +70,7 @@ class Case:
         return "_".join(parts + ([f"acc{self.accumulate}"] if self.accumulate > 1 else []))
 
 
-# The most informative first: the list may be cut by time.
+# Most informative cases first, because --seconds may end the list early.
 CASES = [
     Case("llama-3.2-1b", "bf16", 4, 2048), Case("llama-3.2-1b", "autocast", 4, 2048),
     Case("llama-3.2-1b", "bf16", 4, 2048, recompute=True), Case("llama-3.2-1b", "bf16", 4, 2048, "eager"),
@@ -102,7 +104,7 @@ def build(case):
 
 
 class Saved:
-    """Adds up the storages that autograd keeps, by shape and dtype."""
+    """Sums the bytes of the storages that autograd saves for backward, by shape and dtype."""
 
     def __init__(self, parameters):
         self.known = {p.untyped_storage().data_ptr() for p in parameters}
@@ -116,7 +118,7 @@ class Saved:
             key = (str(tuple(tensor.shape)), str(tensor.dtype).removeprefix("torch."))
             self.bytes[key] += storage.nbytes()
             self.count[key] += 1
-        return tensor.detach()  # an output itself would be a cycle that is never freed
+        return tensor.detach()  # saving an output itself would create a reference cycle
 
 
 def measure(case, saved_file):
@@ -149,12 +151,13 @@ def measure(case, saved_file):
         times.append(time.perf_counter() - begin)
     peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     state = torch.cuda.memory_allocated()
-    # Time until all kernels of a step are launched, without waiting for them.
+    # Time to launch all kernels of a step, without waiting for their execution.
     begin = time.perf_counter()
     step()
     issued = time.perf_counter() - begin
     torch.cuda.synchronize()
-    # Kept by forward; then the peaks of forward, backward and the optimizer alone.
+    # Memory in bytes relative to the state between steps: kept by forward, then the peaks of
+    # forward, backward and the optimizer.
     marks = []
     torch.cuda.reset_peak_memory_stats()
     loss = forward()
@@ -178,7 +181,8 @@ def measure(case, saved_file):
 
 
 def kernels(case):
-    """Launches of one step, counted by the profiler; 0 where it cannot run."""
+    """Returns the kernel launches of one step as counted by the profiler; 0 if the profiler
+    cannot run."""
     model = build(case)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     ids = torch.randint(0, model.config.vocab_size, (case.micro_batch, case.seq), device="cuda")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compares predictions with measured steps on this machine's CPU: 2 ranks on 2 cores, two models.
-# Writes a Markdown table to standard output, 24 rows for both models.
+# Writes a Markdown table to standard output, with 24 rows for both models.
 #
-# Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large [kinds|beside]]]]. On a quiet machine: other
-# programs disturb the runs.
+# Usage: tools/validate_cpu.sh [TPSIM [STEPS [small|large [kinds|beside]]]]
+# Use a quiet machine, because other programs disturb the runs.
 #   kinds   every kind of parallelism, with and without recompute
 #   beside  gradient reductions overlapped with backward: every ZeRO stage, micro-batches of 1, 2, 4
 set -euo pipefail
@@ -14,7 +14,7 @@ rows=${4:-kinds}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# name, hidden, layers, heads, sequence, vocabulary
+# Arguments of model: name, hidden, layers, heads, sequence length, vocab size.
 model() {
   cat > "$work/$1.json" <<JSON
 {"format": "tpsim-model/1", "name": "bloom-h$2-l$3-s$5", "source": "the architecture of BLOOM, small",
@@ -30,7 +30,7 @@ model large 512 8 8 128 4096
 
 common=(--global-batch 8 --attention unfused --dtype fp32 --sequence-parallel off)
 
-# Predicts and runs plans $2... of model $1 with the prices of one profile.
+# Predicts and runs the plans $2... of model $1. All predictions use the same profile.
 validate() {
   local name=$1
   shift
@@ -73,7 +73,7 @@ for name in $sizes; do
     continue
   fi
   for recompute in none full; do
-    # A separate profile for each: with recompute, more operands of ops are in the caches.
+    # With recompute more operands of ops are in the caches, so that a separate profile is measured.
     profile "$name" --micro-batch 2 --recompute $recompute
     plans=()
     for layout in "--tp 2" "--pp 2" "--dp 2 --zero 0" "--dp 2 --zero 1" "--dp 2 --zero 2" "--dp 2 --zero 3"; do

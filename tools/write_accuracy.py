@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md and its table in README.md: every public row of the board (tools/board.py), the tables of
-data/published_runs by `tpsim validate --markdown`, and the fitted constants.
+"""Writes docs/accuracy.md and its table in README.md from three sources: all public rows
+(tools/board.py), the tables of data/published_runs (`tpsim validate --markdown`), and the fitted
+constants.
+
 Usage: tools/write_accuracy.py BUILD/tpsim"""
 import csv
 import json
@@ -19,7 +21,7 @@ RUNS = ROOT / "data" / "published_runs"
 ORDER = ["bloom_jean_zay:numa-fixed", "bloom_jean_zay:before-numa-fix", "vtrain_a100_multi", "vtrain_a100_single", "megatron_selene",
          "dgxc_h100", "pipeline_a100", "mosaic_fsdp", "simumax_b200_a100pcie",
          "megatron_ci_memory"]
-# Fitted constants, and the table of their calibration rows.
+# Fitted constants by file, and the table with their calibration rows.
 FITTED = [
     ("bloom_jean_zay", "stacks/megatron-deepspeed-bloom.json",
      ["host.blocking_op", "host.blocking_collective", "host.per_block_backward", "host.per_micro_batch",
@@ -38,7 +40,8 @@ FITTED = [
     ("moe_rows", "stacks/nemo.json",
      ["host.per_routing_forward", "host.per_routing_backward", "host.per_expert_forward"]),
 ]
-# Tables predicted with the constants of other tables: the options that choose them.
+# Tables that are predicted with the constants of other tables, and the options that select these
+# constants.
 FOREIGN = [
     ("bloom_jean_zay:numa-fixed", ["--stack", "megatron-deepspeed"], "vtrain_a100_single"),
     ("vtrain_a100_single", ["--stack", "megatron-lm"], "none"),
@@ -47,7 +50,7 @@ FOREIGN = [
     ("mosaic_fsdp", ["--stack", "megatron-lm"], "none"),
     ("simumax_b200_a100pcie", ["--stack", "nemo"], "dgxc_h100, and its own clock"),
 ]
-# Tables of ORDER in README.md, with their titles.
+# Tables that README.md lists, with their titles.
 HEADLINES = {
     "bloom_jean_zay, numa-fixed": "BLOOM's sweep on 384 A100 (`bloom_jean_zay`, after the NUMA fix)",
     "vtrain_a100_multi": "Megatron-DeepSpeed on 64 to 512 A100 (`vtrain_a100_multi`)",
@@ -61,12 +64,14 @@ HEADLINES = {
 STRANGERS = ["lucie_jean_zay", "internevo_a100", "fms_fsdp", "torchtitan_h100", "mlperf_nemo",
              "megatron_bridge", "moe_blackwell_dense", "nemo_summary", "torchtitan_a100",
              "torchtitan_h100_rest"]
-# Sources of STRANGERS with a value that was chosen by one of their own rows (docs/decisions/parameter-units.md).
+# Sources of STRANGERS of which one stated value was chosen by one of their own rows
+# (docs/decisions/parameter-units.md).
 CHOSEN_BY_OWN_ROWS = ["torchtitan_a100"]
-# Models of moe_rows with rows on which a constant was judged (host time of routing, bandwidth of scans:
-# costs/scan_model.h). There is no fit that leaves these rows out.
+# Models of moe_rows whose rows were used to choose a constant by judgment: host time of routing,
+# bandwidth of scans (costs/scan_model.h). There is no fit that excludes these rows.
 JUDGED_MODELS = ["qwen3-30b-a3b", "nemotron-3-nano", "nemotron-h-56b"]
-# Candidates for host.per_expert_forward in us; docs/decisions/expert-prices.md uses the one with the least error.
+# Candidates for host.per_expert_forward in us. docs/decisions/expert-prices.md uses the one with
+# the least error.
 EXPERT_TIMES = [0, 30, 45, 60, 75, 90, 110]
 KNOWN = """## What is known about the worst rows
 
@@ -113,7 +118,7 @@ KNOWN = """## What is known about the worst rows
 
 
 def validated(binary, runs, *options, **environment):
-    """Output of `tpsim validate` for a table."""
+    """Returns the output of `tpsim validate` for a table."""
     return subprocess.run([binary, "validate", "--runs", str(runs), *options], check=True,
                           capture_output=True, text=True, **environment).stdout
 
@@ -142,7 +147,7 @@ def constants():
 
 
 def foreign(binary, folder):
-    """Errors of tables whose rows were not used to fit the software's constants."""
+    """Returns the section on tables that are predicted with software constants of other tables."""
     text = ("## With the software of another table\n\nAll rows, software constants fitted elsewhere or not "
             "at all: what to expect of a stack that nobody has calibrated.\n\n"
             "| table | options | software fitted on | n | mean | of \"50 % of peak\" | median | bias | 90 % interval holds |\n"
@@ -156,7 +161,7 @@ def foreign(binary, folder):
 
 
 def experts(binary, folder):
-    """Rows of mixtures by model, with all their columns."""
+    """Returns the section on mixture-of-experts models: rows by model, with all their columns."""
     table = ROOT / "data" / "strangers" / "moe_rows.csv"
     with open(table, newline="") as source:
         row_of = {row["id"]: row for row in csv.DictReader(source)}
@@ -184,7 +189,8 @@ def experts(binary, folder):
 
 
 def errors_left_out(binary, folder, table, row_of):
-    """Absolute errors in per cent by row: each model uses the expert time that fits all other models best."""
+    """Returns absolute errors in percent by row. Each model is predicted with the expert time
+    that fits all other models best."""
     by_time = []
     for time in EXPERT_TIMES:
         data = folder / f"experts-{time}"
@@ -209,14 +215,15 @@ def mean_error(rows):
 
 
 def figures(rows):
-    """Mean error, bias and interval coverage, as table cells."""
+    """Returns mean error, bias and interval coverage as table cells."""
     bias = sum(row["error_pct"] for row in rows) / len(rows)
     held = sum(row["low_s"] <= row["measured_step_s"] <= row["high_s"] for row in rows)
     return f"{mean_error(rows):.1f} % | {bias:+.1f} % | {100 * held / len(rows):.0f} %"
 
 
 def strangers(binary, folder):
-    """External sources: predicted from the usual columns only, and from all columns."""
+    """Returns the section on external sources: predicted from the usual columns only, and from
+    all columns."""
     with open(RUNS / "bloom_jean_zay.csv", newline="") as source:
         usual = next(csv.reader(source))
     text = ("## Strangers\n\nSources of data/strangers but moe_rows, with the columns of data/published_runs alone and "
@@ -255,7 +262,8 @@ def strangers(binary, folder):
 
 
 def sources():
-    """Every public source on the board: number of priced rows, errors and interval coverage."""
+    """Returns the section on all public sources: number of predicted rows, errors and interval
+    coverage."""
     rows = [row for table in BOARD.values() for row in table]
     named = re.compile(r"[\w.-]+/[\w.-]+|[^@:,(;]+")
     repository = lambda row: (named.match(row["source"]) or [row["table"]])[0].strip()
@@ -277,7 +285,8 @@ def sources():
 
 
 def rows_of(name, folder):
-    """Path of the table, or of a copy with one regime ("table:regime")."""
+    """Returns the path of a table, or of a copy that has only the rows of one regime
+    ("table:regime")."""
     table, _, regime = name.partition(":")
     if not regime:
         return RUNS / f"{table}.csv"
@@ -293,14 +302,14 @@ def rows_of(name, folder):
 
 
 def cells_of(accuracy, section, row):
-    """Cells of the first row with this name in a section, without the name."""
+    """Returns the cells of the first row with this name in a section, without the name."""
     lines = accuracy[accuracy.index(f"## {section}\n"):].split("\n")
     line = next(line for line in lines if line.startswith(f"| {row} |"))
     return [cell.strip() for cell in line.strip("| ").split("|")][1:]
 
 
 def headlines(accuracy):
-    """Rows of README.md, from docs/accuracy.md."""
+    """Yields the rows of the table in README.md, from docs/accuracy.md."""
     rounded = lambda percent: f"{float(percent.split()[0]):.1f} %"
     n, half, usual, *_, stated, _, _ = [cell for cell in cells_of(accuracy, "Strangers", "all but those") if cell]
     sources = len(STRANGERS) - len(CHOSEN_BY_OWN_ROWS)

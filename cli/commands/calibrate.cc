@@ -13,7 +13,8 @@
 namespace tpsim::cli {
 namespace {
 
-// Only constants of files to be saved may move. Other constants must not explain a difference.
+// Fits only the constants of the files that are saved: with --save-stack alone the cluster stays
+// fixed, and vice versa. Without either option both are fitted.
 Result<CalibrationAnswer> answer_of(const Arguments& arguments,
                                     const std::optional<OpenedLog>& first,
                                     const Terminal& terminal) {

@@ -1,4 +1,4 @@
-// Measured steps for `calibrate`: rows of run tables, and logs with plans.
+// Measured steps for `calibrate`, from run tables or from training logs with their plans.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string file_names(const std::vector<std::string>& files) {
 
 namespace {
 
-// Names of the stacks and clusters of the rows, for loading them again.
+// Stacks and clusters that the measured rows or logs name.
 struct Owners {
   std::set<std::string> stacks, clusters;
 };
@@ -57,7 +57,8 @@ Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& i
   return Ok{};
 }
 
-// All rows must belong to one stack or cluster, since one file is written.
+// Returns the stack (or cluster) to calibrate: the one that `opt` names, else the only one in
+// `names`. Error if `names` has several, because only one file is written.
 Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
                                const std::set<std::string>& names) {
   if (arguments.has(opt)) return *arguments[opt];
@@ -83,7 +84,7 @@ Status load_owners(const Arguments& arguments, const Owners& owners, Calibration
   return Ok{};
 }
 
-// A log and its plan.
+// A training log with its plan file.
 struct PlannedLog {
   std::string path;
   std::optional<PlanFile> plan;  // absent if the log prints its arguments
@@ -99,7 +100,8 @@ Error no_plan(const std::string& log) {
                    "check-log compares one log with its plan");
 }
 
-// Parses "a.log a.json b.log b.json", or logs for one --plan, or logs that print their arguments.
+// Reads the positional arguments: each log may be followed by its plan file, "a.log a.json b.log".
+// Logs without one get the plan of --plan, if given.
 Result<std::vector<PlannedLog>> planned_logs(const Arguments& arguments) {
   std::vector<PlannedLog> logs;
   for (const std::string& file : arguments.words()) {
@@ -126,7 +128,8 @@ Result<PlanFile> plan_of(const Arguments& arguments, const PlannedLog& one, cons
   return *std::move(printed);
 }
 
-// `first` is already open, since standard input cannot be read again.
+// Reads all logs. `first` is the already opened first log, since standard input cannot be read
+// twice.
 Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const OpenedLog& first) {
   TPSIM_TRY(const std::vector<PlannedLog> logs, planned_logs(arguments));
   CalibrationInputs inputs;

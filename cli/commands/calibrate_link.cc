@@ -1,4 +1,4 @@
-// `calibrate` with output of nccl-tests: fits the links of a cluster.
+// `calibrate` with the output of nccl-tests: fits the bandwidth efficiency of a cluster's links.
 #include <fmt/format.h>
 
 #include "cli/options/answers.h"
@@ -62,7 +62,9 @@ ClusterSpec cluster_with_link(const LinkAnswer& answer) {
   return cluster;
 }
 
-// Links of one kind differ by a few percent. A much lower rate is a fault or a disabled feature.
+// Returns a warning if the measured efficiency is less than half of the cluster file's. Links of
+// one kind usually differ by a few percent, so a lower rate indicates a fault or a disabled
+// feature.
 std::string fault_text(const FittedLink& link) {
   constexpr double kFault = 0.5;
   const double share = link.after.efficiency / link.before.efficiency;

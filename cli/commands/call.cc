@@ -89,7 +89,8 @@ Result<CallRequest> request_of(const JsonValue& document) {
   return request;
 }
 
-// Returns an error if an input is missing, or given to a call that does not take it.
+// Checks an input of a request, such as the plan: it must be present if the call needs it, and
+// absent if the call does not accept it.
 Status check_input(const CallRow& row, std::string_view key, CallRow::Input wanted, bool is_given) {
   if (is_given && wanted == CallRow::Input::kNone) {
     return bad_input(fmt::format("'{}' is not accepted", key), std::string(row.name));
@@ -147,8 +148,8 @@ JsonValue answer_document(Result<CallAnswer> answer) {
   return document.set("files", json_array(answer->files));
 }
 
-// Reads lines from a descriptor. A line longer than the limit of JSON documents is cut, and then
-// rejected by the parser.
+// Reads lines from a file descriptor. A line above the size limit of JSON documents is truncated,
+// and the JSON parser then rejects it.
 class LineReader {
  public:
   explicit LineReader(int descriptor) : descriptor_(descriptor) {}
@@ -201,8 +202,8 @@ Status write_all(int descriptor, std::string_view text) {
   return Ok{};
 }
 
-// Moves a standard stream to another descriptor and replaces it by /dev/null. A request with the
-// path /dev/stdin then reads an empty log instead of further requests.
+// Duplicates a standard stream to a new descriptor and redirects the original one to /dev/null. A
+// request that names the path /dev/stdin then reads an empty file and not the following requests.
 Result<int> moved_stream(int descriptor, int flags) {
   const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int nothing = ::open("/dev/null", flags | O_CLOEXEC);

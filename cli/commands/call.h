@@ -1,7 +1,7 @@
-// tpsim call: answers requests of other programs. Each line of standard input is a JSON request,
-// each line of standard output its answer.
+// tpsim call: serves requests of other programs. Reads one JSON request per line of standard input
+// and writes one JSON answer per line of standard output.
 //
-// docs/json.md has both formats; python/ is built on them.
+// The formats are described in docs/json.md. The Python package uses this interface.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct CallRequest {
   std::string call;
   std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch has ""
   std::optional<std::string> plan;             // text of a plan file
-  std::optional<std::string> path;             // of the file to read
+  std::optional<std::string> path;             // path of the file to read
   std::function<void(double)> progress;        // gets the completed share; stops the work by
                                                // throwing
 };
@@ -35,7 +35,7 @@ struct CallAnswer {
   std::vector<std::string> files{};  // plan files of the plans in the document, in the same order
 };
 
-// One possible call. `command` is the command whose options it takes, if any.
+// One type of request. `command` is the tpsim command whose options the request accepts, if any.
 struct CallRow {
   enum class Input { kNone, kMayTake, kNeeds };
 
@@ -47,19 +47,20 @@ struct CallRow {
 };
 const std::vector<CallRow>& call_rows();
 
-// A keyword of a call: "micro_batch" for --micro-batch. `value` is the placeholder in --help (empty
-// for a switch). `takes_list`: whether a list of values is allowed.
+// An option as a keyword of a request: "micro_batch" for --micro-batch. `value` is its placeholder
+// in --help, empty for a switch. `takes_list`: the keyword accepts a list of values.
 struct CallKeyword {
   Opt opt{};
   std::string name;
   std::string value;
   bool takes_list = false;
 };
-// Returns the options of a command as keywords. Options for output files, for running ranks on this
-// machine, and for the request's plan are excluded.
+// Returns the keywords for the options of a command. Excludes options for output files, for running
+// ranks on this machine, and for the plan, which is a separate field of the request.
 std::vector<CallKeyword> call_keywords(Command command);
 
-// Returns the answer to one request, on one line without newline. Errors are answers too.
+// Returns the answer to one request as one line without newline. If the request fails, the line has
+// the error.
 std::string answer_line(std::string_view request, const std::function<void(double)>& progress = {});
 
 }  // namespace tpsim::cli

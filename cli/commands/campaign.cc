@@ -25,7 +25,7 @@ namespace {
 constexpr ValueRange kReplayRange{2, 1'000'000};
 constexpr std::int64_t kDefaultReplays = 2000;
 
-// The option that replaces each assumption, in the order of Assumption.
+// Command-line options that override the assumptions, in the order of Assumption.
 constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
     Opt::kGpuPower,  Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,     Opt::kPrice,
     Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
@@ -38,7 +38,7 @@ Result<double> tokens_of(const Arguments& arguments) {
     return option_error(Opt::kTokens, "is missing: the length of the run", "as 366e9");
   }
   const std::string& text = *arguments[Opt::kTokens];
-  // "366e9", "366B", "1.5T"
+  // Accepts a number with an optional unit: "366e9", "366B", "1.5T".
   const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
   const std::string_view unit = std::string_view(text).substr(number.length);
   const double factor = unit.empty()  ? 1
@@ -65,7 +65,8 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
 }
 
-// Whether --spare-nodes is cost or time, so that the number is optimized.
+// Whether --spare-nodes names what to minimize (cost or time) and not a number. The number of spare
+// nodes is then optimized.
 bool chooses_spares(const Arguments& arguments) {
   if (!arguments.has(Opt::kSpareNodes)) return false;
   const std::string& text = *arguments[Opt::kSpareNodes];
@@ -88,8 +89,9 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   return request;
 }
 
-// Returns the assumptions named after the cluster, or after the cluster without "-node"
-// (data/README.md). A cluster given as a file does not have any.
+// Returns the entry of data/campaigns to use: --assumptions, else the entry with the cluster's name
+// or with that name without "-node" (data/README.md). Error for a cluster file without
+// --assumptions.
 Result<std::string> assumptions_name(const Arguments& arguments, const std::string& cluster) {
   if (arguments.has(Opt::kAssumptions)) return *arguments[Opt::kAssumptions];
   if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
@@ -166,7 +168,7 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
   TPSIM_TRY(report.named, load_scenario(arguments, file));
   const Scenario& scenario = report.named.scenario;
   TPSIM_TRY(report.assumptions, assumptions_of(arguments, report.named.cluster));
-  Assumed assumed;  // of the last predicted plan
+  Assumed assumed;  // inputs assumed for the plan that was predicted last
   TPSIM_TRY(OpenInputs open, open_inputs(report.named));
   if (report.request.step <= Seconds()) {
     report.request.widen = [&](PlannedRun& run) { assumed = open.widen(run); };

@@ -54,8 +54,8 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
   return text + "\n";
 }
 
-// Programs count FLOPs differently. Shows the logged rate, and both of tpsim's rates for the same
-// step.
+// Shows the logged TFLOP/s per GPU and two rates that tpsim computes from the logged step time,
+// because frameworks count the FLOPs of causal attention in full or by half.
 std::string rate_view(const LogCheck& check, const Prediction& predicted) {
   if (check.logged_tflops == 0) return "";
   return fmt::format(
@@ -117,7 +117,7 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
          table.text(terminal);
 }
 
-// Suggests the next command: calibrate after a gap, whether explained or not.
+// Suggests the next commands; `calibrate` only if the step time is not as predicted.
 std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
   std::string text = "\n" + heading(terminal, "NEXT");
@@ -151,8 +151,8 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   return text + causes_view(terminal, checked) + next_view(terminal, checked);
 }
 
-// Returns the class of causes to try, as far as timers leave it open. Nothing without a gap, for a
-// slow rank, and if no change of the prediction can explain the gap.
+// Returns the class of causes to try, from the first finding about time. Nothing if the step time
+// is as predicted or faster than the GPUs' peak, or if one slow rank causes the gap.
 std::optional<CauseClass> class_to_try(const LogCheck& check) {
   if (check.time_as_predicted || !check.is_possible) return std::nullopt;
   for (const Finding& finding : check.findings) {
@@ -173,11 +173,10 @@ std::optional<CauseClass> class_to_try(const LogCheck& check) {
 
 struct PlanOfLog {
   PlanFile file;
-  bool from_log = false;  // then the options are already applied
+  bool from_log = false;  // the plan was read from the log, and options are already applied
 };
 
-// Returns the plan given as second argument or with --plan. Otherwise the plan whose arguments the
-// log prints.
+// Returns the plan of the second argument or --plan, else that of the arguments in the log.
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
   const bool named = arguments.has(Opt::kPlanFile);
   if (arguments.more.size() > (named ? 0U : 1U)) {
@@ -197,14 +196,15 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
                       "needs none; a trace does not state layout, model and batch");
 }
 
-// Returns the gap above which the check fails; nothing if not given.
+// Returns the value of --max-gap, if given.
 Result<std::optional<double>> most_gap(const Arguments& arguments) {
   if (!arguments.has(Opt::kMaxGap)) return std::optional<double>();
   TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxGap, 0.1));
   return std::optional(most);
 }
 
-// Returns kDoesNotFit for a run with faults, or with a gap of step or memory above `most`.
+// Returns kDoesNotFit if the run has faults, or if its step time or memory differs from the
+// prediction by more than `most`.
 Status check_gaps(const LogCheck& check, double most) {
   std::string what;
   if (!check.is_sound) {
@@ -220,7 +220,7 @@ Status check_gaps(const LogCheck& check, double most) {
                fmt::format("the limit is {}", percent_text(most))};
 }
 
-// Converts the steps of a trace to a log.
+// Converts the steps of a profiler trace to a log with step times only.
 TrainingLog log_of(const KernelTimes& kernels) {
   TrainingLog log;
   log.layout.gpus = kernels.gpus;
@@ -230,7 +230,7 @@ TrainingLog log_of(const KernelTimes& kernels) {
   return log;
 }
 
-// Adds kernel times, which explain what timers cannot.
+// Adds kernel times. In a slow step the work with the largest excess becomes the first finding.
 void add_kernels(CheckedLog& checked) {
   LogCheck& check = checked.check;
   checked.kernel_rows = kernel_rows(*checked.kernels, checked.file.plan, checked.predicted);
@@ -246,11 +246,11 @@ void add_kernels(CheckedLog& checked) {
                                             time_text(most.measured), time_text(most.predicted))});
 }
 
-// Returns the log's steps, and for a trace its kernels.
+// Returns the step times of a log. For a trace or Nsight report, `kernels` gets the kernel times.
 Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& kernels) {
   if (log.is_report) {
     TPSIM_TRY(kernels, read_nsys_report_file(log.path));
-  } else if (is_nsys_report(log.text)) {  // unpacked, or from standard input
+  } else if (is_nsys_report(log.text)) {  // decompressed, or read from standard input
     TPSIM_TRY(kernels, read_nsys_report(log.text, log.path));
   } else if (is_kernel_trace(log.text)) {
     TPSIM_TRY(kernels, read_kernel_trace(log.text, log.path));

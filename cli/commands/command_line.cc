@@ -12,7 +12,8 @@
 namespace tpsim::cli {
 namespace {
 
-// Returns the placeholder: "none|full" for a single value, "none,full" if a list is allowed.
+// Returns the placeholder of an option's value in --help: "none|full" for a single value,
+// "none,full" if the command accepts a list.
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
   if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
@@ -32,7 +33,8 @@ std::string group_title(Command command, const OptionRow& row) {
   return "Layout (left out: every legal value)";
 }
 
-// Returns the help. The default batch of a run is one micro-batch per data-parallel rank.
+// Returns the help text of an option. Some options have a different text or default in some
+// commands.
 std::string option_help(Command command, const OptionRow& row) {
   std::string help = row.help;
   const bool of_run = command == Command::kRun && row.opt == opt_of(Setting::kGlobalBatch);
@@ -68,7 +70,7 @@ std::string option_help(Command command, const OptionRow& row) {
   return help;
 }
 
-// CLI11 joins repeated values with line breaks.
+// Converts repeated values, which CLI11 joins with line breaks, to a comma-separated list.
 std::string as_list(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ',');
   return text;
@@ -119,7 +121,7 @@ CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments
   return sub;
 }
 
-// Returns the option of this command that `text` starts or resembles.
+// Returns the option of this command that starts with `text`, or else the most similar one.
 std::string nearest_option(Command command, std::string_view text) {
   std::vector<std::string_view> names;
   for (const OptionRow& row : option_rows()) {
@@ -139,7 +141,7 @@ const OptionRow* find_option(std::string_view name) {
   return nullptr;
 }
 
-// Returns the commands that accept an option, if it was given to a wrong command.
+// Returns the commands that accept the option, for the error of a command that does not.
 std::string takers(const OptionRow& row) {
   std::vector<std::string_view> names;
   for (const CommandRow& command : command_rows()) {
@@ -171,7 +173,7 @@ Error unexpected(Command command, const std::string& argument) {
                    meant(nearest_option(command, name), help));
 }
 
-// Error for `tpsim --model x plan`.
+// Error for an argument before the command, as in `tpsim --model x plan`.
 Error unexpected_before_command(const std::string& argument) {
   const bool known = find_option(argument.substr(0, argument.find('='))) != nullptr;
   return bad_input(known ? fmt::format("{} must follow the command", argument)
@@ -179,7 +181,8 @@ Error unexpected_before_command(const std::string& argument) {
                    "", "write tpsim COMMAND [OPTIONS]; see tpsim --help");
 }
 
-// Error for `tpsim plna`: the first word must be a command.
+// Checks that the first argument names a command. The error for `tpsim plna` suggests the nearest
+// one.
 Status check_command(int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return Ok{};
   std::vector<std::string_view> names;
@@ -195,7 +198,8 @@ std::string command_line_text(int argc, const char* const* argv) {
   return text;
 }
 
-// A repeated option is an error, since the meant value is unclear.
+// Returns an error for a repeated option, since the intended value is unclear. `import` accepts
+// repetitions of some options.
 Status check_once(Command which, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() < 2 || option->get_positional()) continue;
@@ -252,8 +256,8 @@ CommandLine help_of(const CLI::App& app) {
   return Printout{std::move(text)};
 }
 
-// Normalizes words: `tpsim help plan` is `tpsim plan --help`, and names of other programs become
-// tpsim's.
+// Rewrites arguments before parsing: `tpsim help plan` to `tpsim plan --help`, and option names of
+// other programs to tpsim's.
 std::vector<std::string> settled_words(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "help") {

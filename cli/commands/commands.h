@@ -1,5 +1,5 @@
-// Commands of tpsim. A command prints its report and returns ok, or returns the error that main()
-// prints. The error also sets the exit code.
+// Functions that run the commands of tpsim. Each prints its report and returns ok, or returns the
+// error for main() to print. The kind of error determines the exit code.
 #pragma once
 
 #include <optional>
@@ -21,84 +21,86 @@ namespace tpsim::cli {
 
 struct NamedScenario;
 
-// Fails with kDoesNotFit if no plan fits.
+// Searches for the best plans and prints them. Fails with kDoesNotFit if no plan fits in memory.
 Status run_plan(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kDoesNotFit, after printing the prediction, if the plan probably runs out of memory.
+// Predicts one plan. Prints the prediction, then fails with kDoesNotFit if the plan is likely to
+// run out of memory.
 Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 
-// Also explains plans that do not fit.
+// Explains the prediction of a plan, also of a plan that does not fit in memory.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
 
-// Writes a profile. Fails with kMissing without a device that computes.
+// Measures this machine and writes a profile. Fails with kMissing if the device is not available.
 Status run_profile(const Arguments& arguments, const Terminal& terminal);
 
-// Trains on threads of this process, or as one rank of a launcher's job. Fails with kMissing
-// without the device.
+// Trains a plan: on threads of this process, or as one rank of a launcher's job. Fails with
+// kMissing if the device is not available.
 Status run_training(const Arguments& arguments, const Terminal& terminal);
 
-// Predicts every row of a run table, or predicts and runs one plan. Prints the errors of the
-// predictions.
+// Predicts every row of a run table, or predicts and runs one plan. Prints the prediction errors.
 Status run_validate(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kDoesNotFit for a run that cannot finish because of failures.
+// Predicts time, cost and energy of a training run. Fails with kDoesNotFit if failures of nodes
+// prevent the run from completing.
 Status run_campaign(const Arguments& arguments, const Terminal& terminal);
 
-// Prints the launch files, or writes them to a folder. Writes nothing if the stack refuses the
-// plan.
+// Prints the launch files of a plan, or writes them to a folder. Writes nothing if the export is
+// refused.
 Status run_export(const Arguments& arguments, const Terminal& terminal);
 
 // Reads launch files, prints the plan and optionally saves it.
 Status run_import(const Arguments& arguments, const Terminal& terminal);
 
-// A log that differs from the prediction is a finding, not a failure.
+// Compares a training log with the prediction. Prints differences; they are an error only above
+// --max-gap.
 Status run_check_log(const Arguments& arguments, const Terminal& terminal);
 
 Status run_list(const Arguments& arguments, const Terminal& terminal);
 
-// Replaces the process by the program with the window. Fails with kMissing if it is not built.
+// Replaces this process by the GUI program. Fails with kMissing if that program was not built.
 Status run_gui(const Arguments& arguments, const Terminal& terminal);
 
-// Fails with kMissing if the page's program is not built.
+// Writes a web page with a plan. Fails with kMissing if the web program was not built.
 Status run_report(const Arguments& arguments, const Terminal& terminal);
 
-// Prints a catalogue entry as a file, the schema of a file format, or the page of all formats.
+// Prints a catalogue entry as a file, the JSON schema of a file format, or the page about all
+// formats.
 Status run_show(const Arguments& arguments, const Terminal& terminal);
 
-// Compares plans: terms, memory, differences, and the certainty of their order.
+// Compares plans: time by term, memory, settings, and the probability that their order is right.
 Status run_compare(const Arguments& arguments, const Terminal& terminal);
 
-// Fits a stack and a cluster to measurements. Prints changed constants and the errors for left-out
-// rows, and writes the files.
+// Fits constants of a stack and a cluster to measurements. Prints the changed constants and the
+// errors of cross-validation, and writes the files.
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
 
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
 
-// Answers requests (cli/commands/call.h) until the end of standard input. A failed request is
-// answered with its error. Fails only if standard input or output fails.
+// Answers requests (cli/commands/call.h) until the end of standard input. The answer to a failed
+// request has its error. Returns an error only if standard input or output fails.
 Status run_call(const Arguments& arguments, const Terminal& terminal);
 
-// validate plan.json: predicts with the profile, trains for some steps on all ranks, and compares
-// both. Compared are the step, memory by stage, waiting, each kind of op, and each collective. Also
+// validate plan.json: predicts the plan with the profile, trains it for a few steps on all ranks,
+// and compares step time, memory by stage, waiting time, each kind of op and each collective. Also
 // lists profile entries to measure again.
 Status validate_plan(const Arguments& arguments, const Terminal& terminal);
 
-// run --rank: runs the program of one rank alone. Collectives wait for the time that the scenario's
-// model predicts. Reports time and memory.
+// run --rank: executes the program of one rank alone. A collective waits for its predicted
+// duration. Reports time and memory.
 Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
                       const NamedScenario& planned, const TrainingRun& run,
                       const TokenSource& tokens);
 
-// plan --gpus 64,128,...,4096: prints the best plan of each size as a curve, drawn with --plot.
-// Fails with kDoesNotFit if no size has a plan.
+// plan --gpus 64,128,...,4096: prints the best plan for each number of GPUs; --plot draws the
+// curve. Fails with kDoesNotFit if no size has a plan.
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal);
 // Whether --gpus lists several sizes.
 bool is_scaling_curve(const Arguments& arguments);
 
-// PNG files are drawn by the program with the window (gui/window/main.cc), next to this program.
-// Only that program needs Dear ImGui, GLFW and a typeface. Both fail with kMissing if it is not
-// built.
+// Writing PNG files needs the GUI program (gui/window/main.cc) next to this one, because only that
+// program links Dear ImGui, GLFW and a font. Both functions fail with kMissing if it was not built.
 Status check_png_program();
 Status write_png_of(const gui::Drawing& drawing, const std::string& path);
 

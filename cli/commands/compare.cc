@@ -1,4 +1,4 @@
-// tpsim compare: compares plans in a table.
+// tpsim compare: prints a table with one column per plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kMostPlans = 12;
-constexpr double kTokensOfCost = 1e9;  // GPU-hours are given per this number of tokens
+constexpr double kTokensOfCost = 1e9;  // GPU-hours are shown per this number of tokens
 
 struct Compared {
   std::string file;
@@ -69,7 +69,7 @@ Result<std::vector<Compared>> load_all(const Arguments& arguments) {
   return all;
 }
 
-// A row of the table: name, and a text for each plan.
+// A row of the table: a name, and one text per plan.
 struct Line {
   std::string name;
   std::vector<std::string> values;
@@ -110,8 +110,8 @@ std::vector<Line> differences(const std::vector<Compared>& all) {
   return lines;
 }
 
-// The order of two plans has a probability only if they share most of their error: same model,
-// batch and machine (sim/step/order.h).
+// Whether the probability of the order of the plans can be computed. It requires that their
+// prediction errors are largely shared: same model, batch and machine (sim/step/order.h).
 bool shares_errors(const std::vector<Compared>& all) {
   const Compared& first = all.front();
   return std::all_of(all.begin(), all.end(), [&](const Compared& one) {
@@ -190,7 +190,7 @@ std::string table_of(const Terminal& terminal, const std::vector<Compared>& all,
   return table.text(terminal);
 }
 
-// Returns a line for each plan that does not fit.
+// Returns one line for each plan that does not fit in memory.
 std::string fit_view(const Terminal& terminal, const std::vector<Compared>& all) {
   std::string text;
   for (const Compared& one : all) {

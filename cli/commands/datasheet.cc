@@ -21,8 +21,8 @@ constexpr std::string_view kOption = "--from-datasheet";
 enum class FactKind : std::uint8_t { kText, kCount, kBytes, kFlops, kBandwidth };
 
 struct Fact {
-  std::string_view key;   // on the command line; the file's key is accepted, too
-  std::string_view name;  // in the file
+  std::string_view key;   // name on the command line, where `name` is also accepted
+  std::string_view name;  // key in the profile file
   FactKind kind;
   bool required;
   std::string_view example;
@@ -40,14 +40,15 @@ constexpr std::array kFacts = {
     Fact{"device", "name", FactKind::kText, false, "as nvidia-smi prints it"},
     Fact{"source", "source", FactKind::kText, false, "source of these values"},
 };
-// fp32 vector rate relative to dense bf16 matrix rate: A100 1/16, H100 1/15, B200 1/28.
+// Default ratio of the fp32 vector rate to the dense bf16 matrix rate. A100: 1/16, H100: 1/15,
+// B200: 1/28.
 constexpr double kVectorShare = 1.0 / 16;
 
 Error bad_fact(std::string message, std::string hint = "") {
   return bad_input(std::move(message), std::string(kOption), std::move(hint));
 }
 
-// Adds the space before a unit that files have and users may omit.
+// Inserts the space between number and unit that profile files need and users may omit.
 std::string spaced(std::string text) {
   const std::size_t unit = text.find_first_not_of("0123456789.eE+-");
   if (unit != std::string::npos && unit > 0 && text[unit] != ' ') text.insert(unit, " ");

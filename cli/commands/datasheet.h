@@ -10,12 +10,13 @@
 namespace tpsim::cli {
 
 struct DatasheetProfile {
-  std::string text;  // the file: stated values, without constants that have defaults
+  // Contents of the profile file: the given values, without constants that have defaults.
+  std::string text;
   Profile profile;
 };
 
-// `facts` are KEY=VALUE. Errors name all missing keys at once, the nearest key for an unknown one,
-// and valid units if a unit is missing.
+// `facts` are KEY=VALUE pairs. The error names all missing keys, the nearest key for an unknown
+// key, and valid units if a unit is missing.
 Result<DatasheetProfile> datasheet_profile(const std::string& name,
                                            const std::vector<std::string>& facts,
                                            const std::string& date);

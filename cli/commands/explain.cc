@@ -26,7 +26,7 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr std::size_t kTextWidth = 86;  // 100 columns minus labels
+constexpr std::size_t kTextWidth = 86;  // 100 columns minus the width of labels
 constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
                                     Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
 constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
@@ -38,10 +38,10 @@ std::string labelled(const Terminal& terminal, std::string_view label, const std
                      wrapped(printable(text), terminal.room(14, kTextWidth), 14));
 }
 
-// Sources in order of first mention. Terms refer to them by number.
+// Collects the sources of terms, numbered by first use.
 class SourceList {
  public:
-  // Returns "[2]"; an empty text without source.
+  // Returns the reference "[2]" of a source; an empty text for an empty source.
   std::string mark(const std::string& source) {
     if (source.empty()) return "";
     auto found = std::find(sources_.begin(), sources_.end(), source);
@@ -65,7 +65,8 @@ class SourceList {
   std::vector<std::string> sources_;
 };
 
-// Returns "norm_kernel torch (asked for), rotary_kernel fused".
+// Returns the software options that affect a term: "norm_kernel torch (asked for), rotary_kernel
+// fused".
 std::string parts_text(const NamedScenario& named, StepTerm term) {
   std::string text;
   bool asked_for_any = false;
@@ -116,7 +117,7 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
   return text;
 }
 
-// Returns the ops with the largest device times.
+// Returns the ops of one block and micro-batch with the largest device times.
 std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   constexpr std::size_t kMost = 8;
   LayerPricer pricer(named.scenario);

@@ -1,5 +1,5 @@
-// tpsim export: writes a plan as launch files of a training stack, after checking that the files
-// reproduce the plan.
+// tpsim export: writes a plan as launch files of a training stack. First imports the files again to
+// check that they reproduce the plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Returns a line for each file.
+// Writes the files to the folder. Returns one line of report per file.
 Result<std::string> write_all(const std::filesystem::path& folder,
                               const std::vector<LaunchFile>& files) {
   std::error_code code;
@@ -42,7 +42,7 @@ Result<std::string> write_all(const std::filesystem::path& folder,
   return said;
 }
 
-// Prints losses on stderr, since stdout may have the files.
+// Prints to stderr which settings the files cannot express, since stdout may have the files.
 void say_losses(const ExportAnswer& answer) {
   if (!answer.unchecked.empty()) {
     say(fmt::format("tpsim: the files were not checked: {}\n", printable(answer.unchecked)));
@@ -55,7 +55,7 @@ void say_losses(const ExportAnswer& answer) {
                   loss_text(answer.loss)));
 }
 
-// Exports a plan that cannot be predicted here. The files are not checked.
+// Exports a plan that cannot be predicted. `why` is the reason, and the files are not checked.
 Result<ExportAnswer> unchecked_export(const PlanFile& file, const Error& why, ExportAnswer answer) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
@@ -74,8 +74,8 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
   return text;
 }
 
-// Checks the files with the framework in the checkout. If it refuses them, the error has the
-// framework's message.
+// Loads the files with the framework's own parser from its checkout (--judge). The error has the
+// framework's message if it rejects the files.
 Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
                           const ModelSpec& model) {
   const std::string folder = *arguments[Opt::kJudge];
@@ -163,7 +163,7 @@ std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan
   for (const LaunchStack stack : all_of<LaunchStack>()) {
     if (name_of(stack) == name_of(launcher)) candidates.push_back(stack);
   }
-  // NeMo configures the same core. Megatron-LM's files support more models.
+  // Megatron-LM is a fallback: NeMo also uses Megatron-Core, but its files support fewer models.
   if (launcher == Launcher::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
   for (const LaunchStack stack : candidates) {
     const Result<CheckedExport> checked = checked_export(stack, file, named.scenario, *own);

@@ -98,7 +98,8 @@ std::string bound_text(const JsonValue& bound) {
   return fmt::format("{}", *bound.as<double>());
 }
 
-// Returns "text with a unit, as \"450 GB/s\"", "whole number, 1 to 1,024" or "fused or torch".
+// Returns the valid values of a schema as text: "text with a unit, as \"450 GB/s\"", "whole number,
+// 1 to 1,024" or "fused or torch".
 std::string value_text(const JsonValue& schema) {
   if (const JsonValue* items = schema.find("items")) return "list of: " + value_text(*items);
   if (const JsonValue* constant = schema.find("const")) {

@@ -1,5 +1,5 @@
-// Documentation of all file formats, generated from the field lists that read the files, and of all
-// model families.
+// Pages and schemas of all file formats, generated from the field lists that the readers use, and
+// the page of all model families.
 #pragma once
 
 #include <span>
@@ -18,28 +18,28 @@ namespace tpsim::cli {
 struct FileFormat {
   std::string_view kind;     // "cluster"
   std::string_view title;    // title of the section
-  std::string_view purpose;  // contents, and how to create a file
+  std::string_view purpose;  // contents of the file, and how to create one
   JsonValue (*schema)();
 };
 std::span<const FileFormat> file_formats();
 
-// Returns a JSON schema with the meanings of keys.
+// Returns the JSON schema of a format. Its "description" texts are the meanings of the keys.
 JsonValue json_schema(const FileFormat& format);
 
-// Returns docs/files.md.
+// Returns the text of docs/files.md.
 std::string formats_page();
 
-// Meanings of keys by format and path: "cluster.intra_node.bandwidth". Settings and parts are
-// documented by their own tables.
+// Meanings of keys, by format and path in the file: "cluster.intra_node.bandwidth". The keys of
+// plan settings and software parts are described in their own tables.
 struct KeyMeaning {
   std::string_view paths;  // separated by spaces
   std::string_view meaning;
 };
 std::span<const KeyMeaning> key_meanings();
 
-// Returns docs/models.md: a row for each family of the catalogue and each supported model_type.
-// Columns: how it is read, whether it is planned and trained, and the launchers that support its
-// models.
+// Returns the text of docs/models.md: one row for each model family of the catalogue and each
+// supported model_type. The columns state whether tpsim plans and trains the family, and which
+// launchers support it.
 Result<std::string> models_page(const Catalogue& catalogue);
 
 }  // namespace tpsim::cli

@@ -24,7 +24,7 @@ std::string span_text(Seconds time) {
 }
 std::string money_text(double usd) { return count_text(std::llround(usd)); }
 
-// Parses "3000000USD", "3 MUSD", "250kUSD". Prices are in USD.
+// Parses --budget, an amount in USD: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
 Result<double> budget_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kBudget)) return 0.0;
   const std::string& text = *arguments[Opt::kBudget];
@@ -147,7 +147,7 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
   }
   Arguments one = arguments;
   one.set(Opt::kGpus, std::to_string(sizes.front()));
-  if (!arguments.has(opt_of(Setting::kGlobalBatch))) {  // one batch for all sizes
+  if (!arguments.has(opt_of(Setting::kGlobalBatch))) {  // all cluster sizes use the same batch
     one.set(opt_of(Setting::kGlobalBatch),
             std::to_string(searched_global_batch(scenario.model, host_size(scenario.cluster))));
   }

@@ -1,4 +1,5 @@
-// tpsim gui: passes its options to the program with the window, which also draws PNG files.
+// tpsim gui: replaces this process by the GUI program, with the same options. The GUI program also
+// draws PNG files.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ Result<fs::path> gui_program(const char* command) {
                "--plot out.svg needs no GUI"};
 }
 
-// Returns the words as a C array, valid as long as `words`.
+// Returns the words as a null-terminated argv, valid as long as `words` is.
 std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -1,4 +1,4 @@
-// tpsim import: reads a plan from launch files.
+// tpsim import: reads launch files and prints or saves the plan that they describe.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,17 +28,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A log's arguments are at its start.
+// Maximum size of a launch file. A log may be larger, but prints its arguments at the start.
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
 
 struct Source {
-  bool is_config = false;  // a configuration, whose keys identify the framework
+  bool is_config = false;  // the file is a configuration whose keys identify the framework
   LaunchStack stack{};
   std::vector<LaunchFile> files;
   fs::path folder;
 };
 
-// A folder written by export has the first file of exactly one stack.
+// Returns the stack whose main launch file the folder contains. A folder that `export` wrote has
+// the main file of exactly one stack.
 Result<LaunchStack> stack_of_folder(const fs::path& folder) {
   std::error_code code;
   for (int i = kLaunchStackCount - 1; i >= 0; --i) {
@@ -49,7 +50,8 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
                    "give the script itself, or name the framework with --from");
 }
 
-// A single file may have any name. It is the first of the stack's files; others are next to it.
+// Finds the launch files at the path. A folder must be one that `export` wrote. A single file may
+// have any name; it is the main file, and the stack's other files are read from its folder.
 Result<Source> source_at(const Arguments& arguments) {
   const fs::path path = arguments.positional;
   std::error_code code;
@@ -94,7 +96,7 @@ Result<Source> source_at(const Arguments& arguments) {
   return source;
 }
 
-// Parses NAME=VALUE,NAME=VALUE.
+// Parses --set, a list of NAME=VALUE separated by commas.
 Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
   std::map<std::string, std::string> given;
   if (!arguments.has(Opt::kSet)) return given;
@@ -109,8 +111,8 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
   return given;
 }
 
-// Returns a model's name without differences in spelling: "NousResearch/Meta-Llama-3-8B" and
-// "llama-3-8b" are equal.
+// Returns the name of a model without organization, case, punctuation and common suffixes, so that
+// "NousResearch/Meta-Llama-3-8B" and "llama-3-8b" are equal.
 std::string letters_of(std::string_view name) {
   std::string plain = in_lower_case(std::string(name.substr(name.rfind('/') + 1)));
   if (plain.starts_with("meta-")) plain.erase(0, 5);
@@ -175,7 +177,8 @@ bool is_of_shape(const ModelSpec& known, const ImportedPlan& read) {
          known.experts.per_token == model.experts.per_token;
 }
 
-// Among models of the same shape keeps those with the file's rotary base, unless it is the default.
+// Removes models whose rotary base differs from `base`. Keeps all if `base` is the default of 10000
+// or no model has it.
 void keep_alike_in_base(double base, std::vector<ModelSpec>& models) {
   const auto has_base = [&](const ModelSpec& one) { return one.attention.rope_theta == base; };
   constexpr double kUsualBase = 10000;
@@ -198,8 +201,9 @@ Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file
       "choose with --model NAME, or give --set vocab-size=N");
 }
 
-// Names the model after the catalogue's model of the same shape, and takes its vocab size if a
-// tokenizer defines it. Otherwise named after the file.
+// Names the model after the first catalogue model of the same shape, or else after the file. If the
+// file leaves the vocab size to a tokenizer, the vocab size of the catalogue models is assumed.
+// Error if the catalogue models have different ones.
 Status name_model(const Arguments& arguments, ImportedPlan& read) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   read.model.name = fs::path(arguments.positional).stem().string();
@@ -234,7 +238,7 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
   return validate(read.model);
 }
 
-// Returns the parts that differ from the stack's own.
+// Returns the software parts whose value differs from that of the stack.
 PartValues parts_beside(const StackSpec& stack, const PartValues& parts) {
   PartValues own;
   for (const auto& [part, value] : parts) {
@@ -252,7 +256,8 @@ Result<ImportAnswer> answer_of(const Arguments& arguments, const Source& source)
   TPSIM_TRY(ImportedPlan read, source.is_config ? import_config(source.files.front(), inputs)
                                                 : import_plan(source.stack, source.files, inputs));
   if (read.model.name.empty()) TPSIM_TRY_STATUS(name_model(arguments, read));
-  Arguments without_files = arguments;  // launch files do not state the cluster
+  // The positional argument is removed, since the launch files are not a plan file.
+  Arguments without_files = arguments;
   without_files.positional.clear();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   const std::vector<std::string> stacks = catalogue.list(CatalogueKind::kStacks);
@@ -289,7 +294,7 @@ Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::st
 
 namespace {
 
-// Prints the settings that the import ignored, and those that are predicted differently from the
+// Prints which settings of the files the import ignored, and where the prediction deviates from the
 // files.
 void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   if (arguments.has(Opt::kQuiet)) return;
@@ -316,7 +321,7 @@ Result<PlannedRun> predicted_run(const PlanFile& file) {
   return simulate(catalogue, file);
 }
 
-// Returns the headline of simulate for the plan, or the reason why it cannot be predicted.
+// Returns the predicted step and memory of the plan, or the reason why it cannot be predicted.
 std::string headline_of(const Terminal& terminal, const Result<PlannedRun>& run) {
   if (run.ok()) return headline_view(terminal, run->predicted);
   return wrapped(printable(fmt::format("not predicted: {}", to_string(run.error()))),
@@ -343,7 +348,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
     return check_risk(arguments, file);
   }
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
-  // Launch files do not state the machines.
+  // Launch files do not name the cluster, so the cluster is a default unless an option names it.
   const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
   text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
                       named ? "" : " (default: --cluster names yours)", printable(file.profile),

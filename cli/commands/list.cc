@@ -1,4 +1,4 @@
-// tpsim list: contents of the catalogue.
+// tpsim list: prints the names and main properties of catalogue entries.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,15 +23,15 @@
 namespace tpsim::cli {
 namespace {
 
-// Assumptions that determine the cost of a run.
+// Columns of `tpsim list campaigns`: the assumptions that determine the cost of a run.
 constexpr std::array kListedAssumptions = {Assumption::kGpuPower, Assumption::kOtherPower,
                                            Assumption::kPue,      Assumption::kCarbon,
                                            Assumption::kPrice,    Assumption::kNodeMtbf};
 
-// A listing as a table for people and as entries for programs.
+// A list as a table for the terminal and as JSON.
 struct Listing {
   Table table;
-  std::string group = {};  // of the previous row
+  std::string group = {};  // model family of the previous row
   JsonValue entries = JsonValue(JsonValue::Array{});
 };
 
@@ -40,7 +40,8 @@ std::string attention_text(const AttentionShape& attention) {
   return fmt::format("{}/{}", attention.heads, attention.kv_heads);
 }
 
-// Returns "swiglu, 2 of 8" if a token is routed to two of eight experts.
+// Returns the kind of MLP, "swiglu", and for experts the number per token and in total: "swiglu, 2
+// of 8".
 std::string mlp_text(const ModelSpec& model) {
   std::string kind(name_of(model.mlp));
   if (!has_experts(model)) return kind;
@@ -115,7 +116,8 @@ Status add_profile(const Catalogue& catalogue, const std::string& name, Listing&
   return Ok{};
 }
 
-// Returns the launcher of a stack's plans.
+// Returns the launcher that runs plans of the stack, "tpsim run" for tpsim's own stacks, or
+// "predicted only".
 std::string launched_by(const StackSpec& stack) {
   if (stack.launcher != Launcher::kNone) return std::string(name_of(stack.launcher));
   return stack.name.starts_with("reference") ? "tpsim run" : "predicted only";
@@ -183,7 +185,8 @@ Result<ListKind> chosen_kind(const std::string& text) {
   return kListKinds[index];
 }
 
-// Models are sorted by family, then by parameters; other entries by name.
+// Returns the names of entries: models sorted by family and number of parameters, other entries by
+// name.
 Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, const ListKind& of) {
   if (!of.kind) return assumption_names(catalogue);
   if (of.kind != CatalogueKind::kModels) return catalogue.list(*of.kind);

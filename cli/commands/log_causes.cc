@@ -64,8 +64,8 @@ CauseClass class_of_part(StackPart part) {
   return CauseClass::kAny;
 }
 
-// Adds every other value of every part, one at a time. The optimizer is left out: a log is one of
-// training whose optimizer is known.
+// Adds one candidate for each other value of each software part. Excludes the optimizer, because
+// the user of a log knows which optimizer ran.
 void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
   for (const PartRow& row : part_rows()) {
     if (row.part == StackPart::kOptimizerKind) continue;
@@ -119,7 +119,7 @@ Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const P
   for (const Candidate& candidate : candidates) {
     if (acts_on != CauseClass::kAny && candidate.acts_on != acts_on) continue;
     const Result<Prediction> changed = simulate(candidate.scenario, plan);
-    if (!changed.ok()) continue;  // not possible with this plan
+    if (!changed.ok()) continue;  // the plan cannot run with this change
     const double moved = (changed->step - predicted).value();
     if (moved / gap < kLeastShare) continue;
     causes.push_back({candidate.what, changed->step});

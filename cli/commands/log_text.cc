@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMostLogBytes = std::size_t{256} << 20;
 constexpr std::size_t kPiece = std::size_t{1} << 16;
-constexpr int kGzip = 15 + 32;  // zlib: largest window, and detection of gzip headers
+// Window bits for zlib: the maximum window, plus detection of zlib and gzip headers.
+constexpr int kGzip = 15 + 32;
 
 Error too_long(const std::string& path) {
   return bad_input(fmt::format("is larger than {} MiB", kMostLogBytes >> 20), path,
@@ -42,7 +43,7 @@ class GzipUnpacker {
   GzipUnpacker(const GzipUnpacker&) = delete;
   GzipUnpacker& operator=(const GzipUnpacker&) = delete;
 
-  // A file may have several compressed members.
+  // Decompresses a gzip file, which may consist of several members.
   Result<std::string> text(std::string packed, const std::string& path) {
     std::string text;
     std::string piece(kPiece, '\0');
@@ -55,7 +56,7 @@ class GzipUnpacker {
       text.append(piece, 0, piece.size() - stream_.avail_out);
       if (text.size() > kMostLogBytes) return too_long(path);
       if (state == Z_STREAM_END && inflateReset(&stream_) == Z_OK) continue;
-      // A log that is still being compressed ends early.
+      // A log that is still being written may be truncated: the text so far is returned.
       if (state == Z_BUF_ERROR || (state == Z_OK && stream_.avail_in == 0)) break;
       if (state != Z_OK) return bad_input("is not a complete gzip file", path, "unpack it first");
     }
@@ -67,8 +68,8 @@ class GzipUnpacker {
   bool ready_;
 };
 
-// Converts UTF-16, which PowerShell writes when redirecting. Letters outside of ASCII do not matter
-// in a log.
+// Converts UTF-16 to bytes, since PowerShell redirects output as UTF-16. Characters outside of
+// ASCII are irrelevant to logs.
 std::string without_wide_letters(std::string bytes) {
   const bool is_little = bytes.starts_with("\xff\xfe");
   if (!is_little && !bytes.starts_with("\xfe\xff")) return bytes;

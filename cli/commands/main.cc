@@ -1,5 +1,5 @@
-// The program tpsim. Ranks run in a child process, and the parent reports how the child ended. The
-// ranks are threads of the child, or under mpirun the child becomes tpsim-mpi.
+// Main function of tpsim. Commands with ranks run in a child process, and the parent reports how it
+// ended. The ranks are threads of the child. Under mpirun the child executes tpsim-mpi.
 #include <fmt/format.h>
 
 #include <variant>
@@ -15,7 +15,7 @@ using tpsim::cli::Arguments;
 using tpsim::cli::Command;
 using tpsim::cli::Opt;
 
-// Whether the command runs ranks. validate --runs only predicts.
+// Whether the command executes ranks. `validate --runs` only predicts.
 bool has_ranks(const Arguments& arguments) {
   const bool predicts = arguments.command == Command::kValidate && arguments.has(Opt::kRuns);
   return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
@@ -34,7 +34,8 @@ int run(int argc, char** argv) {
     return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
                       [&] { return run_as_mpi_rank(argv); });
   }
-  // NCCL ranks rendezvous with the environment of any launcher.
+  // GPU ranks may use any launcher. CPU ranks need MPI: refuse to run as a task that cannot connect
+  // to the other tasks.
   const auto task = lone_task(process_environment);
   if (task && !on_gpus) return refuse_lone_task(*task);
   if (arguments->command != Command::kRun) return run_here();

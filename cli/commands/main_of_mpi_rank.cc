@@ -9,8 +9,8 @@
 
 namespace {
 
-// Sets the rendezvous variables for GPU ranks, which communicate with NCCL. Variables set by the
-// user are kept.
+// Sets the rendezvous variables (RANK, WORLD_SIZE, ...) with which GPU ranks initialize NCCL. Keeps
+// variables that the user has set.
 void tell_where_to_meet(const tpsim::MpiPlace& place) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/0);

@@ -64,7 +64,8 @@ std::string command_names() {
   return spaced(names);
 }
 
-// Completes values first, then options and words of the command. Files if there are neither.
+// Returns the bash completion script. Suggests values after an option that has fixed values.
+// Otherwise suggests options and commands, or files if nothing matches.
 std::string bash_script() {
   std::string values;
   for (const OptionRow& row : option_rows()) {
@@ -178,7 +179,7 @@ std::string fish_script() {
   return text;
 }
 
-// Escapes '-', '.' at the start of a line, and '\\', which are special in roff.
+// Escapes characters that roff interprets: '-', '\\', and '.' at the start of a line.
 std::string roff(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -9,10 +9,10 @@
 namespace tpsim::cli {
 namespace {
 
-// Label of times from another rank. Times are matched by keys; labels are not transferred.
+// Label of times received from another rank. Times are matched by keys, and labels are not sent.
 constexpr Label kOfRank{ModelPart::kMeasurement, ""};
 
-// Packed in addition to times of ops and collectives.
+// Scalar fields that packed() writes before the times of ops and collectives.
 constexpr std::tuple kNumbers{
     &MeasuredSteps::step,          &MeasuredSteps::mean,      &MeasuredSteps::spread,
     &MeasuredSteps::count,         &MeasuredSteps::warm_up,   &MeasuredSteps::least,

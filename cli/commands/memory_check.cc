@@ -16,7 +16,8 @@
 namespace tpsim::cli {
 namespace {
 
-// A change of the plan that keeps its ranks and batch, with its options.
+// A change of the plan to suggest, and its options. It keeps the numbers of ranks and of sequences
+// per step.
 struct Change {
   const char* options;
   bool recomputes, is_narrow, shards;
@@ -52,7 +53,7 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// All ranks of a machine, or the one rank of a GPU.
+// Memory of one device: a GPU with one rank, or a host with all its CPU ranks.
 struct Place {
   std::int64_t ranks = 0;
   Bytes needed;
@@ -72,12 +73,13 @@ Bytes MemoryCheck::peak(const Plan& plan, std::int64_t rank, bool has_neighbours
   if (!devices_.facts.asynchronous) {
     return host_memory_of(scenario_.model, shorter, stack.training, rank);
   }
-  // The context already exists and counts as used.
+  // The free memory excludes the CUDA context, which already exists.
   return driver_memory_of(scenario_.model, shorter, stack, rank, has_neighbours) -
          stack.memory.context;
 }
 
-// The ranks of a stage differ only in the last shard of uneven divisions.
+// Sums the peak memory of all ranks. The first rank of a stage represents all its ranks, since
+// other ranks differ only if a shard is uneven.
 Bytes MemoryCheck::peak_of_all(const Plan& plan) const {
   Bytes all;
   const std::int64_t stages = plan.degrees.pp;
@@ -151,7 +153,7 @@ Status MemoryCheck::launched(World& world, Device& device, const Plan& plan) con
   }
   for (const auto& [name, place] : places) {
     if (place.needed <= place.free.bytes) continue;
-    // All ranks on this device, each with this rank's memory.
+    // For suggestions, all ranks on this device are assumed to need as much memory as this rank.
     const auto needed = [&](const Plan& any) {
       return static_cast<double>(place.ranks) * peak(any, world.rank(), world.size() > 1);
     };

@@ -1,4 +1,4 @@
-// Checks, before a run starts, that its ranks fit into the free memory.
+// Checks before a run that its ranks fit into the memory that is free now.
 #pragma once
 
 #include <string>
@@ -18,25 +18,26 @@ class MemoryCheck {
   // `devices` must outlive the check.
   static Result<MemoryCheck> of(const NamedScenario& named, const LocalDevices& devices);
 
-  // Checks one rank alone (`run --rank`) on its device. kDoesNotFit with needed and free memory,
-  // and a change that fits.
+  // Checks one rank that runs alone (`run --rank`). kDoesNotFit states the needed and the free
+  // memory, and suggests options with which the rank fits.
   Status rank_alone(Device& device, const Plan& plan, std::int64_t rank) const;
 
-  // Likewise for all ranks that this process starts as threads. Returns Ok if a launcher starts the
-  // ranks.
+  // Checks all ranks that this process starts as threads, with the same error. Returns ok if a
+  // launcher started the ranks.
   Status threads(const Plan& plan) const;
 
-  // Likewise for ranks of a launcher. Every rank must call it, and all return the same result.
+  // Checks the ranks of a launcher's job, with the same error. Collective: every rank must call it,
+  // and all ranks return the same result.
   Status launched(World& world, Device& device, const Plan& plan) const;
 
  private:
   MemoryCheck(Scenario scenario, const LocalDevices& devices)
       : scenario_(std::move(scenario)), devices_(devices) {}
 
-  // Returns a rank's peak of additional memory, relative to the memory in use now.
+  // Returns the peak memory that a rank will allocate, excluding memory that is in use already.
   Bytes peak(const Plan& plan, std::int64_t rank, bool has_neighbours) const;
   Bytes peak_of_all(const Plan& plan) const;
-  // Returns the first change for which `needed` is at most `free`.
+  // Suggests the first change of kChanges with which `needed` is at most `free`.
   template <class Needed>
   std::string remedy(const Plan& plan, Bytes free, Needed needed) const;
 

@@ -13,7 +13,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Models of a family.
+// All models of one family.
 using Models = std::vector<ModelSpec>;
 
 template <class Obstacle>

@@ -21,8 +21,8 @@ std::filesystem::path mpi_program() {
 
 int report_once(int rank, const Error& error) {
   if (rank == 0) return report(error);
-  // The launcher ends the whole job with the first process that fails. Wait, so that the printing
-  // process is the first.
+  // The launcher kills the job after the first process that fails. The other ranks wait, so that
+  // the printing rank ends first.
   std::this_thread::sleep_for(std::chrono::seconds(1));
   return static_cast<int>(error.kind);
 }

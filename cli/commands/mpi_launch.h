@@ -1,4 +1,4 @@
-// Replaces tpsim by the MPI program, or runs work in a supervised child process.
+// Executes tpsim-mpi in place of tpsim, and runs work in a supervised child process.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,23 @@ namespace tpsim::cli {
 // Whether tpsim-mpi exists next to this program.
 bool mpi_program_is_here();
 
-// Replaces this process by tpsim-mpi, with the same arguments. Returns only on failure: the exit
-// code. The first rank prints the reason.
+// Replaces this process by tpsim-mpi, with the same arguments. On failure the first rank prints the
+// reason, and the exit code is returned.
 int run_as_mpi_rank(char* const* argv);
 
-// Prints an error that all processes of an MPI job have, on the first process only. Without
-// launcher, prints it here. Returns the exit code.
+// Prints an error that occurs in every process of an MPI job only once, from the first process.
+// Returns the exit code.
 int report_once(const Error& error);
 
-// Refuses one of several processes that cannot connect. Returns the exit code; the first process
-// prints the reason.
+// Reports the error of a process that a launcher started but that cannot connect to the other
+// processes. The first process prints the reason. Returns the exit code.
 int refuse_lone_task(const LoneTask& task);
 
-// Runs `work` in a child process and returns its exit code. A child killed by a signal, such as for
-// lack of memory, is reported on stderr as `name`. The result is then 128 + signal number.
+// Runs `work` in a child process and returns the child's exit code. If a signal kills the child, as
+// when memory runs out, reports that on stderr with `name` and returns 128 + signal number.
 //
-// SIGINT and SIGTERM are passed to the child, whose death is then not reported. If this process
-// dies, the child is killed.
+// SIGINT and SIGTERM are forwarded to the child and not reported. If this process dies, the child
+// is killed.
 int supervised(const std::string& name, const std::function<int()>& work);
 
 }  // namespace tpsim::cli

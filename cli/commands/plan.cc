@@ -30,8 +30,8 @@ constexpr std::int64_t kMostTop = 10'000;
 constexpr std::size_t kLargestTerms = 7;
 constexpr std::size_t kReasonsShown = 4;
 
-// Returns "interleaved schedule needs micro-batches in multiples of pp (75,360), ..., other reasons
-// (12)".
+// Returns the most frequent reasons for excluded plans with their counts: "interleaved schedule
+// needs micro-batches in multiples of pp (75,360), ..., other reasons (12)".
 std::string pruned_text(const SearchResult& found) {
   std::vector<std::pair<std::int64_t, std::string>> reasons;
   for (const auto& [reason, count] : found.pruned) reasons.emplace_back(count, reason);
@@ -72,7 +72,8 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments,
   return text;
 }
 
-// Returns the plans and what was ruled out. Ties are marked for the objective time only.
+// Returns the table of plans and the reasons for excluded plans. Ties are marked only if the
+// objective is time.
 std::string ranking(const Terminal& terminal, const NamedScenario& named, const SearchSpace& space,
                     const SearchResult& found, bool shows_front) {
   const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
@@ -88,7 +89,8 @@ std::string ranking(const Terminal& terminal, const NamedScenario& named, const 
   return text + "  " + terminal.paint(wrapped(reasons, terminal.room(2, 98), 2), Ink::kDim) + "\n";
 }
 
-// Returns the statement of what the search guarantees.
+// Returns the text that states how many combinations were excluded, bounded and simulated, and that
+// no other combination can be better.
 std::string certificate(const Terminal& terminal, const NamedScenario& named,
                         const SearchSpace& space, const SearchResult& found) {
   const char* left_out = found.offload_left_out
@@ -109,7 +111,8 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
   return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
 }
 
-// Searches for cost and energy may use fewer GPUs.
+// Returns a remark if the best plan uses fewer GPUs than available, which is possible if the
+// objective is cost or energy.
 std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
   if (gpu_count(best) == space.gpus) return "";
   return fmt::format("; least {2} per token on {0} of the {1} GPUs", count_text(gpu_count(best)),
@@ -136,9 +139,10 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
 }
 
 struct FoundPlans {
-  SearchResult shown;                // in the table
-  std::vector<PlannedRun> pictured;  // for a picture: many plans and the whole Pareto front
-  gui::PictureScope scope;           // of the picture
+  SearchResult shown;  // plans of the table
+  // Plans of the picture: up to kPlansInPicture plans and the complete Pareto front.
+  std::vector<PlannedRun> pictured;
+  gui::PictureScope scope;  // numbers of plans, for the picture's caption
 };
 
 Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
@@ -162,7 +166,8 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
     TPSIM_TRY(found.shown, shows_front ? whole_front() : best_of(top));
     return found;
   }
-  // The first of many plans are those of a smaller search, so one search serves table and picture.
+  // One search serves table and picture: the first `top` plans are those that a smaller search
+  // finds.
   TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
   TPSIM_TRY(SearchResult front, whole_front());
   found.pictured = best.plans;
@@ -175,7 +180,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   return found;
 }
 
-// Checks the picture's file before a long search.
+// Checks the file name of --plot before a long search.
 Status check_picture(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlot)) return Ok{};
   const std::string& path = *arguments[Opt::kPlot];
@@ -205,10 +210,11 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   adopt_parts(findings.shown.tried, named);
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(findings.shown.plans, threads);
-  if (!findings.pictured.empty()) open.widen(findings.pictured.front());  // its interval is shown
+  // The picture shows the interval of the best plan.
+  if (!findings.pictured.empty()) open.widen(findings.pictured.front());
   const SearchResult& found = findings.shown;
   const bool found_one = !found.plans.empty();
-  // Save before the report names the files.
+  // Write the files before printing the report that names them.
   if (found_one && arguments.has(Opt::kSave)) {
     TPSIM_TRY_STATUS(
         save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));

@@ -13,7 +13,7 @@ namespace {
 struct Part {
   CatalogueKind kind;
   const char* word;
-  Opt option;  // option that names another entry
+  Opt option;  // overrides the entry that the plan names
   std::string PlanFile::*name;
   std::string PlanContents::*hash;
 };
@@ -28,7 +28,7 @@ bool has_changed(const Catalogue& catalogue, const PlanFile& file, const Part& p
   const std::string& noted = file.contents.*part.hash;
   if (noted.empty()) return false;
   const auto here = catalogue.contents_hash(part.kind, file.*part.name);
-  return here.ok() && *here != noted;  // a missing entry is a separate error
+  return here.ok() && *here != noted;  // loading a missing entry reports its own error
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tpsim profile: times the ops and collectives of a model's plans on this machine.
+// tpsim profile: measures the ops and collectives of a model's plans on this machine.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
@@ -29,11 +29,12 @@
 namespace tpsim::cli {
 namespace {
 
-// Share of the device's memory for weights and optimizer state of plans that are timed in their
-// step.
+// Maximum share of the device's memory for weights and optimizer state of a plan whose whole step
+// is timed.
 constexpr double kMemoryShare = 0.25;
 
-// Subject of a profile: plans of one model, or only the device itself.
+// Plans to measure, all of one model. Without a model only the device is measured, and `plans` is
+// empty.
 struct Subject {
   ModelSpec model;
   TrainingOptions options;
@@ -41,7 +42,8 @@ struct Subject {
   std::int64_t ranks = 1;
 };
 
-// Returns a scenario with only the machine in its profile, for enumerating plans.
+// Returns a scenario for enumerating plans. Its profile describes only the machine, without any
+// measured time.
 Result<Scenario> machine_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                   const LocalDevices& devices) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
@@ -58,7 +60,7 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   return scenario;
 }
 
-// Drops plans that can only be predicted. Returns the first error if none is left.
+// Removes plans that the device cannot run. Returns the error of the first plan if none is left.
 Status keep_runnable(std::string_view device, std::vector<Plan>& plans) {
   const Status first = check_runs_on(plans.front(), device);
   std::erase_if(plans, [&](const Plan& plan) { return !check_runs_on(plan, device).ok(); });
@@ -120,8 +122,9 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
   return {needs.begin(), needs.end()};
 }
 
-// Returns every distinct step of the plans, on every rank with a different program. If host and
-// device share one queue, caches carry data from op to op. Ops are then timed inside of the steps.
+// Returns the steps to run in full, each on every rank with a distinct program. Used on CPUs: host
+// and device share one queue there, and caches carry data from op to op, so ops are timed inside of
+// steps.
 std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
   std::vector<InStepRun> all;
   for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, memory)) {
@@ -147,11 +150,13 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   if (!devices.facts.asynchronous) {
     request.in_step_runs = in_step_runs_of(subject, world, kMemoryShare * devices.facts.memory);
   }
-  constexpr double kCachesFull = 4;  // multiple of the cache size that evicts repeated operands
+  // Operands are evicted if operand sets of this multiple of the cache size rotate.
+  constexpr double kCachesFull = 4;
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (arguments.has(Opt::kQuick)) {
-    constexpr Seconds kBudget(12);  // for ops in their step, single ops, and collectives
+    // One budget each for ops in their step, single ops, and collectives.
+    constexpr Seconds kBudget(12);
     request.in_step_budget = kBudget;
     request.op_timer.budget = kBudget / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
@@ -162,11 +167,12 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   return request;
 }
 
-// Hosts in one NVLink domain, such as trays of an NVL72, form one node. No library reports the
-// domain, so the user names it.
+// Name of the NVLink domain. Hosts with the same name, such as trays of an NVL72, count as one
+// node. Set by the user, since libraries do not report the domain.
 constexpr const char* kDomainVariable = "TPSIM_NVLINK_DOMAIN";
 
-// A profile describes one node: its collectives do not distinguish links within and between nodes.
+// Returns an error if the ranks run on several nodes. The collectives of a profile do not
+// distinguish links within a node from links between nodes.
 Status check_one_node(World& ranks, Device& device) {
   utsname names{};
   ::uname(&names);
@@ -184,7 +190,7 @@ Status check_one_node(World& ranks, Device& device) {
   return Ok{};
 }
 
-// Results of all ranks, with the first rank's device.
+// Samples of all ranks, and properties of the first rank's device.
 struct Findings {
   Samples samples;
   RuntimeFacts runtime;
@@ -192,12 +198,14 @@ struct Findings {
   std::vector<std::string> notes;
 };
 
-// Clocks, power and temperature during the timing of ops.
+// Records clocks, power and temperature while ops are timed. `soaked`: the device has reached its
+// sustained clock.
 class Gauge {
  public:
   explicit Gauge(const LocalDevices& devices) : devices_(devices) {}
   void read(bool soaked) {
-    constexpr std::chrono::milliseconds kPause(20);  // reading takes longer than a short op
+    // Minimum time between readings, because a reading takes longer than a short op.
+    constexpr std::chrono::milliseconds kPause(20);
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < kPause) return;
     last_ = now;
@@ -224,8 +232,8 @@ class Gauge {
   std::vector<double> mhz_, mhz_soaked_, watts_, celsius_;
 };
 
-// Runs the request on all ranks and merges their samples on the first. kMissing if the device
-// cannot run the subject's plans.
+// Executes the request on all ranks and collects their samples on the first rank. kMissing if the
+// device cannot run one of the plans.
 Result<Findings> measured(const LocalDevices& devices, const Subject& subject,
                           ProfileRequest request, std::int64_t world, const Terminal& terminal) {
   Findings found;
@@ -284,8 +292,8 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
   return profile;
 }
 
-// Returns the largest group of required collectives that exceeds the ranks here; 0 if there is
-// none.
+// Returns the size of the largest group that a collective needs, if it exceeds the number of ranks
+// here; otherwise 0.
 std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64_t world) {
   std::int64_t most = 0;
   for (const CollectiveNeed& need : needs) most = std::max(most, need.ranks);
@@ -314,7 +322,7 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
   return text + fmt::format("wrote {}\n", printable(path));
 }
 
-// Prints the profile if no output file is given.
+// Writes the profile of a GPU datasheet to the output file, or prints it without one.
 Status write_datasheet_profile(const Arguments& arguments) {
   const std::string& name = *arguments[Opt::kFromDatasheet];
   TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), today()));

@@ -43,7 +43,7 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
   throw BugError("the command has no implementation");
 }
 
-// "-" is standard output, which has the report. Only the timeline may replace the report.
+// Rejects "-" (standard output) as an output file, because the report is printed there.
 Status check_files(const Arguments& arguments) {
   for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
                         Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
@@ -57,7 +57,7 @@ Status check_files(const Arguments& arguments) {
 }  // namespace
 
 Status run_program(const CommandLine& line) {
-  // Exceeding the file size limit fails like a full disk and is reported likewise.
+  // Writing beyond the file size limit then fails with an error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   Terminal terminal = Terminal::detect();
   if (const auto* printout = std::get_if<Printout>(&line)) {
@@ -70,7 +70,7 @@ Status run_program(const CommandLine& line) {
   if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
   TPSIM_TRY_STATUS(check_files(arguments));
   if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
-  // Output for programs must not be wrapped.
+  // Output that other programs read is not wrapped.
   if (arguments.has(Opt::kJson) || arguments.has(Opt::kMarkdown)) terminal.columns = 0;
   return run_command(arguments, terminal);
 }

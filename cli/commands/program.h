@@ -1,6 +1,5 @@
-// Main program from arguments to exit code, for every main() of tpsim. CLI11 and the table in
-// cli/options/options.h convert argv to Arguments; cli/options/values.h converts the texts to
-// values.
+// Runs tpsim from command line to exit code, for every main(). The table in cli/options/options.h
+// defines the options, and cli/options/values.h converts their texts to values.
 #pragma once
 
 #include <functional>
@@ -15,13 +14,13 @@ namespace tpsim::cli {
 // Text to print instead of running a command: --help, --version, and tpsim without arguments.
 struct Printout {
   std::string text;
-  bool is_prose = true;  // false: input of another program, such as a manual page
+  bool is_prose = true;  // false for input of another program, such as a manual page
 };
 
 using CommandLine = std::variant<Arguments, Printout>;
 
-// Parses the command line. An unknown command or option, an option of other commands, and a missing
-// value are errors with the nearest valid choice.
+// Parses the command line. Fails for an unknown command or option, an option of another command, or
+// a missing value, and suggests the nearest valid choice.
 Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 
 // Runs the command, or prints the requested text.

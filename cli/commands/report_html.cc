@@ -1,4 +1,4 @@
-// tpsim report: a web page with the whole program, compiled for browsers, and a plan.
+// tpsim report: writes one HTML file with a plan and tpsim itself, compiled to WebAssembly.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +27,8 @@ Error not_built() {
                "run tools/install_packages.sh --web, then configure and build again"};
 }
 
-// Returns the page: next to the program in a build folder, in share/ if installed, or embedded.
+// Returns the HTML page without a plan: the file next to the program, the installed file in share/,
+// or the embedded one.
 Result<std::string> page_without_plan() {
   std::error_code code;
   const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
@@ -40,7 +41,8 @@ Result<std::string> page_without_plan() {
   return not_built();
 }
 
-// Adds a user's file, which the page's catalogue lacks, under the name that the plan has for it.
+// Adds a file of the user, which is not in the page's catalogue, under the path that the plan
+// names.
 Status add_own_file(JsonValue& files, const std::string& name) {
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   if (!is_path) return Ok{};
@@ -49,14 +51,14 @@ Status add_own_file(JsonValue& files, const std::string& name) {
   return Ok{};
 }
 
-// Escapes '<', so that no text can contain "</script>".
+// Escapes '<', so that JSON inside of a script element cannot contain "</script>".
 std::string inside_script(const std::string& json) {
   std::string text;
   for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return text;
 }
 
-// Returns the page's file system: path -> text.
+// Returns the files that the program in the page reads: path -> text.
 Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
   JsonValue files = json_object();
   files.set("tpsim/plan.json", to_json(file));

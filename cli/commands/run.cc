@@ -1,4 +1,4 @@
-// tpsim run: trains a plan on the reference model.
+// tpsim run: trains a plan with the reference model.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -62,10 +62,10 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   return optimizer;
 }
 
-// Defaults: no recompute, one micro-batch per data-parallel rank.
+// Default stack of `run`.
 constexpr const char* kStackOfRuns = "reference";
 
-// Returns the tokens of --tokens, if given.
+// Opens the token file of --tokens, if given. The file determines the sequence length.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the token file sets the sequence length"));
@@ -82,7 +82,8 @@ struct Prepared {
   TokenSource tokens;
 };
 
-// A gradient of the mean loss shrinks with the number of tokens; fp16's smallest value is 6e-8.
+// Refuses fp16 with many tokens per step. The gradient of the mean loss is inversely proportional
+// to the tokens, and the smallest positive fp16 value is 6e-8.
 Status check_digits(const TrainingRun& run) {
   constexpr std::int64_t kMostTokens = 100'000;
   const std::int64_t tokens = run.plan.global_batch * run.model.seq;
@@ -92,7 +93,8 @@ Status check_digits(const TrainingRun& run) {
                    "--dtype", "choose bf16, or a smaller --global-batch");
 }
 
-// The only overlap executed here is the dgrad all-reduce with the wgrad GEMM.
+// Returns an error if an option requests an overlap that tpsim cannot execute. The only one it
+// executes is the dgrad all-reduce with the wgrad GEMM.
 Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
   const Opt option = opt_of(StackPart::kTpOverlap);
   const TpOverlap overlap = stack.parts.tp_overlap;
@@ -103,13 +105,14 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
       "use --tp-overlap reductions or none");
 }
 
-// A run uses this machine. Only ranks that do not exist here are modelled, on a cluster.
+// Refuses options that name a cluster or profile, because the run uses this machine. They are valid
+// with --rank, which models the other ranks.
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
   constexpr const char* kWhy =
       "the run is on this machine; --rank models the other ranks of a cluster";
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
-  // A GPU's profile has the fastest algorithms.
+  // On GPUs the profile is accepted, because it has the fastest algorithms of the ops.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
   return refuse(arguments, {Opt::kProfile}, kWhy);
 }
@@ -162,7 +165,7 @@ double tokens_per_s(const TrainingRun& run, const StepReport& report) {
 
 double gflops_per_rank(const TrainingRun& run, const StepReport& report) {
   ModelSpec executed = run.model;
-  executed.ends.prediction_layers = 0;  // a run does not have them
+  executed.ends.prediction_layers = 0;  // tpsim run does not execute MTP layers
   return model_flops_per_step(executed, run.plan.global_batch).value() / report.seconds /
          static_cast<double>(gpu_count(run.plan)) * 1e-9;
 }
@@ -174,7 +177,7 @@ Status print_step(const TrainingRun& run, const StepReport& report) {
       gflops_per_rank(run, report), to_string(Bytes(static_cast<double>(report.peak_bytes)))));
 }
 
-// Prints each step when it is done, so that an interrupted run has printed its steps.
+// Prints the JSON report step by step, so that an interrupted run has printed its completed steps.
 class JsonPrinter {
  public:
   Status begin(const TrainingRun& run) {
@@ -215,13 +218,14 @@ Status print_heading(const TrainingRun& run, bool gpus) {
 
 void print_note(const std::string& note) { say(fmt::format("tpsim: {}\n", printable(note))); }
 
-// JSON on a terminal does not end with a whole line, below which a bar could be drawn.
+// Disables the progress bar if JSON is printed on a terminal, because the incomplete last line of
+// the JSON would mix with the bar.
 Terminal beside(Terminal terminal, bool json) {
   if (json && ::isatty(STDOUT_FILENO) == 1) terminal.progress = false;
   return terminal;
 }
 
-// SIGINT and SIGTERM request a stop after the current step.
+// The first SIGINT or SIGTERM requests a stop after the current step.
 std::atomic<int> first_signal{0};
 std::atomic<std::time_t> arrived_at{0};
 
@@ -242,8 +246,8 @@ void note(int signal) {
   }
 }
 
-// Installs handlers that store the first signal. A signal more than a second later ends the process
-// at once. (Terminals, timeout(1) and batch systems send the first signal several times.)
+// Installs the handlers. A second signal within a second is ignored, because terminals, timeout(1)
+// and batch systems send signals several times. A later one ends the process at once.
 void catch_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = note;
@@ -253,7 +257,7 @@ void catch_stop_signals() {
 
 bool stop_requested() { return first_signal.load() != 0; }
 
-// Returns the exit code for the signal of a stopped run.
+// Returns the error kind, which sets the exit code, for the signal that stopped the run.
 ErrorKind stop_kind() {
   return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
 }
@@ -294,7 +298,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
   std::int64_t done = 0;
   Status printed = Ok{};
   StepTimesSum times;
-  std::atomic<bool> is_heard = true;  // printing works; read by all ranks
+  std::atomic<bool> is_heard = true;  // false after printing failed; read by all ranks
   const auto on_step = [&](const StepReport& report) {
     done = report.step;
     times.add(report.times);

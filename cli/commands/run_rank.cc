@@ -50,7 +50,8 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const MemoryCheck& 
   return measurement;
 }
 
-// Returns memory in use as the driver reports it for a GPU, or memory of tensors for a CPU.
+// Returns the memory to compare with the measurement: on a GPU the memory in use that the driver
+// reports, on a CPU the memory of tensors.
 Bytes predicted_memory(const LocalDevices& devices, LayerPricer& pricer, const Plan& plan,
                        std::int64_t rank) {
   const Scenario& scenario = pricer.scenario();
@@ -100,7 +101,7 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
   return text;
 }
 
-// Refuses options that need data of the other ranks.
+// Refuses options that would need data from ranks that do not run.
 Status check_options(const Arguments& arguments) {
   return refuse(arguments,
                 {Opt::kStateFolder, Opt::kSaveEvery, Opt::kDumpGradients, Opt::kCudaGraphs},

@@ -23,7 +23,7 @@ Result<PublishedRun> row_of_table(const std::vector<PublishedRun>& runs, const s
   return bad_input(fmt::format("the table has no row '{}'", id), "--row", meant(nearest(id, ids)));
 }
 
-// An error that applies to all rows is an error of the command.
+// Checks the names that options give, so that a wrong name is reported once and not for every row.
 Status check_names(const Arguments& arguments, const Catalogue& catalogue) {
   if (const auto& name = arguments[Opt::kCluster]) {
     TPSIM_TRY_STATUS(blaming(catalogue.load_cluster(*name), arguments, Opt::kCluster));
@@ -44,7 +44,7 @@ Result<RunLoader> run_loader(const Arguments& arguments) {
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
   TPSIM_TRY_STATUS(check_names(arguments, catalogue));
   const std::filesystem::path known = catalogue.directory() / "published_runs/environments.json";
-  std::vector<RunEnvironment> environments;  // absent if the data folder lacks them
+  std::vector<RunEnvironment> environments;  // empty if the data folder has no environments
   if (file_is_there(known)) {
     TPSIM_TRY(environments, read_run_environments(known));
   }

@@ -27,17 +27,18 @@ constexpr std::string_view kDots = "...";
 struct Size {
   std::int64_t gpus = 0;
   std::int64_t global_batch = 0;
-  std::optional<PlannedRun> best;  // nothing: none fits
+  std::optional<PlannedRun> best;  // absent if no plan fits in memory
   std::string why_none;
-  PartValues parts = {};  // chosen for this size among parts that the stack leaves open
+  // Best values for this number of GPUs of the parts that the stack leaves open.
+  PartValues parts = {};
 };
 
-// Tokens per second of one GPU.
+// Returns the tokens per second and GPU.
 double rate(const Size& size) {
   return size.best->predicted.tokens_per_s / static_cast<double>(size.gpus);
 }
 
-// Returns the first size that fits, the baseline of the others.
+// Returns the first size that has a plan, which is the baseline for scaling efficiency.
 const Size* reference(const std::vector<Size>& sizes) {
   const auto first = std::find_if(sizes.begin(), sizes.end(),
                                   [](const Size& size) { return size.best.has_value(); });

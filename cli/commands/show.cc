@@ -1,4 +1,5 @@
-// tpsim show: catalogue entries as editable files, schemas of files, and the page of all formats.
+// tpsim show: prints catalogue entries as editable files, schemas of files, and the page of all
+// formats.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,7 +25,7 @@ Error not_named(std::string_view kind, std::string hint) {
   return bad_input(fmt::format("which {}?", kind), "show", std::move(hint));
 }
 
-// Accepts "clusters" for "cluster".
+// Returns the kind without plural: "cluster" for "clusters".
 std::string singular(std::string kind) {
   if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "assumptions") {
     kind.pop_back();

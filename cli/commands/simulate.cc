@@ -33,14 +33,15 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
   return text + memory_view(terminal, run.predicted, kStagesShown);
 }
 
-constexpr std::string_view kHere = "-";  // standard output instead of a file
+constexpr std::string_view kHere = "-";  // file name that means standard output
 
 Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, plan));
   return trace_json(timeline, scenario.model.name + ", " + short_name(plan));
 }
 
-// Writes the requested files. Returns messages about them, or a timeline to print.
+// Writes the files that options request. Returns messages about them. A timeline for standard
+// output is returned as text.
 Result<std::string> write_files(const Arguments& arguments, const NamedScenario& named,
                                 const Plan& plan) {
   std::string said;

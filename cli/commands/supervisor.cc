@@ -18,7 +18,7 @@ namespace {
 std::atomic<pid_t> child_process{0};
 std::atomic<bool> asked_to_end{false};
 
-// A terminal also sends its signals to the child, so only signals of kill() are passed on.
+// Forwards signals sent by kill(). Signals of the terminal already reach the child.
 void pass_on(int signal, siginfo_t* info, void*) {
   asked_to_end = true;
   const pid_t child = child_process.load();
@@ -60,9 +60,9 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   const int status = wait_for(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  // Requested by a launcher or a user: not reported.
+  // A user or launcher sent SIGTERM to end the run, so it is not reported as a failure.
   if (asked_to_end && signal == SIGTERM) return 128 + signal;
-  if (signal == SIGPIPE) return 128 + signal;  // the reader closed the pipe
+  if (signal == SIGPIPE) return 128 + signal;  // the reader of the output closed the pipe
   say(fmt::format(
       "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command continues "
       "from the last saved step\n",

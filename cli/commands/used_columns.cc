@@ -13,7 +13,7 @@ double tokens_of_step(const NamedScenario& named, const Plan& plan) {
   return static_cast<double>(plan.global_batch * named.scenario.model.seq);
 }
 
-// Returns GPU-hours per Gtoken, which are proportional to cost.
+// Returns the GPU-hours per billion tokens.
 double gpu_hours(const NamedScenario& named, const PlannedRun& run) {
   const double seconds = static_cast<double>(gpu_count(run.plan)) * run.predicted.step.value();
   return seconds * kTokens / tokens_of_step(named, run.plan) / kHour;
@@ -34,7 +34,8 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
     const double spent = gpu_hours(named, run);
     hours.cells.push_back(fmt::format("{:.1f}", spent));
     if (!assumed.ok()) continue;
-    // The score is the energy as seconds of a GPU under load; waiting GPUs count with their share.
+    // With the objective energy, the score is in GPU-seconds at full load: waiting time counts with
+    // its share of full power.
     const double drawn = found.scores[i] * kTokens / tokens_of_step(named, run.plan) / kHour;
     const double of_hour =
         by_energy ? (*assumed)[Assumption::kGpuPower] / 1000 : (*assumed)[Assumption::kPrice];

@@ -117,7 +117,7 @@ std::string memory_figures(const ValidationSummary& s) {
 
 std::string figures(const ValidationSummary& s) { return time_figures(s) + memory_figures(s); }
 
-// Returns counted rows, largest errors first.
+// Returns the predicted rows that are not excluded, largest error first.
 std::vector<const RunOutcome*> worst_of(const std::vector<RunOutcome>& outcomes) {
   std::vector<const RunOutcome*> worst;
   for (const RunOutcome& run : outcomes) {
@@ -223,7 +223,8 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
   return text;
 }
 
-// Returns an error if no row was predicted, for scripts. The printed rows have the reasons.
+// Returns an error if no row was predicted, so that scripts can detect it. The printed table has
+// the reason for each row.
 Status check_priced(const std::vector<RunOutcome>& outcomes) {
   const bool any = std::any_of(outcomes.begin(), outcomes.end(),
                                [](const RunOutcome& run) { return run.predicted; });

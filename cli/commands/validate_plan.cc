@@ -23,39 +23,41 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kMostSuspects = 8;
-constexpr double kSuspectShare = 0.005;  // of the step
-// Marks around an op take 2 to 3 us each on a GPU.
+// Share of the step from which a wrong op is suggested for measuring again.
+constexpr double kSuspectShare = 0.005;
+// Shortest op that is compared individually on GPUs. The events around an op take 2 to 3 us each.
 constexpr Seconds kShortestOnGpus(20e-6);
-constexpr double kUndisturbed = 0.9;  // share of time on its core below which a rank is reported
-// Unpredicted waiting in collectives above this share of the step is reported. On a busy machine
-// ranks wait for each other even if each has its core while computing.
+// Minimum share of time that a rank must be on its core; less is reported.
+constexpr double kUndisturbed = 0.9;
+// Share of the step from which unpredicted waiting in collectives is reported. On a busy machine
+// ranks wait for each other, even if each computes on its own core.
 constexpr double kMuchWaiting = 0.2;
 
 // Measurement of all ranks of one plan.
 struct Measurement {
-  MeasuredSteps first;            // of the first rank, as reported by `tpsim run`
-  StepTimes times;                // of one step, mean over ranks
-  std::vector<Bytes> stage_peak;  // maximum over the ranks of each stage
-  double share_on_core = 1;       // minimum over ranks; 1 on GPUs
-  double accounted = 0;           // share of the ranks' time in ops and collectives
+  MeasuredSteps first;            // steps of the first rank, as `tpsim run` reports them
+  StepTimes times;                // times per step, mean over ranks
+  std::vector<Bytes> stage_peak;  // maximum over the ranks of a stage, by stage
+  double share_on_core = 1;       // time on a core / elapsed time, minimum over ranks; 1 on GPUs
+  double accounted = 0;           // (time in ops and collectives) / step time, over all ranks
 };
 
 struct Validation {
   Plan plan;
   std::string model;
   std::string profile;
-  bool launched = false;   // ranks were processes of a launcher
-  std::int64_t cores = 0;  // for this process's ranks; 0: GPUs, or launched
+  bool launched = false;   // ranks are processes of a launcher
+  std::int64_t cores = 0;  // cores for the ranks of this process; 0 for GPUs and launched ranks
   Prediction predicted;
   std::vector<Bytes> predicted_memory;  // by stage
   Measurement measured;
   StepTimes predicted_times;  // mean over ranks, without waiting
-  Seconds shortest;           // shorter ops are compared by kind
+  Seconds shortest;           // ops below this time are compared by kind only
   Comparison comparison;
 
   double step_error() const { return predicted.step / measured.first.step - 1; }
-  // Returns a rank's mean time in collectives beyond their duration when all ranks arrive together:
-  // the pipeline bubble, and waiting for slower ranks.
+  // Returns the mean time per rank that collectives take longer than predicted for ranks that
+  // arrive together. It consists of the pipeline bubble and of waiting for slower ranks.
   Seconds measured_wait() const {
     return total(measured.times.collectives) - total(predicted_times.collectives);
   }
@@ -85,14 +87,16 @@ Measurement summed(const Plan& plan, const std::vector<MeasuredSteps>& ranks) {
   return all;
 }
 
-// Returns the cores that this process may use, which a launcher or taskset may limit. 0: unknown.
+// Returns the number of cores that this process may use, which a launcher or taskset can limit; 0
+// if unknown.
 std::int64_t cores_allowed() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 0;
 }
 
-// Returns the steps of every rank; empty in processes other than the first rank's.
+// Runs the training. Returns the steps of every rank in the process of the first rank, and nothing
+// in other processes.
 Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const MemoryCheck& memory,
                                            const TrainingRun& run, const Terminal& terminal) {
   const auto ranks = static_cast<int>(gpu_count(run.plan));
@@ -117,7 +121,8 @@ Result<std::vector<MeasuredSteps>> measure(const LocalDevices& devices, const Me
   return steps;
 }
 
-// Returns memory in use as the driver reports it for GPUs, or memory of tensors for CPUs.
+// Returns the memory by stage to compare with the measurement: on GPUs the memory in use that the
+// driver reports, on CPUs the memory of tensors.
 std::vector<Bytes> predicted_memory(const LocalDevices& devices, const Scenario& scenario,
                                     const Prediction& predicted, const Plan& plan) {
   std::vector<Bytes> memory;

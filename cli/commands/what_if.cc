@@ -1,5 +1,5 @@
-// tpsim explain --what-if: sensitivity of the step to the machine's constants, gains from more
-// memory or bandwidth, and model sizes that suit the GPU badly.
+// tpsim explain --what-if: effects of the machine's constants on the step, plans that would be best
+// with more memory or bandwidth, and model dimensions that are inefficient on the GPU.
 #include "plans/questions/what_if.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr double kMostMemory = 2;  // relative to the GPU's memory
+constexpr double kMostMemory = 2;  // largest memory to search with, relative to the GPU's memory
 
 struct Answers {
   std::vector<Sensitivity> sensitivities;
@@ -27,11 +27,11 @@ struct Answers {
   std::vector<ShapeFinding> shapes;
   std::vector<PrecisionBreakEven> precisions;
   bool searched = false;
-  std::string not_searched;  // reason why there was no search around the plan
-  std::string best;          // best plan of the search, if it differs
+  std::string not_searched;  // reason why no search ran
+  std::string best;          // best plan of the search, if it is not the explained plan
 };
 
-// Returns the change of a step in words, so that its sign is clear.
+// Returns the relative change of a step as text: "3.00 % longer".
 std::string change_text(double change) {
   const std::string percent = fmt::format("{:.2f} %", 100 * std::abs(change));
   if (percent == "0.00 %") return "none";
@@ -159,13 +159,13 @@ JsonValue report_json(const PlannedRun& run, const Answers& answers) {
 Status search_break_evens(const Arguments& arguments, const NamedScenario& named,
                           const std::optional<PlanFile>& file, const PlannedRun& run,
                           const Terminal& terminal, Answers& answers) {
-  constexpr double kMemorySearchShare = 0.2;  // of the progress bar
+  constexpr double kMemorySearchShare = 0.2;  // share of this search in the progress bar
   Scenario scenario = named.scenario;
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const int threads, threads_of(arguments));
   ProgressBar progress(terminal, "searching with other hardware");
   std::optional<Plan> today = run.plan;
-  if (file) {  // the file's plan may not be the best
+  if (file) {  // the plan of a file may not be the best one
     TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}, threads));
     scenario = with_found_parts(std::move(scenario), found);
     today.reset();
@@ -194,7 +194,8 @@ Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScena
   answers.searched = file || arguments.has(Opt::kGpus);
   if (answers.searched) {
     const Status found = search_break_evens(arguments, named, file, run, terminal, answers);
-    // A plan file may have a GPU count that no search accepts. All other questions are answered.
+    // A plan file may have a number of GPUs that a search rejects. The other questions are still
+    // answered.
     if (!found.ok() && !file) return found.error();
     answers.searched = found.ok();
     if (!found.ok()) answers.not_searched = found.error().message;

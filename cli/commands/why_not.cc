@@ -1,5 +1,5 @@
-// tpsim explain --why-not: waterfall against the best plan, or the obstacle and the smallest change
-// that removes it.
+// tpsim explain --why-not: compares the requested settings with the best plan, term by term. If no
+// plan has these settings, names the obstacle and the smallest change that removes it.
 #include "plans/questions/why_not.h"
 
 #include <fmt/format.h>

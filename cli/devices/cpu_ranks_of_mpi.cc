@@ -1,4 +1,4 @@
-// CPU ranks as MPI processes. tpsim-mpi links this file instead of cpu_ranks_of_threads.cc.
+// cpu_ranks() with MPI processes. tpsim-mpi links this file in place of cpu_ranks_of_threads.cc.
 #include <fmt/format.h>
 
 #include "cli/devices/local_devices.h"

@@ -1,4 +1,4 @@
-// Devices of this machine, and ranks that run on them.
+// Devices of this machine, and functions that run ranks on them.
 #pragma once
 
 #include <functional>
@@ -21,32 +21,32 @@ struct DeviceState {
   double mhz = 0, watts = 0, celsius = 0;
 };
 
-// Work of a rank on its own device.
+// Function that each rank executes, with its own device.
 using DeviceRankBody = std::function<Status(World&, Device&)>;
 
-// Starts ranks. If a launcher started this process, the job's processes are the ranks, and this is
-// one of them.
+// Starts ranks. If a launcher started this process, the ranks are the processes of its job, and
+// run() executes only this process's rank.
 struct RankStarter {
-  int started = 0;     // processes of the job; 0 if run() starts the requested number
-  bool speaks = true;  // whether this process prints and writes files: only the first rank
-  std::string launch;  // command prefix to start another number: "mpirun -n"
+  int started = 0;     // number of processes of the launcher's job; 0 if run() starts the ranks
+  bool speaks = true;  // this process prints and writes files; true for the first rank only
+  std::string launch;  // how to start another number of processes: "mpirun -n"
   std::function<Status(int ranks, const DeviceRankBody& body)> run;
 };
 
 struct LocalDevices {
-  DeviceFacts facts;  // without rates, which a profile has
+  DeviceFacts facts;  // without rates, which only a profile has
   MachineFacts machine;
   RankStarter ranks;
-  // Memory that is free for tensors: of this machine for a CPU, from the driver for a GPU. The
-  // device may be null on the CPU.
+  // Returns the memory that is free for tensors: of this host for a CPU, from the driver for a GPU.
+  // On a CPU the device may be null.
   std::function<FreeMemory(const Device* device)> free_memory;
-  // For one thread.
+  // Returns a meter for the load of the calling thread.
   std::function<std::unique_ptr<LoadMeter>()> meter;
-  Bytes cache;  // operands must be larger to be read from memory; 0: default of OpTimerSettings
-  // Current clocks, power and temperature. Empty, or returns nothing, if unknown.
+  Bytes cache;  // cache size; 0: OpTimerSettings rotates its default number of bytes
+  // Returns current clocks, power and temperature, or nothing if unknown. May be empty.
   std::function<std::optional<DeviceState>()> state;
-  // Measures the memory overhead of using the device. `notes` gets values that could not be
-  // determined, with reasons. May be empty.
+  // Measures the memory that using the device takes in addition to tensors. Adds values that could
+  // not be measured to `notes`, with reasons. May be empty.
   std::function<RuntimeFacts(Device& device, std::vector<std::string>& notes)> runtime;
 };
 
@@ -55,16 +55,15 @@ Result<LocalDevices> local_devices(std::string_view device);
 Result<LocalDevices> cpu_devices();
 Result<LocalDevices> cuda_devices();
 
-// Ranks on CPU cores: threads of this process, or processes started by mpirun, as linked. MPI
-// processes must call it between MPI's initialization and finalization. kMissing if MPI and the
-// launcher are incompatible.
+// Returns the starter of CPU ranks: threads of this process, or in tpsim-mpi the processes that
+// mpirun started. MPI must be initialized. kMissing if MPI and the launcher are incompatible.
 Result<RankStarter> cpu_ranks();
 
-// Returns kBadInput with the plan's degrees if a launcher started another number of processes.
+// Returns kBadInput if a launcher started another number of processes than the plan has ranks.
 Status check_started(const RankStarter& starter, const Plan& plan);
 
-// Runs the ranks concurrently, each with its own device. Returns when this process's ranks have
-// finished. kBadInput if a launcher started another number.
+// Executes `body` concurrently on `ranks` ranks, each with its own device. Returns when the ranks
+// of this process have finished. kBadInput if a launcher started another number of processes.
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body);
 
 }  // namespace tpsim::cli

@@ -27,7 +27,7 @@ std::string system_name() {
 
 }  // namespace
 
-// A rank's device is one core with its share of the memory.
+// Each rank uses one core and an equal share of the host memory as its device.
 Result<LocalDevices> cpu_devices() {
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   const double memory =

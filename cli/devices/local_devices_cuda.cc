@@ -1,4 +1,4 @@
-// GPUs of this machine, for tpsim run, profile and validate.
+// GPUs of this machine as devices of tpsim run, profile and validate.
 #include <fmt/format.h>
 
 #include "cli/devices/local_devices.h"
@@ -12,7 +12,8 @@
 namespace tpsim::cli {
 namespace {
 
-// One rank in this process, or this process's rank of a launcher's job.
+// Returns a starter for this process's rank of a launcher's job, or for a single rank without a
+// launcher.
 RankStarter gpu_ranks(const std::optional<Launch>& launch) {
   RankStarter ranks;
   ranks.started = launch ? launch->size : 1;

@@ -1,5 +1,4 @@
-// Results of the commands as values. Commands print them and `tpsim call` returns them, so that
-// both agree.
+// Results of the commands as values. The commands print them and `tpsim call` returns them.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +27,7 @@ namespace tpsim::cli {
 // Called with the completed share in [0, 1]; may be empty.
 using Progress = std::function<void(double)>;
 
-// Prediction of one plan.
+// Prediction of one plan, with the scenario it was predicted for.
 struct SimulatedPlan {
   NamedScenario named;
   PlannedRun run;
@@ -43,18 +42,19 @@ Result<CampaignReport> campaign_answer(const Arguments& arguments,
 
 // Returns the stack that --to or --from names.
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt);
-// Launch files of --to, with the result of reading them back.
+// Launch files for --to, and the differences found by importing them again.
 struct ExportAnswer {
   LaunchStack stack{};
   std::vector<LaunchFile> files;  // empty if refused
-  std::optional<Error> refused;   // exit code 3: the plan does not fit, or the files lose too much
-  std::optional<PlannedRun> run;  // absent if the plan cannot be predicted, with --allow-loss
+  // Reason for exit code 3: the plan does not fit, or the files do not reproduce it.
+  std::optional<Error> refused;
+  std::optional<PlannedRun> run;  // absent with --allow-loss if the plan cannot be predicted
   ExportLoss loss;                // valid if `run` is present
   std::string unchecked;          // reason why the plan cannot be predicted
 };
 Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file);
-// Returns the recommended launcher for a plan: its stack's own, if its files reproduce the plan.
-// Nothing if an export would be refused.
+// Returns the launcher to recommend for a plan: that of the plan's stack, if its files reproduce
+// the plan. Nothing if the export would be refused.
 std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan& plan);
 // {"version": "tpsim-export-report/1", ...}
 JsonValue export_json(const ExportAnswer& answer);
@@ -62,53 +62,54 @@ JsonValue export_json(const ExportAnswer& answer);
 // Plan imported from the folder or file given as positional argument.
 struct ImportAnswer {
   PlanFile file;
-  std::vector<std::string> outside;     // settings that do not affect a plan
-  std::vector<std::string> notes = {};  // differences between the files and the prediction
+  std::vector<std::string> outside;     // settings of the files that do not affect a plan
+  std::vector<std::string> notes = {};  // where the prediction deviates from the files
 };
 Result<ImportAnswer> import_answer(const Arguments& arguments);
 
 // Imports a plan from the arguments in a log's text.
 Result<ImportAnswer> import_log_answer(const Arguments& arguments, const std::string& text);
 
-// Contents of a log's path. Read once only, since standard input cannot be read again.
+// Contents of a log file. Standard input can be read only once, so the contents are kept.
 struct OpenedLog {
   std::string path;
-  std::string text;        // empty for a report, which is read from its file
-  bool is_report = false;  // a Nsight Systems report, which is a database
+  std::string text;        // empty for a Nsight Systems report, which is read from its file
+  bool is_report = false;  // the file is a Nsight Systems report (a database)
 };
 Result<OpenedLog> open_log(const std::string& path);
-// Returns `first` if its path is `path`, since standard input can only be read once. Otherwise
-// opens the log.
+// Returns `first` if it has this path, since standard input can be read only once. Otherwise opens
+// the log.
 Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path);
-// Returns the plan whose arguments the log prints; nothing if it prints none.
+// Returns the plan that the arguments printed in the log describe; nothing if it prints none.
 Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
                                                     const OpenedLog& log);
 
-// A possible cause of the measured step: the prediction with one change.
+// A change of software or machine that may explain the measured step.
 struct LikelyCause {
-  std::string what;  // "norm_kernel=torch", "links between nodes at a half"
-  Seconds step;      // predicted with the change
+  std::string what;  // "norm_kernel=torch", "links between nodes at a half of their bandwidth"
+  Seconds step;      // predicted step with the change
 };
 
-// The part of a step that a cause affects, as far as a log distinguishes it.
+// The part of the step that a change affects, as far as a log can distinguish it.
 enum class CauseClass { kAny, kCompute, kLinks, kHost };
 
-// Returns at most `most` causes of a class, nearest to `measured` first. kAny: all classes. Each
-// cause is tried alone, and must close at least a tenth of the gap.
+// Returns at most `most` changes of a class, by distance of their step to `measured`. Each change
+// is predicted alone, and only changes that close at least a tenth of the gap are returned.
 Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const Plan& plan,
                                                Seconds predicted, Seconds measured,
                                                CauseClass acts_on, std::size_t most);
 
 struct KernelRow {
   std::string what;
-  Seconds measured, predicted;  // per step
-  CauseClass explained_by;      // class of causes if it takes longer
+  Seconds measured, predicted;  // seconds per step
+  CauseClass explained_by;      // class of changes to try if `measured` is larger
 };
-// Returns the parts of a step. Their sum exceeds the step by overlapped time.
+// Compares measured kernel times with the prediction, by kind of work. The sum of the rows exceeds
+// the step by the overlapped time.
 std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
                                    const Prediction& predicted);
 
-// Returns the row with the largest excess over its prediction.
+// Returns the row with the largest (measured - predicted).
 const KernelRow& largest_excess(const std::vector<KernelRow>& rows);
 
 std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
@@ -121,15 +122,15 @@ struct CheckedLog {
   NamedScenario named;
   Prediction predicted;
   LogCheck check;
-  std::vector<LikelyCause> likely;     // causes of a gap; empty without a gap
-  std::optional<KernelTimes> kernels;  // of a trace
-  std::vector<KernelRow> kernel_rows;  // likewise
+  std::vector<LikelyCause> likely;     // possible explanations of a gap; empty if there is no gap
+  std::optional<KernelTimes> kernels;  // of a profiler trace
+  std::vector<KernelRow> kernel_rows;  // for a profiler trace
 };
-// Returns the text of a log: a file, a gzip file, or standard input for "-". More than 256 MiB,
-// also after unpacking, is an error.
+// Returns the text of a log: a plain or gzip file, or standard input for "-". Error if the text
+// exceeds 256 MiB, also after decompression.
 Result<std::string> read_log_text(const std::string& path);
 
-// Returns an error for a file with a run in an unsupported format.
+// Returns an error for a .nsys-rep file, which must be converted with nsys export first.
 Status refuse_reports(const std::string& file);
 Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& opened,
                                     const PlanFile& file);
@@ -138,38 +139,38 @@ Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& 
 // {"version": "tpsim-log-report/1", ...}
 JsonValue check_log_json(const CheckedLog& checked);
 
-// Loads rows of measured runs with the shipped environments. --cluster, --stack and --profile
-// override the environments.
+// Returns a loader for rows of run tables, with the shipped environments. --cluster, --stack and
+// --profile override those of the rows.
 Result<RunLoader> run_loader(const Arguments& arguments);
 
-// Returns the path of the table that --runs names: a file, or a shipped table.
+// Returns the path of the table that --runs names, which is a file or a shipped table.
 Result<std::filesystem::path> run_table(const Arguments& arguments);
 
-// A row of a table, set up and predicted.
+// A row of a run table with its scenario and prediction.
 struct ExplainedRow {
   PublishedRun run;
   RunOutcome outcome;
   NamedScenario named;
   PlannedRun planned;
 };
-// Returns the row --row of the table --runs. Error if it cannot be predicted.
+// Returns the row that --row names in the table --runs. Error if the row cannot be predicted.
 Result<ExplainedRow> explained_row(const Arguments& arguments);
 
-// Predicts every row of --runs.
+// Predicts every row of the table --runs.
 Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress);
 // {"version": "tpsim-validate-report/1", ...}
 JsonValue validate_json(const std::vector<RunOutcome>& outcomes);
 
-// Report of `tpsim explain` as JSON and text, and the explained plan.
+// Report of `tpsim explain` as JSON and as text, and the plan it explains.
 struct Explanation {
   JsonValue document;
   std::string text;
   PlanFile plan;
 };
 
-// Explains, depending on the options: every term of a plan, its program, or the answer to --why-not
-// or --what-if.
+// Returns the explanation that the options request: every term of a plan, its program, or the
+// answer to --why-not or --what-if.
 Result<Explanation> explain_answer(const Arguments& arguments, const std::optional<PlanFile>& file,
                                    const Terminal& terminal);
 
@@ -177,13 +178,14 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
                                     const std::optional<PlanFile>& file, const Terminal& terminal);
 
-// Returns sensitivities and shape advice of a plan. With a plan file or --gpus, also break-even
-// points.
+// Returns the sensitivities of a plan and advice on model dimensions. With a plan file or --gpus,
+// also returns the values of memory, bandwidth and other constants at which another plan becomes
+// best.
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
                                     const std::optional<PlanFile>& file, const PlannedRun& run,
                                     const Terminal& terminal);
 
-// Lists every op, collective and allocation of a rank, by part of the model.
+// Lists every op, collective and allocation of a rank, grouped by part of the model.
 Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
                             const Terminal& terminal);
 

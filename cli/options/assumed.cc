@@ -13,7 +13,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-// Returns the option that states the input.
+// Returns the option with which the user can state the input.
 std::string_view option_for(OpenInput input) {
   switch (input) {
     case OpenInput::kSoftware: return row_of(Opt::kStack).name;
@@ -23,8 +23,9 @@ std::string_view option_for(OpenInput input) {
   return "";
 }
 
-// Returns how to state the input. A saved plan must be planned again, since an option that repeats
-// the plan file has no effect. Settings are stated when their file is imported.
+// Returns how the user can state the input. A saved plan must be searched again, because options
+// that repeat the plan file have no effect. Settings of launch files are stated with --set at
+// import.
 std::string remedy_for(OpenInput input, bool is_saved) {
   const std::string option(option_for(input));
   if (input == OpenInput::kSettings) return "by import with " + option + " NAME=null for each";

@@ -1,4 +1,5 @@
-// Finds and reports unstated inputs of a prediction (plans/questions/open_inputs.h).
+// Inputs that a prediction needs and the user did not state (plans/questions/open_inputs.h). They
+// widen the interval of the prediction.
 #pragma once
 
 #include <set>
@@ -16,21 +17,21 @@ namespace tpsim::cli {
 class Arguments;
 struct NamedScenario;
 
-// Returns settings of a single plan that have default values. For a search only the batch, since it
-// tries all other settings.
+// Returns the settings of a single plan that have default values. For a search returns only the
+// batch, since the search tries all values of other settings.
 std::set<Setting> settings_left(const Arguments& arguments, bool has_file);
 
-// Returns the inputs that neither an option nor a plan file states.
+// Returns the inputs that neither options nor the plan file state.
 Result<OpenInputs> open_inputs(const NamedScenario& named);
 
-// Widens the interval of every plan for unstated inputs. `named` gets the assumptions for the first
-// plan.
+// Widens the interval of every plan by the effect of unstated inputs. Stores the assumed values for
+// the first plan in `named`.
 Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int threads = 1);
 
-// Returns the assumed inputs, and the interval's upper end if each were stated. Empty if all inputs
-// are stated.
+// Returns a text with the assumed inputs, and how far stating each lowers the interval's upper end.
+// Empty if all inputs are stated.
 std::string assumed_view(const Terminal& terminal, const NamedScenario& named);
-// Adds "assumed" to the report if inputs are unstated.
+// Adds the field "assumed" to the report if some inputs are not stated.
 void add_assumed(JsonValue& report, const Assumed& assumed);
 
 }  // namespace tpsim::cli

@@ -13,7 +13,7 @@ namespace tpsim::cli {
 struct GoalReport {
   CampaignGoal goal;
   GoalStanding standing = GoalStanding::kMissed;
-  GoalAnswer answer;  // without sizes if a plan was given
+  GoalAnswer answer;  // has no sizes if a plan was given
 };
 
 struct CampaignReport {

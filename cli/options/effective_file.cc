@@ -9,7 +9,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Whether the option names another entry than the plan file.
+// Whether the option names an entry that differs from the plan file's by name and by contents.
 bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalogue,
                    CatalogueKind kind, const std::string& saved) {
   if (!arguments.has(opt)) return false;
@@ -20,8 +20,8 @@ bool names_another(const Arguments& arguments, Opt opt, const Catalogue& catalog
   return !old_contents.ok() || !new_contents.ok() || *old_contents != *new_contents;
 }
 
-// Replaces the profile, and tpsim's own stack, by those of the new cluster. A saved profile is kept
-// if it describes the same GPUs.
+// Replaces the profile of the plan file by that of the new cluster, unless both describe the same
+// GPU. If the stack is tpsim's own, also replaces it by the one for the new kind of device.
 Status move_to_gpus(const Catalogue& catalogue, const ClusterSpec& target,
                     EffectiveFile& effective) {
   PlanFile& file = effective.file;
@@ -49,9 +49,9 @@ Status move_to_cluster(const Arguments& arguments, const Catalogue& catalogue,
   file.network_assumed = false;
   if (file.cluster == kThisMachine) return Ok{};
   const Result<ClusterSpec> target = catalogue.load_cluster(file.cluster);
-  if (!target.ok()) return Ok{};  // the error is reported when the cluster is loaded
+  if (!target.ok()) return Ok{};  // loading the cluster reports the error later
   TPSIM_TRY_STATUS(move_to_gpus(catalogue, *target, effective));
-  const bool is_own = left.ok() && left->profile == saved;  // implied by the replaced cluster
+  const bool is_own = left.ok() && left->profile == saved;  // implied by the old cluster
   if (file.profile != saved && !is_own) effective.dropped.push_back("profile " + saved);
   return Ok{};
 }
@@ -69,7 +69,8 @@ Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue
   if (arguments.has(Opt::kCluster)) {
     const bool moves = file && is_another(Opt::kCluster, CatalogueKind::kClusters, names.cluster);
     if (moves) TPSIM_TRY_STATUS(move_to_cluster(arguments, catalogue, effective));
-    names.cluster = *arguments[Opt::kCluster];  // an equal copy keeps the name given here
+    // Set also if the contents are equal, so that reports show the name that the user gave.
+    names.cluster = *arguments[Opt::kCluster];
   }
   if (is_another(Opt::kProfile, CatalogueKind::kProfiles, names.profile)) {
     names.profile = *arguments[Opt::kProfile];

@@ -1,4 +1,4 @@
-// A saved plan with names replaced by options.
+// A saved plan whose names of cluster, profile and stack are overridden by options.
 #pragma once
 
 #include <optional>
@@ -13,25 +13,27 @@
 namespace tpsim::cli {
 
 struct EffectiveFile {
-  // Names, parts and network after the options; all empty without a plan file.
+  // Names, software parts and network after the options are applied. The names are empty if there
+  // is no plan file and no option.
   PlanFile file;
-  // Facts of the plan file that an option invalidated: "network of 400 Gb/s a node".
+  // Facts of the plan file that an option made invalid: "network of 400 Gb/s a node".
   std::vector<std::string> dropped;
 };
 
-// Applies --cluster, --profile, --stack and --node-gbps to the names of a plan file. An option that
-// repeats the file, by name or by contents, has no effect.
+// Applies --cluster, --profile, --stack and --node-gbps to a plan file. An option that names the
+// same entry, or one with equal contents, has no effect.
 //
-// Another cluster also replaces the network, and the profile if its GPUs differ. Software and parts
-// are kept. Another stack keeps the parts. Fails if another cluster or the profile cannot be read.
+// A different cluster also replaces the network, and the profile if the GPUs differ. Stack and
+// parts are kept. A different stack keeps the parts. Error if the new cluster's profile cannot be
+// loaded.
 Result<EffectiveFile> effective_file(const Arguments& arguments, const Catalogue& catalogue,
                                      const std::optional<PlanFile>& file);
 
-// Returns the model of --model with a plan file. If both differ only in sequence length and
-// attention dropout, which have their own options, returns the file's model.
+// Returns the model to use if both --model and a plan file are given. This is the file's model if
+// both differ only in sequence length and attention dropout, which have their own options.
 ModelSpec model_of_plan_file(const PlanFile& file, ModelSpec named);
-// Adds the file's sequence length and attention dropout to `dropped` if --model replaced them
-// without their own options.
+// Adds the file's sequence length and attention dropout to `dropped` if --model changed them and
+// their own options were not given.
 void note_dropped(const Arguments& arguments, const PlanFile& file, const ModelSpec& model,
                   std::vector<std::string>& dropped);
 

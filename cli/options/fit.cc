@@ -38,7 +38,8 @@ std::vector<Relaxation> relaxations(const SearchSpace& space) {
 
 namespace {
 
-// Maximum distance of alternative GPU counts if none of the layouts is legal.
+// If no layout is legal, the search for a usable number of GPUs tries at most this many more or
+// fewer.
 constexpr std::int64_t kNeighbourhood = 64;
 
 std::string largest_category(const StageMemory& memory) {
@@ -49,13 +50,14 @@ std::string largest_category(const StageMemory& memory) {
 
 std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
 
-// Limits lifted for one question do not apply to follow-up searches.
+// Searches with the default limits of time and memory, even if --no-limits lifted them for the main
+// question.
 Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {
   scenario.limits = {};
   return search(scenario, space, 1, {});
 }
 
-// Returns the best plan of a space, if there is one.
+// Returns the best plan that fits in memory, if there is one.
 std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
   const Result<SearchResult> found = limited_search(scenario, space);
   if (!found.ok() || found->plans.empty()) return std::nullopt;
@@ -66,10 +68,11 @@ std::string fits_text(const PlannedRun& run) {
   return fmt::format("{} fits in {} GiB", short_name(run.plan), gib_text(run.predicted.peak));
 }
 
-// Risk of running out of memory to suggest if dropping one constraint does not help.
+// Out-of-memory probability that is suggested with --max-oom if dropping a single constraint does
+// not help.
 constexpr double kDaring = 0.5;
 
-// Returns the space with only GPUs, batch, dtypes and objective fixed.
+// Returns the search space without constraints except GPUs, batch, dtypes and objective.
 SearchSpace unconstrained(const SearchSpace& space) {
   SearchSpace open;
   open.gpus = space.gpus;
@@ -81,7 +84,8 @@ SearchSpace unconstrained(const SearchSpace& space) {
   return open;
 }
 
-// Suggests a stack that can offload the optimizer state, if this stack cannot.
+// Suggests another stack with which the optimizer state can be offloaded, if this stack cannot
+// offload it.
 std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
   const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
   const Result<Catalogue> catalogue = Catalogue::open();
@@ -99,8 +103,8 @@ std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
   return "";
 }
 
-// Tries in this order: without one constraint, more risk, without all constraints, twice the GPUs
-// repeatedly, another stack with offloading.
+// Suggests how a plan can fit. Tries in this order: drop one constraint, accept a higher risk, drop
+// all constraints, double the GPUs repeatedly, use a stack that offloads optimizer state.
 std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
   const std::vector<Relaxation> constraints = relaxations(space);
   for (const Relaxation& without : constraints) {
@@ -136,8 +140,8 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
                      batch_matters ? ", or a smaller --global-batch" : "");
 }
 
-// Tests one value for each setting that does not affect legality. A launcher's rules may refuse
-// just this value.
+// Whether the search space has a legal plan on `gpus` GPUs. Settings that do not affect legality
+// are fixed to one value to save time, unless the launcher's rules may refuse that value.
 bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
   if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
   space.gpus = gpus;
@@ -156,7 +160,7 @@ bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gp
   return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
 }
 
-// Returns the nearest smaller and larger GPU counts with a legal layout.
+// Returns a text with the nearest smaller and larger numbers of GPUs that have a legal layout.
 std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& space) {
   std::int64_t below = 0;
   std::int64_t above = 0;
@@ -169,7 +173,7 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
   return fmt::format("{} or {} can be used", below, gpus_text(above));
 }
 
-// Returns stacks of the catalogue on which the space has a legal plan.
+// Returns the names of catalogue stacks with which the space has a legal plan.
 std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) {
   std::string names;
   const Result<Catalogue> catalogue = Catalogue::open();
@@ -185,7 +189,8 @@ std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) 
   return names;
 }
 
-// Returns the error for options that exclude each other: a layout exists without any one of them.
+// Returns the error for options that exclude each other. Dropping any one of them makes a layout
+// legal.
 Error conflict(const Scenario& scenario, const SearchSpace& space,
                const std::vector<std::string>& options, const std::string& reason) {
   const std::string stacks = stacks_that_can(scenario, space);

@@ -1,4 +1,4 @@
-// Errors for plans that do not fit in memory, with the shortage and a remedy.
+// Error messages for plans that do not fit in memory. They state the shortage and suggest a remedy.
 #pragma once
 
 #include <string>
@@ -18,29 +18,30 @@ const StageMemory& fullest_stage(const Prediction& predicted);
 // 61 % of it optimizer".
 std::string shortage_text(const Prediction& predicted, Bytes limit);
 
-// Returns the reason why the plan does not fit, to follow "it": the shortage of the fullest stage
-// or of the host. Or the risk, if only the risk exceeds `most_chance`.
+// Returns the reason why the plan does not fit, as a clause after "it". The reason is the shortage
+// on the fullest stage or in host memory, or else an out-of-memory probability above `most_chance`.
 std::string misfit_text(const Prediction& predicted, double most_chance);
 
-// A constraint of a search, by its option, and the space without it.
+// A constraint that an option puts on a search, and the search space without it.
 struct Relaxation {
   std::string option;
   SearchSpace space;
 };
-// Returns constraints that could be dropped. The order is that of the table of settings, from
-// layout to details.
+// Returns the constraints of a search that could be dropped, in the order of the table of settings:
+// layout first.
 std::vector<Relaxation> relaxations(const SearchSpace& space);
 
-// Returns an error (exit code 3) for a plan that does not fit: reason, shortage, and a plan that
-// fits. No error with --allow-oom. --max-oom sets the accepted risk.
+// Returns kDoesNotFit (exit code 3) for a plan that does not fit: the reason, the shortage, and a
+// plan that fits. Always ok with --allow-oom. --max-oom sets the accepted out-of-memory
+// probability.
 Status check_fit(const Arguments& arguments, const Scenario& scenario, const PlannedRun& run);
-// For commands that print plans that do not fit too: an error only if --max-oom is given and the
-// risk is larger. `name`: of the plan, for the error.
+// For commands that also print plans that do not fit: returns an error only if --max-oom is given
+// and the plan's out-of-memory probability is larger. `name` identifies the plan in the error.
 Status check_stated_risk(const Arguments& arguments, const std::string& name,
                          const Prediction& predicted);
 
-// Returns the error for a search without plans: the nearest miss and the smallest remedy. If no
-// layout is legal, the nearest GPU counts with a legal layout.
+// Returns the error for a search that found no plan. States the plan that is closest to fitting and
+// the smallest remedy, or if no layout is legal, the nearest usable numbers of GPUs.
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found);
 
 }  // namespace tpsim::cli

@@ -75,7 +75,8 @@ Error no_cluster(const Catalogue& catalogue, const std::string& profile) {
           : fmt::format("{} is in {}", profile, names_text(fitting)));
 }
 
-// Whether the command predicts on a cluster. Other commands run here or only write files.
+// Whether the command predicts on a cluster. Other commands run on this machine or only write
+// files.
 bool needs_cluster(Command command) {
   switch (command) {
     case Command::kPlan:
@@ -86,8 +87,8 @@ bool needs_cluster(Command command) {
   }
 }
 
-// Returns the cluster's name: from option or plan file (`name`), the model's catalogue entry, or
-// the profile's own machine.
+// Returns the name of the cluster: `name` from an option or plan file, else this-machine if the
+// profile describes one, else the usual cluster of the model.
 Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& catalogue,
                                  const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
@@ -108,7 +109,8 @@ Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& ca
   return std::string(kDefaultCluster);
 }
 
-// Loads the machine of a profile, which must be named.
+// Loads a profile as the machine, for the cluster this-machine. The profile must be named and
+// describe a machine.
 Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
                     const std::string& profile, NamedScenario& named) {
   if (profile.empty()) {
@@ -129,7 +131,8 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   return Ok{};
 }
 
-// Returns an error if the stack's list of a part lacks the value.
+// Returns an error if the stack lists the supported values of a part and the value is not among
+// them.
 Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t value) {
   const PartLists& lists = named.scenario.stack.choices.parts;
   const auto list = lists.find(row.part);
@@ -143,8 +146,8 @@ Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t
                   joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
 }
 
-// Adds parts given by options. In a search a part may have several values, which join the parts
-// that the stack leaves open.
+// Applies software parts given by options. `plan` accepts several values of a part, which are then
+// searched like the parts that the stack leaves open.
 Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
   const bool searches = arguments.command == Command::kPlan;
   PartLists asked;
@@ -183,7 +186,7 @@ Status set_network(NamedScenario& named) {
   return Ok{};
 }
 
-// Returns an error if the stack cannot run any plan of the model.
+// Returns an error if the stack's launcher cannot run the model with any plan.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   const auto rule_of = [&](const StackSpec& stack) {
     return broken_rule(stack.launcher, RuleScope::kModel, scenario.model, Plan{});
@@ -203,7 +206,7 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
           "--ignore-stack-limits plans it anyway");
 }
 
-// Adds a hint if a saved plan names a file that does not exist.
+// If a saved plan names a file that cannot be loaded, adds a hint that the plan refers to it.
 template <class T>
 Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& arguments, Opt option,
                         Result<T> found) {

@@ -1,4 +1,4 @@
-// Inputs of commands: scenario, search space and plan, from options and a plan file.
+// Inputs of commands: scenario, search space and plan, read from options and a plan file.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@
 
 namespace tpsim::cli {
 
-// Adds the source of a name that cannot be loaded: the option, else the plan file, else the cluster
-// that names it. Errors that have a location are unchanged.
+// Adds to an error where the wrong name comes from: the option, else the plan file, else the
+// cluster that refers to it. An error that already states a location is returned unchanged.
 template <class T>
 Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
                   const std::string& cluster = "") {
@@ -38,40 +38,43 @@ Result<T> blaming(Result<T> result, const Arguments& arguments, Opt opt,
   return error;
 }
 
-// Returns the plan file on the command line, if there is one.
+// Returns the plan of the plan file on the command line, if there is one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 
-// Returns names in a saved plan whose contents have changed since it was saved ("profile
-// h100-sxm"). Names replaced by options are skipped. Empty if the plan does not store hashes.
+// Returns the entries that a saved plan names and whose contents have changed since it was saved
+// ("profile h100-sxm"). Skips names that options override. Empty if the plan does not store hashes.
 std::vector<std::string> changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                                           const PlanFile& file);
-// Prints each of them on stderr, if a user started the program without --quiet.
+// Prints a warning on stderr for each changed entry. Prints nothing with --quiet or under `tpsim
+// call`.
 void say_changed_contents(const Arguments& arguments, const Catalogue& catalogue,
                           const PlanFile& file);
 
-// Inputs that a command has from other sources than options and plan file.
+// Inputs that a command gets from sources other than options and plan file.
 struct KnownInputs {
-  std::string model;                // a checkpoint's config.json; overrides the plan file's model
-  std::optional<std::int64_t> seq;  // sequence length of a token file; overrides the model's
-  std::string stack;                // default stack; empty: the cluster's
+  std::string model;  // path of a checkpoint's config.json; overrides the plan file's model
+  std::optional<std::int64_t> seq;  // sequence length of a token file; overrides that of the model
+  std::string stack;                // default stack; if empty, that of the cluster
 };
 
-// Returns the model of the options, else of the plan file, with the sequence length of the options.
+// Returns the model of the options, else that of the plan file. The options may override the
+// sequence length.
 Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalogue,
                              const std::optional<PlanFile>& file, const KnownInputs& known = {});
 
-// Options override the plan file, which overrides the cluster's defaults. An option that repeats
-// the plan file has no effect (cli/options/effective_file.h). The cluster this-machine is the
-// profile's machine. It is the default if a profile has one and no other cluster is named.
+// Returns the scenario. Options override the plan file, which overrides defaults of the cluster.
+// Options that repeat the plan file have no effect (cli/options/effective_file.h). The cluster
+// this-machine is the machine that the profile describes. It is the default if such a profile and
+// no cluster is named.
 Result<NamedScenario> load_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
                                     const KnownInputs& known = {});
 
-// Returns the scenario for a plan that tpsim executes itself. Training options come from the named
-// stack; memory overheads and host times from tpsim's own stack.
+// Returns the scenario of a plan that tpsim itself executes. Training options come from the stack
+// in `named`. Memory overheads and host times come from tpsim's own stack.
 Result<NamedScenario> executed_here(NamedScenario named);
 
-// Returns the search space. A setting without an option is free. A plan file fixes settings as
-// space_around() does, unless an option gives another value.
+// Returns the search space. Settings without an option are searched. A plan file fixes all settings
+// as space_around() does, except those that an option overrides.
 Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& scenario,
                                  const std::optional<PlanFile>& file);
 
@@ -80,30 +83,31 @@ Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt op
 // Returns the number of threads for a search.
 Result<int> threads_of(const Arguments& arguments);
 
-// Returns an error for a plan that the device cannot run.
+// Returns an error if the device cannot run the plan.
 Status check_runs_on(const Plan& plan, std::string_view device);
 
-// Default plan settings if neither options nor a plan file state them.
+// Defaults of plan settings that neither options nor a plan file state.
 struct PlanDefaults {
   AttentionKind attention = AttentionKind::kUnfused;
   DType dtype = DType::kBFloat16;
   bool narrow_gradients = false;  // gradients in the dtype of the weights
-  // Whether the default batch is near the model's usual batch, or 4 M tokens, rounded to a multiple
-  // of (dp x micro-batch). Otherwise it is one micro-batch per data-parallel rank.
+  // true: the default batch is about the model's usual batch, or 4 M tokens, rounded to a multiple
+  // of (dp x micro-batch). false: one micro-batch per data-parallel rank.
   bool usual_batch = true;
 };
-// Returns flash attention if model and software support it, and the GPU's usual training dtype.
+// Returns flash attention if model and software support it, and the usual training dtype of the
+// GPU.
 PlanDefaults plan_defaults(const Scenario& scenario);
 
-// Returns the plan of `simulate`: the plan file's, or tp = pp = dp = 1 with ZeRO 1, no recompute
-// and the defaults, changed by the options. Stages are cut again if requested, or if they do not
-// add up to the model. The result has passed validate().
+// Returns the plan of `simulate`: that of the plan file, or tp = pp = dp = 1 with ZeRO 1 and
+// without recompute. Options override it. Layers are divided among the stages again if an option
+// requests it or if the division does not match the model. The result satisfies validate().
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                          const std::optional<PlanFile>& file, const PlanDefaults& defaults);
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
-// Returns an error for the first of `options` that was given; `why` is the reason.
+// Returns an error if one of `options` was given, with the reason `why`.
 template <class Options = std::initializer_list<Opt>>
 Status refuse(const Arguments& arguments, const Options& options, const char* why) {
   for (const Opt opt : options) {
@@ -112,8 +116,8 @@ Status refuse(const Arguments& arguments, const Options& options, const char* wh
   return Ok{};
 }
 
-// Applies the best searched parts to `named`, for later predictions and saved plans, and stores all
-// combinations. Must be called after every search.
+// Stores the best searched values of software parts in `named`, so that later predictions and saved
+// plans use them, and all tried combinations. Must be called after every search.
 void adopt_parts(const std::vector<TriedParts>& tried, NamedScenario& named);
 
 // Returns "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty if no part was searched.

@@ -1,4 +1,4 @@
-// A scenario with the names of its parts.
+// A scenario with the names of its cluster, profile and stack.
 #pragma once
 
 #include <set>
@@ -12,22 +12,22 @@
 
 namespace tpsim::cli {
 
-// A scenario and the names for loading its parts again.
+// A scenario and the names with which its files can be loaded again.
 struct NamedScenario {
   Scenario scenario;
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;                       // requested instead of the stack's own
-  double node_gbps = 0;                   // requested network; 0: the cluster's
-  bool is_saved = false;                  // from a plan file
-  std::vector<std::string> dropped = {};  // facts of the plan file that options invalidated
-  // Whether the cluster or stack is a default. Reports mark defaults.
+  PartValues parts;       // parts set by options or the plan file, which override the stack's
+  double node_gbps = 0;   // requested network in Gb/s per node; 0: that of the cluster
+  bool is_saved = false;  // read from a plan file
+  std::vector<std::string> dropped = {};  // facts of the plan file that options made invalid
+  // The cluster or stack was not stated and is a default. Reports mark it as such.
   bool cluster_is_default = false, stack_is_default = false;
   std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};
-  Assumed assumed = {};                // set when a plan is predicted
-  std::vector<TriedParts> tried = {};  // combinations of searched parts, best first
+  Assumed assumed = {};                // set by widen_intervals()
+  std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
 };
 
 }  // namespace tpsim::cli

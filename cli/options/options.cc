@@ -42,7 +42,7 @@ constexpr const char* kAssumed = "Assumptions (override the file)";
 constexpr const char* kSoftware = "Software (overrides the stack)";
 constexpr const char* kOutput = "Output";
 
-// All options except plan settings, which setting_option() creates from their table.
+// All options except those of plan settings and software parts, which their tables define.
 const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
      kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks, false, Repeats::kLastWins},
@@ -228,7 +228,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
 OptionRow setting_option(const SettingRow& row) {
   const char* group = kLayout;
   auto commands = static_cast<std::uint32_t>(kAll | kProfiles);
-  if (row.kind == SettingKind::kList) {  // for a single plan only
+  if (row.kind == SettingKind::kList) {  // accepted only where there is a single plan
     group = kCut;
     commands = kSingle;
   } else if (row.role == SettingRole::kGiven) {
@@ -236,7 +236,7 @@ OptionRow setting_option(const SettingRow& row) {
     commands |= kExplores;
   }
   if (row.setting == Setting::kMicroBatch || row.setting == Setting::kGlobalBatch) {
-    commands |= kImports;  // for files that lack them
+    commands |= kImports;  // for launch files that do not state them
   }
   if (row.counts_for != nullptr) commands = 0;
   return {opt_of(row.setting),
@@ -248,7 +248,8 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
-// Parts that the reference model executes. `run` refuses single values.
+// Software parts that the reference model executes. `run` accepts their options, but
+// check_overlap() refuses overlaps that cannot be executed.
 constexpr std::array kExecuted = {
     StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
     StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,

@@ -1,5 +1,5 @@
-// Table of all options: name, value, help and commands. Used by the parser, --help, messages and
-// "did you mean".
+// Table of all options with their names, values, help texts and commands. Used by the parser,
+// --help, error messages and suggestions.
 #pragma once
 
 #include <array>
@@ -43,14 +43,14 @@ struct CommandRow {
   const char* positional;  // name in --help; null if the command has none
   const char* positional_help;
   const char* examples;        // one command per line
-  const char* more = nullptr;  // repeatable arguments after the positional
+  const char* more = nullptr;  // name in --help of further arguments after the positional one
   const char* more_help = nullptr;
 };
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options other than plan settings and software parts, whose options follow: opt_of(Setting::kTp),
-// opt_of(StackPart::kNormKernel).
+// Options except those of plan settings and software parts. The numbers of these two follow:
+// opt_of(Setting::kTp), opt_of(StackPart::kNormKernel).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
@@ -149,8 +149,8 @@ enum class Opt : std::uint8_t {
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
-// Returns the option of a plan setting. Settings that count for another setting's value do not have
-// an option.
+// Returns the option of a plan setting. A setting that is a count for another setting's value
+// (blocks:2) does not have an option.
 constexpr Opt opt_of(Setting setting) {
   return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
 }
@@ -162,11 +162,11 @@ constexpr Opt opt_of(StackPart part) {
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
 
-// Treatment of a repeated option by import. Other commands refuse repetitions.
+// How `import` treats a repeated option. All other commands refuse repetitions.
 enum class Repeats : std::uint8_t {
-  kNever,  // an error, since the meant value is unclear
+  kNever,  // an error, since the intended value is unclear
   kLastWins,
-  kJoins,  // all values form one list; later ones override
+  kJoins,  // all values form one list, in which later ones override
 };
 
 struct OptionRow {
@@ -175,34 +175,35 @@ struct OptionRow {
   std::string value;  // placeholder in --help; empty for a switch
   std::string help;
   const char* group;
-  std::uint32_t commands;  // bit (1 << Command) set: the command accepts the option
-  bool many = false;       // a search accepts a list, a single plan one value
+  std::uint32_t commands;  // bit set of the commands that accept the option: 1 << Command
+  bool many = false;       // a search accepts a list of values
   Repeats repeats = Repeats::kNever;
 };
 // Returns all rows in the order of --help, group by group.
 std::span<const OptionRow> option_rows();
 const OptionRow& row_of(Opt opt);
 bool takes(Command command, const OptionRow& row);
-// Returns the option with this name in other programs ("--mbs", "--tensor-model-parallel-size");
-// null for other names.
+// Returns the option that other programs call by this name ("--mbs",
+// "--tensor-model-parallel-size"); null if unknown.
 const OptionRow* option_called(std::string_view name);
-// Returns the option and value to write instead: "--dtype bf16" for "--bf16". Empty for other
-// names.
+// Returns the tpsim option with its value for a switch of other programs: "--dtype bf16" for
+// "--bf16". Empty if unknown.
 std::string_view written_instead(std::string_view name);
-// Returns the nearest possible value for one that plans cannot have, such as an offloaded optimizer
+// Returns what to use instead of a value that plans do not support, such as an offloaded optimizer
 // for --offload params. Empty for other values.
 std::string_view possible_instead(std::string_view option, std::string_view value);
 
-// Parsed command line: one text per option. A switch has an empty text.
+// Parsed command line, with one text per option. The text of a switch is empty.
 class Arguments {
  public:
   Command command{};
-  std::string positional;         // plan file or kind of list; empty if missing
+  // First argument that is not an option, such as a plan file; empty if missing.
+  std::string positional;
   std::vector<std::string> more;  // arguments after the positional
   std::string program;            // path of tpsim as typed, quoted for a shell
-  std::string command_line;       // whole command line as typed, quoted likewise
+  std::string command_line;       // whole command line as typed, quoted for a shell
 
-  // Returns all words that are not options: the positional, if any, and the following ones.
+  // Returns all arguments that are not options: the positional one, if any, and the following ones.
   std::vector<std::string> words() const {
     std::vector<std::string> all = more;
     if (!positional.empty()) all.insert(all.begin(), positional);

@@ -1,4 +1,4 @@
-// Names of options in other programs and in everyday language.
+// Option names of other programs and common synonyms, for suggestions.
 #include "cli/options/options.h"
 #include "core/base/text.h"
 
@@ -9,7 +9,7 @@ struct OtherNames {
   std::string_view names;  // separated by spaces
   std::string_view option;
 };
-// Names in Megatron-LM, DeepSpeed, torchtitan and everyday language.
+// Option names of Megatron-LM, DeepSpeed and torchtitan, and synonyms, with tpsim's option.
 constexpr OtherNames kOtherNames[] = {
     {"--mbs --micro-batch-size", "--micro-batch"},
     {"--gbs --global-batch-size --batch-size", "--global-batch"},
@@ -72,9 +72,9 @@ constexpr OtherNames kInstead[] = {
     {"--cpu-offload", "write --offload optimizer"},
 };
 
-// Values of other programs that plans cannot have.
+// Option values of other programs that plans do not support.
 struct OtherValue {
-  std::string_view option, part, instead;  // the value contains `part`
+  std::string_view option, part, instead;  // applies if the value contains `part`
 };
 constexpr std::string_view kWeightsStay =
     "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "

@@ -1,4 +1,4 @@
-// Converts options to a SearchSpace.
+// Reads the search space from options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ Status ask_for(const Arguments& arguments, const SettingRow& row, SearchSpace& s
   return Ok{};
 }
 
-// Excluding a value that the search does not have is probably a mistake.
+// Returns an error if an excluded value is not part of the search space, because that is probably a
+// mistake.
 Status check_excluded(const SearchSpace& space) {
   for (const SettingValue& value : space.excluded) {
     const SettingRow& row = row_of(value.setting);

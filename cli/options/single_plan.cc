@@ -1,4 +1,5 @@
-// Plan of a command with a single plan. Options override a plan file, which overrides defaults.
+// Reads the plan of a command that needs a single plan. Options override a plan file, which
+// overrides the defaults.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ Status set_from_option(const Arguments& arguments, const SettingRow& row, Plan& 
   return Ok{};
 }
 
-// Virtual stages imply the schedule.
+// Returns the interleaved schedule if the plan has virtual stages, and otherwise a schedule that is
+// not interleaved.
 ScheduleKind implied_schedule(const Plan& plan) {
   if (plan.virtual_stages > 1) return ScheduleKind::kInterleaved;
   return plan.schedule == ScheduleKind::kInterleaved ? ScheduleKind::kOneFOneB : plan.schedule;
@@ -57,15 +59,16 @@ std::int64_t blocks_of(const Plan& plan) {
   return std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
 }
 
-// Embedding and head may each fill a chunk.
+// Returns the maximum number of chunks. Embedding and head may be chunks without layers.
 std::int64_t most_chunks(const ModelSpec& model) { return model.layers + 2; }
 
-// Returns the nearest degree with at most this many chunks.
+// Returns the nearest degree of pipeline or virtual stages with at most `most` chunks.
 std::string fewer_chunks(const Plan& plan, std::int64_t most) {
   if (plan.degrees.pp <= most) {
     return fmt::format("the nearest virtual_stages is {}", most / plan.degrees.pp);
   }
-  const bool keeps_chunks = most / plan.virtual_stages >= 2;  // one stage has one chunk
+  // A single stage does not have virtual stages.
+  const bool keeps_chunks = most / plan.virtual_stages >= 2;
   return keeps_chunks ? fmt::format("the nearest pp is {}", most / plan.virtual_stages)
                       : fmt::format("the nearest pp is {} with virtual_stages 1", most);
 }
@@ -102,7 +105,8 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
   return Ok{};
 }
 
-// Whether a rule refuses only this kind of attention.
+// Whether the stack does not offer `kind`, or a rule of its launcher refuses `kind` but not `other`
+// for this model.
 bool refuses(const Scenario& scenario, AttentionKind kind, AttentionKind other) {
   Plan asked, instead;
   asked.attention = kind;
@@ -122,7 +126,7 @@ PlanDefaults plan_defaults(const Scenario& scenario) {
   defaults.dtype = usual_dtype(scenario.profile.device);
   defaults.narrow_gradients = has_narrow_gradients(scenario.stack.parts);
   const bool drops =
-      scenario.model.attention_dropout > 0;  // flash attention does not support dropout here
+      scenario.model.attention_dropout > 0;  // tpsim's flash attention does not support dropout
   if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
     defaults.attention = AttentionKind::kFlash;
   }

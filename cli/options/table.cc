@@ -32,7 +32,8 @@ std::size_t Table::width_of(std::size_t column) const {
 
 std::string Table::line(const Terminal& terminal, const std::vector<Cell>& cells) const {
   std::string text;
-  std::size_t owed = 0;  // pending spaces, written before the next text
+  // Spaces to write before the next text, so that lines do not end with spaces.
+  std::size_t owed = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::size_t padding = width_of(i) - display_width(cells[i].text);
     const bool right = columns_[i].align == Align::kRight;

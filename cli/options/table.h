@@ -15,7 +15,7 @@ struct Column {
   Align align = Align::kRight;
 };
 
-// Parses titles separated by '|'. A '<' before a title means left alignment.
+// Parses column titles separated by '|'. A '<' before a title aligns the column to the left.
 std::vector<Column> columns_of(std::string_view titles);
 
 struct Cell {
@@ -33,8 +33,8 @@ class Table {
   // The number of cells must equal the number of columns.
   void add_row(std::vector<Cell> cells);
 
-  // Returns titles (unless all are empty) and rows. Columns start with two spaces; lines do not end
-  // with spaces.
+  // Returns the titles (unless all are empty) and the rows. Each column is preceded by two spaces,
+  // and lines do not end with spaces.
   std::string text(const Terminal& terminal) const;
 
  private:

@@ -20,17 +20,19 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr double kPatience = 0.3;  // seconds before the first drawing
-constexpr double kRefresh = 0.05;  // seconds between drawings
+constexpr double kPatience = 0.3;  // seconds before the bar is drawn for the first time
+constexpr double kRefresh = 0.05;  // minimum seconds between drawings
 constexpr int kProgressWidth = 40;
-constexpr double kSilence = 30;  // seconds before and between lines if stderr is not a terminal
+// Seconds before the first line and between lines, if stderr is not a terminal.
+constexpr double kSilence = 30;
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// As in setlocale(), the first of LC_ALL, LC_CTYPE and LANG that is set decides.
+// Whether the locale uses UTF-8. As in setlocale(), the first of LC_ALL, LC_CTYPE and LANG that is
+// set determines the locale.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view value = environment(name);
@@ -63,7 +65,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns "12 s left"; empty until enough is done for an estimate.
+// Returns the estimated remaining time, ", 12 s left"; empty if less than 2 % is done.
 std::string left_text(double share, double spent) {
   constexpr double kLeastShare = 0.02, kMinute = 60;
   if (share < kLeastShare || share >= 1) return "";
@@ -76,7 +78,8 @@ std::string left_text(double share, double spent) {
 
 Terminal Terminal::detect() {
   Terminal terminal;
-  // mpirun gives its processes a terminal, even if its own output is redirected.
+  // mpirun connects its processes to a terminal even if its own output is redirected, so none is
+  // assumed.
   if (started_by_mpi_launcher()) return terminal;
   const bool watched = ::isatty(STDOUT_FILENO) == 1;
   const bool dumb = environment("TERM") == "dumb";
@@ -89,7 +92,7 @@ Terminal Terminal::detect() {
 }
 
 std::size_t Terminal::room(std::size_t indent, std::size_t usual) const {
-  constexpr std::size_t kLeast = 20;  // a word or two
+  constexpr std::size_t kLeast = 20;  // minimum width of wrapped text
   return columns == 0 ? usual : std::max(columns, indent + kLeast) - indent;
 }
 

@@ -1,5 +1,5 @@
-// Output of commands: colours and width on a terminal, plain text if redirected, and a progress bar
-// on stderr.
+// Output of commands: colors and line width on a terminal, plain text if redirected, and a progress
+// bar on stderr.
 #pragma once
 
 #include <functional>
@@ -13,35 +13,36 @@ namespace tpsim::cli {
 enum class Ink { kPlain, kBold, kDim, kGood, kWarn, kBad };
 
 struct Terminal {
-  bool color = false;       // ANSI colours on stdout
-  bool block_bars = false;  // bars of block characters; otherwise '#'
-  bool progress = false;    // stderr is a terminal
-  bool lines = false;       // stderr is not a terminal: print occasional lines
-  std::size_t columns = 0;  // of stdout; 0 if it has no width: a file, a pipe
+  bool color = false;       // use ANSI colors on stdout
+  bool block_bars = false;  // draw bars with Unicode block characters; otherwise with '#'
+  bool progress = false;    // draw a progress bar on stderr, which is a terminal
+  bool lines = false;       // stderr is not a terminal: print a line of progress from time to time
+  std::size_t columns = 0;  // width of stdout; 0 if it is not a terminal
 
   // Reads isatty, NO_COLOR, TERM, COLUMNS and the locale.
   static Terminal detect();
 
-  // Returns the columns for prose after `indent` columns: the terminal's, else `usual`.
+  // Returns the width for prose that is indented by `indent` columns; `usual` if the terminal's
+  // width is unknown.
   std::size_t room(std::size_t indent, std::size_t usual) const;
 
   std::string paint(std::string_view text, Ink ink) const;
-  // Returns a bar with `share` of `width` characters filled.
+  // Returns a bar of up to `width` characters that represents `share` in [0, 1].
   std::string bar(double share, int width) const;
-  // Likewise, with the empty part: "[####....]".
+  // Returns a bar of exactly `width` characters including its empty part: "[####....]".
   std::string gauge(double share, int width) const;
 };
 
-// Returns COLUMNS, else the width of the terminal at this descriptor; 0 if there is none.
+// Returns the width from COLUMNS, or else from the terminal at this descriptor; 0 if there is none.
 std::size_t columns_of(int descriptor);
 
-// Prints all of `text` on stdout. Error if it cannot be written (full disk).
+// Prints `text` on stdout. Returns an error if it cannot be written, for example to a full disk.
 Status print(std::string_view text);
-// Likewise for a report: prose lines are wrapped at the terminal's width.
+// Prints a report on stdout. Wraps prose lines at the terminal's width.
 Status print(const Terminal& terminal, std::string_view report);
 
-// Progress bar on stderr with the remaining time; erased by the destructor. Nothing is drawn in the
-// first moments. If stderr is not a terminal, prints a line every half minute.
+// Progress bar with remaining time on stderr, drawn after 0.3 s and erased by the destructor. If
+// stderr is not a terminal, prints a line every 30 s.
 class ProgressBar {
  public:
   ProgressBar(const Terminal& terminal, std::string label);
@@ -50,7 +51,7 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(double share);
-  // Returns show() as a function, which must not outlive this object.
+  // Returns show() as a callback, which must not outlive this object.
   std::function<void(double)> shower() {
     return [this](double share) { show(share); };
   }
@@ -60,9 +61,9 @@ class ProgressBar {
  private:
   Terminal terminal_;
   std::string label_;
-  double started_;       // seconds of the steady clock
-  double shown_at_ = 0;  // time of the last drawing; 0: not drawn yet
-  double said_at_ = 0;   // time of the last line, likewise
+  double started_;       // seconds of the steady clock, like the following two
+  double shown_at_ = 0;  // last drawing; 0: not drawn yet
+  double said_at_ = 0;   // last printed line; 0: none yet
 };
 
 }  // namespace tpsim::cli

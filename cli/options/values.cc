@@ -15,7 +15,7 @@
 namespace tpsim::cli {
 namespace {
 
-// More than the values of any searched setting.
+// Maximum number of values in a range "1-N". No searched setting has more.
 constexpr std::int64_t kLongestRange = 4096;
 
 Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {

@@ -1,4 +1,4 @@
-// Converts texts of options to values. Errors name the option, the text and valid values.
+// Converts the texts of options to values. Errors name the option, its text and the valid values.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void sort_and_unite(std::vector<T>& values) {
 
 // Splits "2,4,8-16" at commas.
 std::vector<std::string_view> listed(std::string_view text);
-// Appends the values of "4" or "1-4".
+// Appends the values of "4", or of the range "1-4".
 Status append_range(Opt opt, std::string_view text, ValueRange range,
                     std::vector<std::int64_t>& out);
 
@@ -40,26 +40,28 @@ Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_
 // absent.
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
                                               ValueRange range = {});
-// Parses --gpus "64,128,...,4096". The dots continue the values before them by their factor, or
-// else their step, up to the value after the dots.
+// Parses --gpus "64,128,...,4096". The values before the dots are continued up to the value after
+// them, by a constant factor if there is one, and otherwise by a constant step.
 Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments);
-// Returns the indices of `names` that the option lists, in the order of `names`; empty if absent.
+// Returns the indices in `names` of the names that the option lists, ascending; empty if the option
+// is absent.
 Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
                                               std::span<const std::string_view> names);
 
-// Returns an error for a list if a single value is needed.
+// Returns an error if `values`, the number of values given, is more than one.
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values);
 
-// Values of a setting given by its option: "2,4-8", "none,blocks:2-4", "on". Ascending, without
-// duplicates; empty if absent.
+// Values of a setting that its option gives: "2,4-8", "none,blocks:2-4", "on". Sorted, without
+// duplicates; empty if the option is absent.
 struct SettingChoices {
   std::vector<std::int64_t> values;
-  std::vector<std::int64_t> counts;  // numbers of a value: of blocks:2-4
+  std::vector<std::int64_t> counts;  // counts after a value: 2, 3, 4 for blocks:2-4
 };
 Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting);
 
-// Parses the value of a part. --expert-load may also name a file of token counts: the model gets
-// the counts, and the value is kCountedLoad. Errors name the option, or the file with its line.
+// Parses the value of a software part. --expert-load also accepts a file of token counts per
+// expert: stores the counts in the model and returns kCountedLoad. Errors name the option, or the
+// file and its line.
 Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model);
 
 // Parses a name of an enumeration; `fallback` if the option is absent.
@@ -72,10 +74,10 @@ Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
 
 // Returns the network bandwidth per node in Gb/s; 0 if not given.
 Result<double> node_gbps_of(const Arguments& arguments);
-// Parses "5%" or "0.05": a probability between 0 and 1, both excluded.
+// Parses a probability between 0 and 1, both excluded: "5%" or "0.05".
 Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);
 
-// Parses "72GiB"; zero if absent.
+// Parses a size such as "72GiB"; zero if the option is absent.
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
 
 // Returns the date in UTC: "2026-11-23".

@@ -12,7 +12,8 @@ std::string printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool second_controls = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080..U+009F
+    const bool second_controls =
+        byte == 0xC2 && next >= 0x80 && next < 0xA0;  // control characters U+0080 to U+009F
     if (second_controls) ++i;
     clean += byte < 0x20 || byte == 0x7F || second_controls ? '?' : text[i];
   }
@@ -21,10 +22,11 @@ std::string printable(std::string_view text) {
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
-  bool colour = false;  // between ESC [ and m
+  bool colour = false;  // inside of a color sequence, ESC [ to m
   for (const char c : text) {
     if (c == '\033') colour = true;
-    const bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
+    const bool starts =
+        (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // first byte of a code point
     if (!colour && starts) ++width;
     if (colour && c == 'm') colour = false;
   }
@@ -55,7 +57,7 @@ namespace {
 
 constexpr std::string_view kComment = "   # ";
 
-// Returns the ends of gaps of two or more spaces.
+// Returns the positions at which gaps of two or more spaces end.
 std::vector<std::size_t> gaps_of(std::string_view line) {
   std::vector<std::size_t> ends;
   for (std::size_t at = line.find_first_not_of(' '); at < line.size();) {
@@ -67,8 +69,8 @@ std::vector<std::size_t> gaps_of(std::string_view line) {
   return ends;
 }
 
-// Lines with at most kMostGaps gaps are prose: a label, a text and remarks. Lines with more are
-// rows of a table.
+// Wraps a line that is prose, which has at most kMostGaps gaps, between a label, text and remarks.
+// Lines with more gaps are rows of a table and are not wrapped.
 std::string fitted_line(std::string_view line, std::size_t columns) {
   constexpr std::size_t kMostGaps = 3, kLeastText = 20;
   const std::vector<std::size_t> gaps = gaps_of(line);

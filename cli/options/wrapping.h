@@ -6,21 +6,22 @@
 
 namespace tpsim::cli {
 
-// Replaces control characters in foreign text (names in files, arguments): one line without escape
-// sequences.
+// Returns foreign text, such as file names, with control characters replaced by '?'. The result is
+// one line without escape sequences.
 std::string printable(std::string_view text);
 
-// Returns the columns of a text on a terminal: its code points without colour sequences.
+// Returns the number of terminal columns of a text: its code points, excluding color sequences.
 std::size_t display_width(std::string_view text);
 
-// Wraps at spaces to lines of `width` columns. Lines after the first start with `indent` spaces.
+// Wraps text at spaces to lines of at most `width` columns. Lines after the first are indented by
+// `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
-// Wraps prose lines longer than `columns` at spaces. Continuation lines align with the text after a
-// line's label. Rows of tables and commands are unchanged. 0 columns: no wrapping.
+// Wraps prose lines longer than `columns` at spaces. Continuation lines align with the text after
+// the line's label. Leaves table rows and commands unchanged. 0 columns: no wrapping.
 std::string fitted(std::string_view text, std::size_t columns);
 
-// Breaks a command between its words to lines of `columns`, with '\\' for the shell.
+// Breaks a shell command between its words into lines of at most `columns` that end with '\\'.
 std::string continued(std::string_view command, std::size_t columns);
 
 }  // namespace tpsim::cli

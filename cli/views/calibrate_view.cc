@@ -1,4 +1,4 @@
-// Results of `calibrate` as text, as JSON, and as the files to write.
+// Results of `calibrate` as text and as JSON, and the calibrated files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ bool moved(const FittedConstant& fitted) { return fitted.before != fitted.after;
 
 std::string word_of(StackPart part, std::int64_t value) { return text_of(row_of(part), value); }
 
-// Returns "host.per_op 14.5 us to 9 us, norm_kernel fused to torch".
+// Returns the changed constants of a stack or cluster: "host.per_op 14.5 us to 9 us, norm_kernel
+// fused to torch".
 std::string changes_text(const Calibration& found, ConstantOwner owner) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& before, const std::string& after) {
@@ -132,7 +133,7 @@ std::string parts_text(const Calibration& found) {
   return text;
 }
 
-// Lists rows that a fit to the other rows predicts differently.
+// Lists rows that contradict the others: a fit to the other rows predicts them badly.
 std::string contradictions_text(const Calibration& found) {
   std::string text;
   for (const std::size_t i : contradicting_steps(found.steps)) {

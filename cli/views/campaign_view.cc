@@ -145,7 +145,8 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
       continue;
     }
     const PlannedRun& run = row.best.front();
-    // Relative to the plan's own prediction, since a measured step says nothing about other plans.
+    // Compare with the prediction of the original plan, because its measured step does not apply to
+    // other plans.
     const double speed = run.predicted.tokens_per_s;
     const double own =
         static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
@@ -157,14 +158,14 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
   return table.text(terminal) + batches;
 }
 
-// An assumption to show: a number of the file, or a modelling choice.
+// An assumption to print: a number of the assumptions file, or a choice of the model.
 struct ShownAssumption {
   std::string key;
   std::string value;
   std::string source;
 };
 
-// Returns the weights that a checkpoint has in addition to the moments.
+// Returns which weights a checkpoint contains in addition to the optimizer's moments.
 const char* saved_weights(const CampaignReport& report) {
   const SoftwareParts& parts = report.named.scenario.stack.parts;
   const DType dtype = report.plan.dtype;

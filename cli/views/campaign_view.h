@@ -1,5 +1,5 @@
-// A campaign as text and as the document of docs/campaign.md. With --deadline 60d --budget
-// 3000000USD also cluster size, plan and checkpoints that meet the goal.
+// Results of `campaign` as text and as JSON (docs/campaign.md). With --deadline 60d --budget
+// 3000000USD the results include the cluster size, plan and checkpoint interval that meet the goal.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,20 @@
 
 namespace tpsim::cli {
 
-// Parses "105s", "3 h", "30min", "60d": a time with unit. Zero if the option is absent.
+// Parses a time with unit: "105s", "3 h", "30min", "60d". Zero if the option is absent.
 Result<Seconds> time_of(const Arguments& arguments, Opt opt);
 
-// Returns the goal of --deadline and --budget; nothing without them.
+// Returns the goal that --deadline and --budget state; nothing without them.
 Result<std::optional<CampaignGoal>> goal_of(const Arguments& arguments);
 
-// Tries all sizes in --gpus, or all sizes of the cluster.
+// Predicts the campaign for all numbers of GPUs in --gpus, or for all sizes of the cluster.
 Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scenario,
                                const CampaignRequest& request, const Assumptions& assumptions,
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress);
 
-// Returns "it takes 71.2 days of the 60.0 there are and 4,100,000 USD of 3,000,000".
+// Returns by how much the goal is missed: "it takes 71.2 days of the 60.0 there are and 4,100,000
+// USD of 3,000,000".
 std::string shortfall_text(const CampaignGoal& goal, const Campaign& campaign);
 // Returns the error if no size meets the goal.
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer);
@@ -35,8 +36,8 @@ Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer);
 std::string goal_view(const Terminal& terminal, const GoalReport& report);
 JsonValue goal_json(const GoalReport& report);
 
-// Returns the assumptions of the options, else of the cluster's name. Error for a user's own
-// cluster without options.
+// Returns the assumptions that the options name, or else those of the cluster. Error for a cluster
+// file without --assumptions.
 Result<Assumptions> assumptions_of(const Arguments& arguments, const std::string& cluster);
 
 std::string campaign_text(const Terminal& terminal, const CampaignReport& report);

@@ -36,7 +36,8 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
     rows.push_back(
         {"attention", kernels[KernelClass::kAttention], attention, CauseClass::kCompute});
   } else {
-    // Without flash attention, scores and values are GEMMs by their kernels' names.
+    // Without flash attention, the kernel names do not distinguish the GEMMs of attention from
+    // others.
     rows.push_back({"GEMMs, including attention",
                     kernels[KernelClass::kProducts] + kernels[KernelClass::kAttention],
                     products + attention, CauseClass::kCompute});

@@ -25,7 +25,7 @@ std::string row(const Terminal& terminal, std::string_view label,
                      fmt::format(text, values...));
 }
 
-// CPU cores need three digits: rates are as low as 0.01 TFLOP/s.
+// Returns TFLOP/s; with three decimals below 1, since a CPU core may have only 0.01 TFLOP/s.
 std::string rate_text(double tflops) {
   return tflops < 1 ? fmt::format("{:.3f}", tflops) : fmt::format("{:.1f}", tflops);
 }
@@ -49,7 +49,8 @@ struct BreakdownRow {
   Seconds time;
 };
 
-// Returns terms, largest first. Terms after `most` rows, and small ones, are merged into one row.
+// Returns the terms of the step, largest first, in at most `most` rows. The last row sums the
+// remaining terms and those below 0.1 % of the step.
 std::vector<BreakdownRow> largest_terms(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
   for (const Term& term : predicted.breakdown)
@@ -112,7 +113,8 @@ std::vector<Column> memory_columns() {
   return columns;
 }
 
-// Whether the stage is shown if at most `most` of `count` stages are.
+// Whether stage `index` is shown if at most `most` of `count` stages are. The first stages, the
+// last and the fullest are shown.
 bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::size_t most) {
   if (count <= most || index + 1 == count || index == fullest) return true;
   return index < most - 2;
@@ -141,7 +143,8 @@ std::string dropped_text(const Terminal& terminal, const std::vector<std::string
   return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
 }
 
-// Nodes with several hosts are racks: hosts (trays) start and fail individually.
+// Returns a line for nodes that consist of several hosts, such as NVLink racks with trays. Their
+// hosts start and fail individually.
 std::string racks_text(const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t host = host_size(cluster);
   if (host == cluster.gpus_per_node) return "";
@@ -266,7 +269,8 @@ std::string breakdown_view(const Terminal& terminal, const Prediction& predicted
   const TimeScale scale = time_scale(predicted.step);
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
-  constexpr int kBeside = 40, kLeastBar = 10;  // columns of the numbers
+  // Width of the numbers before the bar, and minimum width of the bar.
+  constexpr int kBeside = 40, kLeastBar = 10;
   const int width =
       std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);

@@ -1,5 +1,5 @@
-// A prediction as text: blocks of lines that commands combine. Every block ends with a newline and
-// fits 100 columns.
+// Parts of reports about a prediction, as text. Each function returns lines of at most 100 columns
+// that end with a newline.
 #pragma once
 
 #include <set>
@@ -20,46 +20,49 @@ std::string heading(const Terminal& terminal, std::string_view title, std::strin
 // Returns "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ...".
 std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan);
 
-// Returns the plan's degrees, options and stages. Settings in `left` are marked "(default)".
+// Returns the plan's degrees, options and stages. Settings in `left` have default values and are
+// marked "(default)".
 std::string plan_view(const Terminal& terminal, const Plan& plan,
                       const std::set<Setting>& left = {});
 
-// Returns step time with interval, model TFLOP/s, memory and capacity, and whether the plan fits.
+// Returns step time with interval, model TFLOP/s, used and available memory, and whether the plan
+// fits.
 std::string headline_view(const Terminal& terminal, const Prediction& predicted);
 
-// Returns step time with interval, both kinds of TFLOP/s, memory and capacity, and the sources of
-// the prediction.
+// Returns step time with interval, hardware and model TFLOP/s, used and available memory, and the
+// sources of the kernel times.
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile);
 
-// Returns the `most` largest terms of the step as bars, and the rest as one line.
+// Returns the `most` largest terms of the step as bars, and the sum of the others as one line.
 std::string breakdown_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
-// Returns memory by stage and category. Of many stages only some are shown, including the first,
-// the last and the fullest.
+// Returns a table of memory by stage and category. Shows at most `most` stages, including the
+// first, the last and the fullest.
 std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
 
-// Additional columns of a ranking by cost or energy, with a cell per plan.
+// Additional columns of the ranking if the objective is cost or energy, with one cell per plan.
 struct UsedColumns {
   struct Column {
     std::string title;
     std::vector<std::string> cells;
   };
   std::vector<Column> columns;
-  std::string note;  // follows the heading
+  std::string note;  // appended to the heading
 };
 
-// Returns columns for searches by cost or energy. Searches by time and memory need no additional
-// columns. GPU-hours only, if price or power of the cluster are unknown (data/campaigns).
+// Returns the cost or energy per billion tokens if that is the objective, or GPU-hours if the price
+// or power of the cluster is unknown (data/campaigns). Other objectives have no additional columns.
 UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
                          const SearchResult& found);
 
-// Returns a table of plans, best first. With `marks_ties`, plans within the best plan's interval
-// are marked as ties. Searches for other objectives also show the number of GPUs.
+// Returns a table of plans, best first. `marks_ties`: marks plans that may be as fast as the best
+// plan (is_tie). Objectives other than time also show the number of GPUs.
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
                          bool marks_ties, const UsedColumns& used = {});
 
-// Returns the shares of device time by source: "82 % exact entries, 12 % interpolated, ...".
+// Returns the shares of device time by source of the kernel times: "82 % exact entries, 12 %
+// interpolated, ...".
 std::string sources_text(const Sources& sources);
 
 // Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.

@@ -1,5 +1,5 @@
-// tpsim explain --program: the events of a rank for each part of the model, in order. The
-// prediction prices the same events.
+// tpsim explain --program: lists the ops, collectives and allocations of a rank in order, for each
+// part of the model. The prediction uses the same program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ namespace {
 
 std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3g}", flops) : ""; }
 
-constexpr std::size_t kWhatWidth = 48;  // of 100 columns
+constexpr std::size_t kWhatWidth = 48;  // width of the first column
 
-// Wraps a long first cell into additional rows.
+// Adds a row. A long first cell continues in additional rows.
 void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
   const std::string lines = wrapped(what, kWhatWidth, 2);
   std::string_view left = lines;

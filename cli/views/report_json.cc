@@ -57,7 +57,7 @@ JsonValue prediction_json(const Prediction& predicted) {
   });
 }
 
-// Returns the fields that every report starts with.
+// Returns the keys with which every report starts.
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
   const Scenario& scenario = named.scenario;
   JsonValue json = json_object(
@@ -107,7 +107,8 @@ JsonValue term_json(const Term& term, const NamedScenario& named) {
                       {"source", term.source}});
 }
 
-// The shared error of two plans is known for time only.
+// Returns a plan with its prediction and its comparison with the best plan. The probability of the
+// order is known only for time.
 JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective objective) {
   JsonValue json = run_json(run);
   if (objective != Objective::kTime) return json;

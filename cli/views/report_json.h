@@ -1,4 +1,4 @@
-// Documents of `--json` (docs/json.md).
+// Reports of `--json` (docs/json.md). Each function returns one JSON object.
 #pragma once
 
 #include "cli/options/inputs.h"
@@ -10,26 +10,26 @@
 
 namespace tpsim::cli {
 
-// A plan with its prediction.
+// Returns a plan with its prediction, as in "plans" of the report.
 JsonValue run_json(const PlannedRun& run);
 
 // {"version": "tpsim-plan-report/1", ..., "plans": [...]}
 JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found);
 
-// One plan with its prediction, as in "plans" above: "tpsim-simulate-report/1".
+// "tpsim-simulate-report/1": one plan with its prediction, as in "plans" above.
 JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
 
-// Likewise, with every term and the sources of its numbers: "tpsim-explain-report/1".
+// "tpsim-explain-report/1": one plan with its prediction, every term and the sources of numbers.
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 
-// The plan with its prediction and a rank's events: "tpsim-program-report/1".
+// "tpsim-program-report/1": one plan with its prediction, and the program of a rank.
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs);
 
 // Returns a timeline in the Chrome trace event format for Perfetto and chrome://tracing. Each
-// pipeline stage has a track with complete events in microseconds. Concurrent transfers have
-// additional tracks below.
+// pipeline stage has a compute track with complete events in microseconds, and additional tracks
+// for concurrent transfers.
 std::string trace_json(const Timeline& timeline, std::string_view title);
 
 }  // namespace tpsim::cli

@@ -1,4 +1,5 @@
-// Measured and compared times of a run, as tables and as JSON.
+// Times of ops and collectives in a run, measured or compared with the prediction, as tables and as
+// JSON.
 #pragma once
 
 #include <string>
@@ -13,42 +14,42 @@
 
 namespace tpsim::cli {
 
-// Return {"ops": [{"op", "key", "label", "count", "seconds"}], "collectives": [{"collective",
-// "group", "ranks", "bytes", "label", "count", "seconds"}]}, for the report of a run.
+// Return the JSON of a run's times. An op has the keys "op", "key", "label", "count" and "seconds".
+// A collective has "collective", "group", "ranks", "bytes", "label", "count" and "seconds".
 JsonValue ops_json(const std::vector<OpTime>& ops);
 JsonValue collectives_json(const std::vector<CollectiveTime>& collectives);
 
 JsonValue compared_json(const std::vector<ComparedTime>& rows);
 constexpr std::size_t kComparedRows = 16;
-// Shows at most `most` rows and the number of further rows.
+// Returns a table of at most `most` rows, and the number of rows left out.
 std::string compared_table(const Terminal& terminal, const std::string& title,
                            const std::vector<ComparedTime>& rows, std::size_t most = kComparedRows);
 
-// Returns "+4.2 %".
+// Returns a relative error as a signed percentage: "+4.2 %".
 std::string error_text(double share);
 
-// Statistics of a run's steps without the first ones, which warm up caches and allocators.
+// Statistics of the steps of a run. Excludes the first steps, which warm up caches and allocators.
 struct MeasuredSteps {
   Seconds step;       // median
-  Seconds mean;       // of the same steps
+  Seconds mean;       // mean of the same steps
   double spread = 0;  // median absolute deviation / median
   std::int64_t count = 0;
-  std::int64_t warm_up = 0;  // steps skipped before these
+  std::int64_t warm_up = 0;  // number of excluded first steps
   Seconds least;             // minimum of the same steps
-  double share_on_core = 1;  // mean of StepReport's
-  StepTimes times;           // mean of one step
-  Bytes allocated;           // maximum
-  Bytes used;                // total on the device; 0: unknown
-  // Returns the memory to compare with predictions: memory in use if the device reports it, else
-  // allocated memory.
+  double share_on_core = 1;  // mean of StepReport::share_on_core
+  StepTimes times;           // mean per step
+  Bytes allocated;           // maximum of the steps
+  Bytes used;                // total memory in use on the device; 0 if unknown
+  // Returns the memory to compare with predictions: memory in use if the device reports it,
+  // otherwise allocated memory.
   Bytes peak() const { return used.value() > 0 ? used : allocated; }
 };
 
-// Skips the first two steps if there are more.
+// Returns the statistics. Excludes the first two steps if there are more.
 MeasuredSteps measured_steps(const std::vector<StepReport>& reports);
 
-// Serializes for another process of this program. Labels are dropped, since they point into this
-// process.
+// Serializes the statistics for another process. Labels are not included, since they point into the
+// memory of this process.
 std::string packed(const MeasuredSteps& steps);
 MeasuredSteps unpacked_steps(std::string_view bytes);
 

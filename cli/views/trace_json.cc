@@ -9,13 +9,13 @@
 namespace tpsim::cli {
 namespace {
 
-// Tracks of one stage. The first is compute; further tracks have transfers that do not overlap each
-// other.
+// Tracks of one pipeline stage. The first track is compute; each further track has transfers that
+// do not overlap each other.
 struct StageTracks {
   std::vector<Picoseconds> transfer_ends;
 };
 
-// Returns the first transfer track that is free at `begin`.
+// Returns the first transfer track that is free when the span begins. Adds a track if all are busy.
 std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
   std::vector<Picoseconds>& ends = tracks.transfer_ends;
   const auto is_free = [&](Picoseconds end) { return end <= span.begin; };
@@ -53,13 +53,15 @@ JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
       {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
 }
 
-// Joins events, one per line, so that a long trace is not stored as a tree.
+// Text of a JSON array of events, one event per line. A long trace is not stored as a tree of
+// values.
 class EventList {
  public:
   void add(const JsonValue& event) {
     if (!text_.empty()) text_ += ",\n";
     bool indents = false;
-    for (const char c : to_text(event)) {  // line breaks inside of texts are escaped
+    // Removes line breaks between tokens; those inside of strings are escaped.
+    for (const char c : to_text(event)) {
       indents = c == '\n' || (indents && c == ' ');
       if (!indents) text_ += c;
     }
@@ -70,7 +72,7 @@ class EventList {
   std::string text_;
 };
 
-// Track ids of a stage: compute first, then transfers.
+// Assigns track ids: for each stage the compute track, then its transfer tracks.
 class TrackIds {
  public:
   explicit TrackIds(const Timeline& timeline) : stages_(static_cast<std::size_t>(timeline.stages)) {
@@ -85,7 +87,7 @@ class TrackIds {
     }
   }
 
-  // Returns the track of the span `index`.
+  // Returns the track id of the span with this index.
   std::int64_t of_span(const Timeline& timeline, std::size_t index) const {
     return first_[static_cast<std::size_t>(timeline.spans[index].stage)] +
            static_cast<std::int64_t>(lanes_[index]);
@@ -105,8 +107,8 @@ class TrackIds {
 
  private:
   std::vector<StageTracks> stages_;
-  std::vector<std::size_t> lanes_;   // by span; 0: compute
-  std::vector<std::int64_t> first_;  // by stage
+  std::vector<std::size_t> lanes_;   // track within the stage, by span; 0: compute
+  std::vector<std::int64_t> first_;  // id of the compute track, by stage
 };
 
 }  // namespace

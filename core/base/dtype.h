@@ -6,14 +6,14 @@
 
 namespace tpsim {
 
-// The order is the numbering in profile files (OpKey::variant).
+// Profile files contain these numbers (OpKey::variant): the order must not change.
 enum class DType : std::uint8_t {
   kFloat32,
   kBFloat16,
   kFloat16,
   kInt32,
   kUInt8,
-  // GEMM operands together with their scales. Priced only; no device executes them.
+  // Formats of quantized GEMM operands, with their scale factors.
   kFloat8,       // E4M3 and E5M2, equally fast; one scale per tensor
   kFloat8Block,  // fp8 with a scale per 128 elements, or per 128 x 128 block of weights
   kMxFloat8,     // fp8 with a power-of-two scale per 32 elements (OCP Microscaling, MXFP8)
@@ -35,7 +35,7 @@ constexpr std::int64_t size_of(DType dtype) {
   return 0;
 }
 
-// Bytes per element, including the share of its scales.
+// Bytes per element, including the element's share of the scale factors.
 constexpr double bytes_per_element(DType dtype) {
   switch (dtype) {
     case DType::kFloat8Block: return 1 + 4.0 / 128;

@@ -5,8 +5,8 @@
 //   inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none",
 //   "optimizer"});
 //
-// Names are in the order of the enumerators, which count from 0. A missing name is a compile error
-// where name_of() or all_of() is used.
+// Names are in the order of the enumerators, which count from 0. name_of() does not compile if a
+// name is missing or superfluous.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ inline constexpr std::array<std::string_view, 0> kEnumNames{};
 template <class E>
 concept HasEnumNames = !kEnumNames<E>.empty();
 
-// Whether `value` is one of the enumerators of E. Compilers print enumerators by name and other
-// values as a cast.
+// Whether `value` is one of the enumerators of E. Reads __PRETTY_FUNCTION__, in which compilers
+// print an enumerator by name, and any other value as a cast or a number.
 template <class E, E value>
 constexpr bool is_enumerator() {
   const std::string_view text = __PRETTY_FUNCTION__;

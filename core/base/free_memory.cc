@@ -24,8 +24,8 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-// Returns the number behind `key` on a line of a file such as /proc/meminfo. Nullopt
-// without such a line, and if no number follows ("unlimited").
+// Returns the number that follows `key` on the first line that starts with `key`, as in
+// /proc/meminfo. Nullopt if there is no such line or no number follows ("unlimited").
 std::optional<double> number_behind(const fs::path& path, std::string_view key) {
   for (const std::string& line : lines_of(path)) {
     if (!line.starts_with(key)) continue;
@@ -89,8 +89,8 @@ void lower_to_cgroup(FreeMemory& least, const fs::path& folder, const CgroupFile
   lower(least, *limit - std::max(0.0, *usage - cached), "the cgroup " + name);
 }
 
-// A cgroup's limit holds for all groups below it. In a container the path may be the host's, and
-// the container may mount only part of it or nothing.
+// Applies the limits of the process's cgroup and of all its ancestors. Missing folders are skipped:
+// in a container, /proc may show the host's path, of which the container mounts a part or nothing.
 void lower_to_cgroups(FreeMemory& least, const fs::path& root) {
   for (const CgroupFiles& files : versions()) {
     const std::string own = cgroup_of(root, files.controller);

@@ -39,7 +39,7 @@ void decode_each(const std::byte* from, std::span<double> to, Decode decode_one)
 std::uint16_t to_bfloat16(float x) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof(bits));
-  // Rounding could carry a NaN into an infinity, so that the quiet bit is set instead.
+  // A NaN is truncated, since rounding could turn it into infinity. The quiet bit keeps it a NaN.
   if (std::isnan(x)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   // Round to nearest even: add just below half a unit, plus one if the last kept bit is odd.
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
@@ -61,7 +61,8 @@ std::uint16_t to_float16(float x) {
   int exponent = -14;
   if (size >= kLeastNormalFloat16) exponent = std::ilogb(size);
   const double units = std::nearbyint(std::ldexp(size, 10 - exponent));
-  // Counts units from the first number of the exponent. A carry into the next exponent is correct.
+  // `units` of a normal number includes the implicit bit, 1024: the exponent's bias is 14, not 15.
+  // A carry into the next exponent is correct.
   const int biased = size >= kLeastNormalFloat16 ? (exponent + 14) * 1024 : 0;
   return static_cast<std::uint16_t>(sign | (biased + static_cast<int>(units)));
 }

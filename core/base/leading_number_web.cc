@@ -1,4 +1,5 @@
-// For browsers: strtod (which has only the C locale there) after a scan for valid characters.
+// leading_number() for browsers: scans for valid characters, then calls strtod, which has only the
+// C locale there.
 #include <cmath>
 #include <cstdlib>
 #include <string>

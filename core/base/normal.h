@@ -9,7 +9,7 @@ namespace tpsim {
 double normal_cdf(double x);
 double normal_quantile(double probability);
 
-// Half the width of the interval around the mean that holds 90 %, in standard deviations.
+// Half width of the central 90 % interval, in standard deviations.
 inline constexpr double kHalfOf90 = 1.645;
 
 // Mean of the largest of n standard normal samples (Blom's approximation; 0 for n = 1).

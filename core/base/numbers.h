@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// One unit for several times of a table. The largest time gets four significant digits.
+// A common unit for the times of one table. The largest time gets four significant digits.
 struct TimeScale {
   const char* unit = "s";
   double factor = 1.0;  // from seconds to the unit

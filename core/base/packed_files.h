@@ -1,4 +1,4 @@
-// The catalogue's files, packed into the program by cmake/PackData.cmake.
+// Data files of the catalogue, embedded in the executable by cmake/PackData.cmake.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The web page ships its data as files of its own file system (page/page.html).
+// The web build embeds no files: the page stores its data in its own file system (page/page.html).
 #include "core/base/check.h"
 #include "core/base/packed_files.h"
 

@@ -38,8 +38,7 @@ inline Error bad_input(std::string message, std::string where = "", std::string 
 // "where: message (hint)" on one line.
 std::string to_string(const Error& error);
 
-// Converts an exception. Out of memory is the machine's limit (kDoesNotFit); any other exception is
-// a bug.
+// Converts an exception: out of memory to kDoesNotFit, any other exception to kBug.
 Error error_from(const std::exception& exception);
 
 // A value or an Error. Callers must test ok() before they read the value.
@@ -70,7 +69,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// For functions that only succeed or fail.
+// Result of functions that return no value.
 struct Ok {};
 using Status = Result<Ok>;
 
@@ -83,7 +82,7 @@ using Status = Result<Ok>;
   auto name = (expression);                    \
   if (!name.ok()) return name.error();         \
   lhs = std::move(name).value()
-// Returns the Error of a Status from the calling function, or goes on.
+// Returns from the calling function with the Error of a Status, if the Status holds one.
 #define TPSIM_TRY_STATUS(expression)                                        \
   do {                                                                      \
     if (auto status_ = (expression); !status_.ok()) return status_.error(); \

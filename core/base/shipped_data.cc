@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "models/bloom-176b.json" of "shipped:/models/bloom-176b.json".
+// Returns "models/bloom-176b.json" for "shipped:/models/bloom-176b.json".
 std::string name_in_program(const fs::path& path) {
   std::string name = path.generic_string().substr(kShippedRoot.size());
   name.erase(0, name.find_first_not_of('/'));

@@ -1,6 +1,6 @@
-// The catalogue's files inside the program, compressed (cmake/PackData.cmake). Their paths begin
-// with "shipped:", such as "shipped:/models/bloom-176b.json". The functions below also read folders
-// on disk.
+// Data files of the catalogue, compressed and embedded in the executable (cmake/PackData.cmake).
+// Their paths begin with "shipped:", such as "shipped:/models/bloom-176b.json". The functions below
+// also read folders on disk.
 #pragma once
 
 #include <filesystem>
@@ -14,20 +14,20 @@ namespace tpsim {
 
 inline constexpr std::string_view kShippedRoot = "shipped:";
 
-// Whether a path refers to a file inside the program.
+// Whether a path refers to an embedded file.
 bool is_shipped(const std::filesystem::path& path);
 
-// Whether the program contains its data; false for the web page.
+// Whether the executable contains the data files; false for the web page.
 bool has_shipped_data();
 
-// Returns the contents of a file inside the program; error if there is none of this name.
+// Returns the contents of an embedded file; error if there is no such file.
 Result<std::string> read_shipped(const std::filesystem::path& path);
 
 // Returns the names of a folder's files with this extension (".json"), without the extension,
-// sorted. The folder is on disk or inside the program. A missing folder has no files.
+// sorted. The folder is on disk or embedded in the executable. A missing folder has no files.
 std::vector<std::string> stems_in(const std::filesystem::path& folder, std::string_view extension);
 
-// Whether a file exists, on disk or inside the program.
+// Whether a file exists, on disk or embedded.
 bool file_is_there(const std::filesystem::path& path);
 
 }  // namespace tpsim

@@ -15,8 +15,8 @@ void say(std::string_view text) {
 void hold_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    // open() returns the lowest free number, which is this one. Opened in the opposite mode, so
-    // that reads or writes still fail.
+    // open() returns the lowest free descriptor, which is this one. The mode is the opposite of the
+    // stream's, so that its reads or writes still fail.
     const int held = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (held > STDERR_FILENO) ::close(held);
   }

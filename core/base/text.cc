@@ -40,7 +40,7 @@ std::string nearest(std::string_view text, const std::vector<std::string_view>& 
     if (holds && (best.empty() || choice.size() < best.size())) best = choice;
   }
   if (!best.empty()) return best;
-  // A choice that differs in more than half of the letters was hardly meant.
+  // Rejects choices that differ in half of the letters or more: they are not typos.
   std::size_t best_distance = std::max<std::size_t>(2, text.size() / 2);
   for (const std::string_view choice : choices) {
     const std::size_t distance = edit_distance(text, choice);

@@ -1,4 +1,4 @@
-// Choosing among names with suggestions, and small text helpers.
+// Lookup of names with suggestions for typos, and small text helpers.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,13 @@ std::string joined_text(const Values& values, std::string_view between, Text tex
 std::string in_lower_case(std::string text);
 std::string in_capitals(std::string text);
 
-// A trailing star matches any ending: "adam_*". Without a star only the same text matches.
+// Whether `text` matches. A trailing star in `pattern` matches any ending: "adam_*". A pattern
+// without a star must equal the text.
 bool matches_pattern(std::string_view text, std::string_view pattern);
-// Whether any of several patterns, separated by spaces, matches.
+// Whether one of several patterns matches. Spaces separate the patterns.
 bool matches_any(std::string_view text, std::string_view patterns);
 
-// Splits at blanks.
+// Splits at white space.
 std::vector<std::string> words_in(const std::string& text);
 
 // FNV-1a hash, continued from `hash`. The same on every machine; not for secrets.
@@ -78,7 +79,7 @@ std::string_view cut_off(std::string_view& text, std::string_view ends);
 // Returns the hint "did you mean tp?", or `otherwise` if `near` is empty.
 std::string meant(const std::string& near, std::string otherwise = "");
 
-// Returns the text without spaces, tabs and a carriage return around it.
+// Returns the text without spaces and tabs at its ends and carriage returns at its end.
 std::string_view trimmed(std::string_view text);
 
 // Quotes a word for a shell if necessary.

@@ -42,8 +42,8 @@ std::string format_scaled(double value, std::span<const Unit> units) {
   return fmt::format("{:.{}f} {}", scaled, decimals, unit->name);
 }
 
-// Returns the shortest text that parses back exactly, among texts with a number of at least
-// `least`.
+// Returns the shortest text that parses back to exactly `value`, among the units in which the
+// number is at least `least`. Empty if there is none.
 std::string exact_text(double value, std::span<const Unit> units, double least) {
   std::string shortest;
   for (const Unit& unit : units) {
@@ -78,7 +78,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   for (const Unit& unit : units) {
     if (rest != unit.name) continue;
     const double value = number * unit.scale;
-    // No machine reaches this: a typo.
+    // A value beyond that of any machine is a typo.
     if (value > 1e24) return error("it is too large");
     if (value > 0 && value < 1e-24) return error("it is too small");
     return value;

@@ -1,8 +1,8 @@
 // Physical quantities as types: bytes, seconds and floating-point operations.
 //
 // A Quantity holds one double in base units (byte, second, FLOP); the exponents are part of the
-// type. A bandwidth times a time is bytes; adding seconds to bytes does not compile. For planning
-// on the host; kernels and tensors count in plain integers.
+// type. A bandwidth times a time is bytes; adding seconds to bytes does not compile. Used by the
+// planner and the simulator. Kernels and tensors count in plain integers.
 #pragma once
 
 #include <cstdint>
@@ -89,9 +89,9 @@ std::string to_exact_string(Seconds);
 std::string to_exact_string(BytesPerSecond);
 std::string to_exact_string(FlopsPerSecond);
 
-// Parses "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". Errors list the units:
-// no unit, an unknown unit, a negative or non-finite number. A value above 1e24 base units, or
-// above zero and below 1e-24, is an error too.
+// Parses "80 GiB", "3.2 us", "100 Gb/s" (bits), "300 GB/s", "312 TFLOP/s". Errors: no unit, an
+// unknown unit, a negative or non-finite number, and a value above 1e24 base units or between 0 and
+// 1e-24. Errors list the valid units.
 Result<Bytes> parse_bytes(std::string_view text);
 Result<Seconds> parse_seconds(std::string_view text);
 Result<BytesPerSecond> parse_bandwidth(std::string_view text);

@@ -5,8 +5,8 @@
 namespace tpsim {
 
 WorkEstimate work_of_tasks(double tasks) {
-  // Measured, 2026. The simulation keeps each task's arrival time; its result may be a span of a
-  // timeline.
+  // Costs per task, measured in 2026. The simulation stores the arrival time of each task. The
+  // spans of a timeline are not included.
   constexpr Seconds kTask(40e-9);
   constexpr Bytes kArrival(8);
   return {tasks * kTask, tasks * kArrival};

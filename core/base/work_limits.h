@@ -1,4 +1,5 @@
-// Limits on work: an estimate is compared with the limits before anything starts.
+// Limits on tpsim's own work. A command compares an estimate of its work with the limits before it
+// starts.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ JsonValue FieldSchema::integer_schema(IntRange range) {
   return json_object({{"type", "integer"}, {"minimum", range.least}, {"maximum", range.most}});
 }
 
-// Adds a key once, although two lists may have it (a file's list and the list of an older format).
+// Adds a key unless it is present. Two lists may have the same key: a file's list and the list of
+// an older format.
 void FieldSchema::put(std::string_view key, JsonValue schema, Presence presence) {
   if (properties_.find(key) != nullptr) return;
   properties_.set(std::string(key), std::move(schema));

@@ -1,5 +1,5 @@
-// Makes a JSON schema (draft 2020-12), as editors use, of the field list of a file kind
-// (core/json/json_fields.h).
+// Builds a JSON schema (draft 2020-12), which editors use to check files, from the field list of a
+// file kind (core/json/json_fields.h).
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,8 @@
 
 namespace tpsim {
 
-// Takes the calls of a field list. Ignores values: fields that few files have are described too.
+// Collects the schema when passed to a field list in place of a FieldReader. Ignores values, so
+// that fields which writers often omit are described too.
 class FieldSchema {
  public:
   void format(std::string_view expected) {

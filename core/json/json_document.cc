@@ -40,8 +40,8 @@ std::optional<std::size_t> first_byte_not_utf8(std::string_view text) {
   return std::nullopt;
 }
 
-// Line of the last delivered character. A newline counts when the next character is read: the
-// parser reads one character past a number, which must keep its own line.
+// Line of the last character passed to the parser. A newline increases the line only with the next
+// character: the parser reads one character past a number, and the number must keep its line.
 struct LineCounter {
   int line = 1;
   bool newline_pending = false;
@@ -160,8 +160,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  // Returns null after an error. Only the innermost open container grows, so that pointers to the
-  // others stay valid.
+  // Adds a value to the innermost open container and returns its address; null after an error.
+  // Outer containers do not grow meanwhile, so that the pointers in open_ stay valid.
   JsonValue* place(JsonValue value) {
     if (++values_ > kMostJsonValues) {
       stop(fmt::format("there are more than {} values", kMostJsonValues));

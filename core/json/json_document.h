@@ -23,20 +23,20 @@ Result<JsonValue> parse_json(std::string_view text, const std::string& file);
 Result<JsonValue> read_json_file(const std::filesystem::path& path);
 
 // Returns indented text that ends with a newline and parses back to exactly the same values. An
-// array of plain values and a short object of plain values stay on one line. Invalid UTF-8 is
-// replaced; an infinite number is a bug.
+// array of scalars and a short object of scalars stay on one line. Invalid UTF-8 is replaced; an
+// infinite number is a bug.
 std::string to_text(const JsonValue& value);
-// The same on one line, without a newline at the end.
+// Returns the same JSON on one line, without a newline at the end.
 std::string to_line(const JsonValue& value);
 
-// Writes an object whose last array grows, piece by piece, for output while results arrive. The
-// pieces together equal to_text() of the whole.
+// Writes an object piece by piece while results arrive: begin(), item() for each element of an
+// array, end(). The concatenated pieces equal to_text() of the complete object.
 class GrowingJson {
  public:
-  // The members before the array; at least one.
+  // `members`: the members before the array, at least one. `array`: key of the array.
   std::string begin(const JsonValue::Object& members, std::string_view array);
   std::string item(const JsonValue::Object& value);
-  // The members after the array.
+  // `members`: the members after the array.
   std::string end(const JsonValue::Object& members);
 
  private:

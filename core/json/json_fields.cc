@@ -42,7 +42,7 @@ void FieldReader::adopt(FieldReader& inner) {
 
 namespace {
 
-// Shows a short value in messages.
+// Returns a short value for messages, with a leading space; empty for long or compound values.
 std::string shown(const JsonValue& value) {
   constexpr std::size_t kMost = 24;
   if (const std::string* text = value.as<std::string>()) {
@@ -63,10 +63,10 @@ void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
 
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
   if (error_) return nullptr;
-  // Absent keys are included: an unknown key may be a misspelling of one.
+  // Records absent keys too: they are suggested if an unknown key may be a misspelling of one.
   asked_.push_back(key);
   const JsonValue* value = value_->find(key);
-  // Hugging Face writes null for a value that the code's default decides.
+  // In Hugging Face's files, null means that the default of the code applies.
   if (value != nullptr && foreign_keys_ && value->is_null()) value = nullptr;
   if (value == nullptr && presence == kRequired) {
     if (missing_.empty()) missing_line_ = value_->line();

@@ -45,7 +45,7 @@ struct NumberRange {
   double most = 1e18;
 };
 
-// A column of a table: whole numbers or any.
+// A column of a table. With `is_whole`, only whole numbers are valid.
 struct TableColumn {
   std::string_view name;
   bool is_whole = false;
@@ -62,7 +62,7 @@ std::vector<E> every() {
 
 class FieldReader {
  public:
-  // Messages put `path` in front of keys: "device.".
+  // `path` is the prefix of keys in messages: "device.".
   FieldReader(const JsonValue& value, std::string file, std::string path = "");
 
   // Checks the format and version, the first key of every file: "tpsim-model/1".
@@ -80,28 +80,28 @@ class FieldReader {
   void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
     if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
   }
-  // A text with a unit: "300 GB/s".
+  // A number with a unit, as text: "300 GB/s".
   template <class Q>
   void quantity(std::string_view key, Q& out, Presence presence = kRequired) {
     if (const std::string* written = read_quantity_text(key, presence)) {
       take(key, parse_quantity<Q>(*written), out);
     }
   }
-  // One of the names name_of() of the values in `all`.
+  // The name_of() of one of the values in `all`.
   template <class E>
   void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
               Presence presence = kRequired) {
     const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
   }
-  // One of several words, each for a number; `words` have .word and .value.
+  // A word that stands for a number. Elements of `words` have members .word and .value.
   template <class Words>
   void word(std::string_view key, std::int64_t& out, const Words& words,
             Presence presence = kRequired) {
     const auto names = texts_of(words, [](const auto& one) { return one.word; });
     if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
   }
-  // An array of such words without duplicates.
+  // An array of words as in word(), without duplicates.
   template <class Words>
   void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
                  Presence presence = kRequired) {
@@ -112,7 +112,7 @@ class FieldReader {
       for (const std::size_t index : *indices) out.push_back(words[index].value);
     }
   }
-  // An array of such names without duplicates.
+  // An array of names as in choice(), without duplicates.
   template <class E>
   void choices(std::string_view key, std::vector<E>& out,
                const std::vector<std::type_identity_t<E>>& all) {
@@ -167,7 +167,7 @@ class FieldReader {
   std::vector<const JsonMember*> unread() const;
   bool failed() const { return error_.has_value() || !missing_.empty(); }
 
-  // Checks a rule of the description; `key` is the key that the error names.
+  // Adds the error `rule`, which names `key`, unless `holds`.
   void require(bool holds, std::string_view key, std::string_view rule) {
     if (!holds) reject(key, std::string(rule));
   }
@@ -222,7 +222,7 @@ class FieldReader {
   std::vector<std::string_view> asked_;
   bool foreign_keys_ = false;
   std::vector<std::string> missing_;  // keys with their paths
-  int missing_line_ = 0;              // of the first one's object
+  int missing_line_ = 0;              // line of the object that lacks the first of them
   std::optional<Error> error_;
 };
 
@@ -308,13 +308,13 @@ class FieldWriter {
     }
     throw BugError("a number that no word stands for");
   }
-  // A value outside the reader's range could not be read back: a bug of the caller.
+  // Checks that the reader accepts the value. A value out of range is a bug of the caller.
   static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);
 
   JsonValue value_ = json_object();
 };
 
-// Adds the file's name to an error of a rule that has no file.
+// Returns `status`; an error without a location gets the file's name as its location.
 Status at_file(Status status, const std::string& file);
 
 // Reads a whole file of one kind. `file` is only used in messages.

@@ -77,10 +77,10 @@ template <std::integral T>
 JsonValue::JsonValue(T value)
     : data_(std::conditional_t<std::same_as<T, bool>, bool, std::int64_t>(value)) {}
 
-// {{"tp", 4}, {"schedule", "1f1b"}}
+// Makes an object from members such as {{"tp", 4}, {"schedule", "1f1b"}}.
 JsonValue json_object(std::vector<std::pair<std::string, JsonValue>> members = {});
 
-// One element per item of the range.
+// Makes an array with one element per item of the range.
 template <class Range, class ToJson>
 JsonValue json_array(const Range& range, ToJson to_json) {
   JsonValue::Array array;
@@ -92,7 +92,7 @@ JsonValue json_array(const Range& range) {
   return json_array(range, [](const auto& item) { return JsonValue(item); });
 }
 
-// Name of the kind, for messages: "whole number", "text", "object", ...
+// Returns the name of the value's kind for messages: "whole number", "text", "object", ...
 std::string_view kind_of(const JsonValue& value);
 
 }  // namespace tpsim

@@ -67,7 +67,8 @@ T value_at(const std::string& bytes, std::size_t i) {
   return value;
 }
 
-// Reads element i as float. Chosen once per tensor, since a checkpoint has billions of elements.
+// A function that reads element i as float. It is chosen once per tensor and not per element, since
+// a checkpoint has billions of elements.
 using FloatAt = float (*)(const std::string& bytes, std::size_t i);
 FloatAt reader_of(const std::string& dtype) {
   if (dtype == "F32") return value_at<float>;

@@ -11,9 +11,9 @@ struct CalibrationFacts {
   std::int64_t rows = 0;  // measured steps
   std::string on;         // file of the measured steps: "runs.csv"
   std::string date;
-  double left_out_error = 0;  // mean error of leave-one-out predictions
-  // Remaining standard deviations after the fit: host time, kernels not in the profile, collectives
-  // between nodes. They replace the default standard deviations.
+  double left_out_error = 0;  // mean relative error of leave-one-out predictions
+  // Relative standard deviations that remain after the fit: of host time, of kernels that are not
+  // in the profile, and of collectives between nodes. They replace the defaults.
   double host_spread = 0, kernel_spread = 0, network_spread = 0;
 };
 
@@ -27,7 +27,7 @@ inline constexpr auto kCalibrationFields = [](auto& io, auto& facts) {
   io.number("network_spread", facts.network_spread, {0, 1});
 };
 
-// Written only for calibrated files.
+// Reads or writes the facts. Files that are not calibrated omit them.
 template <class Io>
 void calibration_field(Io& io, auto& facts) {
   io.object_if(facts.rows > 0, "calibrated",

@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// The host, for optimizer offload.
+// Host CPUs and memory of a node. Used for optimizer offload only.
 struct HostSpec {
   std::string source =
       "assumed, since the cluster states no host: a PCIe 4.0 x16 link to each GPU, two sockets "
@@ -33,27 +33,28 @@ struct ClusterSpec {
   // GPUs per host, if hosts are smaller than nodes, as the trays of an NVL72 rack are. A host
   // starts and fails as a unit and owns the host memory. 0: the host is the node.
   std::int64_t gpus_per_host = 0;
-  // GPUs per node used by a job that is larger than one node and not a multiple of nodes: 64 of 72.
-  // 0: all GPUs.
+  // GPUs per node used by a job that is larger than one node and whose size is not a multiple of
+  // gpus_per_node, such as 64 of 72. 0: all GPUs.
   std::int64_t partly_used_gpus = 0;
   std::int64_t nics_per_node = 1;
   LinkSpec intra_node;
   LinkSpec inter_node;
   HostSpec host;
-  // Channels that NCCL opens between nodes for one communicator, each through one NIC. 0: as many
-  // as there are NICs next to its ranks.
+  // Channels that NCCL opens between nodes for one communicator, each through one NIC. 0: one
+  // channel per NIC next to the communicator's ranks.
   std::int64_t nccl_channels = 0;
-  // Collisions on NICs: rings of different groups choose NICs independently. Assume g > 1
-  // concurrent groups with several ranks each on the node. Their usable share of the node's
-  // bandwidth is nic_collision_efficiency^(1 + log2(g) / 2). A single group uses all NICs, and
-  // groups with one rank per node use the nearest NIC. Neither collides.
+  // Bandwidth loss if NCCL rings of concurrent groups choose the same NICs. It applies to g > 1
+  // groups with several ranks each on the node: they get nic_collision_efficiency^(1 + log2(g) / 2)
+  // of the node's bandwidth. A single group (all NICs) and groups with one rank per node (the
+  // nearest NIC each) have no loss.
   double nic_collision_efficiency = 1.0;
-  // Bandwidth of P2P sends between pipeline stages over that of collectives between nodes. The
-  // result is capped by the link.
+  // Ratio of the bandwidth of P2P sends between pipeline stages to that of collectives between
+  // nodes. The resulting bandwidth is capped at the link's.
   double p2p_efficiency = 1.0;
-  // GPU clock sustained in GEMMs over that of the profile: power limits, cooling.
+  // Ratio of the GPU clock sustained in GEMMs to that of the profile. Power limits and cooling can
+  // reduce it.
   double gpu_clock = 1.0;
-  CalibrationFacts calibrated;  // of this file by the user
+  CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 
 // GPUs of one host.
@@ -65,7 +66,7 @@ constexpr std::int64_t node_size(const ClusterSpec& cluster, std::int64_t gpus) 
   const bool fills = gpus <= cluster.gpus_per_node || gpus % cluster.gpus_per_node == 0;
   return fills || cluster.partly_used_gpus == 0 ? cluster.gpus_per_node : cluster.partly_used_gpus;
 }
-// Largest number of GPUs for a job with this number of GPUs per node.
+// Returns how many GPUs the cluster offers a job that uses node_size(cluster, gpus) GPUs per node.
 constexpr std::int64_t gpus_for(const ClusterSpec& cluster, std::int64_t gpus) {
   return cluster.nodes * node_size(cluster, gpus);
 }

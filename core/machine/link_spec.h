@@ -7,8 +7,8 @@
 
 namespace tpsim {
 
-// `efficiency` is the share of the stated bandwidth that large collectives reach; `latency` is that
-// of one hop of a small message.
+// `efficiency` is the share of the stated bandwidth that large collectives reach; `latency` is the
+// time of one hop of a small message.
 struct LinkSpec {
   std::string kind;          // "nvlink3 through nvswitch", "4 x omni-path 100"
   BytesPerSecond bandwidth;  // one direction; per GPU inside a node, per NIC between nodes

@@ -42,21 +42,23 @@ std::string narrow_types_text(const DeviceFacts& device);
 // Default dtype of weights and activations: bf16 if the matrix units support it.
 DType usual_dtype(const DeviceFacts& device);
 
-// Constants of the GEMM model: tiles, waves and layouts.
+// Constants of the GEMM time model: tiles, waves and layouts.
 struct MatmulTuning {
   double wave_rounding = 1.0;  // wave quantization: share of a partial wave's idle SMs that is
                                // lost; below 1 with stream-K
   double small_tile_exponent = 0.3;  // a tile of area a reaches (a / largest area)^this of the rate
   double epilogue_exposed = 1.0;     // share of a wave's output writes that is exposed
-  double traffic_efficiency = 0.75;  // of memory bandwidth, while reading operands and writing C
-  // Share of the rate that remains if rows of an operand are not a multiple of 16 bytes.
+  double traffic_efficiency = 0.75;  // share of memory bandwidth that a GEMM reaches for A, B and C
+  // Relative rate of GEMMs, and of batched GEMMs, with an operand whose rows are not a multiple of
+  // 16 bytes.
   double unaligned_rate = 0.6;
   double unaligned_batched_rate = 0.6;
-  // Time relative to y = x W^T of the same shape: dgrad (no transposes) and wgrad (A transposed).
+  // GEMM time relative to the forward layout, y = x W^T. nn: dgrad, no transposes. tn: wgrad, A
+  // transposed.
   double nn_layout_factor = 1.0;
   double tn_layout_factor = 1.0;
-  // Additional time of kSplitSums, relative to the time of an 8-bit GEMM of the same FLOPs at full
-  // rate.
+  // Additional time of GEMMs with kSplitSums (sums promoted to fp32), relative to an 8-bit GEMM of
+  // the same FLOPs at full rate.
   double split_sum_cost = 0;
 };
 
@@ -64,7 +66,7 @@ struct MatmulTuning {
 struct AttentionSpeeds {
   double flash1 = 0.55;  // FlashAttention-2 is 1.7 to 3 times as fast (Dao 2023, arXiv 2307.08691)
   double flash2 = 1.0;
-  double flash3 = 1.0;  // 1 if the device has none
+  double flash3 = 1.0;  // 1 if the device has no such kernel
   double cudnn = 1.0;
 };
 
@@ -72,13 +74,13 @@ struct AttentionSpeeds {
 struct DeviceModel {
   std::string source;
   Provenance provenance = Provenance::kDatasheet;
-  double matmul_efficiency = 0.9;  // of peak x tile and wave bound, for large GEMMs
+  double matmul_efficiency = 0.9;  // of large GEMMs, relative to peak x tile and wave bound
   std::int64_t tile_m = 128;       // tile of C per SM
   std::int64_t tile_n = 256;
   Seconds matmul_latency;  // prologue, epilogue and launch of one GEMM
   MatmulTuning matmul;
   double sustained_clock = 1.0;  // sustained over burst rate of GEMMs at full efficiency
-  // The same for 8- and 4-bit GEMMs, which draw less power at the same rate; 0: as sustained_clock.
+  // sustained_clock of 8- and 4-bit GEMMs, which draw less power. 0: the same as sustained_clock.
   double narrow_sustained_clock = 0;
   double streaming_efficiency = 0.8;  // of memory bandwidth, for well-written elementwise kernels
   double reduction_efficiency = 0.7;  // the same for norms and softmax
@@ -106,12 +108,12 @@ struct CollectiveSample {
   Seconds median;
 };
 
-// The machine on which the profile was measured, to judge plans for it.
+// The machine on which the profile was measured.
 struct MachineFacts {
   std::string description;   // processor, cores, operating system
   std::int64_t devices = 0;  // of this kind in the machine; 0: unknown
-  // Standard deviation of a rank's step relative to its mean, with all devices working. Adds to the
-  // jitter of the software.
+  // Standard deviation of a rank's step time over its mean, while all devices work. Added to the
+  // jitter of the software stack.
   double rank_jitter = 0;
 };
 
@@ -130,8 +132,8 @@ struct RuntimeFacts {
   double sustained_celsius = 0;
 };
 
-// Fastest algorithms found for the device's library, as text that the same library reads back on
-// the same kind of device.
+// Fastest GEMM algorithms found, each as text that the same library can read back on the same kind
+// of device.
 struct AlgorithmChoices {
   std::string chosen_by;  // library, version and device; empty: no choices
   std::vector<std::string> choices;
@@ -153,8 +155,8 @@ struct Profile {
   // clocks of training.
   std::vector<OpSample> sustained;
   std::vector<CollectiveSample> collectives;
-  // Link between the devices when collectives were timed. Without bandwidth if unknown: the link of
-  // the predicted cluster is assumed.
+  // Link between the devices on which `collectives` were timed. Bandwidth 0: unknown, and the link
+  // of the predicted cluster is assumed.
   LinkSpec link;
 };
 

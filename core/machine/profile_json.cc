@@ -13,7 +13,8 @@
 namespace tpsim {
 namespace {
 
-// Files group samples by op kind, so that a row holds only numbers.
+// The samples with the same kind, variant and dtype. Files state these once per group, so that a
+// row holds only numbers.
 struct OpGroup {
   OpKey key;  // without dims
   std::int64_t dims = 1;
@@ -26,7 +27,7 @@ struct CollectiveGroup {
   TableRows rows;
 };
 
-// Fields that a file omits keep these values.
+// Returns a profile with the values of fields that a file omits.
 Profile unread_profile() {
   Profile profile;
   profile.model = usual_model();
@@ -40,7 +41,7 @@ struct ProfileDocument {
   std::vector<CollectiveGroup> collectives;
 };
 
-constexpr NumberRange kCount{1, 1e15};        // dims and bytes: whole in a double
+constexpr NumberRange kCount{1, 1e15};        // dims and bytes: exact in a double
 constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
 constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may slightly exceed 1
 
@@ -268,7 +269,8 @@ Profile profile_of(ProfileDocument document) {
   return profile;
 }
 
-// Catches profiles copied for a slower GPU with new peaks but old samples.
+// Rejects GEMM samples above the stated peak, as in a profile that was copied for a slower GPU with
+// new peaks but old samples.
 Status check_samples(const Profile& profile, const std::string& file) {
   if (profile.provenance == Provenance::kMeasuredHere)
     return Ok{};  // measurements may exceed a fitted peak

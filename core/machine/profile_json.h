@@ -21,7 +21,7 @@ namespace tpsim {
 Result<Profile> read_profile(const std::filesystem::path& path);
 Result<Profile> parse_profile(std::string_view text, const std::string& file);
 
-// Samples of one kind are grouped; within a kind the order is kept.
+// Groups samples by kind, variant and dtype, and keeps their order within a group.
 std::string to_json(const Profile& profile);
 
 // The JSON schema of profile files.

@@ -65,7 +65,7 @@ struct RotaryStretch {
   friend bool operator==(const RotaryStretch&, const RotaryStretch&) = default;
 };
 struct RotaryShape {
-  double fraction = 1;      // share of head_dim that is rotated, first entries
+  double fraction = 1;      // share of head_dim that is rotated: its first entries
   bool neighbours = false;  // rotates pairs (2i, 2i + 1) instead of (i, i + half)
   RotaryStretch stretch = {};
   friend bool operator==(const RotaryShape&, const RotaryShape&) = default;
@@ -79,7 +79,7 @@ template <>
 inline constexpr auto kEnumNames<QkNorm> = std::to_array<std::string_view>({"none", "head", "plain",
                                                                             "width", "each_head"});
 
-// From q'k to the attention probability, beyond the usual scale of head_dim^-1/2.
+// Changes of the attention scores q'k before and in the softmax.
 struct ScoreShape {
   double scale = 0;    // 0: head_dim^-1/2
   double cap = 0;      // scores become cap tanh(score / cap); 0: no cap
@@ -100,9 +100,9 @@ struct LatentShape {
   friend bool operator==(const LatentShape&, const LatentShape&) = default;
 };
 
-// Source of keys and values. kProjected: separate matrices. kSameMatrix: one matrix for both (Gemma
-// 4's layers without window). kEarlierLayer: an earlier layer of the same kind (Gemma 4's last
-// layers).
+// Source of keys and values. kProjected: two projection matrices. kSameMatrix: one projection
+// matrix for both (Gemma 4's layers without window). kEarlierLayer: reused from an earlier layer of
+// the same kind (Gemma 4's last layers).
 enum class KeyValueSource : std::uint8_t { kProjected, kSameMatrix, kEarlierLayer };
 template <>
 inline constexpr auto kEnumNames<KeyValueSource> =
@@ -124,7 +124,7 @@ struct AttentionShape {
   QkNorm qk_norm = QkNorm::kNone;
   ScoreShape score = {};
   LatentShape latent = {};
-  bool qkv_bias = false;       // true also if ModelSpec::linear_bias is false
+  bool qkv_bias = false;       // q, k, v have biases even if ModelSpec::linear_bias is false
   bool output_bias = false;    // the same for the output projection
   bool output_gate = false;    // core output times sigmoid of a second projection of the same width
   std::int64_t value_dim = 0;  // width of a value head; 0: head_dim. Latent attention has its own
@@ -159,7 +159,8 @@ struct ExpertShape {
   std::int64_t count = 0;  // 0: the feed-forward part is dense
   std::int64_t per_token = 0;
   double capacity_factor = 1.0;
-  // No token is dropped. Plans assume balanced experts, as with a capacity factor of 1.
+  // Without capacity: no token is dropped. Plans assume balanced experts, as with a capacity factor
+  // of 1.
   bool dropless = false;
   RouterShape router = {};
   std::int64_t shared_ffn = 0;  // width of the shared expert, which every token passes; 0: none
@@ -199,7 +200,7 @@ struct RecurrentShape {
   friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 
-// The part of a model that may differ between blocks.
+// The part of a model's shape that may differ between blocks.
 struct BlockShape {
   MixerKind mixer = MixerKind::kAttention;
   AttentionShape attention = {};
@@ -208,7 +209,8 @@ struct BlockShape {
   // no feed-forward part.
   std::int64_t ffn_hidden = 0;
   ExpertShape experts = {};
-  // Ops of the mixer kPlanned, or ops that run on the block's input in addition to another mixer.
+  // With MixerKind::kPlanned: the ops of the mixer. With another mixer: additional ops on the
+  // block's input.
   std::vector<PlannedOp> planned = {};
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };

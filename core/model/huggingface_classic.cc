@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kGpt2Dropout = 0.1;  // default of the class
 
-// Reads an integer that has one of two names. If both are missing, the error names the first.
+// Reads an integer under the key `name` or `other`. If both are missing, the error names the first.
 void either(Config& config, std::string_view name, std::string_view other, std::int64_t& out,
             IntRange range = {}) {
   const bool by_other = !config.in.has(name) && config.in.has(other);
@@ -74,7 +74,8 @@ void read_gpt2(Config& config) {
   share_width(config, "n_embd");
 }
 
-// Keys that the families below share with LLaMA. Plain feed-forward part, LayerNorm.
+// Reads the keys that the families below share. They have LayerNorm and a feed-forward part without
+// a gate.
 void read_plain_keys(Config& config, std::string_view epsilon, double otherwise) {
   FieldReader& in = config.in;
   ModelSpec& model = config.model;

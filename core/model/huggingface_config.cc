@@ -56,7 +56,8 @@ std::string supported_types() {
                      fmt::join(huggingface_types(), ", "));
 }
 
-// The language model inside a multimodal model. Its file may omit its own type.
+// The language model inside a multimodal model, or the whole file if there is none. A language
+// model may omit its own model_type.
 struct TextPart {
   const JsonValue* root;
   std::string type;
@@ -86,7 +87,7 @@ bool is_language(std::string_view key) {
   return key == "text_config" || key == "llm_config" || key == "language_config";
 }
 
-// Notes the other parts of a multimodal model.
+// Adds the parts of a multimodal model that are not read to ModelSpec::notes.
 void name_other_parts(const JsonValue& root, ModelSpec& model) {
   for (const JsonMember& member : *root.as<JsonValue::Object>()) {
     const bool is_other = member.key.ends_with("_config") && !is_language(member.key) &&

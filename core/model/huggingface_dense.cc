@@ -8,7 +8,7 @@ namespace {
 
 using Layer = std::int64_t;
 
-// All layers have the same window, if any.
+// Reads a sliding window that applies to all layers.
 void window_everywhere(Config& config, std::int64_t otherwise) {
   config.model.attention.window =
       config.integer_or_none("sliding_window", otherwise, kPositionRange);
@@ -26,7 +26,7 @@ void read_mistral(Config& config) {
 
 const Activations kGeluTanh = {{"gelu_pytorch_tanh", MlpKind::kGeglu}};
 
-// Keys common to Gemma 1 to 3, except `positions` and the rotary base.
+// Reads the keys common to Gemma 1 to 3. Callers set the defaults of positions and rotary base.
 void read_gemma_keys(Config& config, Defaults defaults) {
   defaults.head_dim = 256;
   defaults.tied = true;
@@ -47,7 +47,7 @@ void read_gemma(Config& config) {
   read_activation(config, "hidden_activation", known);
 }
 
-// Keys common to Gemma 2 and 3. `scores` and `logits` are the default caps.
+// Reads the keys common to Gemma 2 and 3. `scores` and `logits` are the default caps.
 void read_gemma_blocks(Config& config, double scores, double logits) {
   ModelSpec& model = config.model;
   read_activation(config, "hidden_activation", kGeluTanh);
@@ -107,8 +107,8 @@ void read_internlm2(Config& config) {
   attention_biases(config, "bias");
 }
 
-// GLM-4: norms around both branches, half of every head is rotated in adjacent pairs. Its attention
-// biases are those of q, k and v only.
+// GLM-4: norms around both branches, half of every head is rotated in adjacent pairs.
+// attention_bias adds biases to q, k and v only.
 void read_glm_keys(Config& config) {
   AttentionShape& attention = config.model.attention;
   attention.rotary.fraction = 0.5;

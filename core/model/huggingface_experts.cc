@@ -53,7 +53,8 @@ void read_olmoe(Config& config) {
   softmax_router(config, false);
 }
 
-// Multi-head latent attention. If the file has head_dim, the value is the rotary part only.
+// Multi-head latent attention. head_dim of such files, if present, is the width of the rotary part
+// only.
 void read_latent(Config& config) {
   AttentionShape& attention = config.model.attention;
   attention.latent.q_rank = config.integer("q_lora_rank", 0);

@@ -24,7 +24,8 @@ Scaling scaling_of(FieldReader& in, const std::string& name) {
 }
 
 // Reads "rope_scaling", or "rope_parameters", which also has the base. Newer files have one object
-// per layer type; readers of families with windows read the objects of those layers.
+// per layer type. This function reads "full_attention"; readers of families with windows read the
+// other objects.
 void read_stretch(FieldReader& in, AttentionShape& attention, std::int64_t original) {
   in.allow_foreign_keys();
   if (in.has("full_attention")) {
@@ -209,7 +210,7 @@ void read_llama_keys(Config& config, const Defaults& defaults) {
 }
 
 void spread(Config& config) {
-  // After an error, sizes may have any value.
+  // The number of layers may be out of range if the file has an error.
   const bool is_sane =
       config.model.layers >= kLayerRange.least && config.model.layers <= kLayerRange.most;
   config.layers.assign(is_sane ? static_cast<std::size_t>(config.model.layers) : 0,

@@ -15,8 +15,8 @@
 
 namespace tpsim {
 
-// A file while it is read. `layers` is empty until a family's reader calls spread(), which makes
-// one identical block per layer. The reader then changes the blocks that differ.
+// A config.json while it is read. `layers` is empty until a family's reader calls spread(), which
+// makes one identical block per layer. The reader then changes the blocks that differ.
 struct Config {
   FieldReader& in;
   ModelSpec& model;
@@ -32,9 +32,9 @@ struct Config {
   // Error if the value differs from `only`, since ModelSpec cannot express other values.
   void require_flag(std::string_view key, bool only, std::string_view why);
   void require_text(std::string_view key, std::string_view only);
-  // Error: the list does not have one entry per layer.
+  // Adds the error that list `key` has `length` entries and not one per layer.
   void reject_length(std::string_view key, std::size_t length);
-  // Marks a key as known; its value does not matter here.
+  // Marks a key as read, whatever its value.
   void pass_over(std::string_view key) { in.has(key); }
   void note(std::string text) { model.notes.push_back(std::move(text)); }
 };
@@ -44,7 +44,8 @@ inline constexpr IntRange kLayerRange{1, 1 << 14};
 inline constexpr IntRange kExpertRange{1, 1 << 16};
 inline constexpr IntRange kPositionRange{1, std::int64_t{1} << 24};
 
-// Keys of the sizes without a default in any class; empty: the file does not have the size.
+// Keys of the sizes that a config.json must state. Empty: the family's files do not state this
+// size.
 struct SizeKeys {
   std::string_view hidden = "hidden_size", ffn = "intermediate_size";
   std::string_view layers = "num_hidden_layers", heads = "num_attention_heads";
@@ -53,7 +54,7 @@ struct SizeKeys {
 inline constexpr SizeKeys kGpt2Sizes{"n_embd", "", "n_layer", "n_head"};
 void read_sizes(Config& config, const SizeKeys& keys);
 
-// Defaults of a family's class.
+// Values of keys that a file omits: the defaults of the family's configuration class.
 struct Defaults {
   std::int64_t head_dim = 0;  // 0: hidden / heads
   std::int64_t positions = 4096;
@@ -72,12 +73,13 @@ struct Defaults {
 // Reads the keys of LLaMA, which most later families share: sizes, heads, head_dim, rotary base and
 // scaling, norm epsilon, context, tied embedding. Sets RMSNorm, SwiGLU and no biases.
 void read_llama_keys(Config& config, const Defaults& defaults);
-// Reads the context from "max_position_embeddings" or another key; also sets the training sequence.
+// Reads the context length from `key`, such as "max_position_embeddings"; the default is
+// `otherwise`. Sets the training sequence length to the same value.
 void read_positions(Config& config, std::string_view key, std::int64_t otherwise);
 // Reads rope_theta and rope_scaling, or rope_parameters. `theta` is the default base.
 void read_rotary(Config& config, AttentionShape& attention, double theta);
 void read_attention_dropout(Config& config);
-// Dropout of branches and embedding, which must be equal.
+// Reads the dropout rates of branches and embedding from these two keys. They must be equal.
 void read_dropouts(Config& config, std::string_view branches, std::string_view embedding,
                    double otherwise);
 // Sets the biases of all four attention projections. llama_biases() also reads mlp_bias.
@@ -87,7 +89,7 @@ void llama_biases(Config& config);
 // Reads the activation, one of those in `known`; the first if the key is absent.
 using Activations = std::vector<std::pair<std::string_view, MlpKind>>;
 void read_activation(Config& config, std::string_view key, const Activations& known);
-// head_dim for families that divide the hidden size evenly among heads.
+// Sets head_dim for families that divide the hidden size evenly among heads.
 void share_width(Config& config, std::string_view hidden_key);
 
 // Sets config.layers to one copy of the model's block per layer.
@@ -100,10 +102,11 @@ std::vector<bool> layers_that_say(Config& config, std::string_view key, std::str
 // `slides` is true. Returns which layers have a window.
 std::vector<bool> sliding_layers(Config& config, std::int64_t window,
                                  const std::function<bool(std::int64_t)>& slides);
-// mlp_only_layers and decoder_sparse_step of Qwen, after spread(): other layers have experts.
+// Reads Qwen's mlp_only_layers and decoder_sparse_step and makes the layers that they select dense.
+// Call after spread().
 void qwen_dense_layers(Config& config, std::int64_t dense_width);
-// no_rope_layers, after spread(): whether each layer rotates queries and keys. Default: all but
-// every no_rope_layer_interval-th layer.
+// Reads no_rope_layers. Returns, per layer, whether it rotates queries and keys. Default: all but
+// every no_rope_layer_interval-th layer. Call after spread().
 std::vector<bool> rotary_layers(Config& config);
 
 // Reads kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim of latent attention, and
@@ -113,18 +116,20 @@ void read_latent_sizes(Config& config);
 void read_experts(Config& config, std::string_view count, std::string_view per_token);
 // Gives a layer a dense feed-forward part, after spread().
 void make_dense(Config& config, std::int64_t layer, std::int64_t width);
-// DeepSeek's keys, which others use too: n_group, topk_group, norm_topk_prob,
-// routed_scaling_factor, shared experts. Then the dense layers of first_k_dense_replace.
+// Reads DeepSeek's keys of experts, which other families use too: n_group, topk_group,
+// norm_topk_prob, routed_scaling_factor, shared experts. deepseek_dense_layers() makes the first
+// first_k_dense_replace layers dense.
 void deepseek_experts(Config& config);
 void deepseek_dense_layers(Config& config, std::int64_t dense_width);
-// Softmax scores over all experts; reads norm_topk_prob.
+// Sets softmax scores over all experts. Reads norm_topk_prob, by default `renormalises`.
 void softmax_router(Config& config, bool renormalises);
-// Sigmoid scores, with a correction bias for the selection only.
+// Sets sigmoid scores, with a correction bias for the selection only.
 void sigmoid_router(RouterShape& router);
-// Granite's multipliers. The residual multiplier is fused with the residual addition.
+// Reads Granite's multipliers. The residual multiplier takes no time: it is fused with the residual
+// addition.
 void granite_multipliers(Config& config);
 void note_residual_multiplier(Config& config, std::string_view key, double value);
-// Families that others use under another name.
+// Readers of families that other families use too.
 void read_qwen2(Config& config);
 void read_qwen3(Config& config);
 void read_qwen3_moe(Config& config);
@@ -138,27 +143,28 @@ void make_recurrent(BlockShape& block, MixerKind mixer, const RecurrentShape& re
 // Reads num_nextn_predict_layers.
 void read_prediction_layers(Config& config);
 
-// Qwen, after spread(): the window, if use_sliding_window is true. Applies to the layers of
-// layer_types or from max_window_layers on.
+// Sets Qwen's window if use_sliding_window is true. The layers that layer_types calls sliding have
+// the window, or by default those from max_window_layers on. Call after spread().
 void qwen_windows(Config& config);
 
 inline constexpr auto kWholeOp = PlannedSharding::kWhole;
 inline constexpr auto kTokensOp = PlannedSharding::kTokens;
 inline constexpr auto kRowsOp = PlannedSharding::kRows;
 inline constexpr auto kColumnsOp = PlannedSharding::kColumns;
-// Planned ops (core/model/planned_op.h): a matrix [width, columns]; and a pass over `moved`
-// elements per token, of which `width` are saved for backward.
+// Make planned ops (core/model/planned_op.h). planned_linear(): a matrix [width, columns].
+// planned_pass(): an elementwise pass over `moved` elements per token, of which `width` are saved
+// for backward.
 PlannedOp planned_linear(std::string name, PlannedSharding sharding, std::int64_t width,
                          std::int64_t columns, std::int64_t parameters = 0);
 PlannedOp planned_pass(std::string name, PlannedSharding sharding, std::int64_t moved,
                        std::int64_t width = 0, std::int64_t parameters = 0);
-// An indexer's scores between queries and keys. A key stands for `stride` positions; `chosen` keys
-// are kept. Every tensor-parallel rank computes all scores.
+// Makes the planned op of an indexer's scores between queries and keys. A key stands for `stride`
+// positions. Each query selects `chosen` keys. Every tensor-parallel rank computes all scores.
 PlannedOp planned_scores(std::int64_t heads, std::int64_t dim, std::int64_t stride,
                          std::int64_t chosen);
-// The lightning indexer of DeepSeek-V3.2 (index_n_heads, index_head_dim, index_topk), after the
-// blocks are set. All layers use selected positions; layers of indexer_types "full" compute the
-// selection.
+// Adds the lightning indexer of DeepSeek-V3.2 (index_n_heads, index_head_dim, index_topk). Layers
+// of indexer_types "full" select positions; all layers attend only to selected positions. Call
+// after the blocks are set.
 void add_lightning_indexers(Config& config);
 
 // Reads the vision and audio encoders of a multimodal model as planned parts of the first stage.
@@ -168,17 +174,18 @@ void read_encoders(const JsonValue& root, const std::string& file, ModelSpec& mo
 // Reads a list of one 0/1 number per layer; empty if the key is absent.
 std::vector<bool> flags_of_layers(Config& config, std::string_view key);
 
-// Null, false, zero and empty values change nothing.
+// Whether a value is null, false, zero or empty. A key with such a value has no effect.
 bool is_neutral(const JsonValue& value);
 // Handles the keys that the family's reader did not read. A key that would change the plan is an
 // error unless it repeats the model's value; unknown keys are noted.
 void name_what_was_left(Config& config, const std::string& type);
 
-// Ignores the many keys that do not affect the training step. Keys that do must have the right kind
-// and range. Errors are values that ModelSpec cannot express, and keys that affect the step of
-// another family. ModelSpec::notes names the remaining keys. For a multimodal model, "text_config"
-// is read. The training sequence is the context that the file states (bloom: seq_length or 2048). A
-// config.json is named for its folder.
+// Reads a config.json. Keys that affect the training step must have the right kind and range. A
+// value that ModelSpec cannot express is an error, and so is a key that affects the step of another
+// family only. Keys known to have no effect are ignored; ModelSpec::notes names unknown ones. For a
+// multimodal model, "text_config" is read. The training sequence is the context that the file
+// states (bloom: seq_length or 2048). The model of a file named config.json gets the name of its
+// folder.
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file);
 
 using FamilyReader = void (*)(Config&);

@@ -39,8 +39,8 @@ void nemotron_h_sizes(Config& config) {
 BlockShape nemotron_experts(Config& config) {
   BlockShape block;
   block.mixer = MixerKind::kNone;
-  block.attention =
-      config.model.attention;  // block kinds with experts come first, and files state heads
+  // Kind 0 has experts, and model files need its heads.
+  block.attention = config.model.attention;
   FieldReader& in = config.in;
   ExpertShape& experts = block.experts;
   in.integer("n_routed_experts", experts.count, kExpertRange);
@@ -59,7 +59,8 @@ BlockShape nemotron_experts(Config& config) {
   return block;
 }
 
-// The layer kinds, one letter each, from hybrid_override_pattern or from the words of newer files.
+// Returns the kinds of the layers, one letter each, from hybrid_override_pattern or from the list
+// layers_block_type of newer files.
 std::string nemotron_pattern(Config& config) {
   std::string pattern;
   if (!config.in.is_list("layers_block_type")) {
@@ -114,7 +115,7 @@ void read_nemotron_h(Config& config) {
   if (pattern.size() != config.layers.size()) {
     return config.reject_length("hybrid_override_pattern", pattern.size());
   }
-  // Without attention layers, all blocks keep the heads that the file states.
+  // A pattern without attention layers: all blocks keep the heads that the file states.
   const bool attends = pattern.find('*') != std::string::npos;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     BlockShape& block = config.layers[i];
@@ -138,8 +139,8 @@ void read_nemotron_h(Config& config) {
   }
 }
 
-// The layers that are gated delta nets: from layer_types, or all but every
-// full_attention_interval-th.
+// Makes the gated delta nets: the linear layers of layer_types, or by default all but every
+// full_attention_interval-th layer.
 void qwen_delta_layers(Config& config) {
   FieldReader& in = config.in;
   RecurrentShape recurrent;
@@ -202,7 +203,8 @@ void read_qwen3_5(Config& config) {
   if (has_experts) qwen_dense_layers(config, config.model.ffn_hidden);
 }
 
-// Bamba and Granite 4: every block has a feed-forward part after the mixer.
+// Reads the Mamba-2 keys of Bamba and Granite 4. Every block has a feed-forward part after the
+// mixer.
 RecurrentShape mamba_keys(Config& config) {
   RecurrentShape recurrent;
   config.in.integer("mamba_n_heads", recurrent.heads, {});

@@ -89,7 +89,8 @@ bool is_flag(const JsonValue& value, bool flag) {
   return given != nullptr && *given == flag;
 }
 
-// A numeric key, and the same value of the model that was read. Keys on one line are synonyms.
+// Keys that repeat a number of the model, and the function that returns this number. Keys of one
+// row are synonyms.
 struct KnownNumber {
   std::string_view keys;
   double (*of_model)(const ModelSpec&);
@@ -172,7 +173,8 @@ bool sees_all(const std::vector<BlockShape>& layers, const ModelSpec& model) {
                      [&](const BlockShape& block) { return is_full(block.attention); });
 }
 
-// A list with full attention for all layers, in a model without windows or chunks.
+// Whether a value is a list of full attention for all layers, and the model has no windows or
+// chunks.
 bool is_full_everywhere(const JsonValue& value, const Config& config) {
   const auto* words = value.as<JsonValue::Array>();
   if (words == nullptr || !sees_all(config.layers, config.model)) return false;
@@ -182,7 +184,7 @@ bool is_full_everywhere(const JsonValue& value, const Config& config) {
   });
 }
 
-// Rotary positions without scaling, and with the base that was read.
+// Whether a value describes rotary positions without scaling and with the base of the model.
 bool is_plain_rotation(const JsonValue& value, const ModelSpec& model) {
   if (value.as<JsonValue::Object>() == nullptr) return false;
   for (const JsonMember& member : *value.as<JsonValue::Object>()) {

@@ -36,7 +36,8 @@ KimiLinearKeys read_kimi_linear_keys(Config& config) {
   return keys;
 }
 
-// Decays, and a narrow gate, are low-rank projections; the rank is the width of one head.
+// Returns the low-rank projections of the decays and, without a full-rank gate, of the gate. The
+// rank is the width of one head.
 std::vector<PlannedOp> kimi_low_ranks(const KimiLinearKeys& keys, std::int64_t hidden) {
   const std::int64_t rank = keys.recurrent.key_dim;
   const std::int64_t width = keys.recurrent.heads * keys.recurrent.key_dim;
@@ -102,8 +103,8 @@ void kimi_additions(Config& config) {
       block.planned.push_back(planned_pass("latent_norm", kTokensOp, 2 * latent, latent, latent));
     }
     if (every > 0) {
-      // Two sums per layer, each with a query and a norm. On average half of the blocks are
-      // available.
+      // Two sums over earlier blocks' results per layer, each with a query and a norm. On average,
+      // a sum reads half of the blocks.
       const std::int64_t read = 2 + model.layers / every / 2;
       block.planned.push_back(
           planned_pass("attention_residuals", kTokensOp, 2 * read * hidden, 0, 4 * hidden));
@@ -195,7 +196,8 @@ void read_minimax_text(Config& config) {
 
 namespace {
 
-// LFM2: a projection to three times the width; two parts gate a short convolution of the third.
+// LFM2: a projection to three times the width. Two thirds are gates before and after a short
+// convolution of the last third.
 std::vector<PlannedOp> short_convolution(const ModelSpec& model, std::int64_t taps, bool bias) {
   const std::int64_t width = model.hidden;
   const std::int64_t biases = bias ? width : 0;
@@ -204,7 +206,8 @@ std::vector<PlannedOp> short_convolution(const ModelSpec& model, std::int64_t ta
           planned_linear("conv.out_proj", kColumnsOp, width, width, biases)};
 }
 
-// LFM2's feed-forward width is two thirds of the stated number, rounded up to a multiple.
+// Returns LFM2's feed-forward width: two thirds of the stated number times a factor, rounded up to
+// block_multiple_of.
 std::int64_t lfm2_width(Config& config, std::int64_t said) {
   if (!config.flag("block_auto_adjust_ff_dim", true)) return said;
   const double factor = config.number("block_ffn_dim_multiplier", 1, {1e-3, 1e3});

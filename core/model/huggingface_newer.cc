@@ -91,7 +91,7 @@ void read_exaone4(Config& config) {
   config.model.norm_place = NormPlace::kAfter;
   const std::int64_t window = config.integer_or_none("sliding_window", 4096, kPositionRange);
   std::int64_t period = 4;
-  // A text ("LLLG") repeats layer_types.
+  // With layer_types, sliding_window_pattern is a text ("LLLG") that repeats it.
   if (!config.in.has("layer_types")) {
     period = std::max<std::int64_t>(
         1, config.integer_or_none("sliding_window_pattern", 4, {1, 1 << 20}));
@@ -247,7 +247,7 @@ void read_dots1(Config& config) {
   sliding_layers(config, window, [&](std::int64_t i) { return i >= first; });
 }
 
-// The first DeepSeek with experts: attention as in LLaMA.
+// The first DeepSeek MoE model: attention as in LLaMA.
 void read_deepseek(Config& config) {
   read_llama_keys(config, {.positions = 2048});
   const std::int64_t dense_width = config.model.ffn_hidden;
@@ -316,7 +316,7 @@ void read_minimax_m2(Config& config) {
   for (const char* key : {"attn_type_list", "mtp_transformer_layers"}) config.pass_over(key);
 }
 
-// Type "minimax": first files of MiniMax-M2, and MiniMax-Text-01.
+// The type "minimax" has two uses: the first files of MiniMax-M2, and MiniMax-Text-01.
 void read_minimax(Config& config) {
   if (config.in.has("use_routing_bias")) return read_minimax_m2(config);
   read_minimax_text(config);

@@ -12,7 +12,7 @@ const Activations kGelus = {{"gelu_new", MlpKind::kGelu},
                             {"gelu_pytorch_tanh", MlpKind::kGelu},
                             {"gelu", MlpKind::kGeluErf}};
 
-// GPT-2 keys that these families share. Biases only in the feed-forward part.
+// Reads the GPT-2 keys that these families share. Only the feed-forward part has biases.
 void read_gpt_keys(Config& config) {
   ModelSpec& model = config.model;
   read_sizes(config, kGpt2Sizes);

@@ -1,7 +1,8 @@
 // Vision and audio encoders of multimodal models. They become planned parts of the first stage:
 // parameters and FLOPs follow from their sizes.
 //
-// Every sequence has one item, with as many patches as the encoder has positions.
+// Assumes one image or sound per training sequence, with as many patches as the encoder has
+// positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// Sizes common to all vision encoders, under the keys of their families.
+// Sizes of an encoder, read from the keys of its family.
 struct EncoderShape {
   std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0;
   std::int64_t attention_width = 0;  // of queries; 0: hidden
@@ -68,7 +69,8 @@ PlannedOp merged_linear(std::string name, std::int64_t width, std::int64_t colum
   return op;
 }
 
-// A norm and two matrices with biases: from merged patches to the width of the text model.
+// Adds a projector from merged patches to the width of the text model: a norm and two matrices with
+// biases.
 void add_merger(EncoderShape& s, const std::string& name, std::int64_t normed, std::int64_t out) {
   const std::int64_t width = s.hidden * s.merged;
   s.projector.push_back(
@@ -109,7 +111,7 @@ bool read_qwen_vision(FieldReader& in, EncoderShape& s) {
   return true;
 }
 
-// Kimi's MoonViT: keys that begin with vt_.
+// Kimi's MoonViT, whose keys begin with vt_.
 bool read_moon_vision(FieldReader& in, EncoderShape& s) {
   if (!in.has("vt_hidden_size")) return false;
   std::int64_t patch = 14, rows = 64, columns = 64, text = 0;
@@ -182,7 +184,8 @@ bool read_clip_vision(FieldReader& in, EncoderShape& s) {
   in.text("position_embedding_type", positions, kOptional);
   const std::int64_t side = std::max<std::int64_t>(1, image / patch);
   s.patch_inputs = channels * patch * patch;
-  // Rotary positions do not limit the number of patches; a usual number is assumed.
+  // With rotary positions, the file does not limit the number of patches. A usual number is
+  // assumed.
   constexpr std::int64_t kUsualPatches = 2304;
   s.patches = positions == "rope" ? std::min(side * side, kUsualPatches) : side * side;
   s.table =

@@ -81,12 +81,12 @@ void add_hyper_connection(std::vector<PlannedOp>& ops, const std::string& branch
   const std::int64_t coefficients = (2 + streams) * streams, width = streams * hidden;
   ops.push_back(
       planned_linear(branch + "_hc.fn", kTokensOp, coefficients, width, coefficients + 3));
-  // Read for the coefficients, collapsed, mixed and written.
+  // Four accesses to the streams: read for the coefficients, collapsed, mixed, written.
   ops.push_back(planned_pass(branch + "_hc.mix", kTokensOp, 4 * width + 2 * hidden, width));
 }
 
-// Compresses `stride` positions into one key of `dim` entries; twice the entries if windows
-// overlap.
+// Adds the ops that compress `stride` positions into one key of `dim` entries. Overlapping windows
+// double the width of the projections.
 void add_compressor(std::vector<PlannedOp>& ops, const std::string& name, std::int64_t hidden,
                     std::int64_t dim, std::int64_t stride, bool overlaps) {
   const std::int64_t width = overlaps ? 2 * dim : dim;
@@ -95,7 +95,7 @@ void add_compressor(std::vector<PlannedOp>& ops, const std::string& name, std::i
   ops.push_back(planned_pass(name + ".pool", kWholeOp, 4 * width));
 }
 
-// Layers with overlapping windows of 4 positions have an indexer; layers with stride 128 use all
+// Stride of the layers with an indexer, whose windows overlap. Layers with stride 128 attend to all
 // keys.
 constexpr std::int64_t kChoosingStride = 4;
 
@@ -180,7 +180,7 @@ void read_deepseek_v4(Config& config) {
   in.integer("sliding_window", shape.window, kPositionRange);
   shape.streams = config.integer("hc_mult", 4, {1, 64});
   shape.indexer = read_indexer(config);
-  config.integer("qk_rope_head_dim", 64);  // rotation is free next to the norm
+  config.integer("qk_rope_head_dim", 64);  // rotation takes no time: fused with the norm
   config.number("compress_rope_theta", 160000, {1, 1e12});
   for (const char* key : {"hc_sinkhorn_iters", "hc_eps", "expert_dtype", "layer_types",
                           "compress_rates", "mlp_layer_types"}) {
@@ -230,7 +230,7 @@ void minimax_indexers(Config& config) {
     if (!sparse.empty() && sparse[i] == 0) continue;
     BlockShape& layer = config.layers[i];
     layer.attention.chosen = block * blocks;
-    // Both have a norm over one head.
+    // Queries and keys of the indexer have a norm over one head, with `dim` parameters.
     layer.planned = {planned_linear("index_q_proj", kWholeOp, heads * dim, hidden, dim),
                      planned_linear("index_k_proj", kWholeOp, dim, hidden, dim),
                      planned_scores(heads, dim, 1, blocks)};

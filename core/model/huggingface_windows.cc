@@ -12,7 +12,8 @@ namespace {
 
 using Layer = std::int64_t;
 
-// Apertus: two matrices, and an activation with two trained numbers per layer.
+// Apertus: a feed-forward part of two matrices, and an activation with two trained numbers per
+// layer.
 void read_apertus(Config& config) {
   ModelSpec& model = config.model;
   read_llama_keys(config,
@@ -220,7 +221,7 @@ std::vector<bool> step_layers_with_experts(Config& config) {
   if (config.in.is_list("moe_layers_enum")) {
     config.in.integers("moe_layers_enum", listed, {0, 1 << 14});
   } else {
-    // "3,4,5"
+    // moe_layers_enum is a text: "3,4,5".
     std::string text = config.text("moe_layers_enum", "") + ",";
     for (std::size_t comma = text.find(','); comma != std::string::npos; comma = text.find(',')) {
       listed.push_back(std::atoll(text.substr(0, comma).c_str()));
@@ -253,8 +254,8 @@ void step_experts(Config& config) {
       config.in.has("moe_router_activation") ? "moe_router_activation" : "scoring_func", "sigmoid");
 }
 
-// Step-3.5's class normalizes q and k and gates every head of the output; 3.7's file states
-// neither.
+// Adds the ops that gate every head of the attention output, as in Step-3.5. Files of Step-3.7
+// state neither these gates nor the norms of q and k.
 void add_head_gates(BlockShape& block, std::int64_t hidden) {
   const std::int64_t heads = block.attention.heads;
   const std::int64_t width = heads * block.attention.head_dim;
@@ -293,8 +294,8 @@ void read_step(Config& config) {
   }
 }
 
-// Nemotron's LLaMAs from architecture search: attention and feed-forward part differ between layers
-// or are absent.
+// One layer of Nemotron's LLaMAs from architecture search, in which attention and feed-forward part
+// differ between layers or are absent.
 struct SearchedBlock {
   std::int64_t group = 0;  // query heads per key head; 0: no attention
   double ffn_factor = 0;   // 0: no feed-forward part
@@ -326,7 +327,8 @@ SearchedBlock read_searched_block(FieldReader& in) {
   return block;
 }
 
-// Two thirds of the factor times hidden, rounded up to a multiple of 256.
+// Returns the feed-forward width: two thirds of factor times hidden, rounded up to a multiple of
+// 256.
 std::int64_t searched_width(double factor, std::int64_t hidden) {
   constexpr std::int64_t kMultiple = 256;
   const auto width = static_cast<std::int64_t>(2 * factor * static_cast<double>(hidden) / 3);

@@ -12,19 +12,19 @@ std::int64_t norm_parameters(const ModelSpec& model) {
   return has_bias ? 2 * model.hidden : model.hidden;
 }
 
-// Norms per block: one or two per branch, or one for both branches.
+// Number of norms per block: one or two per branch, or one for both branches.
 std::int64_t norm_count(const ModelSpec& model) {
   const std::int64_t branches = branch_count(model);
   if (model.norm_place == NormPlace::kAround) return 2 * branches;
   return model.norm_place == NormPlace::kOneParallel ? 1 : branches;
 }
 
-// Biases of the widening matrices and of the narrowing one.
+// Number of biases of the up (and gate) projections and of the down projection.
 std::int64_t mlp_biases(const ModelSpec& model, std::int64_t ffn) {
   return (mlp_matrices(model) - 1) * ffn + model.hidden;
 }
 
-// Weights of the feed-forward matrices that one token passes, including the router.
+// Weights of the feed-forward matrices, including the router, with `experts` experts counted.
 std::int64_t mlp_weights(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t matrices = mlp_matrices(model) * model.hidden;
   if (!has_experts(model)) return matrices * model.ffn_hidden;
@@ -138,7 +138,7 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
   return sum;
 }
 
-// The same over the blocks that have weights of their own.
+// Sum of of_block() over the blocks that have weights of their own.
 template <class OfBlock>
 std::int64_t over_weights(const ModelSpec& model, OfBlock of_block) {
   std::int64_t sum = 0;
@@ -148,8 +148,8 @@ std::int64_t over_weights(const ModelSpec& model, OfBlock of_block) {
   return sum;
 }
 
-// Query-key pairs of one sequence, counted as in the papers. Causal attention counts as the full
-// square; windows and chunks count as the corresponding share of the square.
+// Query-key pairs of one sequence, by the convention of published FLOP counts. Causal attention
+// counts as the full square; windows and chunks count as the corresponding share of the square.
 double core_pairs(const ModelSpec& model) {
   const auto s = static_cast<double>(model.seq);
   const auto causal = [](double length) { return length * (length + 1) / 2; };
@@ -165,8 +165,8 @@ double core_pairs(const ModelSpec& model) {
   return s * s;
 }
 
-// Forward FLOPs of the recurrence of one block for one sequence. A recurrence counts as two GEMMs
-// of the state's size per token.
+// Forward FLOPs of the recurrence of one block for one sequence. Counts two GEMVs with the state,
+// key_dim x value_dim, per head and token.
 double recurrence_flops(const ModelSpec& model) {
   if (!is_recurrent(model)) return 0;
   const RecurrentShape& r = model.recurrent;
@@ -174,7 +174,7 @@ double recurrence_flops(const ModelSpec& model) {
          static_cast<double>(r.value_dim);
 }
 
-// QK' and PV, two FLOPs per multiply-add.
+// Forward FLOPs of QK' and PV of one block for one sequence, two per multiply-add.
 double attention_core_flops(const ModelSpec& model) {
   if (model.mixer != MixerKind::kAttention) return 0;
   return 2.0 * core_pairs(model) * static_cast<double>(query_width(model) + attention_width(model));
@@ -221,7 +221,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 
 std::int64_t parameter_count(const ModelSpec& model) {
   std::int64_t embedding = model.vocab * model.hidden;
-  // Untied: the head has its own matrix.
+  // The head has its own matrix if the embedding is not tied.
   if (!model.tied_embedding) embedding *= 2;
   if (model.ends.head_bias) embedding += model.vocab;
   if (model.attention.position == PositionKind::kLearned) {

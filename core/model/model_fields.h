@@ -1,5 +1,4 @@
-// The keys of a model, in model files and inside plan files. Values that most models share are
-// omitted from files.
+// Fields of a model in model files and plan files. Files omit optional fields with default values.
 #pragma once
 
 #include "core/json/json_fields.h"
@@ -241,7 +240,7 @@ void model_extras(Io& io, Spec& model) {
   });
 }
 
-// Whether model_extras() would write anything.
+// Whether the model has an optional field with a non-default value, which model_extras() writes.
 inline bool has_extras(const ModelSpec& model) {
   const ModelSpec plain;
   return !model.family.empty() || model.context != 0 || model.mixer != plain.mixer ||

@@ -16,8 +16,8 @@ void file_fields(Io& io, Spec& model) {
   model_fields(io, model);
 }
 
-// Python writes Infinity and NaN into JSON files, which is invalid JSON. Quoted, they cause an
-// error only if a key that is read has such a value.
+// Quotes Infinity and NaN, which Python writes into JSON files although they are invalid JSON. The
+// quoted value is an error only if its key is read.
 std::string with_quoted_infinities(std::string_view text) {
   std::string quoted;
   bool in_text = false;

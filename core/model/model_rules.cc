@@ -1,4 +1,4 @@
-// The rules of validate(): usable models.
+// Checks of validate(): whether a model is usable.
 #include <fmt/format.h>
 
 #include <algorithm>

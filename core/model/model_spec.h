@@ -11,7 +11,7 @@
 
 namespace tpsim {
 
-// Place of a block's norms. kBefore: before each of the two branches. kAfter: after each, before
+// Position of a block's norms. kBefore: before each of the two branches. kAfter: after each, before
 // the residual is added (OLMo 2). kAround: both (Gemma 2). kOneParallel, kTwoParallel: before both
 // branches, which run in parallel, with one norm for both or one for each.
 enum class NormPlace : std::uint8_t { kBefore, kAfter, kAround, kOneParallel, kTwoParallel };
@@ -26,7 +26,7 @@ struct EndShape {
   double logit_scale = 1;
   double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: no cap
   bool head_bias = false;
-  std::int64_t positions = 0;  // least rows of a learned position table; seq may need more
+  std::int64_t positions = 0;  // minimum rows of a learned position table; seq may need more
   // Multi-token prediction (MTP): layers that predict later tokens. Each has the blocks of
   // prediction_kinds() and another pass through the head. Planned, not executed. Times, memory and
   // counts omit a layer's two norms and its projection from twice the hidden size to one.
@@ -70,7 +70,7 @@ struct ModelSpec : BlockShape {
   bool norm_plus_one = false;  // norms multiply by 1 + weight
   MlpKind mlp = MlpKind::kGelu;
   double mlp_limit = 0;   // limit of kClampedSwiglu
-  bool mlp_bias = false;  // true also if linear_bias is false
+  bool mlp_bias = false;  // the MLP has biases even if linear_bias is false
   bool linear_bias = true;
   bool fused_qkv = true;  // BLOOM's per-head interleaved q, k, v; else three matrices
   bool tied_embedding = true;
@@ -82,18 +82,19 @@ struct ModelSpec : BlockShape {
   double norm_epsilon = 1e-5;
   double initializer_range = 0.02;
   UsualRun usual;
-  // Remarks about the source file that do not affect a training step, for people.
+  // Remarks about the source file, shown to users. They do not affect a training step.
   std::vector<std::string> notes;
 };
 
-// Number of block kinds, and the kind of a layer.
+// Number of block kinds, and the kind of `layer`.
 std::int64_t block_kind_count(const ModelSpec& model);
 std::int64_t block_kind(const ModelSpec& model, std::int64_t layer);
 std::int64_t layers_of_kind(const ModelSpec& model, std::int64_t kind);
-// Including the blocks of MTP layers: as often as they run, and as often as they have weights.
+// Number of blocks of a kind, including those of MTP layers. blocks_of_kind() counts every
+// execution, weights_of_kind() every set of weights.
 std::int64_t blocks_of_kind(const ModelSpec& model, std::int64_t kind);
 std::int64_t weights_of_kind(const ModelSpec& model, std::int64_t kind);
-// Prediction layers with weights of their own.
+// Number of MTP layers with weights of their own.
 std::int64_t prediction_weights(const ModelSpec& model);
 BlockShape block_of_kind(const ModelSpec& model, std::int64_t kind);
 // Returns the model with all blocks of this kind. Layers are traced with this model.
@@ -124,8 +125,8 @@ bool has_recurrences(const ModelSpec& model);
 bool needs_whole_sequences(const ModelSpec& model);
 // Whether any block or part has planned ops.
 bool has_planned_ops(const ModelSpec& model);
-// Widths of a recurrence. Values; channels of the convolution (values and both kinds of keys);
-// rates per head; outputs of the input projection (channels, gate and rates).
+// Widths of a recurrence: of the values, of the convolution (values and both kinds of keys), of the
+// rates of all heads, and of the input projection's output (convolution, gate and rates).
 std::int64_t recurrent_values(const RecurrentShape& recurrent);
 std::int64_t recurrent_channels(const RecurrentShape& recurrent);
 std::int64_t recurrent_rates(const ModelSpec& model);
@@ -158,7 +159,8 @@ std::int64_t position_rows(const ModelSpec& model);
 
 // Whether any block has experts; kind 0 then has them.
 inline bool has_experts(const ModelSpec& model) { return model.experts.count > 0; }
-// Tokens that an expert accepts from `tokens` of a rank: rounded up, at most `tokens`.
+// Returns the capacity of an expert in tokens if a rank has `tokens` tokens: rounded up, at most
+// `tokens`.
 std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
 
 // Matrices per feed-forward part or expert.

@@ -30,8 +30,7 @@ Status check_plannable(const ModelSpec& model) {
 
 namespace {
 
-// Names the part of a block that is traced and priced but not computed by any device; empty if
-// none.
+// Names the part of a block that tpsim predicts but for which no device has kernels; empty if none.
 std::string uncomputed_in(const BlockShape& block) {
   if (block.attention.chosen > 0) return "sparse attention with an indexer";
   if (block.attention.key_values != KeyValueSource::kProjected) return "shared keys and values";

@@ -1,4 +1,4 @@
-// Families of models, and which models can be planned and trained here.
+// Model families, and whether tpsim can plan a model and the reference model can train it.
 #pragma once
 
 #include <string>
@@ -14,17 +14,17 @@ namespace tpsim {
 // the first dash.
 std::string family_of(const ModelSpec& model);
 
-// kMissing, with the part of the model that cannot be planned.
+// Returns kMissing and names the unsupported part if tpsim cannot plan the model.
 Status check_plannable(const ModelSpec& model);
-// kMissing, with the part of the model that cannot be planned or trained here: for example
-// recurrences, gated attention, a bias in the head.
+// Returns kMissing and names the unsupported part if tpsim cannot plan the model or the reference
+// model cannot train it: for example recurrences, gated attention, a bias in the head.
 Status check_trainable(const ModelSpec& model);
 
-// Returns the part that prevents training here ("Mamba-2 layers"); empty if none. check_trainable()
-// returns it as an error.
+// Returns the part that the reference model cannot train ("Mamba-2 layers"); empty if none.
+// check_trainable() returns the part as an error.
 std::string untrained_part(const ModelSpec& model);
 
-// kMissing, with the first part of the model that no device has kernels for.
+// Returns kMissing and names the first part of the model for which no device has kernels, if any.
 Status check_computable(const ModelSpec& model);
 
 // The supported values of model_type, sorted.

@@ -1,5 +1,5 @@
-// Ops that are priced from their sizes and not executed by any device: parts of newer families.
-// Plain values, no parallelism.
+// Planned ops: parts of newer model families that are predicted from their sizes and that no device
+// executes. Plain values, no parallelism.
 //
 // Examples: an indexer that selects positions, compressed keys, hyper-connections, low-rank gates,
 // a vision encoder. Each is a list of matrices, of scores between positions, and of elementwise
@@ -53,8 +53,8 @@ struct PlannedOp {
 // tables.
 struct OuterPart {
   std::string name;
-  std::int64_t layers = 0;   // each with layer_ops
-  std::int64_t patches = 0;  // per item, attending to each other. 0: ops run on the sequence
+  std::int64_t layers = 0;   // number of layers; each runs layer_ops
+  std::int64_t patches = 0;  // per item, with attention among them. 0: ops run on the sequence
   std::int64_t items = 0;    // images or sounds per training sequence
   std::vector<PlannedOp> layer_ops, ops;
   friend bool operator==(const OuterPart&, const OuterPart&) = default;

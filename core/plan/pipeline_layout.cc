@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Larger than the block and stage counts of any model.
+// Limit on the length of an expanded layout, above any real model's.
 constexpr std::size_t kLongest = 8192;
 constexpr int kDeepestLayout = 8;
 
@@ -66,7 +66,7 @@ std::optional<PipelineLayout> parse_pipeline_layout(std::string_view text) {
   if (!flat || flat->size() < 2 || flat->front() != 'E' || flat->back() != 'L') return std::nullopt;
   PipelineLayout layout{{0}, 0};
   for (const char c : std::string_view(*flat).substr(1, flat->size() - 2)) {
-    // MTP blocks follow all others.
+    // MTP blocks must follow all other blocks.
     if (c == 'm') {
       ++layout.predictions;
     } else if (c == 't' && layout.predictions == 0) {

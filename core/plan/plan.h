@@ -44,23 +44,23 @@ inline constexpr auto kEnumNames<ScheduleKind> = std::to_array<std::string_view>
                                                                                   "interleaved"});
 
 // State kept in host memory. kOptimizer: the optimizer state, which the CPU updates (Ren et al.
-// 2021, ZeRO-Offload); gradients are copied down, updated weights up.
+// 2021, ZeRO-Offload); gradients are copied to the host and updated weights back.
 enum class Offload : std::uint8_t { kNone, kOptimizer };
 template <>
 inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
 
-// Precision of the blocks' linear layers, as in Transformer Engine's recipes: operands are
-// quantized to 8 or 4 bits. Scales are per tensor, from the amax of earlier steps (kFp8) or of the
-// tensor itself (kFp8Current). Or per block of 128 elements (kFp8Block: 1 x 128 of activations and
-// gradients, 128 x 128 of weights), 32 (kMxFp8) or 16 (kNvFp4). Sums are fp32. Routers, norms,
-// attention cores, word embeddings and the head keep the plan's dtype.
+// Recipe by which GEMM operands of the blocks' linear layers are quantized, as in Transformer
+// Engine. Scales are per tensor, from the amax of earlier steps (kFp8) or of the tensor itself
+// (kFp8Current). Other recipes scale per block of 128 elements (kFp8Block: 1 x 128 of activations
+// and gradients, 128 x 128 of weights), 32 (kMxFp8) or 16 elements (kNvFp4). Accumulation is fp32.
+// Routers, norms, attention cores, word embeddings and the head keep the plan's dtype.
 enum class Precision : std::uint8_t { kNone, kFp8, kFp8Current, kFp8Block, kMxFp8, kNvFp4 };
 template <>
 inline constexpr auto kEnumNames<Precision> =
     std::to_array<std::string_view>({"none", "fp8", "fp8-current", "fp8-block", "mxfp8", "nvfp4"});
 
-// The degree that varies fastest over consecutive ranks, first letter innermost. Context-parallel
-// ranks always follow the tensor-parallel ones.
+// Order of the parallel dimensions over global ranks, fastest-varying first. The context-parallel
+// dimension always follows the tensor-parallel one.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
 template <>
 inline constexpr auto kEnumNames<RankOrder> = std::to_array<std::string_view>({"tp-dp-pp",
@@ -80,8 +80,8 @@ struct Plan {
   DType dtype = DType::kBFloat16;
   DType gradient_dtype = DType::kFloat32;  // dtype of gradient accumulation over micro-batches
   Precision precision = Precision::kNone;
-  // Weights of the linear layers are kept, and gathered after a sharded update, in the recipe's 8
-  // bits.
+  // Weights of linear layers are stored in the 8-bit format of `precision`, and gathered in this
+  // format after a sharded optimizer update.
   bool fp8_param_gather = false;
   RankOrder rank_order = RankOrder::kTpDpPp;
   Offload offload = Offload::kNone;
@@ -106,42 +106,45 @@ std::int64_t expert_tensor_ranks(const Plan& plan);
 // Ranks with the same experts: gradients of experts are reduced, and ZeRO shards experts, over
 // these ranks only.
 std::int64_t expert_data_ranks(const Plan& plan);
-// Whether experts use other groups of ranks than the rest of a block.
+// Whether experts use other rank groups than the rest of a block (parallel folding).
 bool folds_experts(const Plan& plan);
-// Whether ZeRO has anything to shard: some weights are on several ranks.
+// Whether some weights are replicated on several ranks, so that ZeRO can shard their state.
 bool has_replicas(const Plan& plan);
 // Micro-batches per data-parallel rank and step.
 std::int64_t micro_batches(const Plan& plan);
 std::int64_t chunk_count(const Plan& plan);
 
-// Returns the largest number of recomputed blocks per chunk for Recompute::kBlocks: one less than
-// the largest chunk, since all its blocks would be full recompute. 0: kBlocks is not possible.
+// Returns the largest valid Plan::recompute_blocks: one less than the blocks of the largest chunk,
+// because recomputing all of them is Recompute::kFull. 0: kBlocks is not possible.
 std::int64_t most_recomputed_blocks(const std::vector<std::int64_t>& stage_layers);
-// Returns how many blocks of a chunk are recomputed in backward: its first ones.
+// Returns how many blocks of a chunk are recomputed in backward. The first blocks of the chunk are
+// recomputed.
 std::int64_t recomputed_blocks(const Plan& plan, std::int64_t blocks_of_chunk);
-// Returns the plan with full or no recompute, for one kind of block.
+// Returns the plan with full recompute if `is_recomputed`, otherwise with none.
 Plan with_whole_recompute(Plan plan, bool is_recomputed);
 
-// Blocks per chunk for an even split of the model. With `count_embedding`, embedding and head count
-// as one block each, as BLOOM split its 70 + 2 layers into 12 stages of six. Remaining blocks go to
-// the middle chunks first. Empty if a chunk would get a negative number.
+// Returns the blocks per chunk for an even split of the model. With `count_embedding`, embedding
+// and head count as one block each, as BLOOM split its 70 + 2 layers into 12 stages of six.
+// Remaining blocks go to the middle chunks first. Empty if a chunk would get a negative number.
 std::vector<std::int64_t> even_stage_layers(std::int64_t layers, std::int64_t chunks,
                                             bool count_embedding);
 
-// The default split. Embedding and head count as one block each if this divides evenly. Otherwise
-// only blocks count if the blocks divide evenly. Otherwise embedding and head count, and the rest
-// goes to the middle.
+// Returns the default split into chunks. The split is even with embedding and head counted as one
+// block each, if that divides evenly. If not, the split is even in blocks alone, if these divide
+// evenly. If not, embedding and head count, and the middle chunks get one block more.
 std::vector<std::int64_t> default_stage_layers(std::int64_t layers, std::int64_t chunks);
 
 // Whether heads, key/value heads and the widths of all parts except experts divide by tp.
 bool divides_by_tp(const ModelSpec& model, std::int64_t tp);
 // Whether the experts' width divides by etp.
 bool divides_by_etp(const ModelSpec& model, std::int64_t etp);
-// Whether etp x ep fits the ranks of a stage. If pipeline stages lie between replicas (tp-pp-dp),
-// an expert group must fill whole replicas or divide one.
+// Whether etp x ep divides the ranks of a stage. With rank order tp-pp-dp, the data-parallel
+// replicas of a stage are not contiguous: etp and etp x ep must each divide a replica's ranks or be
+// a multiple of them.
 bool experts_fit_ranks(const Plan& plan);
 
-// Whether sizes of one micro-batch's tensors, and sums of them, fit 64 bits. No device comes near.
+// Whether the tensor sizes of one micro-batch, and their sums, fit in 64-bit integers. Plans beyond
+// this limit exceed any device.
 bool has_countable_tensors(const Plan& plan, const ModelSpec& model);
 
 // Checks that the plan is legal for the model on any hardware. For example: heads, batch, sequence

@@ -26,7 +26,7 @@ Error bad_setting(std::string message, std::string hint = "") {
 }
 
 Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) {
-  // A count is at least one.
+  // The value of a count is at least 1 if it is given.
   const std::int64_t least = row.counts_for != nullptr ? 1 : row.least;
   std::int64_t number = 0;
   const char* const last = text.data() + text.size();
@@ -55,8 +55,8 @@ Result<SettingValue> parse_setting(std::string_view text) {
   if (equals == std::string_view::npos) {
     return bad_setting(fmt::format("'{}' is not a setting", text), "write NAME=VALUE, as tp=8");
   }
-  // Settings that no search can fix are at the end of the table, so that indices agree. Files and
-  // JSON spell names with '_', options with '-'.
+  // Indices of searched_names() are indices of the table, because settings that a search cannot fix
+  // are at its end. Files and JSON spell names with '_', options with '-'.
   std::string name(text.substr(0, equals));
   std::replace(name.begin(), name.end(), '_', '-');
   TPSIM_TRY(const std::size_t index, choose("setting", name, searched_names()));
@@ -127,7 +127,7 @@ std::string placeholder_of(const SettingRow& row) {
     text += fmt::format("{}{}{}", text.empty() ? "" : "|", word.word,
                         count_setting_of({row.setting, word.value}) != nullptr ? "[:N]" : "");
   }
-  // "on|off", the usual order.
+  // The words of a switch are in the order off, on; options show "on|off".
   return row.kind == SettingKind::kSwitch ? "on|off" : text;
 }
 

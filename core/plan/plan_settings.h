@@ -14,7 +14,7 @@
 
 namespace tpsim {
 
-// In the order of the table: first layout, then details.
+// The order is that of the table: layout settings first.
 enum class Setting : std::uint8_t {
   kTp,
   kPp,
@@ -87,8 +87,8 @@ struct SettingRow {
   std::span<const std::int64_t> tried =
       {};                     // values that a search tries by default; empty: all legal ones
   SettingAccess access = {};  // null for lists
-  // Set if the number counts something for plans with this value only and follows its word:
-  // "blocks:3". Such a number has no option of its own.
+  // Set for a count that applies only to plans with this value of another setting, and is written
+  // after that value's word: "blocks:3". The count has no option of its own.
   const SettingValue* counts_for = nullptr;
   bool in_every_file = true;   // false: older files lack the key
   bool in_every_name = false;  // short_name() includes the setting even at its default
@@ -118,9 +118,9 @@ std::string to_string(const std::vector<SettingValue>& values);  // "tp=8,pp=6"
 // Not available for lists.
 SettingValue setting_of(const Plan& plan, Setting setting);
 void set(Plan& plan, const SettingValue& value);
-// In the syntax of the option: "4", "on", "blocks:3", "6,6,5".
+// Returns the plan's value in the syntax of the option: "4", "on", "blocks:3", "6,6,5".
 std::string text_of(const Plan& plan, Setting setting);
-// Text of a value alone: "4", "on", "blocks".
+// Returns the text of a value without its count: "4", "on", "blocks".
 std::string text_of(const SettingValue& value);
 // Row of the number that follows a word, such as the count of recompute's "blocks"; null for other
 // values.
@@ -128,8 +128,8 @@ const SettingRow* count_setting_of(const SettingValue& value);
 // Whether the setting has its default value.
 bool is_usual(const Plan& plan, Setting setting);
 
-// A name that is unique in a table: "tp4 pp12 dp8 zero1 mb2 full-recompute sp". Always included
-// settings come first, then settings that differ from their default.
+// A name that is unique in a table: "tp4 pp12 dp8 zero1 mb2 full-recompute sp". Settings that are
+// always included come first, then those that differ from their default.
 std::string short_name(const Plan& plan);
 // The second part of short_name(), including the split into stages: "cp2 ep8 v3 flash no-emb
 // offload".
@@ -141,7 +141,7 @@ Result<std::int64_t> parse_value(const SettingRow& row, std::string_view text);
 // error for an unknown name or value names the nearest valid one.
 Result<std::vector<SettingValue>> parse_settings(std::string_view text);
 
-// A list of values per setting; an empty list: no restriction.
+// Allowed values per setting. An empty list allows all values.
 class SettingLists {
  public:
   std::vector<std::int64_t>& operator[](Setting setting) { return lists_[index(setting)]; }

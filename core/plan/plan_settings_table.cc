@@ -78,7 +78,7 @@ constexpr SettingAccess degree() {
           [](Plan& plan, std::int64_t value) { plan.degrees.*member = value; }};
 }
 
-// The number of recomputed blocks is only set for Recompute::kBlocks.
+// Also clears the number of recomputed blocks, which only Recompute::kBlocks uses.
 void set_recompute(Plan& plan, std::int64_t value) {
   plan.recompute = static_cast<Recompute>(value);
   if (plan.recompute != Recompute::kBlocks) plan.recompute_blocks = 0;

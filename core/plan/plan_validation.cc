@@ -39,7 +39,8 @@ Status check_degrees(const Plan& plan) {
   return Ok{};
 }
 
-// Causal attention costs more for late positions: every rank takes one early and one late chunk.
+// Each rank takes one early and one late chunk of the sequence, because causal attention costs more
+// for late positions. The sequence must divide evenly into these chunks.
 Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
   if (cp > 1 && needs_whole_sequences(model)) {
@@ -144,13 +145,14 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// Returns the positive multiple of `of` that is nearest to n, the smaller one of two.
+// Returns the positive multiple of `of` that is nearest to n; of two equally near ones, the
+// smaller.
 std::int64_t nearest_multiple(std::int64_t of, std::int64_t n) {
   const std::int64_t below = n / of * of;
   return std::max(of, n - below <= of / 2 ? below : below + of);
 }
 
-// Whether every tensor rank has whole key/value heads, or all ranks share heads evenly.
+// Whether every tensor rank has whole key/value heads, or each head is split evenly over ranks.
 bool heads_fit_ranks(const AttentionShape& attention, std::int64_t tp) {
   if (attention.kv_heads % tp == 0) return true;
   const bool is_whole = attention.qk_norm == QkNorm::kWidth ||  // normalizes all heads at once
@@ -262,7 +264,8 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
   return Ok{};
 }
 
-// Each plan has one spelling: recomputing all blocks of every chunk must be Recompute::kFull.
+// Rejects Recompute::kBlocks if it covers all blocks of every chunk. Such plans must use
+// Recompute::kFull, so that equal plans compare equal.
 Status check_recompute(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) {
     if (plan.recompute_blocks == 0) return Ok{};

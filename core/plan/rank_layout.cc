@@ -53,7 +53,8 @@ struct GroupShape {
 
 GroupShape along(const Dimension& one) { return {one, {one.block(), 1}}; }
 
-// Merges two dimensions if the outer one continues the inner one evenly.
+// Returns the groups over two dimensions. Merges them into one dimension if the outer stride equals
+// the inner block.
 GroupShape along(const Dimension& inner, const Dimension& outer) {
   if (outer.extent == 1) return along(inner);
   if (inner.extent == 1) return along(outer);
@@ -62,7 +63,8 @@ GroupShape along(const Dimension& inner, const Dimension& outer) {
 }
 
 // Members are `extent` ranks of one stage, `stride` apart in the stage's order (dp * CP + cp) * TP
-// + tp. Replicas are not contiguous if stages lie between them; validate() ensures even splits.
+// + tp. If ranks of other stages are between the replicas, a group may need two dimensions.
+// validate() ensures that they divide evenly.
 GroupShape within_stage(const Plan& plan, std::int64_t stride, std::int64_t extent) {
   const Dimension dp = dimensions_of(plan).dp;
   const std::int64_t replica = plan.degrees.tp * plan.degrees.cp;
@@ -103,8 +105,9 @@ std::int64_t nodes_of(const GroupShape& group, std::int64_t first, std::int64_t 
   return nodes;
 }
 
-// Nodes of the worst placed group, which depend on the position of a group's first rank on its
-// node. Positions repeat along a dimension; one period of each dimension suffices.
+// Returns the largest number of nodes that a group spans. The number depends on the position of the
+// group's first rank on its node. Positions repeat along each dimension, so that testing one period
+// suffices.
 std::int64_t most_nodes(const Plan& plan, const GroupShape& group, std::int64_t gpus_per_node) {
   if (group.inner.distance() >= gpus_per_node) return group.size();
   const auto period = [&](std::int64_t stride, std::int64_t end) {

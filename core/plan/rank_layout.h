@@ -22,7 +22,8 @@ struct RankCoordinates {
 std::int64_t global_rank(const Plan& plan, const RankCoordinates& at);
 RankCoordinates coordinates(const Plan& plan, std::int64_t rank);
 
-// Returns the global ranks of the group of this kind that contains `rank`, ordered by index:
+// Returns the global ranks of the group of this kind that contains `rank`, ordered by their index
+// in the group. The index is:
 //   tensor tp; context cp; pipeline pp; world the global rank
 //   data         dp * CP + cp: by replica, then by part of the sequence
 //   expert_tensor, expert, expert_data: the coordinates in ETP x EP x EDP, first innermost, of the
@@ -32,7 +33,7 @@ RankCoordinates coordinates(const Plan& plan, std::int64_t rank);
 //   embedding    the first and the last stage; for ranks of other stages the rank alone
 std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::int64_t rank);
 
-// Position of a rank in its group, without the list of members.
+// Index of a rank in its group, and the group's size. Does not build the list of members.
 struct GroupPosition {
   std::int64_t index = 0;
   std::int64_t size = 1;
@@ -44,8 +45,8 @@ struct GroupPlacement {
   std::int64_t ranks = 1;            // per group
   std::int64_t nodes = 1;            // of the worst placed group
   std::int64_t ranks_per_node = 1;   // ranks / nodes, rounded up
-  std::int64_t groups_per_node = 1;  // groups that have members on the first node and on others:
-                                     // they share its NICs when all communicate at once
+  std::int64_t groups_per_node = 1;  // groups with members on the first and on other nodes:
+                                     // they share the first node's NICs
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node);
@@ -55,7 +56,7 @@ GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node);
 // P2P transfers of activations to the next stage and, with an interleaved schedule, from the last
 // stage to the first one's next chunk. Gradients take the same routes back.
 struct TransferPlacement {
-  double share_leaving_node = 0;      // of all transfers of a step
+  double share_leaving_node = 0;      // share of the step's transfers that cross nodes
   std::int64_t senders_per_node = 0;  // most ranks on one node that send to another node
 };
 TransferPlacement place_transfers(const Plan& plan, std::int64_t gpus_per_node);

@@ -14,7 +14,7 @@
 
 namespace tpsim {
 
-// The terms of a step, for its busiest stage. Their sum is the step.
+// Terms of the step time, for the busiest stage. They sum to the step time.
 enum class StepTerm : std::uint8_t {
   // Device work in forward and backward.
   kMatmul,                // linear layers
@@ -50,7 +50,7 @@ inline constexpr auto kEnumNames<StepTerm> = words<22>(
 inline constexpr auto kStepTerms = all_of<StepTerm>();
 inline constexpr auto kWorkTerms = all_up_to<StepTerm::kImbalance>();
 
-// A term of the step.
+// One term of the step time, with its formula.
 struct Term {
   StepTerm kind{};
   Seconds time;
@@ -67,7 +67,7 @@ struct StageMemory {
   Bytes total() const;
 };
 
-// Shares of the device time by origin of the price.
+// Shares of the device time by the source of the op times.
 struct Sources {
   double exact_entries = 0;         // op found in the profile
   double interpolated_entries = 0;  // interpolated between measured entries
@@ -80,7 +80,7 @@ struct Prediction {
   Seconds step_high;
   double hardware_tflops_per_gpu = 0;  // includes recompute
   double model_tflops_per_gpu = 0;     // without recompute; full square of causal attention
-  // The same with half of the square, as Megatron logs since 2024.
+  // Model TFLOP/s with half of the attention square, as Megatron logs since 2024.
   double half_mask_tflops_per_gpu = 0;
   double mfu = 0;  // model FLOPs over the peak for the linear layers' operand dtype
   double tokens_per_s = 0;
@@ -99,7 +99,7 @@ Seconds time_of(const Prediction& predicted, StepTerm term);
 
 // A plan with a higher probability of running out of memory does not fit.
 inline constexpr double kRefusedChance = 0.5;
-// Whether a plan fits, for all commands. `most_chance` is the value of --max-oom.
+// Whether a plan fits in memory. `most_chance` is the value of --max-oom.
 inline bool fits_in_memory(const Prediction& predicted, double most_chance = kRefusedChance) {
   return predicted.p_oom <= most_chance;
 }

@@ -1,5 +1,5 @@
-// The model part of an op or collective. Prices and reports group by the part; the text is for
-// people.
+// The model part to which an op or collective belongs. Prices and reports group by part; reports
+// show the text.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ enum class ModelPart : std::uint8_t {
   kDispatch,  // all-to-all to the experts' ranks and back
   kHead,      // logits
   kLoss,
-  kTensorParallel,          // at the borders of the tensor-parallel region
+  kTensorParallel,          // collectives on entering or leaving a tensor-parallel region
                             // (reference_model/parallel/mappings.h)
   kColumnParallelBackward,  // the same for a column-parallel layer in backward: reduction of the
                             // dgrad and re-gather of the input; can overlap with GEMMs
@@ -39,10 +39,11 @@ enum class ModelPart : std::uint8_t {
 
   // Gradients and weights.
   kZeroGrad,                   // before the first micro-batch
-  kMicroBatchGradients,        // a buffer of their own, cleared where no GEMM overwrites it
-  kGradientAccumulation,       // from that buffer to the step's gradients
-  kSequenceParallelGradients,  // of weights that all tensor-parallel ranks hold
-  kEmbeddingGradients,         // of the table shared by first and last stage
+  kMicroBatchGradients,        // clears a separate gradient buffer before backward, unless a GEMM
+                               // overwrites it
+  kGradientAccumulation,       // adds that buffer to the step's gradients
+  kSequenceParallelGradients,  // of weights replicated in the tensor group
+  kEmbeddingGradients,         // of tied embeddings on the first and last stage
   kDataParallelReduction,
   kGradNorm,
   kOptimizer,
@@ -54,23 +55,23 @@ enum class ModelPart : std::uint8_t {
   // Outside the steps.
   kReporting,       // the loss that a step reports
   kInitialization,  // of weights and optimizer state
-  kCoordination,    // agreement between ranks: stop, start together
-  kMeasurement,     // ops that are timed, or stand for others
+  kCoordination,    // small exchanges between ranks: stop flag, barrier, fp8 scales
+  kMeasurement,     // ops of benchmarks, tests and modelled ranks
 };
 
-// Whether the part is GEMMs with weights of a block's linear layers.
+// Whether the part consists of the GEMMs of a block's linear layers.
 constexpr bool is_linear(ModelPart part) {
   return part == ModelPart::kAttentionLinear || part == ModelPart::kLatentUp ||
          part == ModelPart::kRecurrentLinear || part == ModelPart::kMlpLinear ||
          part == ModelPart::kLatentExperts || part == ModelPart::kExperts;
 }
 
-// Every label has a part.
+// Model part and location of an op or collective.
 struct Label {
   constexpr Label(ModelPart of, const char* words) : part(of), text(words) {}
 
   ModelPart part;
-  const char* text;  // place in the model: "attention.qkv"; static storage
+  const char* text;  // location in the model: "attention.qkv"; static storage
 };
 
 }  // namespace tpsim

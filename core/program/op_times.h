@@ -12,11 +12,11 @@
 
 namespace tpsim {
 
-// All runs of one op.
+// All executions of one op.
 struct OpTime {
-  OpRecord record;  // label of the first run
+  OpRecord record;  // label of the first execution
   std::int64_t count = 0;
-  Seconds time;  // of all runs together
+  Seconds time;  // total of all executions
 };
 
 // All calls of one kind, group and size. The time includes waiting for the other members.
@@ -38,7 +38,7 @@ class StepTimesSum {
   void add(const CollectiveRecord& record, Seconds time, std::int64_t count = 1);
   void add(const StepTimes& times);
 
-  // Returns the sums in the order of StepTimes.
+  // Returns the summed times per op and per collective, sorted as in StepTimes.
   StepTimes times() const;
 
  private:

@@ -1,5 +1,5 @@
 // The program of a rank: every op with its sizes, every collective with its group and bytes, every
-// allocation and free. The order is that in which the reference model issues them.
+// allocation and free. Events are in the order in which the reference model issues them.
 //
 // A Program is a trace without tensors; pricing and timing use only these records.
 #pragma once
@@ -74,7 +74,7 @@ enum class OpKind : std::uint8_t {
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
   kInitNormal,
 
-  // Traced and priced, not computed by any device (kernels/recurrence_records.h,
+  // Traced and priced only; no device has kernels for them (kernels/recurrence_records.h,
   // kernels/planned_records.h).
   kConvolutionForward,   // dims: tokens, channels, taps
   kConvolutionBackward,  // the same
@@ -117,7 +117,7 @@ enum AttentionVariant : std::uint8_t { kAlibiBias = 1, kChunked = 2, kCapped = 4
 
 using OpDims = std::array<std::int64_t, 8>;
 
-// The inputs of an op's time: ops with equal keys take equal time.
+// The properties that determine an op's time: ops with equal keys take equal time.
 struct OpKey {
   OpKind kind{};
   DType dtype{};
@@ -133,7 +133,7 @@ struct OpKey {
 struct OpRecord {
   OpKey key;
   double flops = 0;  // a multiply-add counts two
-  double bytes = 0;  // least traffic from and to device memory
+  double bytes = 0;  // minimum bytes read from and written to device memory
   Label label;
 };
 
@@ -171,8 +171,8 @@ struct CollectiveRecord {
   CollectiveKind kind{};
   GroupKind group{};
   std::int64_t ranks = 1;
-  // Size of the whole array, as in nccl-tests: each rank's result (all-gather, all-to-all) or input
-  // (reduce-scatter).
+  // Size of the whole array, as in nccl-tests: the result of each rank (all-gather, all-to-all) or
+  // its input (reduce-scatter).
   std::int64_t bytes = 0;
   Label label;
 };
@@ -213,7 +213,8 @@ bool is_flash(OpKind);
 bool is_softmax(OpKind);
 bool is_scan(OpKind);
 bool runs_on_matrix_units(OpKind);  // GEMMs and flash attention
-// Whether the op reads whole rows or columns before it writes: slower than an elementwise pass.
+// Whether the op reads whole rows or columns before it writes. Such ops are slower than elementwise
+// ops.
 bool is_reduction(OpKind);
 
 // One line for tables and profiles: "matmul nt 1x4096x10752x14336 bf16".

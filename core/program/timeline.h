@@ -14,7 +14,7 @@ enum class SpanKind : std::uint8_t {
   kForward,
   kBackward,
   kTransfer,
-  // The end of the step. Each kind has the name of its term (StepTerm), and its time in the report.
+  // Work at the end of the step. Each kind has the name and the time of its StepTerm in the report.
   kGradientReduction,
   kTiedEmbedding,
   kClipping,
@@ -40,7 +40,7 @@ struct TimelineSpan {
 };
 
 // Spans of each stage are sorted by begin; kTransfer spans may overlap others. The last spans end
-// at `end`. A stage without a span waits for other stages.
+// at `end`. While a stage has no span, it waits for other stages.
 struct Timeline {
   std::int64_t stages = 1;
   Picoseconds end = 0;

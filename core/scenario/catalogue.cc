@@ -26,8 +26,8 @@ bool holds_catalogue(const fs::path& folder) {
          fs::is_directory(folder / name_of(CatalogueKind::kClusters), ignored);
 }
 
-// A program in its build tree reads data/ of the source tree, so that changes of data need no
-// build.
+// Returns data/ of the source tree if the executable is in a build tree, so that changed data files
+// need no rebuild.
 std::optional<fs::path> data_of_source_tree() {
   constexpr int kMostLevels = 4;
   std::error_code code;
@@ -40,7 +40,7 @@ std::optional<fs::path> data_of_source_tree() {
   return std::nullopt;
 }
 
-// "model" for kModels, in messages.
+// Returns the singular for messages: "model" for kModels.
 std::string singular(CatalogueKind kind) {
   std::string name(name_of(kind));
   name.pop_back();

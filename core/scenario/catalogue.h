@@ -23,16 +23,16 @@ inline constexpr auto kEnumNames<CatalogueKind> = words<4>("models clusters prof
 
 class Catalogue {
  public:
-  // Opens $TPSIM_DATA if set ("shipped:" is the data inside the program). Otherwise opens data/ of
-  // the source tree for a program in its build tree, else the data inside the program
+  // Opens $TPSIM_DATA if set ("shipped:": the data embedded in the executable). Otherwise opens
+  // data/ of the source tree for a program in its build tree, else the embedded data
   // (core/base/shipped_data.h).
   static Result<Catalogue> open();
   explicit Catalogue(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  // Returns the folder of the data files; "shipped:" for the data inside the program.
+  // Returns the folder of the data files; "shipped:" for the embedded data.
   const std::filesystem::path& directory() const { return directory_; }
 
-  // Returns the names, sorted.
+  // Returns the names of all entries of a kind, sorted.
   std::vector<std::string> list(CatalogueKind kind) const;
 
   // Loads an entry by name or a file by path; a path contains '/' or ends in ".json". The error for
@@ -47,8 +47,8 @@ class Catalogue {
   // layout.
   Result<std::string> contents_hash(CatalogueKind kind, std::string_view name_or_path) const;
 
-  // Returns the file of a table of runs. A path contains '/', ends in ".csv" or exists; other names
-  // are shipped tables such as bloom_jean_zay.
+  // Returns the file of a table of measured runs. A text that contains '/', ends in ".csv" or is an
+  // existing file is a path. Other texts are names of shipped tables, such as bloom_jean_zay.
   Result<std::filesystem::path> find_runs(std::string_view name_or_path) const;
 
  private:

@@ -36,7 +36,8 @@ std::optional<std::string> without_version(const std::string& name) {
   return is_version ? std::optional(name.substr(0, at)) : std::nullopt;
 }
 
-// Returns all names that one rule makes of `name`, the most certain first.
+// Returns the names that remain after one rule removes a part of `name`, the most reliable rule
+// first.
 std::vector<std::string> shorter_names(const HubNames& rules, const std::string& name) {
   std::vector<std::string> names;
   for (const std::string& ending : rules.endings) {
@@ -101,7 +102,7 @@ bool is_same_name(std::string_view stem, std::string_view entry) {
 
 std::optional<std::string> entry_with_shape(const HubNames& rules, const std::string& stem,
                                             const std::vector<std::string>& entries) {
-  // Rules are applied again to their results; names have only a few endings.
+  // Applies the rules to their own results too, because a name may have several removable parts.
   constexpr std::size_t kMostTried = 64;
   std::vector<std::string> tried = {stem};
   for (std::size_t i = 0; i < tried.size(); ++i) {

@@ -15,8 +15,8 @@ namespace tpsim {
 struct HubShape {
   std::string name, shape;
 };
-// Words that publishers add to a name at its end, start or middle without changing the shape, and
-// repositories with names unlike their shape.
+// `endings`, `words`, `beginnings`: parts of a repository name that do not change the model's
+// shape. `shapes`: repositories whose name does not contain the name of their shape.
 struct HubNames {
   std::vector<std::string> endings, words, beginnings;
   std::vector<HubShape> shapes;

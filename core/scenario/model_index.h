@@ -17,7 +17,7 @@ struct ModelEntry {
   std::int64_t context = 0;  // positions that the model supports
 };
 
-// The facts of a model in a listing.
+// Returns the entry of a model in a listing.
 ModelEntry entry_of(const ModelSpec& model, std::string name);
 // "235.1 B, 22.2 B active, context 40,960"
 std::string size_text(const ModelEntry& entry);

@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Sets the hashes. Names without a file here get an empty hash, for example a cluster that is
-// described by its profile only.
+// Sets the hashes. A name without a file on this machine gets an empty hash, for example a cluster
+// that is described by its profile only.
 void note_contents(const Catalogue& catalogue, PlanFile& file);
 
 // Saves the plan with hashes of the files behind its names, and with paths relative to the plan.

@@ -10,8 +10,8 @@
 
 namespace tpsim {
 
-// Hashes of the files behind a plan's names at the time of saving; empty if unknown. White space of
-// a file does not count.
+// Hashes of the files behind a plan's names at the time of saving; empty if unknown. The hashes do
+// not depend on white space.
 struct PlanContents {
   std::string cluster, profile, stack;
   bool empty() const { return cluster.empty() && profile.empty() && stack.empty(); }
@@ -23,13 +23,13 @@ struct PlanFile {
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;  // instead of the stack's own
+  PartValues parts;  // values that replace the stack's
   Plan plan;
   double node_gbps = 0;  // bandwidth per node in Gb/s; 0: the cluster's
-  // Software or network were not given but assumed: predictions have a wider interval.
+  // Whether software or network were assumed and not given. Predictions then have a wider interval.
   bool stack_assumed = false, network_assumed = false;
-  // Unknown settings of the launch file, assumed to have no effect: predictions have a wider
-  // interval.
+  // Unknown settings of the launch file, which are assumed to have no effect. Predictions then have
+  // a wider interval.
   std::vector<std::string> settings_assumed = {};
   PlanContents contents = {};
 };

@@ -65,7 +65,7 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
 
 namespace fs = std::filesystem;
 
-// Same rule as in the catalogue for telling paths from names.
+// Distinguishes paths from names by the catalogue's rule: a path contains '/' or ends in ".json".
 bool is_relative_path(const std::string& name) {
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(".json");
   return is_path && !fs::path(name).is_absolute();
@@ -80,7 +80,7 @@ Result<PlanFile> read_plan(const std::filesystem::path& path) {
     if (!is_relative_path(*name)) continue;
     std::error_code ignored;
     const fs::path beside = path.parent_path() / *name;
-    // A file that exists nowhere is reported relative to the plan.
+    // If neither file exists, the error names the path relative to the plan.
     if (fs::exists(beside, ignored) || !fs::exists(*name, ignored)) {
       *name = beside.lexically_normal().string();
     }
@@ -95,7 +95,7 @@ Status save_plan(const std::filesystem::path& path, const PlanFile& file) {
     std::error_code code;
     const fs::path folder = fs::absolute(path, code).parent_path();
     const fs::path near = fs::absolute(*name, code).lexically_proximate(folder);
-    // A name without a folder would be a catalogue name.
+    // Adds "./" to a file name without a folder, which would be read as a catalogue name.
     if (!code) *name = near.has_parent_path() ? near.string() : "./" + near.string();
   }
   return write_file_atomically(path, to_json(moved));

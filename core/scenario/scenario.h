@@ -14,7 +14,7 @@ struct Scenario {
   ClusterSpec cluster;
   Profile profile;
   StackSpec stack;
-  WorkLimits limits = {};  // on the effort of a question; does not change results
+  WorkLimits limits = {};  // limits on tpsim's own work; do not change results
 };
 
 }  // namespace tpsim

@@ -17,7 +17,8 @@ constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
-constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);  // its models are checkpoints
+// Not in kEvery: accelerate trains any Hugging Face checkpoint.
+constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
 
@@ -26,13 +27,13 @@ using P = const Plan&;
 
 bool splits_activations(const Plan& plan) { return plan.degrees.tp * plan.degrees.cp > 1; }
 
-// More tensor ranks than key/value heads.
+// Whether several tensor-parallel ranks share a key/value head.
 bool shares_key_heads(M model, P plan) {
   return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
 }
 
-// torchtitan: without sharding, autocast is used only if data parallelism is the only parallelism;
-// otherwise nothing casts to bf16.
+// Whether torchtitan would train a bf16 plan in fp32. Without sharding, it uses autocast only if
+// data parallelism is the only parallelism; with tp or pp, nothing casts to bf16.
 bool casts_nothing(const Plan& plan) {
   const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
   return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
@@ -70,10 +71,10 @@ const std::array kRules = std::to_array<LaunchRule>({
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
      "this router or a shared expert", kUnwritten},
 
-    // A recipe of Megatron-Bridge has the layers, if there is a bridge for the family.
+    // Megatron-Bridge's recipe defines the layers if it has a bridge for the family.
     {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_megatron_shape(m); },
      "models of this family", "Megatron-Bridge has no bridge for it, nor Megatron-LM its layers"},
-    // Megatron-LM's arguments state the layers.
+    // Limits of what Megatron-LM's arguments can express.
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
      "encoders, residual streams and planned mixers", "its arguments have none of them"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },

@@ -1,5 +1,6 @@
-// Rules of what launchers of training programs can run, beyond the setting values that a stack file
-// lists. Search, prediction, explanation, export and import share the table.
+// Rules that a plan must satisfy so that a training program can run it, in addition to the setting
+// values that a stack file accepts. Search, prediction, explanation, export and import share the
+// table.
 //
 // Rules follow the argument checks of the programs; `why` states the source.
 #pragma once
@@ -30,7 +31,7 @@ inline constexpr auto kEnumNames<Launcher> = std::to_array<std::string_view>(
 
 // The inputs of a rule, so that a search evaluates each rule as rarely as possible.
 enum class RuleScope : std::uint8_t {
-  kFiles,   // tpsim's launch files lack it, whatever the program can run
+  kFiles,   // tpsim cannot write it to launch files yet
   kModel,   // depends on the model only
   kPlan,    // depends on all settings except the split into stages
   kStages,  // Plan::stage_layers
@@ -40,24 +41,24 @@ struct LaunchRule {
   std::uint8_t launchers;  // bit (1 << Launcher) for each launcher with this rule
   RuleScope scope;
   bool (*is_broken)(const ModelSpec&, const Plan&);
-  const char* what;  // that the program cannot run
-  const char* why;   // and an alternative, if there is one
+  const char* what;  // the feature that the program cannot run
+  const char* why;   // the reason, and an alternative if there is one
 };
 // Returns the rules of one launcher and scope, in the order of the table.
 std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope);
 // Returns "the stack cannot run RMSNorm". The text is valid until the program ends.
 const char* refusal_of(const LaunchRule& rule);
 
-// Returns the first violated rule; null if the launcher runs the plan.
+// Returns the first rule of the launcher that the plan violates; null if there is none.
 const LaunchRule* broken_rule(Launcher launcher, const ModelSpec& model, const Plan& plan);
 const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpec& model,
                               const Plan& plan);
 
-// torchtitan: blocks by which the first and last chunk are smaller than the others, 0 or 1; -1 for
-// stages that torchtitan cannot make.
+// torchtitan: returns by how many blocks the first and last chunk are smaller than the others, 0 or
+// 1. Returns -1 for a split that torchtitan cannot make.
 std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan);
-// DeepSpeed: equal stages by blocks, or by blocks and both embeddings; empty if the blocks do not
-// divide.
+// DeepSpeed: blocks per stage if stages are equal in blocks, or in blocks plus both embeddings.
+// Empty if they do not divide evenly.
 std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
                                              bool counts_embeddings);
 

@@ -8,7 +8,8 @@
 namespace tpsim {
 namespace {
 
-// model_type of the configurations that bridges are registered for, and of their text models.
+// Values of model_type for which Megatron-Bridge registers a bridge, and those of the text models
+// inside multimodal models.
 constexpr std::string_view kBridgeFamilies =
     "bailing_moe_v2 deepseek_v2 deepseek_v3 deepseek_v4 ernie4_5_moe exaone4 exaone_moe falcon_h1 "
     "gemma gemma2 gemma3_text gemma4_text glm4_moe glm4_moe_lite glm_moe_dsa gpt_oss kimi_k2 "
@@ -93,8 +94,8 @@ bool has_plain_attention(const ModelSpec& model) {
   return attention == plain;
 }
 
-// --qk-layernorm is a norm of each head before the rotary embedding, --add-qkv-bias a bias of q, k
-// and v alone. Biases are those of has_megatron_biases().
+// --qk-layernorm adds a norm per head before the rotary embedding. has_megatron_biases() checks the
+// biases.
 bool has_megatron_attention(const ModelSpec& model) {
   ModelSpec other = model;
   other.mixer = MixerKind::kAttention;
@@ -107,7 +108,7 @@ bool has_megatron_attention(const ModelSpec& model) {
   attention.score.sinks = false;       // --softmax-type learnable
   attention.output_gate = false;       // --attention-output-gate
   attention.chosen = 0;                // --dsa-indexer-topk, see has_megatron_parts()
-  if (attention.latent.kv_rank > 0) {  // rotates neighbours and scales scores as YaRN does
+  if (attention.latent.kv_rank > 0) {  // Megatron's always rotates pairs and scales as YaRN
     attention.rotary.neighbours = false;
     attention.score.scale = 0;
   }
@@ -115,8 +116,8 @@ bool has_megatron_attention(const ModelSpec& model) {
   return has_plain_attention(other);
 }
 
-// Sigmoid weights are always renormalised there. A bias of the router comes with those of all
-// linear layers.
+// Megatron-LM always normalizes sigmoid weights, and has a router bias only if all linear layers
+// have biases.
 bool has_megatron_router(const ModelSpec& model) {
   const RouterShape& router = model.experts.router;
   const bool sigmoid = router.score == RouterScore::kSigmoid;

@@ -1,4 +1,4 @@
-// Models that training programs have, as far as their arguments and registries say.
+// Whether a training program supports a model, according to its arguments and model registries.
 //
 // Sources: megatron/training/arguments.py and megatron/core/transformer/transformer_config.py of
 // Megatron-LM d98e8a6; models/*/*_bridge.py of Megatron-Bridge 067f987.
@@ -8,38 +8,40 @@
 
 namespace tpsim {
 
-// Attention without window, norm of q and k, latents, cap, sinks and biases of its own.
+// Whether attention has no window, q and k norm, latents, score cap, sinks or separate biases.
 bool has_plain_attention(const ModelSpec& model);
 
-// What Megatron-LM's arguments can state of a model, part by part.
+// Whether Megatron-LM's arguments can express this part of the model.
 bool has_megatron_attention(const ModelSpec& model);
 bool has_megatron_router(const ModelSpec& model);
 bool has_megatron_activation(const ModelSpec& model);
-// Layers that differ in experts, in the window or in the mixer alone, or a hybrid pattern.
+// Whether layers differ only in experts, window or mixer, or form a hybrid pattern.
 bool has_megatron_layers(const ModelSpec& model);
-// Biases of all linear layers, of q, k and v alone, or none.
+// Whether all linear layers have biases, only q, k and v, or none.
 bool has_megatron_biases(const ModelSpec& model);
-// Planned ops are the indexers of DeepSeek sparse attention, the same in all layers.
+// Whether all layers have the same planned ops, of DeepSeek sparse attention's indexers only, and
+// there are no residual streams and no parts outside the blocks.
 bool has_megatron_parts(const ModelSpec& model);
 
-// The blocks are mixers and feed-forward parts alone, one branch each, as in Nemotron-H.
+// Whether every block has only one branch, a mixer or a feed-forward part, as in Nemotron-H.
 bool is_hybrid_pattern(const ModelSpec& model);
-// Every linear layer has a bias, whichever field of the model says so.
+// Whether every linear layer has a bias, through linear_bias or through the fields of each part.
 bool has_all_biases(const ModelSpec& model);
-// The first block that attends; kind 0 if there is none.
+// Returns the attention of the first block kind with attention; that of kind 0 if there is none.
 const AttentionShape& attention_shape(const ModelSpec& model);
 
-// Megatron-LM's arguments state every layer of the model: all of has_megatron_...().
+// Whether Megatron-LM's arguments can express the model: all has_megatron_...() are true, norms are
+// before the branches, and has_plain_ends().
 bool has_megatron_shape(const ModelSpec& model);
-// Embeddings and logits as they are: neither scaled nor capped, no bias of the head.
+// Whether embeddings and logits are neither scaled nor capped, and the head has no bias.
 bool has_plain_ends(const ModelSpec& model);
-// LLaMA's blocks: rotary positions, RMSNorm, SwiGLU and no biases; is_llama(): embeddings untied
-// too.
+// Whether the blocks are LLaMA's: rotary positions, RMSNorm, SwiGLU and no biases. is_llama() also
+// requires untied embeddings.
 bool has_llama_blocks(const ModelSpec& model);
 bool is_llama(const ModelSpec& model);
-// A shape of torchtitan's mixtures.
+// Whether torchtitan has MoE models of this shape.
 bool is_titan_mixture(const ModelSpec& model);
-// Megatron-Bridge converts the checkpoints of the model's family, and so has its layers.
+// Whether Megatron-Bridge converts checkpoints of the model's family, and therefore has its layers.
 bool has_bridge(const ModelSpec& model);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Stages as torchtitan and DeepSpeed cut them; declared in launch_rules.h.
+// Splits into pipeline stages by torchtitan and DeepSpeed. Declared in launch_rules.h.
 #include "core/software/launch_rules.h"
 
 namespace tpsim {

@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-// One part; optional on reading.
+// Reads or writes the value of one part. An absent key leaves `value` unchanged.
 template <class Io>
 void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   bool on = value != 0;
@@ -26,7 +26,7 @@ void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   }
 }
 
-// Several values of a part.
+// Reads or writes a list of values of one part.
 template <class Io>
 void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
   std::vector<std::string> texts;
@@ -42,7 +42,7 @@ void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
   if (texts.empty()) lists.erase(row.part);
 }
 
-// Only the parts that replace the stack's own.
+// Reads or writes only the parts whose values replace the stack's.
 inline void part_value_fields(FieldReader& in, PartValues& parts) {
   for (const PartRow& row : part_rows()) {
     if (!in.has(row.key)) continue;
@@ -58,7 +58,7 @@ inline void part_value_fields(FieldWriter& out, const PartValues& parts) {
   }
 }
 
-// For the schema: every part is optional.
+// Adds all parts to the schema, as optional keys.
 inline void part_value_fields(FieldSchema& schema, const PartValues&) {
   for (const PartRow& row : part_rows()) {
     std::int64_t value = row.words.front().value;

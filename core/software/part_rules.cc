@@ -16,7 +16,7 @@ constexpr std::uint8_t part_rule_bit(Launcher launcher) {
 }
 constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
 
-// Dispatch and combine of one micro-batch beside the compute of another.
+// Whether dispatch and combine of one micro-batch overlap with the compute of another.
 bool overlaps_experts(M model, P plan, Parts parts) {
   return has_experts(model) && parts.ep_overlap && plan.degrees.ep > 1;
 }

@@ -17,7 +17,7 @@ namespace {
 template <class Io>
 constexpr bool kReads = std::is_same_v<std::remove_reference_t<Io>, FieldReader>;
 
-// Spelling of parts in the first stack files.
+// Reads the keys of parts that the first stack files used.
 void old_training_fields(FieldReader& in, StackSpec& stack) {
   TrainingOptions& training = stack.training;
   in.choice("gradient_reduction", training.gradient_reduction,
@@ -98,7 +98,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
   }
   if constexpr (kReads<decltype(io)>) {
     choices.parts = std::move(parts);
-    // Key of the first stack files.
+    // This key is from the first stack files.
     io.word_list("rank_orders", choices.only[Setting::kRankOrder],
                  row_of(Setting::kRankOrder).words, kOptional);
   }

@@ -1,5 +1,6 @@
-// The parts of training software, each a mechanism with its own price: kernels, loss head, gradient
-// reduction, overlap. Stack files, options, plan files and tables of runs set them (docs/adding.md).
+// Software parts: mechanisms of training software that change time or memory, such as kernels, loss
+// head, gradient reduction, overlap. A stack file sets them; options, plan files and run tables
+// override. Described once, like the settings of plans: docs/adding.md explains how to add a part.
 #pragma once
 
 #include <array>
@@ -39,9 +40,9 @@ inline constexpr auto kEnumNames<ActivationKernel> =
     std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
 
 // kBest: the kernel that the profile timed. kTorch and kFusedSoftmax write the scores to memory.
-// kMegatron: as kBest; for plans with unfused attention, Megatron-LM's softmax. That kernel
-// requires a multiple of four heads and sequences per rank; other shapes use PyTorch ops
-// (fused_softmax.py).
+// kMegatron: kBest for flash attention, Megatron-LM's fused softmax for unfused attention. The
+// fused softmax requires a multiple of four heads and sequences per rank; other shapes use PyTorch
+// ops (fused_softmax.py).
 enum class AttentionKernel : std::uint8_t {
   kBest,
   kTorch,
@@ -76,7 +77,7 @@ inline constexpr auto kEnumNames<LossHead> =
 enum class DataParallelSync : std::uint8_t {
   kAllReduce,
   kReduceScatter,
-  kSlices,  // DeepSpeed's ZeRO 1: reduced to the owner of each slice, which sends the weights
+  kSlices,         // DeepSpeed's ZeRO 1: reduced to each slice's owner, which sends its weights
   kBf16Optimizer,  // DeepSpeed's: all-reduced; the optimizer is sharded for any ZeRO stage
   kOwners,  // InternEvo's: all-reduced; each parameter is owned by one rank, which broadcasts it
 };
@@ -86,7 +87,7 @@ inline constexpr auto kEnumNames<DataParallelSync> = std::to_array<std::string_v
 
 // When ZeRO 2 and 3 reduce gradients of several micro-batches.
 enum class GradientSync : std::uint8_t {
-  kEveryMicroBatch,  // after each, keeping shards: DeepSpeed, Megatron's FSDP
+  kEveryMicroBatch,  // after each, only shards are kept: DeepSpeed, Megatron's FSDP
   kLastMicroBatch,   // whole gradients accumulate until the last, in the plan's dtype: FSDP under
                      // no_sync()
   kLastInPipeline,   // the same only with pipeline stages, in the accumulation dtype: FSDP 2 under
@@ -127,7 +128,7 @@ template <>
 inline constexpr auto kEnumNames<CpCommType> =
     std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring", "a2a"});
 
-// How a stage sends its result to a neighbour and receives from the same neighbour.
+// Order of a stage's send to and receive from the same neighboring stage.
 enum class P2pCalls : std::uint8_t {
   kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)
   kSerial,  // one after the other; both stages wait each time (DeepSpeed's pipeline engine)
@@ -152,8 +153,8 @@ constexpr std::int64_t bit(GraphScope scope) { return std::int64_t{1} << static_
 inline constexpr std::int64_t kGraphsOfLayers = bit(GraphScope::kIteration) - 1;
 inline constexpr std::int64_t kGraphsOfStep = kGraphsOfLayers | bit(GraphScope::kIteration);
 
-// Modules that selective recompute runs again in backward; a set of bits. Only the first is
-// executed, the others are predicted.
+// Modules that selective recompute runs again in backward; a set of bits. The reference model runs
+// kCoreAttention only; the others are predicted.
 enum class RecomputeModule : std::uint8_t {
   kCoreAttention,
   kLayerNorm,
@@ -184,22 +185,22 @@ template <>
 inline constexpr auto kEnumNames<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
-// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: PyTorch ops on
-// slices of the hidden dimension, which the tensor group exchanges for tokens before and gathers
-// after (Megatron-Core before 0.11, alltoall_seq since).
+// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: as kUnfused, but
+// on slices of the hidden dimension (Megatron-Core before 0.11, alltoall_seq since). An all-to-all
+// in the tensor group makes the slices; they are gathered before the experts and scattered after.
 enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
 template <>
 inline constexpr auto kEnumNames<PermuteKernel> =
     std::to_array<std::string_view>({"fused", "unfused", "unfused_seq"});
 
-// Place of the router weights. kCombine: applied to the experts' results, which are saved for
-// backward. kActivation: applied to the input of the down projection.
+// Tensor that is multiplied by the router weights. kCombine: the experts' results, which are saved
+// for backward. kActivation: the input of the down projection.
 enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
 template <>
 inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",
                                                                                      "activation"});
 
-// Tokens of the busiest rank over the mean, in thousandths, or one of these values.
+// Tokens of the busiest expert-parallel rank over the mean, in thousandths, or a value below.
 inline constexpr std::int64_t kNaturalLoad = 0;      // typical of routers with an auxiliary loss
 inline constexpr std::int64_t kCountedLoad = 1;      // from the model's expert counts
 inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
@@ -232,9 +233,9 @@ template <>
 inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
                                                                                    "muon"});
 
-// Tokens that fit into a rank's buffers of its experts, over the mean, in thousandths.
-inline constexpr std::int64_t kAnyTokens = 0;  // buffers are as large as what arrives
-// Tokens that fit into the stash, likewise.
+// Capacity of a rank's expert buffers over the mean tokens per rank, in thousandths, or kAnyTokens.
+inline constexpr std::int64_t kAnyTokens = 0;  // buffers fit the arriving tokens
+// Capacity of the stash over the mean tokens per rank, in thousandths, or kNoStash.
 inline constexpr std::int64_t kNoStash = 0;
 
 // Arithmetic of fp32 GEMMs.
@@ -245,8 +246,8 @@ enum class Fp32Matmul : std::uint8_t {
 template <>
 inline constexpr auto kEnumNames<Fp32Matmul> = std::to_array<std::string_view>({"ieee", "tf32"});
 
-// GPUs over which ZeRO shards: all, those of a node, or a number. The number includes
-// tensor-parallel ranks, as for a node: 8 GPUs hold four shards at tp 2.
+// Number of GPUs over which ZeRO shards, or one of these values. The number includes
+// tensor-parallel ranks: 8 GPUs hold four shards at tp 2.
 inline constexpr std::int64_t kShardOverAll = 0;
 inline constexpr std::int64_t kShardOverNode = -1;
 
@@ -256,8 +257,7 @@ struct SoftwareParts {
   RotaryKernel rotary = RotaryKernel::kFused;
   ActivationKernel activation = ActivationKernel::kFused;
   KernelFusion residual = KernelFusion::kFused;
-  // Whether the residual's gradient is added inside the norm's backward kernel, or by an op of its
-  // own as in PyTorch's autograd.
+  // kFused: the norm's backward kernel adds the residual's gradient. kTorch: a separate op adds it.
   KernelFusion residual_gradient = KernelFusion::kFused;
   KernelFusion optimizer = KernelFusion::kFused;
   LossHead loss_head = LossHead::kVocabParallelFused;
@@ -279,9 +279,9 @@ struct SoftwareParts {
   std::int64_t expert_load = kNaturalLoad;
   // Dispatch and combine of one micro-batch overlap with the compute of another.
   bool ep_overlap = false;
-  bool delay_wgrad = false;  // more compute to overlap with
+  bool delay_wgrad = false;  // runs wgrad later, to overlap with communication
   // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments grow, so that freed memory merges
-  // with its neighbours and fits other sizes.
+  // with adjacent memory and fits other sizes.
   bool expandable_segments = false;
   MasterWeights master_weights = MasterWeights::kCopy;
   ExpertKernel expert_kernel = ExpertKernel::kGrouped;
@@ -291,7 +291,7 @@ struct SoftwareParts {
   // backward (Megatron-Core's moe_expert_rank_capacity_factor and moe_paged_stash).
   std::int64_t expert_capacity = kAnyTokens;
   std::int64_t expert_stash = kNoStash;
-  // The first blocks of every chunk whose activations wait for backward in the host's memory.
+  // Number of blocks, from the first of every chunk, whose activations are offloaded to the host.
   std::int64_t offload_layers = 0;
 };
 
@@ -387,7 +387,7 @@ std::string placeholder_of(const PartRow& row);
 Result<std::int64_t> parse_value(const PartRow& row, std::string_view text);
 std::string text_of(const PartRow& row, std::int64_t value);
 
-// Several values for some parts.
+// Lists of values per part.
 using PartLists = std::map<StackPart, std::vector<std::int64_t>>;
 
 // Values that replace those of a stack.

@@ -1,4 +1,4 @@
-// The table of software parts, and stacks with other parts.
+// The table of software parts, and with_parts().
 #include <type_traits>
 #include <utility>
 
@@ -23,7 +23,8 @@ constexpr std::int64_t number_of(E value) {
 }
 template <class E>
 constexpr auto kEnumWords = words_of<E, number_of<E>>();
-// Named sets, then the scopes of a layer. The last scope, the iteration alone, cannot be chosen.
+// Values of cuda_graphs: named sets, then the scopes of a layer. The last scope, kIteration, is
+// valid only in the set full_iteration.
 constexpr auto kGraphs = [] {
   constexpr auto kScopes = words_of<GraphScope, bit>();
   std::array<PartWord, 3 + kScopes.size() - 1> words = {
@@ -54,7 +55,7 @@ constexpr bool is_trained(Value Class::*) {
   return std::is_same_v<Class, TrainingOptions>;
 }
 
-// A member of the parts or of the training options.
+// Returns a member of the stack's parts or of its training options.
 template <auto member, class Stack>
 constexpr auto& value_in(Stack& stack) {
   if constexpr (is_trained(member)) {
@@ -87,7 +88,7 @@ PartRow held(PartRow row) {
   return row;
 }
 
-// The executed program follows the kind.
+// Also sets the gradient reduction of the executed program.
 void set_sync(StackSpec& stack, std::int64_t value) {
   stack.parts.sync = static_cast<DataParallelSync>(value);
   const bool whole = stack.parts.sync == DataParallelSync::kAllReduce ||

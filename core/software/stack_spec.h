@@ -31,8 +31,8 @@ struct TrainingOptions {
   // With fused accumulation: GEMMs of the first micro-batch overwrite the buffer. Only gradients
   // from reductions or lookups need clearing.
   bool overwritten_gradients = false;
-  // The optimizer uses an fp32 copy of its share of narrower gradients, made at the end of the
-  // step.
+  // Gradients narrower than fp32 are copied to fp32 at the end of the step, only the optimizer's
+  // shard of each rank.
   bool widened_optimizer_gradients = false;
   GradientSync gradient_sync = GradientSync::kEveryMicroBatch;
   ReduceDtype reduce_dtype = ReduceDtype::kAsComputed;
@@ -71,12 +71,12 @@ inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& optio
   return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 
-// Whether gradients always have the dtype of the weights: there is no fp32 copy to add them to.
+// Whether gradients have the dtype of the weights, because there are no fp32 weights.
 inline bool has_narrow_gradients(const SoftwareParts& parts) {
   return parts.master_weights == MasterWeights::kNone;
 }
 
-// Host time to issue work. A step takes the longer of its host and its device queue.
+// Host time to issue work. A step takes as long as the slower of host and device.
 struct HostCost {
   Seconds per_op;             // per kernel
   Seconds per_collective;     // per collective or P2P call
@@ -95,8 +95,8 @@ struct HostCost {
   Seconds per_transfer;     // per P2P send between stages, without its wire time
   Seconds per_micro_batch;  // schedule, data loading
   Seconds per_step;         // logging, timers, learning-rate schedule
-  // SoftwareParts::blocking_launches: extra time per kernel, whose end the host sees late, and per
-  // collective, for which a group waits until its slowest host calls.
+  // Only with SoftwareParts::blocking_launches. Extra time per kernel, because the host detects its
+  // end late, and per collective, because the group waits for its slowest host.
   Seconds blocking_op, blocking_collective;
 };
 
@@ -126,8 +126,8 @@ struct StackMemory {
   // The framework's allocator caches freed blocks and splits them for later requests. Tensors of
   // one category seldom fit the holes of another, so that each category keeps its own peak.
   bool caching_allocator = false;
-  // With fused accumulation, autograd gets a placeholder gradient. There is one in the weights'
-  // dtype per distinct shape, kept permanently.
+  // With fused accumulation, autograd gets placeholder gradients. One buffer per distinct weight
+  // shape, in the weights' dtype, stays allocated.
   bool gradient_stand_ins = false;
   // ZeRO 2 and 3 with overlapped reductions: a layer's whole gradients stay until those of the next
   // layer exist.
@@ -144,7 +144,7 @@ struct StackChoices {
   SettingLists only;   // accepted values per setting; an empty list: all
   PartLists parts;     // part values that a search tries; other parts keep the stack's value
 
-  // A count of zero is always accepted.
+  // Whether the launcher accepts the value. A count of zero is always accepted.
   bool has(const SettingValue& value) const {
     const bool counts_nothing = value.value == 0 && row_of(value.setting).counts_for != nullptr;
     return only[value.setting].empty() || only.holds(value) || counts_nothing;
@@ -163,7 +163,7 @@ struct StackSpec {
   Launcher launcher =
       Launcher::kNone;  // whose rules plans must satisfy (core/software/launch_rules.h)
   SoftwareParts parts;
-  // Default ZeRO stage of its runs; below 0: decided by the environment of the run.
+  // Default ZeRO stage of runs with this stack; below 0: the default of the run's environment.
   int default_zero = -1;
   // Default dtype of gradient accumulation in bf16 training.
   DType gradient_dtype = DType::kFloat32;
@@ -180,14 +180,15 @@ struct StackSpec {
   // TpOverlap::kUserbuffers with sequence parallelism: share of the tensor group's gathers and
   // scatters that overlaps with GEMMs. GEMMs are not slowed down.
   double tp_overlap = 0.0;
-  // Slowdown of the layers' kernels other than GEMMs by passes that SoftwareParts does not
-  // describe. Time over that of the fused kernels in the traced program.
+  // Time of the layers' kernels other than GEMMs, relative to the fused kernels of the traced
+  // program. Above 1 for passes that SoftwareParts does not describe.
   double eager_traffic = 1.0;
   // Speed of the stack's fused attention relative to the profile's, which is the fastest available.
   double flash_speed = 1.0;
   // fp16 gradients are unscaled and checked for infinities in a separate pass before the optimizer.
   bool scales_loss = true;
-  // Plans without a recipe use Precision::kFp8. For old files; newer plans state the precision.
+  // Plans with Precision::kNone are treated as kFp8. Set in old stack files only: newer plans state
+  // the precision.
   bool fp8_products = false;
   // With a low-precision recipe, inputs of linear layers are saved in 16 bits and quantized again
   // in backward. Weights are quantized for every GEMM, as in torchao. If false, quantized inputs
@@ -206,9 +207,9 @@ struct StackSpec {
   // Expected time of a step outside all modelled terms, relative to their sum, for software without
   // calibration.
   double uncalibrated_overhead = 0.0;
-  // Standard deviation of prediction over measurement on the calibration rows.
+  // Standard deviation of the ratio of predicted to measured step time on the calibration rows.
   double residual_spread = 0.05;
-  CalibrationFacts calibrated;  // of this file by the user
+  CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 
 // Reason why the software cannot run a plan of the model: setting values, rules of the launcher, or

@@ -17,14 +17,15 @@ namespace {
 
 constexpr int kMostDescents = 12;
 constexpr std::size_t kMostParts = 2;
-// Numbers of candidate changes that are estimated with their own slopes, and that are fully fitted.
+// Two numbers of candidate part changes: re-estimated with new slopes, and refitted completely.
 constexpr std::size_t kMostGuessed = 6;
 constexpr std::size_t kMostTried = 3;
 constexpr std::size_t kLeastRowsForParts = 8;
-// Minimum gain of a changed part: selecting one of thirty choices costs 2 ln 30, plus a margin.
+// Required gain of a changed part, in units of 2 ln(likelihood). Choosing the best of about thirty
+// candidates costs 2 ln 30 = 6.8; the rest is a margin.
 constexpr double kPartCost = 12;
-// A value that all stating rows agree on is preferred for the other rows, with prior odds of e over
-// the stack's own value.
+// Required gain if all rows that state the part agree on the value. It is negative: the value is
+// preferred to the stack's own value for the other rows, with prior odds of e to 1.
 constexpr double kStatedPartCost = -2;
 constexpr std::int64_t kMostFolds = 24;
 
@@ -59,7 +60,7 @@ class Fitter {
     return badness(residuals, moved, spreads_, noise_of(residuals));
   }
 
-  // Gauss-Newton with step halving.
+  // Minimizes the badness by Gauss-Newton steps, which are halved until they improve it.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
       TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
@@ -91,8 +92,8 @@ class Fitter {
     return Ok{};
   }
 
-  // Returns the stack's value for the first row that does not state the part. Nothing if all rows
-  // state it.
+  // Returns the stack's value of the part for the first row that does not state it. Returns nothing
+  // if all rows state the part.
   std::optional<std::int64_t> unstated_value(const PartRow& row) const {
     const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
       return !s.stated.contains(row.part);
@@ -101,8 +102,8 @@ class Fitter {
     return row.get(open->scenario.stack);
   }
 
-  // Returns candidate values of parts that some row does not state. Parts with sets or ratios are
-  // skipped.
+  // Returns all values that a part could have instead of the stack's own, for parts that some row
+  // does not state. Parts whose value is a set or a ratio are skipped.
   std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
@@ -120,11 +121,11 @@ class Fitter {
   struct Change {
     Point point;
     Residuals residuals;
-    double cost = 0;   // required gain
-    double guess = 0;  // estimated badness, to first order
+    double cost = 0;   // required gain, see cost_of()
+    double guess = 0;  // linear estimate of the badness after the change, plus the cost
   };
 
-  // Returns the required gain of a change, in units of 2 ln(likelihood).
+  // Returns the gain that a change must exceed, in units of 2 ln(likelihood).
   double cost_of(StackPart part, std::int64_t value) const {
     bool is_stated = false;
     for (const MeasuredStep& step : steps_) {
@@ -136,7 +137,7 @@ class Fitter {
     return is_stated ? kStatedPartCost : kPartCost;
   }
 
-  // Returns the badness at the solution of the linear problem.
+  // Returns the badness at the optimum of the linearized problem.
   double solved(const LinearProblem& problem) const {
     const std::vector<double> unknowns = fit_within(problem, at_.limits());
     Residuals left;
@@ -146,10 +147,11 @@ class Fitter {
     return badness_of(left, unknowns);
   }
 
-  // Returns the best candidate changes, best first.
+  // Returns up to kMostTried candidate changes of one part, best first.
   //
-  // All candidates are estimated to first order with the present slopes, then the best ones with
-  // their own slopes. Candidates that change no step, or that some plan cannot have, are skipped.
+  // All candidates are first estimated with the slopes of the current point. The best kMostGuessed
+  // are estimated again with slopes at the changed point. Candidates are skipped if they do not
+  // change any step, or if a plan cannot be simulated with them.
   Result<std::vector<Change>> changes() const {
     std::vector<Change> all;
     for (const auto& [part, value] : other_parts()) {
@@ -175,7 +177,7 @@ class Fitter {
     return all;
   }
 
-  // Sorts by cost first, so that values stated by rows come first.
+  // Sorts by cost, then by estimated badness. Values that rows state have the lowest cost.
   static void keep_best(std::vector<Change>& all, std::size_t most) {
     std::sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
       return std::pair(a.cost, a.guess) < std::pair(b.cost, b.guess);
@@ -183,8 +185,8 @@ class Fitter {
     if (all.size() > most) all.resize(most);
   }
 
-  // Applies the change that explains the rows best, with all constants refitted, if its gain is
-  // positive.
+  // Refits all constants for each candidate change, and applies the change with the largest gain.
+  // Returns whether a change had a positive gain and was applied.
   Result<bool> changed_for_the_better() {
     const Standing before = now_;
     const double worth_before = worth();
@@ -209,7 +211,7 @@ class Fitter {
     return true;
   }
 
-  // Cross-validation: predicts the rows of each layout with a fit to all other rows.
+  // Cross-validation: returns the residuals of each layout's rows under a fit to all other rows.
   Residuals left_out() const {
     std::map<std::string, std::int64_t> fold_of;
     std::vector<std::int64_t> folds;
@@ -220,7 +222,7 @@ class Fitter {
       const auto next = static_cast<std::int64_t>(fold_of.size()) % kMostFolds;
       folds.push_back(fold_of.try_emplace(layout, next).first->second);
     }
-    Residuals left = start_;  // without a second layout there is nothing to leave out
+    Residuals left = start_;  // cross-validation needs at least two layouts
     if (fold_of.size() < 2) return left;
     for (std::int64_t fold = 0; fold < kMostFolds; ++fold) {
       LinearProblem others = now_.problem;
@@ -243,10 +245,9 @@ class Fitter {
     return sum / static_cast<double>(residuals.size());
   }
 
-  // Shrinks the fit if left-out rows are predicted worse than without the fit. The shrinkage is the
-  // share of the change that predicts left-out rows best.
-  //
-  // Few rows, or rows that disagree, must not make predictions worse.
+  // Shrinks the fitted changes if cross-validation shows that they predict left-out rows worse than
+  // the uncalibrated constants. The shrinkage is the share of the changes that predicts left-out
+  // rows best. It prevents a fit to few or contradicting rows from making predictions worse.
   Status go_no_further_than_helps() {
     if (mean_error(left_) <= mean_error(start_)) return Ok{};
     Point still = now_.here;
@@ -274,8 +275,9 @@ class Fitter {
     return Ok{};
   }
 
-  // Returns the remaining spread of a group's sum: the prior, reduced by the rows' information. A
-  // row's information is the group's share of its step.
+  // Returns the spread that remains for the total time of a group of constants: the prior spread
+  // `usual`, reduced by the rows' information. A row contributes the squared share of its step that
+  // the group explains, over the squared noise.
   double group_spread(ConstantGroup group, double usual) const {
     const auto constants = tunable_constants();
     double information = 1 / (usual * usual);
@@ -289,8 +291,8 @@ class Fitter {
     return 1 / std::sqrt(information);
   }
 
-  // Returns the unit of coordinate k: 1 for a logarithm, else the constant's value in the first
-  // scenario.
+  // Returns the scale of coordinate k. An additive constant is fitted linearly: its scale is its
+  // value in the first scenario. Other constants are fitted as logarithms: their scale is 1.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
     return constant.is_sum ? constant.value(steps_.front().scenario) : 1;
@@ -320,14 +322,14 @@ class Fitter {
     c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
     c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
     c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
-    // Rows that fit badly must not make predictions less certain than without rows.
+    // The spread is at most that of an uncalibrated stack, even if the rows fit badly.
     c.spread = std::min(spread_of(left_), std::hypot(first.stack.residual_spread, kForeignSpread));
     show(1);
     return c;
   }
 
-  // Returns the spread of one more row. Few rows estimate their own spread badly, so it is widened
-  // as in Student's t.
+  // Returns the standard deviation of the prediction error for a new row. It is widened by the
+  // quantile of Student's t, because few rows estimate their own spread poorly.
   double spread_of(const Residuals& left) const {
     double squares = 0;
     for (const double r : left) squares += r * r;
@@ -353,7 +355,7 @@ class Fitter {
   };
   Standing now_;
   Residuals start_;
-  Residuals left_;        // of left-out rows
+  Residuals left_;        // cross-validation: each row under a fit to the other layouts
   double shrinkage_ = 1;  // share of the fitted change that is applied
   std::vector<FittedPart> parts_;
 };

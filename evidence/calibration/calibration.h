@@ -1,10 +1,10 @@
-// Fits constants and parts of a stack and a cluster to measured steps.
+// Calibration: fits the constants and software parts of a stack and a cluster to measured steps.
 //
-// Minimizes the logarithm of measured over predicted time. The constants of tunable_constants()
-// move away from their values, each at a cost by its prior. Single parts of the software change if
-// the rows clearly indicate another value.
+// The residual of a row is the logarithm of measured over predicted time. Each constant has a prior
+// around its present value, so that it moves only if the rows support the change. Software parts
+// change only if the rows clearly indicate another value.
 //
-// Rows do not have individual constants. Outliers have little weight
+// All rows share the same constants. Outliers have little weight
 // (evidence/calibration/robust_fit.h).
 #pragma once
 
@@ -24,14 +24,14 @@ namespace tpsim {
 
 struct FittedConstant {
   const TunableConstant* constant = nullptr;
-  double before = 0, after = 0;   // values
-  double moved = 0;               // change of the coordinate
-  double error = 0;               // standard deviation of the change, given the rows
-  double prior = 0;               // and without the rows
-  double error_of_value() const;  // likewise, of the value
+  double before = 0, after = 0;   // values of the constant
+  double moved = 0;               // change of the fitted coordinate (see TunableConstant)
+  double error = 0;               // standard deviation of the coordinate after the fit
+  double prior = 0;               // standard deviation of the coordinate before the fit
+  double error_of_value() const;  // standard deviation of the value after the fit
   std::string error_text() const;
-  // Returns the share of the prior's variance that the rows removed; 0: the rows have no
-  // information.
+  // Returns the share of the prior variance that the rows removed. 0: the rows contain no
+  // information about the constant.
   double information() const;
 };
 
@@ -44,32 +44,32 @@ struct FittedPart {
 struct FittedStep {
   std::string id;
   double measured = 0;
-  double before = 0, after = 0;  // predicted
-  double left_out = 0;           // predicted by a fit to rows of other groups
+  double before = 0, after = 0;  // predicted, in seconds
+  double left_out = 0;           // predicted by a fit to the rows of other layouts
 };
 
 struct Calibration {
   std::vector<FittedConstant> constants;  // all tunable constants, in the order of their table
   std::vector<FittedPart> parts;
   std::vector<FittedStep> steps;
-  // Share of the fitted change that is applied. Less than 1 if the full change predicts left-out
-  // rows worse than no change.
+  // Share of the fitted changes that is applied. It is below 1 if the full changes predict left-out
+  // rows worse than a smaller share.
   double shrinkage = 1;
-  double noise = 0;                 // scale of the residuals
+  double noise = 0;                 // scale of the residuals, in log(measured / predicted)
   double effective_parameters = 0;  // effective number of constants
-  // Spread for rows that the fit has not seen: the stack's residual_spread for intervals.
+  // Spread of predictions for new runs, used as the stack's residual_spread in intervals.
   double spread = 0;
   double host_spread = 0, kernel_spread = 0, network_spread = 0;  // see CalibrationFacts
 
   double error_before() const;  // mean relative error
   double error_after() const;
-  double error_left_out() const;  // likewise, for left-out rows
+  double error_left_out() const;  // mean relative error on left-out rows
 };
 
-// Applies the fitted values. `stated` parts are kept.
+// Applies the fitted values to a scenario. Parts in `stated` keep their value.
 Scenario calibrated(Scenario scenario, const Calibration& calibration, const PartValues& stated);
 
-// Returns an error if a step cannot be predicted.
+// Returns an error if `steps` is empty or a step cannot be predicted.
 Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,
                               const CalibrationChoices& choices);
 

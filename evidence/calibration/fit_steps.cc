@@ -13,12 +13,12 @@
 namespace tpsim {
 namespace {
 
-// Constants with less information (share of the prior's variance) do not move.
+// A constant stays fixed if the rows would remove less than this share of its prior variance.
 constexpr double kLeastInformation = 0.02;
-constexpr double kSlopeStep = 0.2;  // relative to the prior's spread
+constexpr double kSlopeStep = 0.2;  // offset for finite differences, relative to the prior spread
 
-// Returns the prior of a host time: 10 % of the median step, divided by the `times` that a step
-// pays it.
+// Returns an upper limit for the prior spread of an additive host time: 10 % of the median step,
+// divided by how often a step contains this time.
 double most_of_step(const std::vector<MeasuredStep>& steps, const TunableConstant& constant) {
   constexpr double kShare = 0.1;
   std::vector<double> most;

@@ -1,4 +1,4 @@
-// Residuals and slopes of measured steps, for points of a fit.
+// Residuals of measured steps and their derivatives, at any point of a fit.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tpsim {
 
-// Coordinates of all constants, in the order of their table, and parts that replace the stack's
-// own.
+// A point of the fit: coordinates of all constants, in the order of tunable_constants(), and
+// software parts that replace the stack's.
 struct FitPoint {
   std::vector<double> moved;
   PartValues parts;
 };
 
-// Applies the point. `stated` parts are kept.
+// Applies the point to a scenario. Parts in `stated` keep their value.
 Scenario moved_to(Scenario scenario, const FitPoint& point, const PartValues& stated);
 
 using StepResiduals = std::vector<double>;  // per step: log of measured over predicted time
@@ -25,14 +25,16 @@ class FitSteps {
  public:
   FitSteps(const std::vector<MeasuredStep>& steps, const CalibrationChoices& choices);
 
-  // Prior spreads and limits of the coordinates. The steps reduce spreads of host times.
+  // Prior spreads and limits of the coordinates. Spreads of additive host times are at most a share
+  // of the measured step.
   const std::vector<double>& spreads() const { return spreads_; }
   const std::vector<CoordinateRange>& limits() const { return limits_; }
 
   // Returns an error if a step cannot be predicted.
   Result<StepResiduals> residuals_at(const FitPoint& point) const;
-  // Returns the slopes of all residuals at a point with these `residuals`. A positive slope means
-  // that a larger constant reduces the residual. Constants with almost no information have slope 0.
+  // Linearizes the residuals by finite differences. `residuals` are those at `point`. A positive
+  // slope means that a larger constant reduces the residual. Constants about which the rows have
+  // almost no information have slope 0.
   Result<LinearProblem> linear_at(const FitPoint& point, const StepResiduals& residuals) const;
 
  private:

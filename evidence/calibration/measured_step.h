@@ -1,4 +1,4 @@
-// Measured steps for a calibration, and its options.
+// Measured steps for a calibration, and the options of a calibration.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ namespace tpsim {
 struct MeasuredStep {
   std::string id;
   Scenario scenario;
-  PartValues stated;  // parts that are known for this run; the fit keeps them
+  PartValues stated;  // software parts known for this run, which the fit keeps
   Plan plan;
   Seconds measured;
 };
 
 struct CalibrationChoices {
-  bool stack = true, cluster = true;  // owners of the constants that may move
+  bool stack = true, cluster = true;  // whether the constants of each may change
   int threads = 1;
   std::function<void(double share)> progress = {};
 };

@@ -41,7 +41,7 @@ std::optional<double> number(const std::string& word) {
 }
 
 // Columns of a row: bytes, count, type, redop, root, time in microseconds, and two bandwidths in
-// GB/s. Before 2021 root was missing, and redop of collectives without reduction.
+// GB/s. Before 2021 nccl-tests printed no root, and no redop for collectives without reduction.
 struct NcclColumns {
   std::size_t time = 5;
   bool has_redop = true;
@@ -63,11 +63,12 @@ std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words
 
 struct Row {
   TimedMessage message;
-  bool adds = false;  // redop is "none" for collectives without reduction
+  bool adds = false;  // whether the collective reduces; redop is "none" if it does not
   double bus_factor = 0;
 };
 
-// Launchers may prefix every line with a label. A row starts with two numbers and a type.
+// Returns the index of the first column: two numbers and a type. Launchers may prefix every line
+// with a label.
 std::size_t start_of_row(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + kType < words.size(); ++i) {
     if (number(words[i]) && number(words[i + 1]) && !number(words[i + kType])) return i;
@@ -89,7 +90,8 @@ std::optional<Row> row_of_line(const std::vector<std::string>& words, const Nccl
   return row;
 }
 
-// Detects the collective from the largest message, whose bandwidths have the most digits.
+// Derives the collective from the ratio of bus to algorithm bandwidth. `row` is the largest
+// message, whose bandwidths are printed with the most digits.
 CollectiveKind kind_of(const Row& row, std::int64_t ranks) {
   const auto n = static_cast<double>(ranks);
   const double half = (n - 1) / n;
@@ -126,7 +128,8 @@ GroupPlacement placement_of(const NcclTest& test) {
   return placement;
 }
 
-// Unknowns: logarithms of efficiency and latency, relative to the cluster's values.
+// The fit has two unknowns: the logarithms of efficiency and latency relative to the cluster's
+// values.
 constexpr std::size_t kUnknowns = 2;
 constexpr double kStep = 0.05;
 

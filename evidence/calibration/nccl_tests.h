@@ -1,9 +1,9 @@
-// Reads output of NVIDIA's nccl-tests (all_reduce_perf, ...), and fits the link that was measured.
+// Reads output of NVIDIA's nccl-tests (all_reduce_perf, ...), and fits the measured link.
 //
-// Lines "#  Rank  0 Group  0 Pid 7 on  host device  0 ..." give the number of ranks and nodes. Of
-// rows "size count type redop root time algbw busbw ..." the out-of-place time is used. The
-// collective is stated in "# Collective test starting: all_reduce_perf", or derived from the ratio
-// of bus and algorithm bandwidth.
+// Lines "#  Rank  0 Group  0 Pid 7 on  host device  0 ..." give the number of ranks and nodes. Rows
+// have the columns "size count type redop root time algbw busbw ..."; the out-of-place time is
+// used. The collective is read from "# Collective test starting: all_reduce_perf", or else derived
+// from the ratio of bus to algorithm bandwidth.
 #pragma once
 
 #include <string>
@@ -33,16 +33,17 @@ bool is_nccl_test(std::string_view text);
 // `file` names the input in errors.
 Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file);
 
-// A fitted link: efficiency for large messages, and latency of a hop.
+// A fitted link: efficiency at large messages, and latency per hop.
 struct FittedLink {
   bool between_nodes = false;
   LinkSpec before, after;
   // Standard deviations of log(efficiency) and log(latency).
   double efficiency_error = 0, latency_error = 0;
   double error_before = 0, error_after = 0;  // mean relative error of the time
-  double error_left_out = 0;                 // of every second size, by a fit to the others
+  double error_left_out = 0;  // cross-validation: half of the sizes from a fit to the other half
 };
-// Fits to tests of one cluster, all within a node or all between nodes.
+// Fits efficiency and latency to tests of one cluster. All tests must run within a node, or all
+// between nodes.
 Result<FittedLink> fit_link(const std::vector<NcclTest>& tests, const ClusterSpec& cluster,
                             const Profile& profile);
 

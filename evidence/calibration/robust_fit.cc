@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kFreedom = 3;
 constexpr double kPriorRows = 8;
-// Prior noise of repeated steps with fully known inputs: a few percent.
+// Prior noise: steps of the same run differ by a few percent.
 constexpr double kPriorNoise = 0.02;
-// Scale of positive residuals relative to negative ones: neighbours, heat and bad nodes only slow a
-// run down.
+// Scale of positive residuals (slow runs) relative to negative ones. Other jobs, throttling and bad
+// nodes make runs slower, never faster.
 constexpr double kSkew = 1.2;
 constexpr double kLeastNoise = 0.005;
 
@@ -35,11 +35,11 @@ double weight(double residual, double noise) {
   return (kFreedom + 1) / (kFreedom + z * z) * scale * scale;
 }
 
-// Normal equations. Rows are weighted by their residuals at the unknowns, divided by the noise
-// squared.
+// Normal equations of weighted least squares. A row's weight depends on its residual at the current
+// unknowns, and includes division by the squared noise.
 struct NormalEquations {
   MatrixXd information;  // sum of weight x slope x slope
-  VectorXd right;        // sum of weight x slope x residual at unknowns = 0
+  VectorXd right;        // sum of weight x slope x (residual at unknowns = 0)
 };
 
 NormalEquations normal_equations(const LinearProblem& problem, const std::vector<double>& residuals,

@@ -20,22 +20,23 @@ void scale_share(double& share, double coordinate) {
   share = std::clamp(share * std::exp(coordinate), std::min(kLeast, share), 1.0);
 }
 
-// Forward and backward: a stage sends one result of each.
+// Sends per step and stage: one activation per forward and one gradient per backward of each
+// micro-batch.
 std::int64_t passes_of_micro_batches(const Plan& plan) { return 2 * micro_batches(plan); }
 
-// Spreads of the catalogue's values, from fitted tables (tools/refit_constants.cc and
-// docs/accuracy.md): host times half and more, links a third, kernels a sixth. The spread of whole
-// steps is stated by the stack (residual_spread), about 0.08 without calibration.
+// Prior spreads of the catalogue's values, relative unless they are in seconds. Source: spreads of
+// constants fitted to published tables (tools/refit_constants.cc, docs/accuracy.md). Host times
+// vary by half or more, links by a third, kernels by a sixth to a quarter.
 constexpr double kHostSpread = 0.5;
 constexpr double kLinkSpread = 0.35;
 constexpr double kLatencySpread = 1.0;
-constexpr double kTransferSpread = 1.0;  // a send is one stream, a collective has many
+constexpr double kTransferSpread = 1.0;  // a P2P send uses one stream, a collective many
 constexpr double kKernelSpread = 0.25;
 constexpr double kAttentionSpread = 0.15;
 constexpr double kClockSpread = 0.06;
 constexpr double kWholeSpread = 0.08;
-// Tens of milliseconds per micro-batch, for a pipeline engine that loads data, checks shapes and
-// waits for each call.
+// Prior spreads in seconds. A pipeline engine may add tens of milliseconds per micro-batch, because
+// it loads data, checks shapes and waits for each call.
 constexpr double kSecondsPerMicroBatch = 0.02;
 constexpr double kSecondsPerTransfer = 0.01;
 constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
@@ -55,14 +56,14 @@ void add_to_host(Scenario& scenario, double coordinate) {
   value = std::max(Seconds(), value + Seconds(coordinate));
 }
 
-// A host time as a factor, which scales other host times too.
+// A host time that is fitted as a factor. The factor also scales the `others`.
 template <HostTime time, HostTime... others>
 constexpr TunableConstant host_factor(std::string_view key, std::string_view meaning,
                                       double spread = kHostSpread) {
   return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost,        spread,      false,
           0,   10,      seconds_of<time>,      scale_host<time, others...>, time_of_host};
 }
-// A host time as a sum, since it may be 0.
+// A host time that is fitted as an additive change, because it may be 0.
 template <HostTime time>
 constexpr TunableConstant host_sum(std::string_view key, std::string_view meaning, double spread,
                                    std::int64_t (*times)(const Plan&) = nullptr) {
@@ -179,8 +180,8 @@ std::span<const TunableConstant> tunable_constants() { return kConstants; }
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario) {
   const double value = constant.value(scenario);
   if (constant.is_sum) return {constant.least - value, constant.most - value};
-  // overlap_slowdown is a factor >= 1 whose excess over 1 moves logarithmically, without lower
-  // limit.
+  // overlap_slowdown is at least 1. Its excess over 1 is fitted as a logarithm, which needs no
+  // lower limit.
   if (constant.key == "overlap_slowdown" || value <= 0) return {-10, 10};
   return {std::min(0.0, std::log(constant.least / value)),
           std::max(0.0, std::log(constant.most / value))};

@@ -1,7 +1,7 @@
 // Physical constants of a stack and a cluster that a calibration may change.
 //
-// Each constant has a coordinate that starts at 0: the logarithm of a factor, or a sum in the
-// constant's unit.
+// Each constant has a fitted coordinate, which is 0 at the constant's present value. The coordinate
+// is the logarithm of a factor, or a change in the constant's unit.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tpsim {
 enum class ConstantOwner : std::uint8_t { kStack, kCluster };
 std::string_view name_of(ConstantOwner owner);  // "stack" or "cluster"
 
-// The part of a step that a constant prices. Intervals have a spread per group.
+// Part of the step time that a constant affects. Prediction intervals have one spread per group.
 enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
 
 struct TunableConstant {
@@ -26,21 +26,21 @@ struct TunableConstant {
   std::string_view meaning;  // "issue one kernel"
   ConstantOwner owner{};
   ConstantGroup group{};
-  // Standard deviation of the coordinate before any measurement.
+  // Standard deviation of the coordinate's prior.
   double spread = 0;
-  // Whether the coordinate is a sum instead of the logarithm of a factor.
+  // Whether the coordinate is added to the value. Otherwise it is the logarithm of a factor.
   bool is_sum = false;
   double least = 0, most = 1e9;  // limits of the value
   double (*value)(const Scenario&) = nullptr;
   void (*move)(Scenario&, double coordinate) = nullptr;
   std::string (*text)(double value) = nullptr;
-  // How often the host pays the time in a step of the plan; null: once.
+  // Returns how many times a step of the plan contains this host time; null: once.
   std::int64_t (*times)(const Plan&) = nullptr;
 };
 
 std::span<const TunableConstant> tunable_constants();
 
-// Returns the coordinates for which the value stays within its limits.
+// Returns the range of the coordinate for which the value stays between `least` and `most`.
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario);
 
 }  // namespace tpsim

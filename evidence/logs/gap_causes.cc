@@ -1,4 +1,4 @@
-// Compares timers of a log with the terms of a prediction that they cover.
+// Explains a slow run: compares the timers of its log with the predicted times of the same phases.
 #include "evidence/logs/gap_causes.h"
 
 #include <fmt/format.h>
@@ -12,10 +12,11 @@
 namespace tpsim {
 namespace {
 
-// A larger ratio of compute times between ranks cannot be explained by uneven stages.
+// Compute-time ratio of the slowest to the fastest rank, after division by the ratio of their layer
+// counts. A larger ratio indicates a slow GPU or node.
 constexpr double kSlowRank = 1.25;
 
-// Parts of a step that logs measure.
+// Phases of a step that a log may time.
 enum class LogPart : std::uint8_t { kBlocks, kReduction, kTransfers, kOptimizer, kDataLoading };
 
 // Returns the part of a log whose timers cover a term; nothing if no timer does.
@@ -47,15 +48,15 @@ std::optional<LogPart> log_part(StepTerm term) {
   return std::nullopt;
 }
 
-// Timers of a part, and the cause if they exceed their terms.
+// Timers of one phase, and the cause to report if their sum exceeds the prediction.
 struct Group {
   LogPart part;
   const char* what;
   GapCause cause;
-  std::vector<const char*> timers;  // summed, if the log has them
+  std::vector<const char*> timers;  // summed over the timers in the log
 };
 
-// Timers of Megatron-LM (old and new names) and of BigScience's fork.
+// Timer names of current and older Megatron-LM, and of BigScience's fork.
 const std::vector<Group>& megatron_groups() {
   static const std::vector<Group> groups = {
       {LogPart::kBlocks,
@@ -78,7 +79,8 @@ const std::vector<Group>& megatron_groups() {
   return groups;
 }
 
-// Returns the median of a timer over the steps. Warm-up steps are skipped if enough steps remain.
+// Returns the median of one timer over the steps, without the first kWarmUpSteps steps if the log
+// has more than twice as many.
 template <class Pick>
 Seconds timer_of(const std::vector<LoggedTimer>& timers, Pick pick) {
   std::vector<Seconds> values;
@@ -107,13 +109,13 @@ struct Gap {
   Seconds excess() const { return measured - predicted; }
 };
 
-// Compares the time outside all timers with its prediction: the host's loop between steps. The
-// predicted idle time scales with the measured compute, since pipelines wait longer if compute is
-// slower.
+// Compares the step time outside all timers with its prediction. An excess indicates a slow host
+// loop between steps. The prediction of this time includes the pipeline bubble, so it is scaled up
+// by the ratio of measured to predicted compute.
 std::optional<Gap> gap_outside(const Prediction& predicted, Seconds step,
                                const std::vector<Gap>& gaps) {
   const bool has_compute =
-      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // same order
+      !gaps.empty() && gaps.front().what == megatron_groups().front().what;  // compute is first
   if (!has_compute || gaps.front().predicted <= Seconds()) return std::nullopt;
   Gap outside{GapCause::kHostBound, "time outside all timers", step, predicted.step};
   for (const Gap& gap : gaps) {
@@ -139,8 +141,8 @@ std::vector<Gap> gaps_of(const Prediction& predicted, const TrainingLog& log) {
   return gaps;
 }
 
-// Returns the ratio of blocks of the fullest and the emptiest pipeline rank. Nothing if a rank has
-// none.
+// Returns the number of layers on the pipeline rank with the most layers divided by that on the
+// rank with the fewest. Returns nothing if some rank has no layers.
 std::optional<double> unevenness(const Plan& plan) {
   const auto stages = static_cast<std::size_t>(plan.degrees.pp);
   std::vector<std::int64_t> blocks(stages);
@@ -152,8 +154,8 @@ std::optional<double> unevenness(const Plan& plan) {
   return static_cast<double>(*most) / static_cast<double>(*least);
 }
 
-// Finds compute that differs between ranks by more than their stages do. The slowest rank delays
-// the others.
+// Returns a straggler finding if the forward or backward compute times of the ranks differ by more
+// than kSlowRank times the ratio of their layer counts.
 std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
   const std::optional<double> uneven = unevenness(plan);
   if (!uneven) return {};
@@ -170,7 +172,7 @@ std::vector<Finding> slow_ranks(const Plan& plan, const TrainingLog& log) {
   return {};
 }
 
-// Returns what a program can record instead, for a log without timers.
+// Returns advice on what to record in the next run, for a log without per-phase timers.
 const char* no_timers_text(LogProgram program) {
   switch (program) {
     case LogProgram::kMegatron:
@@ -194,14 +196,15 @@ std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted
   const Seconds missing = measured - predicted.step;
   std::vector<Finding> findings = slow_ranks(plan, log);
   std::vector<Gap> gaps = gaps_of(predicted, log);
-  // A slow rank makes others wait, inside and outside of their timers.
+  // A straggler also lengthens the time outside the timers of the other ranks, so that time is not
+  // a second cause.
   if (const auto outside = gap_outside(predicted, measured, gaps); outside && findings.empty()) {
     gaps.push_back(*outside);
   }
   std::sort(gaps.begin(), gaps.end(),
             [](const Gap& a, const Gap& b) { return a.excess() > b.excess(); });
   for (const Gap& gap : gaps) {
-    // Less than a tenth of the gap is noise.
+    // An excess below 10 % of the total gap is treated as noise.
     if (gap.excess() < 0.1 * missing) break;
     findings.push_back({gap.cause, fmt::format("{}: {} in place of {}", gap.what,
                                                to_string(gap.measured), to_string(gap.predicted))});

@@ -1,4 +1,4 @@
-// Causes of differences between a run and its prediction.
+// Causes of a difference between a measured step and its prediction.
 #pragma once
 
 #include <cstddef>
@@ -35,11 +35,12 @@ struct Finding {
   std::string evidence;
 };
 
-// Number of first steps to skip if the log has more than twice as many.
+// Number of steps at the start of a log that are skipped if the log has more than twice as many.
 inline constexpr std::size_t kWarmUpSteps = 2;
 
-// Returns the causes of slow steps, the main one first: ranks with different compute, else timers
-// that exceed their terms. kUnexplained if the log shows neither.
+// Returns the causes of a step that is slower than predicted, the largest first: a straggler, or
+// phases whose timers exceed the prediction. Returns kUnexplained if the log shows neither.
+// `measured` is the step time.
 std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted,
                                    const TrainingLog& log, Seconds measured);
 

@@ -78,7 +78,8 @@ void add_event(const JsonValue& event, TracedRank& trace) {
   }
 }
 
-// Parses event by event, since traces of a few steps are too large to parse at once.
+// Parses one event at a time, because a trace of a few steps is too large for one JSON document in
+// memory.
 Result<TracedRank> events_of(std::string_view text, const std::string& file) {
   TracedRank trace;
   const std::size_t key = text.find("\"traceEvents\"");
@@ -114,8 +115,9 @@ double covered(std::vector<TracedSpan> spans) {
   return sum;
 }
 
-// Returns consecutive steps. Marks of the host are adjacent. Marks of the device have gaps, so a
-// step lasts to the next mark.
+// Returns the marked steps as adjacent intervals: a step ends when the next one begins. Device
+// marks leave gaps between steps and the end of the last step is unknown, so the last device step
+// is dropped.
 std::vector<TracedSpan> steps_of(const TracedRank& trace) {
   std::vector<TracedSpan> steps = trace.host_steps.empty() ? trace.device_steps : trace.host_steps;
   std::sort(steps.begin(), steps.end(), begins_before);
@@ -148,8 +150,9 @@ KernelTimes summed(const TracedRank& trace, const std::vector<TracedSpan>& steps
   std::vector<TracedKernel> inside;
   std::vector<TracedSpan> any, work;
   for (const TracedKernel& kernel : trace.kernels) {
-    // Kernels run later than they are launched. Kernels after the last step are replaced by those
-    // of the first step that were launched before the trace.
+    // Kernels run later than their launch. A kernel of the last step that starts after its mark is
+    // not counted. Kernels that were launched before the first mark and run after it are counted
+    // instead.
     if (kernel.span.begin < all.begin || kernel.span.begin >= all.end) continue;
     inside.push_back(kernel);
     const TracedSpan span{kernel.span.begin, std::min(kernel.span.end, all.end)};

@@ -1,9 +1,9 @@
-// Kernel times of a step by class, and idle time, from a torch.profiler trace of one rank (Kineto's
-// JSON, the format of chrome://tracing).
+// Mean kernel times per step by class, and idle time, from a torch.profiler trace of one rank
+// (Kineto's JSON, the format of chrome://tracing).
 //
-// Steps are marked by the program with prof.step() ("ProfilerStep#7"). Kernels are classified by
-// the names of cuBLAS, CUTLASS, cuDNN, flash attention, Tensile and NCCL. Waiting for other ranks
-// happens inside collectives and is included in them. Formats: Kineto of PyTorch 1.13 to 2.7.
+// The program must mark steps with prof.step() ("ProfilerStep#7"). Kernels are classified by the
+// kernel names of cuBLAS, CUTLASS, cuDNN, flash attention, Tensile and NCCL. Collective times
+// include waiting for other ranks. Tested with Kineto of PyTorch 1.13 to 2.7.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace tpsim {
 
 enum class KernelClass : std::uint8_t { kProducts, kAttention, kOthers, kCopies, kCollectives };
 inline constexpr int kKernelClassCount = static_cast<int>(KernelClass::kCollectives) + 1;
-// Returns the class by the kernel's name. Copies have a category in the trace instead.
+// Returns the class that a kernel name indicates. Copies are classified by their trace category
+// instead.
 KernelClass class_of_kernel(std::string_view name);
 
 // All calls of one collective, such as "AllReduce".
@@ -30,24 +31,24 @@ struct TracedCollective {
 };
 
 struct KernelTimes {
-  std::vector<Seconds> steps;                 // consecutive steps
-  std::int64_t gpus = 0, rank = 0;            // of the job; 0 if the trace does not state them
-  Seconds step;                               // mean; the values below are means too
+  std::vector<Seconds> steps;                 // duration of each marked step
+  std::int64_t gpus = 0, rank = 0;            // world size and rank of the job; 0 if not stated
+  Seconds step;                               // mean step; the values below are means too
   Seconds by_class[kKernelClassCount];        // sums over kernels, including overlapped time
-  Seconds exposed;                            // a collective runs and no other kernel
+  Seconds exposed;                            // time in which only collectives run
   Seconds idle;                               // no kernel runs
   std::vector<TracedCollective> collectives;  // longest first
 
   Seconds operator[](KernelClass one) const { return by_class[static_cast<std::size_t>(one)]; }
 };
 
-// Whether the text starts like such a trace.
+// Whether the text starts like a torch.profiler trace.
 bool is_kernel_trace(std::string_view text);
 
-// Returns an error for a trace without marked steps, without kernels, or with several devices.
+// Returns an error if the trace has no marked steps, no kernels, or kernels of several devices.
 Result<KernelTimes> read_kernel_trace(std::string_view text, const std::string& file);
 
-// Profiled kernels and marked steps of one rank, from any format.
+// Kernels and marked steps of one rank, independent of the file format.
 struct TracedSpan {
   double begin = 0, end = 0;  // microseconds
 };
@@ -58,13 +59,13 @@ struct TracedKernel {
 };
 struct TracedRank {
   std::vector<TracedKernel> kernels;
-  // Host steps are adjacent; device steps have gaps.
+  // Steps marked on the host are adjacent. Steps marked on the device have gaps between them.
   std::vector<TracedSpan> host_steps, device_steps;
   std::set<std::int64_t> devices;
 };
 
-// Returns the means over the marked steps. Error if there are none, or if they have no duration.
-// `how_to_mark` is the hint if there are none.
+// Returns means over the marked steps. Returns an error if there are no steps, with `how_to_mark`
+// as its hint, or if the steps have no duration.
 Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file,
                                  const char* how_to_mark);
 

@@ -85,7 +85,7 @@ std::vector<LoggedStep> DrawnSteps::steps() const {
   for (std::size_t i = 1; i < clock_.size(); ++i) {
     const auto passed = static_cast<double>(clock_[i].first - clock_[i - 1].first);
     const Seconds time = clock_[i].second - clock_[i - 1].second;
-    if (passed <= 0 || time <= Seconds()) continue;  // restarted
+    if (passed <= 0 || time <= Seconds()) continue;  // the job was restarted
     steps.push_back({.iteration = clock_[i].first, .time = time / passed});
   }
   return steps;

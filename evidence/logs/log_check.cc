@@ -18,7 +18,7 @@ namespace tpsim {
 namespace {
 
 constexpr double kSlowStep = 1.2;   // relative to the median
-constexpr double kManySlow = 0.05;  // share of steps
+constexpr double kManySlow = 0.05;  // share of slow steps that is reported
 
 std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds middle) {
   const auto slow = std::count_if(steps.begin(), steps.end(),
@@ -29,7 +29,7 @@ std::vector<Finding> unsteady_steps(const std::vector<Seconds>& steps, Seconds m
                                              slow, steps.size(), kSlowStep)}};
 }
 
-// Converts a rate to the time of a step.
+// Returns the step time. A log that states only a rate is converted with the plan's batch size.
 Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq) {
   if (step.time > Seconds()) return step.time;
   if (step.samples_per_s > 0) {
@@ -42,7 +42,8 @@ Seconds time_of_step(const LoggedStep& step, const Plan& plan, std::int64_t seq)
   return Seconds(tokens / rate);
 }
 
-// Logs round batches to three digits: "1.02K" for 1,024 sequences.
+// Whether the step has the plan's global batch. A difference of 0.5 % is accepted, because logs
+// round: "1.02K" is 1,024 sequences.
 bool is_of_batch(const LoggedStep& step, std::int64_t batch) {
   constexpr double kRounded = 0.005;
   const auto apart = static_cast<double>(std::abs(step.global_batch - batch));
@@ -73,7 +74,7 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
   return usable;
 }
 
-// Finds bad losses and skipped steps, before times are compared.
+// Adds findings about NaN losses and skipped steps.
 void judge_run(const TrainingLog& log, LogCheck& check) {
   check.nan_losses = log.nan_losses;
   check.skipped = log.skipped;
@@ -93,7 +94,8 @@ void judge_run(const TrainingLog& log, LogCheck& check) {
   check.is_sound = check.findings.empty();
 }
 
-// Returns the peak of the plan's fastest GEMMs, in TFLOP/s.
+// Returns the GPU's matrix peak in TFLOP/s: dense 16-bit, or the highest low-precision rate if the
+// plan uses low precision.
 double peak_tflops(const DeviceFacts& device, const Plan& plan) {
   const FlopsPerSecond widest =
       plan.precision == Precision::kNone
@@ -102,7 +104,8 @@ double peak_tflops(const DeviceFacts& device, const Plan& plan) {
   return widest.value() / 1e12;
 }
 
-// Checks that logged and computed rates do not exceed the GPU's peak.
+// Adds a finding if the logged TFLOP/s, or the TFLOP/s computed from the measured step, exceed the
+// GPU's peak.
 void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
                  const TrainingLog& log, LogCheck& check) {
   check.model_tflops = predicted.model_tflops_per_gpu * (predicted.step / check.measured);
@@ -160,15 +163,16 @@ void judge_memory(double spread, LogCheck& check) {
   }
 }
 
-// Returns the median of the second half, after the router has settled.
+// Returns the median of the second half of the log, when the router has settled; -1 if there are no
+// values.
 double settled(std::vector<double> values) {
   if (values.empty()) return -1;
   values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
   return upper_median(std::move(values));
 }
 
-// If scores are proportional to the tokens routed by them, the loss is 1 + (standard deviation /
-// mean of the shares)^2.
+// Derives the load imbalance from the balancing loss. If router scores are proportional to token
+// shares, the loss is 1 + (standard deviation / mean of the token shares)^2.
 void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& log,
                  LogCheck& check) {
   check.balancing_loss = settled(log.balancing_losses);

@@ -23,7 +23,7 @@ void add_step(TrainingLog& log, std::int64_t step, std::int64_t batch, double se
   log.steps.push_back({.iteration = step, .global_batch = batch, .time = Seconds(seconds)});
 }
 
-// Adds a step of a program that prints a rate and no time. False without a rate.
+// Adds a step of a program that prints a rate instead of a time. Returns false without a rate.
 bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
               std::optional<double> rate) {
   if (!rate || *rate < kLeastRate) return false;
@@ -34,7 +34,7 @@ bool add_rate(TrainingLog& log, std::int64_t step, double LoggedStep::*kind,
   return true;
 }
 
-// Returns the number after the first label that has one.
+// Returns the number after the first of `labels` that is followed by one.
 std::optional<double> number_after_any(std::string_view line,
                                        std::initializer_list<std::string_view> labels) {
   for (const std::string_view label : labels) {
@@ -43,7 +43,7 @@ std::optional<double> number_after_any(std::string_view line,
   return std::nullopt;
 }
 
-// Reads NeMo's lines, and its older progress bar: "train_step_timing in s=5.32".
+// Reads NeMo's log lines, and the progress bar of older releases: "train_step_timing in s=5.32".
 bool read_nemo_step(std::string_view line, TrainingLog& log) {
   const auto time = number_after_any(line, {"train_step_timing in s:", "train_step_timing in s="});
   if (!time || *time <= 0) return false;
@@ -54,8 +54,8 @@ bool read_nemo_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Reads torchtitan's step. Its rate is per GPU: tokens / seconds / ranks of a replica. "wps" before
-// 2025.
+// Reads a torchtitan step with its tokens per second and GPU. The label is "tps", and was "wps"
+// before 2025.
 bool read_titan_step(std::string_view line, TrainingLog& log) {
   const auto step = number_after(line, "step:");
   auto rate = count_after(line, " tps:");
@@ -81,8 +81,8 @@ bool read_nanotron_step(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Returns a time with unit after a label, "dt: 820.1ms"; nothing without a unit. "train_time:" does
-// not match the label "time:".
+// Returns the seconds after a label: "dt: 820.1ms". Returns nothing if the unit is missing. The
+// label must start a word: "train_time:" does not match "time:".
 std::optional<double> time_after(std::string_view line, std::string_view label) {
   std::size_t at = line.find(label);
   const auto is_inside = [&] {
@@ -101,7 +101,8 @@ std::optional<double> time_after(std::string_view line, std::string_view label) 
   return std::nullopt;
 }
 
-// Reads NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |".
+// Reads NeMo Automodel: "step 9 | ... | tps 11278.56(1409.82/gpu) |". The first rate is that of all
+// GPUs.
 bool read_rate_of_all(std::string_view line, std::int64_t step, TrainingLog& log) {
   return has_label(line, "/gpu)") &&
          add_rate(log, step, &LoggedStep::tokens_per_s, count_after(line, "| tps "));
@@ -147,9 +148,9 @@ bool read_plain_step(std::string_view line, TrainingLog& log) {
   return false;
 }
 
-// Reads verl: "step:10 - ... - timing_s/update_actor:12.3 - timing_s/step:52.1"; and slime: "perf
-// 10: {'perf/actor_train_time': 3.9, ...}". Such a step also generates samples; only its training
-// counts.
+// Reads the training time of a reinforcement-learning step and skips the time to generate samples.
+// verl: "step:10 - ... - timing_s/update_actor:12.3 - timing_s/step:52.1". slime: "perf 10:
+// {'perf/actor_train_time': 3.9, ...}".
 bool read_rl_step(std::string_view line, TrainingLog& log) {
   for (const char* label : {"timing_s/update_actor:", "perf/actor_train_time':"}) {
     const auto time = number_after(line, label);
@@ -208,8 +209,8 @@ bool read_foreign_step(std::string_view line, TrainingLog& log) {
          read_micro_batch(line, log) || read_plain_step(line, log);
 }
 
-// Reads {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123}, also with '0.123', and the
-// JSON of trainer_state.json.
+// Returns the mean step time from {'train_runtime': 812.4, ..., 'train_steps_per_second': 0.123},
+// also quoted as '0.123', or from trainer_state.json.
 std::optional<double> summed_up_step(std::string_view line) {
   constexpr std::string_view kKey = "train_steps_per_second";
   const std::size_t at = line.find(kKey);

@@ -9,23 +9,23 @@
 
 namespace tpsim {
 
-// Smaller rates are invalid, and their times would overflow.
+// Smaller rates are ignored, because the step time derived from them would overflow.
 inline constexpr double kLeastRate = 1e-9;
 
-// Returns the number at the start of a text, if it is finite and >= 0.
+// Returns the number at the start of the text if it is between 0 and 1e15, else nothing.
 std::optional<double> logged_number(std::string_view text);
-// Likewise for "6,210" and "1.23K".
+// Like logged_number(), but also reads "6,210" and "1.23K".
 std::optional<double> logged_count(std::string_view text);
-// Returns the next step number, for lines without a number.
+// Returns the step number after the last one, for lines that do not state a step number.
 std::int64_t next_step(const TrainingLog& log);
-// Returns the number as a count; 0 for nothing.
+// Rounds the number to a count; 0 if there is no number.
 std::int64_t whole(std::optional<double> number);
 // Returns the number after `label`.
 std::optional<double> number_after(std::string_view line, std::string_view label);
 
-// summed_up_step() returns the seconds of a mean step in Trainer's last line, which covers
-// everything from first to last step. read_foreign_step() reads a step of a program other than
-// Megatron; false for other lines.
+// summed_up_step() returns the mean seconds per step from the last line of Hugging Face's Trainer,
+// which covers the time from the first to the last step. read_foreign_step() reads a step line of a
+// program other than Megatron, and returns false for any other line.
 std::optional<double> summed_up_step(std::string_view line);
 bool read_foreign_step(std::string_view line, TrainingLog& log);
 // Reads "'memory(GiB)': 46.5" of ms-swift and "perf/max_memory_reserved_gb:60.2" of verl, both in

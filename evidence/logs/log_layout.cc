@@ -19,7 +19,8 @@ std::int64_t degree_after(std::string_view line, std::string_view label) {
   return whole(number_after(line, label));
 }
 
-// Reads Megatron's world size. BigScience's fork has one more dash.
+// Reads Megatron's world size and degrees. BigScience's fork writes "data-parallel-size" instead of
+// "data-parallel size".
 bool read_world_size(std::string_view line, TrainingLog& log) {
   const auto gpus = number_after(line, "using world size:");
   if (!gpus) return false;
@@ -29,13 +30,13 @@ bool read_world_size(std::string_view line, TrainingLog& log) {
                            degree_after(line, "data-parallel-size:"));
   log.layout.tp = degree_after(line, "tensor-model-parallel size:");
   log.layout.pp = degree_after(line, "pipeline-model-parallel size:");
-  // The first match: "hierarchical context-parallel sizes:" is another label.
+  // A later label, "hierarchical context-parallel sizes:", has a different meaning.
   log.layout.cp = degree_after(line, "context-parallel size:");
   return true;
 }
 
-// Sets torchtitan's degrees, and derives dp and GPUs. Several ranks may print them, also after
-// another rank's recompute.
+// Sets torchtitan's degrees, and derives dp and the number of GPUs. Keeps the recompute mode,
+// because another rank may already have printed it.
 void set_layout(TrainingLog& log, LoggedLayout layout) {
   layout.dp = checked_product({layout.dp_replicate, layout.dp_shard}).value_or(0);
   layout.gpus = checked_product({layout.tp, layout.pp, layout.cp, layout.dp}).value_or(0);
@@ -85,7 +86,8 @@ bool read_named_mesh(std::string_view line, TrainingLog& log) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto size = logged_number(sizes[i]);
     if (!size || *size < 1) return false;
-    // "dp" is FSDP's. Expert-parallel ranks are a part of it, so their degree is unknown.
+    // "dp" is the FSDP dimension. Expert parallelism uses a part of this dimension, so its degree
+    // is unknown.
     std::int64_t* const degree = names[i] == "tp"             ? &layout.tp
                                  : names[i] == "pp"           ? &layout.pp
                                  : names[i] == "cp"           ? &layout.cp
@@ -100,8 +102,8 @@ bool read_named_mesh(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Reads "Applied full activation checkpointing to the model", "Applied FullAC ...". The line is
-// missing without checkpointing, and precedes "Applied FSDP to the model".
+// Reads "Applied full activation checkpointing to the model", "Applied FullAC ...". Without
+// checkpointing torchtitan prints only "Applied FSDP to the model", which sets "none".
 bool read_checkpointing(std::string_view line, TrainingLog& log) {
   constexpr std::string_view kApplied = "Applied ";
   const std::size_t at = line.find(kApplied);
@@ -118,7 +120,7 @@ bool read_checkpointing(std::string_view line, TrainingLog& log) {
   return true;
 }
 
-// Returns torchtitan's name of the plan's recompute.
+// Returns torchtitan's name of the plan's recompute mode.
 std::string_view checkpointing_of(Recompute recompute) {
   switch (recompute) {
     case Recompute::kNone: return "none";
@@ -130,14 +132,14 @@ std::string_view checkpointing_of(Recompute recompute) {
   return "selective";
 }
 
-// Whether plans have this mode. Others (memory_budget) are not compared.
+// Whether plans can express this mode. Other modes, such as memory_budget, are not compared.
 bool is_of_a_plan(std::string_view checkpointing) {
   return checkpointing == "none" || checkpointing == "full" || checkpointing == "selective";
 }
 
 bool is_other(std::int64_t ran, std::int64_t planned) { return ran != 0 && ran != planned; }
 
-// Returns the layout that a log of the plan would have.
+// Returns the layout that a log of the plan would state.
 LoggedLayout planned_layout(const Scenario& scenario, const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   LoggedLayout layout{
@@ -148,8 +150,8 @@ LoggedLayout planned_layout(const Scenario& scenario, const Plan& plan) {
   return layout;
 }
 
-// Returns the values that the log states: "tp 2 pp 1 dp 32 (dp_shard 32, dp_replicate 1) on 64
-// GPUs, activation checkpointing selective".
+// Formats the degrees of `layout` that `ran`, the log's layout, states: "tp 2 pp 1 dp 32 (dp_shard
+// 32, dp_replicate 1) on 64 GPUs, activation checkpointing selective".
 std::string layout_text(const LoggedLayout& layout, const LoggedLayout& ran) {
   std::string text = fmt::format("tp {} pp {} dp {}", layout.tp, layout.pp, layout.dp);
   if (layout.cp > 1) text += fmt::format(" cp {}", layout.cp);

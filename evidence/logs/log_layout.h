@@ -1,4 +1,4 @@
-// Reads the layout at the start of a training log, and compares it with the plan's.
+// Reads the parallel layout at the start of a training log, and compares it with the plan's.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ namespace tpsim {
 //   "Applied selective activation checkpointing to the model" ("SelectiveAC" in newer releases)
 bool read_layout(std::string_view line, TrainingLog& log);
 
-// Returns an error with both layouts if they differ. Values that the log does not state are not
+// Returns an error that states both layouts if they differ. Only values that the log states are
 // compared.
 Status check_layout(const Scenario& scenario, const Plan& plan, const LoggedLayout& logged);
 

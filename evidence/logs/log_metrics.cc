@@ -14,11 +14,11 @@ namespace {
 enum class Metric : std::uint8_t { kStepNumber, kStepTime, kRateOfGpu, kRate, kSamples };
 
 struct MetricName {
-  std::string_view name;  // in lower case; other characters are replaced by one '_'
+  std::string_view name;  // lower case, with one '_' for each run of other characters
   Metric metric;
 };
 
-// Times are in seconds, unless a unit follows the number or ends the name.
+// Times are in seconds, unless a unit follows the number or the name ends with a unit.
 constexpr MetricName kNames[] = {
     {"step", Metric::kStepNumber},
     {"iter", Metric::kStepNumber},
@@ -61,7 +61,7 @@ constexpr MetricName kNames[] = {
     {"tok_sec", Metric::kRate},
     {"tok_s", Metric::kRate},
     {"currsamplespersec", Metric::kSamples},  // DeepSpeed's own timer, over all GPUs
-    {"samplespersec", Metric::kSamples},      // likewise, in 2021
+    {"samplespersec", Metric::kSamples},      // its name in 2021
 };
 
 // Returns "throughput_device_tokens_per_sec" for "Train throughput/device/tokens_per_sec".
@@ -88,7 +88,7 @@ std::optional<Metric> metric_named(std::string_view name) {
 
 struct NamedMetric {
   Metric metric;
-  double factor = 1;  // to seconds, for a time
+  double factor = 1;  // converts a time to seconds
 };
 
 std::optional<NamedMetric> metric_of(std::string_view text) {
@@ -107,7 +107,7 @@ std::optional<NamedMetric> metric_of(std::string_view text) {
   return std::nullopt;
 }
 
-// Metrics of one step in a line. The first number of each kind counts.
+// Metrics of one step that a line states. The first number of each kind counts.
 struct Said {
   std::optional<double> step, time, rate_of_gpu, rate, samples;
 
@@ -121,7 +121,7 @@ struct Said {
   }
 };
 
-// Adds the step. A time has precedence over a rate, and a rate per GPU over a total rate.
+// Adds the step. A step time is preferred to a rate, and a rate per GPU to a total rate.
 bool add_said(const Said& said, TrainingLog& log) {
   LoggedStep one;
   const auto is_some = [](const std::optional<double>& number) {
@@ -163,7 +163,8 @@ std::size_t end_of_number(std::string_view line, std::size_t at) {
   return at;
 }
 
-// Step numbers may have a prefix: "INFO:root:step=" and "INFO step ".
+// Returns the metric that the text before a number names. A step number may follow other text:
+// "INFO:root:step=" and "INFO step ".
 std::optional<NamedMetric> named_before(std::string_view text) {
   if (const auto named = metric_of(text)) return named;
   text = text.substr(0, text.find_last_not_of(" =:") + 1);
@@ -176,7 +177,7 @@ struct NumberUnit {
   std::size_t length = 0;  // including the blanks before it
 };
 
-// Returns the unit: "ms" and "sec" after a time, "K" after a rate.
+// Returns the unit after a number as a factor: "ms" and "sec" for a time, "K" for a rate.
 NumberUnit unit_at(std::string_view rest) {
   const std::size_t blanks = rest.starts_with(' ') ? 1 : 0;
   std::size_t end = blanks;

@@ -1,5 +1,5 @@
-// Reads steps of any program by the names of its metrics: "Step 10 | tokens/sec: 419,430", {"step":
-// 10, "step_time": 1.25}, and comma-separated tables.
+// Reads the steps of any program by the names of its metrics. Lines may be plain text ("Step 10 |
+// tokens/sec: 419,430"), JSON ({"step": 10, "step_time": 1.25}) or rows of a comma-separated table.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ namespace tpsim {
 
 class MetricLines {
  public:
-  // Returns whether the line has a step time, or belongs to a table with step times.
+  // Adds the step that the line states to `log`. Returns whether the line is a step or belongs to a
+  // table with step times.
   bool read(std::string_view line, TrainingLog& log);
 
  private:
   bool read_header(std::string_view line);
   bool read_row(std::string_view line, TrainingLog& log) const;
 
-  std::vector<std::string> columns_;  // of the current table; empty: no table
+  std::vector<std::string> columns_;  // of the table being read; empty: none
 };
 
 }  // namespace tpsim

@@ -19,7 +19,7 @@ namespace {
 // Returns the number at the start of `text`, if it is finite and >= 0.
 std::optional<double> number_in(std::string_view text) {
   const auto leading = leading_number(trimmed(text));
-  // Larger values are invalid, and their sums would overflow.
+  // Larger values are ignored, because their sums would overflow.
   constexpr double kMost = 1e15;
   if (!leading || !(leading->value >= 0 && leading->value <= kMost)) return std::nullopt;
   return leading->value;
@@ -51,7 +51,7 @@ bool read_iteration(std::string_view line, TrainingLog& log) {
   const double batch = number_after(line, "global batch size:").value_or(0);
   log.steps.push_back({static_cast<std::int64_t>(std::min(*iteration, 1e15)),
                        static_cast<std::int64_t>(std::min(batch, 1e15)), Seconds(*time * unit)});
-  // Also matches losses of sequences and of the global batch: "seq_load_balancing_loss:".
+  // Also matches the losses per sequence and per global batch: "seq_load_balancing_loss:".
   const auto balancing = number_after(line, "load_balancing_loss:");
   if (balancing && *balancing >= 0) log.balancing_losses.push_back(*balancing);
   const auto z = number_after(line, " z_loss:");
@@ -135,8 +135,8 @@ bool is_word(std::string_view text, std::size_t at) {
   return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
 }
 
-// Whether the line has "lm loss: NAN", "loss:     nan", "'loss': nan" or "loss=inf". Evaluation
-// losses are excluded.
+// Whether the line has a NaN or infinite training loss: "lm loss: NAN", "loss:     nan", "'loss':
+// nan", "loss=inf". Evaluation losses are excluded.
 bool has_bad_loss(std::string_view line) {
   constexpr std::string_view kLoss = "loss";
   const std::string lower = in_lower_case(std::string(line));
@@ -153,7 +153,8 @@ bool has_bad_loss(std::string_view line) {
   return false;
 }
 
-// Megatron omits the loss if it is NaN, and for skipped steps.
+// Whether a Megatron step line has no loss. Megatron omits the loss if it is NaN or the step was
+// skipped.
 bool leaves_out_loss(std::string_view line) {
   if (line.find("loss scale") == std::string_view::npos) return false;
   for (std::size_t at = line.find("loss"); at != std::string_view::npos;
@@ -165,10 +166,11 @@ bool leaves_out_loss(std::string_view line) {
   return true;
 }
 
-// Maximum number of iterations per line. Larger ones are invalid, and their sums would overflow.
+// Maximum number of iterations that one line may cover. Larger numbers are ignored, because their
+// sums would overflow.
 constexpr std::int64_t kMostToALine = 1'000'000;
 
-// Counts NaN or infinite losses, and skipped steps.
+// Counts lines with NaN or infinite losses, and skipped steps.
 void read_soundness(std::string_view line, TrainingLog& log) {
   const auto skipped = number_after(line, "number of skipped iterations:");
   if (skipped) log.skipped += std::min(whole(skipped), kMostToALine);
@@ -176,7 +178,7 @@ void read_soundness(std::string_view line, TrainingLog& log) {
   if (is_nan || has_bad_loss(line) || (skipped == 0.0 && leaves_out_loss(line))) ++log.nan_losses;
 }
 
-// Returns the batch of all steps, which a log states before them.
+// Returns the global batch that a log states for all steps before the first one; 0 for other lines.
 std::int64_t read_batch(std::string_view line) {
   constexpr std::string_view kTrainer = "Total train batch size";
   const std::size_t trainer = line.find(kTrainer);
@@ -185,7 +187,7 @@ std::int64_t read_batch(std::string_view line) {
   const std::size_t at = rest.find(label);
   if (at == std::string_view::npos) return 0;
   std::string_view number = rest.substr(at + label.size());
-  number = number.substr(0, number.find(", "));  // cut at a comma after the number
+  number = number.substr(0, number.find(", "));  // drop the text after the number
   return whole(logged_count(number));
 }
 
@@ -194,14 +196,14 @@ struct LogReader {
   TrainingLog log;
   DrawnSteps drawn;
   MetricLines metrics;
-  std::int64_t batch = 0;      // of all steps; 0: not stated
-  std::int64_t overflows = 0;  // DeepSpeed reports them one by one
+  std::int64_t batch = 0;      // global batch of all steps; 0: not stated
+  std::int64_t overflows = 0;  // overflow lines of DeepSpeed, one per skipped step
 
   void read_line(std::string_view line);
   void finish();
 };
 
-// Removes a step that another rank has already printed.
+// Removes the last step if another rank has already printed the same step number.
 void drop_again(std::vector<LoggedStep>& steps) {
   const LoggedStep& last = steps.back();
   const LoggedStep& before = steps[steps.size() - 2];
@@ -229,7 +231,8 @@ void LogReader::read_line(std::string_view line) {
   read_timer_range(line, log);
 }
 
-// Combines micro-batches to steps. Their number per step follows from the two step counters.
+// Combines micro-batches to steps. The number of micro-batches per step is the ratio of the two
+// counters, since the log may not print every micro-batch.
 std::vector<LoggedStep> whole_steps(const std::vector<LoggedStep>& parts) {
   const LoggedStep& first = parts.front();
   const LoggedStep& last = parts.back();
@@ -250,7 +253,8 @@ std::vector<LoggedStep> whole_steps(const std::vector<LoggedStep>& parts) {
   return whole;
 }
 
-// Each line covers the iterations since the previous one. The first line counts like the second.
+// Returns the number of iterations that the lines cover. A line covers the iterations since the
+// previous line. The first line counts like the second.
 std::int64_t iterations_of(const std::vector<LoggedStep>& steps) {
   std::int64_t sum = 0;
   for (std::size_t i = 1; i < steps.size(); ++i) {
@@ -268,7 +272,8 @@ void LogReader::finish() {
   } else if (std::vector<LoggedStep> bar = drawn.steps(); !bar.empty()) {
     steps = std::move(bar);
   }
-  // "Step Time : 14.3s" may accompany a line with the step number. Such a line counts instead.
+  // Steps without a step number ("Step Time : 14.3s") are dropped if other lines state step
+  // numbers, because both describe the same steps.
   const auto is_counted = [](const LoggedStep& step) { return step.is_counted; };
   if (!std::all_of(steps.begin(), steps.end(), is_counted)) std::erase_if(steps, is_counted);
   if (steps.empty() && log.summed_up > Seconds()) steps.push_back({1, 0, log.summed_up});
@@ -291,7 +296,7 @@ std::string without_escapes(std::string_view text) {
       plain += text[i];
       continue;
     }
-    // "ESC [ 38 ; 5 m" ends with its first letter, "ESC ] title BEL" with a bell.
+    // "ESC [ 38 ; 5 m" ends with its first letter, "ESC ] title BEL" with the bell character.
     const bool is_title = i + 1 < text.size() && text[i + 1] == ']';
     const bool is_sequence = i + 1 < text.size() && text[i + 1] == '[';
     i += is_title || is_sequence ? 2 : 1;
@@ -307,7 +312,7 @@ std::string without_escapes(std::string_view text) {
 Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file) {
   LogReader reader;
   while (!text.empty()) {
-    // Progress bars are redrawn after "\r".
+    // Progress bars separate their updates by "\r".
     const std::string_view line = cut_off(text, "\n\r");
     if (line.find('\033') == std::string_view::npos) {
       reader.read_line(line);

@@ -30,15 +30,15 @@
 // - plain: "step 10 ... time 820.1ms", "iter 10: ... dt: 0.82s", "step 10 ... 639000 tok/s"
 // - metrics by name (evidence/logs/log_metrics.cc), also as JSON lines or comma-separated tables
 //
-// If a log has several of these, times have precedence over progress bars, and bars over rates.
-// Steps printed by several ranks count once.
+// If a log has several of these formats, step times are preferred to progress bars, and progress
+// bars to rates. A step that several ranks print counts once.
 //
-// Megatron and torchtitan print their layout at the start (evidence/logs/log_layout.h). Megatron's
-// timers are read in two formats. One is "    forward-compute ....: (min, max)" after a line "(min,
-// max) time across ranks (ms)". The other is "time (ms) | optimizer: 12.3 | ...".
+// Megatron and torchtitan print their parallel layout at the start (evidence/logs/log_layout.h).
+// Megatron's timers are read in two formats. One is "    forward-compute ....: (min, max)" after a
+// line "(min, max) time across ranks (ms)". The other is "time (ms) | optimizer: 12.3 | ...".
 //
-// Memory in MiB is read from "[Rank 3] ... max reserved: 11000.0". tpsim and torchtitan print the
-// memory of one rank. Colours are removed. Other lines are skipped.
+// Megatron's memory in MiB is read from "[Rank 3] ... max reserved: 11000.0". tpsim and torchtitan
+// print the memory of one rank. Terminal colors are removed. Other lines are skipped.
 #pragma once
 
 #include <string>
@@ -49,10 +49,10 @@
 
 namespace tpsim {
 
-// Returns the text without colours and cursor movements of a terminal.
+// Returns the text without terminal escape sequences (colors, cursor movements, titles).
 std::string without_escapes(std::string_view text);
 
-// `file` names the log in errors. A log without steps is an error.
+// Returns an error if the log has no steps. `file` names the log in errors.
 Result<TrainingLog> parse_training_log(std::string_view text, const std::string& file);
 
 }  // namespace tpsim

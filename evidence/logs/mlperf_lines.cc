@@ -25,7 +25,8 @@ std::optional<double> number_at(const JsonValue* object, std::string_view key) {
   return number && *number >= 0 && *number <= kMost ? number : std::nullopt;
 }
 
-// The step number counts sequences in some submissions, so only the order of lines is used.
+// Numbers the steps in the order of their lines, because the step number counts sequences in some
+// submissions.
 void add_stats(const JsonValue* stats, TrainingLog& log) {
   LoggedStep step;
   step.iteration = next_step(log);

@@ -1,5 +1,5 @@
-// Reads lines of MLPerf's results files: ":::MLLOG {"key": "tracked_stats", "value": {...}, ...}",
-// after any prefix of a launcher.
+// Reads lines of MLPerf result files: ":::MLLOG {"key": "tracked_stats", "value": {...}, ...}". A
+// launcher's prefix before ":::MLLOG" is ignored.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tpsim {
 
-// Adds the step of a line with "train_step_time" in s, or else "throughput" in sequences/s of all
-// GPUs, to `log`. Sets `batch` if the line has "global_batch_size". False for lines of other
-// programs.
+// Adds a step to `log` if the line has "train_step_time" in seconds, or else "throughput" in
+// sequences/s of all GPUs. Sets `batch` if the line has "global_batch_size". Returns false if the
+// line is not an MLPerf line.
 bool read_mlperf_line(std::string_view line, TrainingLog& log, std::int64_t& batch);
 
 }  // namespace tpsim

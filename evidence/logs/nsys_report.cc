@@ -18,8 +18,9 @@ namespace {
 constexpr const char* kHowToMark =
     "put torch.cuda.nvtx.range_push(f\"step {i}\") and range_pop() around every step";
 constexpr std::int64_t kMostRows = 50'000'000;
-// Instructions of SQLite's virtual machine between two progress checks, and the maximum number of
-// checks. Queries on untrusted files might not end.
+// Limits the time of queries on untrusted files, which might not end: SQLite calls look() every
+// kStepsToLook instructions of its virtual machine, and the query is aborted after kMostLooks
+// calls.
 constexpr int kStepsToLook = 1 << 20;
 constexpr std::int64_t kMostLooks = 1'000;
 constexpr double kMicrosecond = 1e-3;  // microseconds per nanosecond
@@ -33,7 +34,8 @@ struct Finisher {
 
 int look(void* looks) { return ++*static_cast<std::int64_t*>(looks) > kMostLooks ? 1 : 0; }
 
-// An untrusted database: only plain tables are read.
+// A report as an untrusted SQLite database. Only plain tables are read, because views could run
+// arbitrary queries.
 class Report {
  public:
   Report(std::unique_ptr<sqlite3, Closer> database, std::string file)
@@ -104,11 +106,11 @@ class Report {
   std::string file_;
 };
 
-// Returns the process of NVTX's and CUPTI's combined machine, process and thread id.
+// Returns the process id in a combined id of NVTX or CUPTI (machine, process and thread).
 std::int64_t process_of(std::int64_t global) { return (global >> 24) & 0xffffff; }
 
-// Whether the text is a word for steps with a number: "step 7", "Iteration: 7", "ProfilerStep#7",
-// "train_step_7".
+// Whether the text of an NVTX range marks a step: a word for steps, then a number: "step 7",
+// "Iteration: 7", "ProfilerStep#7", "train_step_7".
 bool marks_step(std::string_view text) {
   const std::size_t last = text.find_last_not_of("0123456789");
   if (last == std::string_view::npos || last + 1 == text.size()) return false;
@@ -243,7 +245,7 @@ Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& 
   const int state = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE, nullptr);
   std::unique_ptr<sqlite3, Closer> database(raw);
   if (state != SQLITE_OK) return cannot_open(file, sqlite3_errstr(state));
-  // SQLite does not write to a read-only image, but its interface requires a non-const pointer.
+  // SQLite does not write to a read-only database, but its interface requires a non-const pointer.
   auto* image = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
   const auto size = static_cast<sqlite3_int64>(bytes.size());
   const int loaded =

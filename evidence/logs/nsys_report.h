@@ -1,9 +1,10 @@
 // Reads a Nsight Systems report written by `nsys export --type sqlite`. Returns the same kernel
 // times as a torch.profiler trace (evidence/logs/kernel_trace.h).
 //
-// Tables: CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY and _MEMSET, StringIds, and NVTX_EVENTS for step
-// ranges ("step 7", "iteration7", "ProfilerStep#7"). If the report has all GPUs of a node, the
-// lowest GPU number counts, with the marks of its process. Formats: Nsight Systems 2021 to 2025.
+// Reads the tables CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY and _MEMSET, StringIds, and NVTX_EVENTS for
+// step ranges ("step 7", "iteration7", "ProfilerStep#7"). If the report covers several GPUs, only
+// the GPU with the lowest number is read, with the step ranges of its process. Tested with Nsight
+// Systems 2021 to 2025.
 #pragma once
 
 #include <string>
@@ -19,10 +20,10 @@ inline bool is_nsys_report(std::string_view bytes) {
   return bytes.starts_with(std::string_view("SQLite format 3\0", 16));
 }
 
-// Returns an error for a truncated database, another kind of database, and missing kernels or step
-// marks. Also if tpsim was built without SQLite.
+// Returns an error if the database is truncated or has no kernels or step ranges, if it is not an
+// Nsight report, or if tpsim was built without SQLite.
 Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& file);
-// Likewise, for a file that is too large for memory.
+// Like read_nsys_report(), for a file that is too large to be read into memory.
 Result<KernelTimes> read_nsys_report_file(const std::string& path);
 
 }  // namespace tpsim::cli

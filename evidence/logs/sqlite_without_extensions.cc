@@ -1,5 +1,5 @@
-// Stubs in a static program for SQLite's loading of extensions, which is unused
-// (cmake/Static.cmake).
+// Stubs for dlopen() and its relatives, which SQLite needs to load extensions. tpsim does not load
+// extensions, and a static program cannot (cmake/Static.cmake).
 extern "C" {
 
 void* tpsim_no_dlopen(const char*, int) { return nullptr; }

@@ -34,8 +34,8 @@ std::optional<int> take_zero(std::string& text) {
   return std::nullopt;
 }
 
-// Returns the version at the end of a word: "0.14.2", "v0.6.0", "core_v0.6.0". It has digits and at
-// least one dot.
+// Returns the version at the end of a word, such as "0.14.2", "v0.6.0" or "core_v0.6.0"; empty if
+// there is none. A version consists of digits and at least one dot.
 std::string version_in(std::string_view word) {
   const std::size_t first = word.find_first_of("0123456789");
   if (first == std::string_view::npos) return "";

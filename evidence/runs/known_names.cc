@@ -18,7 +18,8 @@ bool are_digits(std::string_view text, std::size_t from, std::size_t count) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Whether a release such as "24.12" starts here and is not part of a longer number.
+// Whether a release in the form YY.MM, such as "24.12", starts at `at` and is not part of a longer
+// number.
 bool is_release(std::string_view text, std::size_t at) {
   if (!are_digits(text, at, 2) || text.size() <= at + 2 || text[at + 2] != '.') return false;
   if (!are_digits(text, at + 3, 2) || are_digits(text, at + 5, 1)) return false;
@@ -66,7 +67,7 @@ const std::string& KnownNames::called(const std::string& text, const std::string
                     [&](const std::string& word) { return lower.find(word) != std::string::npos; });
     if (!occurs) continue;
     if (!name.until.empty() && (month.empty() || month > name.until)) continue;
-    const auto is_nearer = [&] {  // an earlier end is nearer; no end is farthest
+    const auto is_nearer = [&] {  // the earliest "until" month is nearest; none is farthest
       if (longest(name) != longest(*found)) return longest(name) > longest(*found);
       if (name.words.size() != found->words.size()) return name.words.size() > found->words.size();
       if (name.zero.has_value() != found->zero.has_value()) return name.zero.has_value();

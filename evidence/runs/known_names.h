@@ -1,4 +1,4 @@
-// Catalogue entries by their aliases in tables of runs.
+// Finds catalogue entries (stacks, clusters) by the names that run tables use for them.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@ class KnownNames {
  public:
   // Adds an entry with comma-separated aliases.
   //
-  // "NeMo until 2025-01" is the word NeMo in rows up to this month, for an older state of the
-  // software. "FSDP+Trainer" requires both words. "Trainer ZeRO-3" is a word in rows with this
-  // stage (evidence/runs/framework_name.h).
+  // "NeMo until 2025-01" matches rows with "NeMo" up to this month, for an older state of the
+  // software. "FSDP+Trainer" requires both words. "Trainer ZeRO-3" matches rows with "Trainer" and
+  // ZeRO stage 3 (evidence/runs/framework_name.h).
   void add(const std::string& aliases, const std::string& entry);
 
-  // Returns the entry whose words occur in the text, ignoring case; "" if there is none.
+  // Returns the entry whose alias matches the text, ignoring case; "" if there is none.
   //
-  // The longest word decides: "Megatron-DeepSpeed" is not "DeepSpeed". Then, in this order: more
-  // words, the row's ZeRO stage, the nearest "until" month that has not passed. Rows without a
-  // month only match aliases without one.
+  // If several aliases match, the one with the longest word is chosen: "Megatron-DeepSpeed", not
+  // "DeepSpeed". Ties are broken by more words, then a ZeRO stage, then the earliest "until" month.
+  // Without a `month`, aliases with "until" do not match.
   const std::string& called(const std::string& text, const std::string& month,
                             std::optional<int> zero = {}) const;
 
@@ -33,8 +33,8 @@ class KnownNames {
   std::vector<Name> names_;
 };
 
-// Returns the month of a row ("2024-12"): of its date ("2024-12-31"; December for a year), else of
-// its software's release ("NeMo 24.12"). "" if neither is stated.
+// Returns the month of a row, such as "2024-12": of its date (December if only a year is stated),
+// else of its software's release ("NeMo 24.12"). Returns "" if neither is stated.
 std::string month_of(const std::string& date, const std::string& software);
 
 }  // namespace tpsim

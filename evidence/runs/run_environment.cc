@@ -53,7 +53,8 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.objects("set_aside", e.excluded, excluded, kOptional);
 }
 
-// Whether the word starts at a word boundary: "H200" is in "NVIDIA H200 141GB", but not in "GH200".
+// Whether the name contains the word at the start of a word: "H200" is in "NVIDIA H200 141GB", but
+// not in "GH200".
 bool has_word(const std::string& name, const std::string& word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
     if (at == 0 || std::isalnum(static_cast<unsigned char>(name[at - 1])) == 0) return true;
@@ -63,7 +64,8 @@ bool has_word(const std::string& name, const std::string& word) {
 
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
   const std::string name = in_capitals(gpu), words_wanted = in_capitals(wanted);
-  // PCIe cards of data centre GPUs run at half the power of SXM boards.
+  // A PCIe card of a data center GPU has about half the power of the SXM board, so it needs its own
+  // match.
   const bool has_boards = words_wanted.starts_with('A') || words_wanted.starts_with('H');
   const auto is_card = [](const std::string& text) {
     return text.find("PCIE") != std::string::npos;

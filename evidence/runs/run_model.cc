@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// Returns the name without the number of blocks: "deepseek-v3-4l", "grok-1-l64".
+// Removes the suffix with the number of layers: "-4l" of "deepseek-v3-4l", "-l64" of "grok-1-l64".
 std::string without_blocks(const std::string& name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string::npos) return name;
@@ -20,7 +20,7 @@ std::string without_blocks(const std::string& name) {
   return is_number ? name.substr(0, dash) : name;
 }
 
-// Returns the FFN size of a block that has an FFN.
+// Returns the FFN size of the first kind of layer that has an FFN; 0 if there is none.
 std::int64_t ffn_hidden_of(const ModelSpec& model) {
   if (has_feed_forward(model)) return model.ffn_hidden;
   for (const BlockShape& block : model.other_blocks) {
@@ -29,13 +29,13 @@ std::int64_t ffn_hidden_of(const ModelSpec& model) {
   return 0;
 }
 
-// Whether all sizes that the row states match the model.
+// Whether all sizes that the row states equal those of the model.
 bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
   const auto agrees = [](std::int64_t stated, std::int64_t is) {
     return stated == 0 || stated == is;
   };
   const AttentionShape& attention = model.attention;
-  const bool is_latent = attention.latent.kv_rank > 0;  // tables state the part without position
+  const bool is_latent = attention.latent.kv_rank > 0;  // tables exclude the rotary part
   const std::int64_t head_dim = is_latent ? attention.latent.nope_dim : attention.head_dim;
   const ExpertShape& experts = model.experts;
   return agrees(run.hidden, model.hidden) && agrees(run.heads, attention.heads) &&
@@ -50,8 +50,8 @@ bool is_dense(const PublishedRun& run, std::int64_t layer) {
   return layer < run.dense_layers || (layer - run.dense_layers) % every != every - 1;
 }
 
-// Whether the model has features without a column. Other models are described by columns and the
-// environment (dropout).
+// Whether the model has features that a run table cannot express. Models without such features are
+// built from the row and its environment instead, which state dropout.
 bool says_more_than_columns(const ModelSpec& model) {
   const bool is_plain_llama = !model.tied_embedding && !model.attention.qkv_bias &&
                               model.attention.qk_norm == QkNorm::kNone;
@@ -60,7 +60,8 @@ bool says_more_than_columns(const ModelSpec& model) {
          model.attention.window > 0 || model.mixer != MixerKind::kAttention;
 }
 
-// Keeps as many blocks as the row has, with dense ones if the row states them.
+// Shortens the model to the row's number of layers. Layers that the row states as dense become
+// dense.
 void cut_blocks(ModelSpec& model, const PublishedRun& run) {
   std::int64_t dense = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -69,7 +70,8 @@ void cut_blocks(ModelSpec& model, const PublishedRun& run) {
   std::vector<BlockShape> blocks;
   for (std::int64_t layer = 0; layer < run.layers; ++layer) {
     const std::int64_t last = model.layers - 1;
-    // Blocks from the model's end, so that the pattern of its MoE blocks continues.
+    // Removes the model's first layers and keeps the last ones, so that the pattern of MoE layers
+    // continues.
     const std::int64_t place = std::min(last, layer + (model.layers - run.layers));
     blocks.push_back(block_of_kind(model, is_dense(run, layer) ? dense : block_kind(model, place)));
   }
@@ -98,8 +100,8 @@ void set_experts(ModelSpec& model, const PublishedRun& run) {
 }  // namespace
 
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
-  // Tables state a gated MLP and little else. Models with a gated MLP are assumed to be of the
-  // LLaMA family.
+  // A model with a gated MLP is assumed to be of the LLaMA family, because tables state little
+  // else: RMSNorm, rotary positions, no biases, untied embeddings.
   const bool gated = run.gated_ffn.value_or(false);
   ModelSpec model;
   model.name = run.model;
@@ -130,8 +132,8 @@ ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment) {
 
 PublishedRun with_usual_batch(PublishedRun run) {
   if (run.global_batch > 0 || run.dp == 0 || run.pp == 0 || run.step_s) return run;
-  // Megatron's default is one micro-batch per replica. Pipelines usually have several per stage, so
-  // that the bubble is at most an eighth of a step.
+  // One micro-batch per replica is Megatron's default. Pipelines are assumed to run kForEachStage
+  // micro-batches per stage, which keeps the bubble below an eighth of a step.
   constexpr std::int64_t kForEachStage = 8;
   run.global_batch = run.dp * stated_or(run.micro_batch, 1);
   if (run.pp > 1) run.global_batch *= kForEachStage * run.pp;
@@ -163,7 +165,8 @@ const std::optional<ModelSpec>& CatalogueModels::called(const std::string& name)
   return place->second;
 }
 
-// Returns the catalogue's model with the row's name and stated sizes.
+// Returns the catalogue's model with the row's name, if all sizes that the row states match; else
+// null.
 const ModelSpec* CatalogueModels::of_sizes(const PublishedRun& run) {
   const std::string& name = run.model;
   if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) {
@@ -199,9 +202,9 @@ PublishedRun CatalogueModels::completed(PublishedRun run) {
   fill(run.hidden, model->hidden);
   fill(run.heads, attention.heads);
   fill(run.vocab, model->vocab);
-  constexpr std::int64_t kUsualSequence = 4096;  // usual for pretraining, if the model supports it
+  constexpr std::int64_t kUsualSequence = 4096;  // usual in pretraining, if the model supports it
   if (!run.step_s) fill(run.seq, std::min(model->seq, kUsualSequence));
-  if (says_more_than_columns(*model)) return run;  // the other sizes come from the model itself
+  if (says_more_than_columns(*model)) return run;  // the other sizes are read from the model itself
   fill(run.kv_heads, attention.kv_heads);
   fill(run.head_dim, attention.head_dim);
   fill(run.ffn_hidden, model->ffn_hidden);

@@ -1,4 +1,4 @@
-// Model of a row of a run table.
+// Builds the model of a row of a run table, from its columns or from the catalogue.
 #pragma once
 
 #include <map>
@@ -13,10 +13,10 @@
 
 namespace tpsim {
 
-// GPT-2's padded vocab size, as in Megatron's papers.
+// Vocab size of GPT-2, padded as in Megatron's papers.
 inline constexpr std::int64_t kUsualVocabulary = 51200;
 
-// Returns the stated value, or a default if the column is empty.
+// Returns the stated value, or the default if the column is empty or 0.
 inline const std::string& stated_or(const std::string& stated, const std::string& otherwise) {
   return stated.empty() ? otherwise : stated;
 }
@@ -24,30 +24,33 @@ inline std::int64_t stated_or(std::int64_t stated, std::int64_t otherwise) {
   return stated > 0 ? stated : otherwise;
 }
 
-// Builds the model from the row's sizes and the environment's settings. Defaults: vocab size
-// 51,200, FFN size 4 x hidden. The first `dense_layers` blocks, and those that `moe_every` skips,
-// are dense. Their FFN is as wide as all experts of a token together.
+// Builds the model from the row's sizes and the environment's settings. The defaults are a vocab
+// size of 51,200 and an FFN size of 4 x hidden. The first `dense_layers` layers, and the layers
+// that `moe_every` skips, are dense. The FFN of a dense layer is as wide as the active and shared
+// experts of a token together.
 ModelSpec model_of(const PublishedRun& run, const RunEnvironment& environment);
 
-// Adds tensor, pipeline and data parallel degrees if the GPUs determine them. A single missing
-// degree is the quotient. Several missing degrees are 1 if the others use all GPUs.
+// Adds missing tensor, pipeline and data parallel degrees if they follow from the number of GPUs. A
+// single missing degree is the quotient. Several missing degrees are 1 if the stated degrees use
+// all GPUs.
 PublishedRun with_degrees(PublishedRun run);
 
-// Adds a missing batch if the degrees are known: one micro-batch per replica, or several per stage
-// with pipelines. A row with a step time must state its batch.
+// Adds a missing global batch if the degrees are known: one micro-batch per replica, or several per
+// pipeline stage. Rows with a step time are not changed, since they must state their batch.
 PublishedRun with_usual_batch(PublishedRun run);
 
-// Catalogue models for rows that name them. Each model is read once.
+// Loads catalogue models for rows that name them. Each model is loaded once.
 class CatalogueModels {
  public:
   explicit CatalogueModels(Catalogue catalogue) : catalogue_(std::move(catalogue)) {}
 
-  // Returns the model with the row's sequence, vocab size and number of blocks, if the row's sizes
-  // match. Nothing for models that columns describe completely: no latent attention, windows, or
-  // special routers. "deepseek-v3-4l" is deepseek-v3 with four blocks.
+  // Returns the catalogue's model if the row names it, its sizes match, and it has features that a
+  // run table cannot express, such as latent attention or windows. Otherwise returns nothing, and
+  // model_of() builds the model. The row sets the sequence length, vocab size and number of layers:
+  // "deepseek-v3-4l" is deepseek-v3 with four layers.
   std::optional<ModelSpec> of(const PublishedRun& run);
-  // Adds missing sizes if the catalogue has a model with the row's name and stated sizes. Without a
-  // stated step time the default sequence is min(4096, the model's) tokens.
+  // Adds missing sizes if the catalogue has a model with the row's name and stated sizes. If the
+  // row states no step time, a missing sequence length becomes min(4096, the model's).
   PublishedRun completed(PublishedRun run);
 
  private:

@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Prefix of the modules of Megatron-Core's selective recompute.
+// Prefix of the list of modules in Megatron-Core's selective recompute.
 constexpr std::string_view kModules = "mod:";
 constexpr std::string_view kUnstatedModules = "mod";
 constexpr const char* kOwnZeroOne = "BF16_Optimizer";
@@ -24,8 +24,9 @@ Result<DType> dtype_of(const std::string& text, DType otherwise) {
   return bad_input(fmt::format("dtype {} is not modelled", text));
 }
 
-// Default dtype of gradients: fp16 training uses its own dtype, bf16 training the stack's. Without
-// master weights gradients have the dtype of the weights; with autocast fp32.
+// Returns the dtype of gradients. The default is the dtype of training for fp16, and the stack's
+// for bf16. Without master weights gradients have the dtype of the weights, and with autocast they
+// are fp32.
 Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& environment,
                                 const StackSpec& stack, DType dtype) {
   DType usual = dtype == DType::kBFloat16 ? stack.gradient_dtype : dtype;
@@ -34,7 +35,8 @@ Result<DType> gradient_dtype_of(const PublishedRun& run, const RunEnvironment& e
   return dtype_of(stated_or(run.gradient_dtype, environment.gradient_dtype), usual);
 }
 
-// A table may state whether Transformer Engine's userbuffers were enabled (1 or 0).
+// A table may state tensor-parallel overlap as 1 or 0: whether Transformer Engine's userbuffers
+// were enabled.
 Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string& text) {
   if (text == "1") return static_cast<std::int64_t>(TpOverlap::kUserbuffers);
   if (text != "0") return parse_value(row_of(StackPart::kTpOverlap), text);
@@ -43,13 +45,14 @@ Result<std::int64_t> tensor_overlap_of(const StackSpec& stack, const std::string
   return static_cast<std::int64_t>(in_pieces ? TpOverlap::kBackward : own);
 }
 
-// Whether a table's dtype means low-precision linear layers, with all else as in bf16 training.
+// Whether a table's dtype is a low-precision recipe for linear layers. All else runs as in bf16
+// training.
 bool names_recipe(const std::string& dtype) {
   return dtype == "fp8" || dtype == "mxfp8" || dtype == "nvfp4";
 }
 
-// Returns the meaning of "fp8": delayed scaling, Transformer Engine's default, if the software
-// supports it. Otherwise the first 8-bit recipe that it supports.
+// Returns the default recipe for "fp8": delayed scaling, as in Transformer Engine, if the software
+// supports it. Otherwise returns the first supported 8-bit recipe.
 Precision usual_recipe(const StackSpec& stack) {
   for (const Precision recipe : {Precision::kFp8, Precision::kFp8Current, Precision::kFp8Block}) {
     if (stack.choices.has({Setting::kPrecision, static_cast<std::int64_t>(recipe)})) return recipe;
@@ -57,7 +60,7 @@ Precision usual_recipe(const StackSpec& stack) {
   return Precision::kFp8;
 }
 
-// Returns the recipe from the columns dtype and precision_recipe.
+// Returns the low-precision recipe stated by the columns dtype and precision_recipe.
 Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) {
   const std::string& recipe = run.precision_recipe;
   if (!names_recipe(run.dtype)) {
@@ -81,7 +84,7 @@ Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) 
 }
 
 Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwise) {
-  // DeepSpeed's bf16 optimizer is configured as stage 0, but shards its state.
+  // DeepSpeed's bf16 optimizer is configured as ZeRO stage 0, but shards its state like stage 1.
   if (stack.parts.sync == DataParallelSync::kBf16Optimizer) return 1;
   if (run.zero.empty()) return otherwise;
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
@@ -89,7 +92,8 @@ Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwi
   return bad_input(fmt::format("unknown ZeRO stage '{}'", run.zero));
 }
 
-// Parses "full" or "blocks:3"; empty means none.
+// Parses "full", "blocks:3" or modules ("mod:..."), and sets the plan's recompute. An empty text
+// means none.
 Status set_recompute(Plan& plan, const std::string& text) {
   const bool by_modules = text.starts_with(kModules) || text == kUnstatedModules;
   plan.recompute = by_modules ? Recompute::kSelective : Recompute::kNone;
@@ -159,12 +163,12 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
       return bad_input(fmt::format("{} '{}' is not modelled", row_of(part).key, text));
     parts[part] = *value;
   }
-  // Unfused attention uses PyTorch's ops if the stack's own kernel is FlashAttention.
+  // "unfused" attention means PyTorch's ops, unless the stack's own kernel is already unfused.
   if (run.attention == name_of(AttentionKind::kUnfused) && is_flash_kernel(stack.parts.attention)) {
     parts.try_emplace(StackPart::kAttentionKernel,
                       static_cast<std::int64_t>(AttentionKernel::kTorch));
   }
-  // A capacity gives every expert the same load, by padding or dropping.
+  // A capacity factor gives every expert the same load, because tokens are padded or dropped.
   if (run.load_balance == "forced" || run.load_balance == "capacity") {
     parts.try_emplace(StackPart::kExpertLoad, kBalancedLoad);
   } else if (run.load_balance == "natural" || run.load_balance == "aux") {
@@ -220,11 +224,11 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   if (plan.virtual_stages > 1) plan.schedule = ScheduleKind::kInterleaved;
   plan.micro_batch = stated_or(run.micro_batch, 1);
   plan.global_batch = run.global_batch;
-  // Without tensor parallelism norms cannot be sharded.
+  // Sequence parallelism requires tensor parallelism.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  // An environment with its own source states the ZeRO stage. Otherwise the framework's default
-  // applies.
+  // The ZeRO stage of a row that does not state it: the stack's default if the environment selects
+  // the stack by framework name, else the environment's.
   const bool by_stack = !environment.default_stack.empty() && stack.default_zero >= 0;
   TPSIM_TRY(plan.zero, zero_of(run, stack, by_stack ? stack.default_zero : environment.zero));
   TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));

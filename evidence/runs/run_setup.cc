@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
                                      const Scenario& scenario, bool states_network) {
   std::vector<std::string> assumed;
-  // Entries without a default stack state all of these with their source.
+  // An environment without default stack states all values below, with its source.
   if (environment.default_stack.empty()) return assumed;
   const bool is_usual = scenario.cluster.name == environment.runs_on;
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
@@ -33,7 +33,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   return assumed;
 }
 
-// Adds settings that were assumed, with their values.
+// Adds assumed sizes and the assumed ZeRO stage to the list of assumptions.
 void add_sizes_assumed(std::vector<std::string>& assumed, const PublishedRun& stated,
                        const PublishedRun& run, const Plan& plan) {
   if (stated.seq == 0) assumed.push_back(fmt::format("sequences of {} tokens", run.seq));
@@ -44,8 +44,8 @@ void add_sizes_assumed(std::vector<std::string>& assumed, const PublishedRun& st
   if (run.zero.empty() && has_replicas(plan)) assumed.push_back(fmt::format("ZeRO {}", plan.zero));
 }
 
-// Applies the row's node size and network. A stated rate is per node of the row. Racks with one
-// NVLink domain keep their size, since tables count their trays as nodes.
+// Applies the row's node size and network rate. The rate is per node as the row counts nodes. Racks
+// with one NVLink domain (over 16 GPUs) keep their size, since tables count their trays as nodes.
 ClusterSpec cluster_of_row(ClusterSpec cluster, const PublishedRun& run, double node_gbps) {
   constexpr std::int64_t kLargestNode = 16;
   const std::int64_t own = cluster.gpus_per_node;
@@ -65,8 +65,8 @@ double gpus_of(const PublishedRun& run) {
   return static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
 }
 
-// Removes the stack's limits, since the run took place. They describe what the launcher supports
-// today.
+// Removes the limits of the stack, because they describe what its launcher supports today and the
+// run took place. A violated limit is listed as an assumption.
 void lift_limits(RunSetup& setup) {
   Scenario& scenario = setup.scenario;
   StackLimit limit = violated_limit(scenario.stack, scenario.model, setup.plan);
@@ -104,7 +104,8 @@ Status RunLoader::learn_names() {
   return Ok{};
 }
 
-// Returns the cluster that the row names, if its GPUs are those of the environment's cluster.
+// Returns the cluster that the row names, if its GPU is that of the environment's cluster.
+// Otherwise returns the environment's cluster.
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
@@ -159,13 +160,13 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
     return bad_input(fmt::format("unknown cluster '{}' with GPU '{}'; add --cluster NAME",
                                  run.cluster, run.gpu));
   }
-  // An environment without a cluster gives the reason why its rows are not predicted.
+  // An environment without a cluster only states, in `source`, why its rows are not predicted.
   if (where->runs_on.empty()) return bad_input(where->source);
   TPSIM_TRY_STATUS(check_stated(run));
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
   TPSIM_TRY(setup.stated_parts, parts_of(run, machine->stack));
-  // Defaults for parts that the row does not state.
+  // Adds the environment's parts for parts that the row does not state.
   setup.stated_parts.insert(where->parts.begin(), where->parts.end());
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, setup.stated_parts));
   const double asked = overrides_.node_gbps;
@@ -176,7 +177,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
                     with_parts(machine->stack, parts)};
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
-  // Tables also state ETP for dense models.
+  // Tables also state expert tensor parallelism 1 for dense models, which have none.
   if (std::int64_t& etp = setup.plan.degrees.etp; !has_experts(setup.scenario.model) && etp == 1) {
     etp = 0;
   }
@@ -185,7 +186,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
     return bad_input(fmt::format("profile {} has no matrix rate for {}", machine->profile.name,
                                  name_of(operands)));
   }
-  // Environments with their own stack calibrate software, or show the error without calibration.
+  // An environment with its own stack is used to calibrate it, or to show its error without
+  // calibration, so the overhead of uncalibrated stacks is not added.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
   if (where != &fallback_ && where->default_stack.empty() && !is_calibrated) {
     setup.scenario.stack.uncalibrated_overhead = 0;
@@ -195,7 +197,7 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
   lift_limits(setup);
   setup.applied_parts = parts;
-  if (is_calibrated) return setup;  // its spread already covers such runs
+  if (is_calibrated) return setup;  // the calibrated spread already covers such runs
   double& spread = setup.scenario.stack.residual_spread;
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
@@ -218,7 +220,8 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
     return bad_input("the row states neither step time nor speed");
   }
-  // Sources agree on the definition of hardware FLOPs only for full recompute.
+  // Hardware FLOPs include recompute, and sources agree on their definition only for full
+  // recompute.
   if (run.recompute != name_of(Recompute::kFull)) {
     return bad_input(
         "the row states only hardware TFLOP/s, which need full recompute to be converted");
@@ -226,7 +229,7 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);
   const auto v = static_cast<double>(stated_or(run.vocab, kUsualVocabulary));
-  // FLOPs of a step with full recompute: Narayanan et al. 2021, arXiv 2104.04473.
+  // FLOPs of a step with full recompute, from Narayanan et al. 2021, arXiv 2104.04473, eq. 3.
   const double flops = 96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
   return Seconds(flops / (*run.hardware_tflops_per_gpu * 1e12 * gpus));
 }

@@ -15,36 +15,37 @@
 
 namespace tpsim {
 
-// Overrides of the environment's choice by the user; empty: none.
+// Choices of the user that replace those of the environment; empty: no override.
 struct RunOverrides {
   std::string cluster, stack, profile;
-  double node_gbps = 0;  // 0: none
+  double node_gbps = 0;  // Gb/s per node; 0: none
 };
 
 struct RunSetup {
   Scenario scenario;
   Plan plan;
   PartValues stated_parts;
-  PartValues applied_parts;  // stated parts, and parts that follow from the row's settings
+  PartValues applied_parts;  // stated_parts, and parts that follow from the row's settings
   // Assumed values, and limits of the stack that the row violates: "network of a100-4x100g",
   // "tensor parallel, which torchtitan has not".
   std::vector<std::string> assumed;
 };
 
-// Converts rows. Loads each cluster, stack and profile once.
+// Converts rows of run tables. Loads each cluster, stack and profile once.
 class RunLoader {
  public:
   RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environments, RunOverrides overrides);
 
-  // Adds derived values: sizes of the named model, parallel degrees that the GPUs determine, and
-  // the environment's vocab size.
+  // Returns the row with derived values: sizes of the named model, parallel degrees that follow
+  // from the number of GPUs, a usual batch, and the environment's vocab size.
   PublishedRun completed(const PublishedRun& run);
-  // Error if a cluster or stack of the catalogue cannot be read. Without its aliases, rows might
-  // match another entry.
+  // Returns an error if a cluster or stack of the catalogue cannot be read. Rows must not be
+  // converted then: without the aliases of this entry they might match another one.
   const Status& names_status() const { return names_status_; }
-  // Returns the environment of the row; null without a matching entry and without overrides.
+  // Returns the row's environment. If none matches, returns the cluster override's environment, or
+  // null without override.
   const RunEnvironment* environment(const PublishedRun& run) const;
-  // Sets up the completed row. Errors give the reason why it cannot be modelled.
+  // Completes the row and converts it. Errors give the reason why it cannot be modelled.
   Result<RunSetup> setup(const PublishedRun& stated);
 
  private:
@@ -65,15 +66,16 @@ class RunLoader {
   RunEnvironment fallback_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   KnownNames stacks_called_, clusters_called_;
-  std::map<std::string, std::string> profile_of_;  // profile by cluster
+  std::map<std::string, std::string> profile_of_;  // profile name by cluster name
   Status names_status_ = Ok{};
 };
 
-// Returns the seconds per step: stated, or from tokens per second, or from hardware TFLOP/s
-// (Narayanan et al. 2021, eq. 3; full recompute). The error names what is missing.
+// Returns the seconds per step as stated, or derived from tokens per second, or from hardware
+// TFLOP/s (Narayanan et al. 2021, eq. 3; only with full recompute). The error names the missing
+// column.
 Result<Seconds> measured_step(const PublishedRun& run);
-// Returns the step from model FLOPs as Megatron counts them (half of causal attention). Nothing if
-// the row does not state them.
+// Returns the step time derived from the row's model TFLOP/s, with Megatron's FLOP count (half of
+// causal attention). Returns nothing if the row does not state them.
 std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model);
 
 }  // namespace tpsim

@@ -89,7 +89,7 @@ const std::array<RunColumn, 57> kOwnColumns = {{
     {"recipe_match", &R::recipe_match},
 }};
 
-// Settings that the columns above state.
+// Plan settings that are stated by the columns above.
 constexpr std::array kStatedAbove = {
     Setting::kTp,           Setting::kSequenceParallel, Setting::kCp,        Setting::kPp,
     Setting::kDp,           Setting::kVirtualStages,    Setting::kZero,      Setting::kMicroBatch,
@@ -103,7 +103,7 @@ std::span<const RunColumn> all_columns() {
     for (const SettingRow& row : setting_rows()) {
       const bool is_stated =
           std::find(kStatedAbove.begin(), kStatedAbove.end(), row.setting) != kStatedAbove.end();
-      // stage_split states the pipeline cut.
+      // The pipeline split is stated by the column stage_split.
       if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
     }
     for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
@@ -131,7 +131,7 @@ class CsvReader {
       } else if (c == '\n') {
         ++line_;
         break;
-        // Lines may end in "\r\n".
+        // Ignores the "\r" of lines that end in "\r\n".
       } else if (c != '\r') {
         fields.back() += c;
       }
@@ -165,7 +165,7 @@ class CsvReader {
 // Returns a number, or the middle of a range "149-150".
 std::optional<double> number_or_range(const std::string& text) {
   const std::size_t dash = text.find('-', 1);
-  // The minus of "-1" or "1e-3" does not denote a range.
+  // A minus sign, as in "-1" or "1e-3", is not a range.
   if (dash == std::string::npos || text[dash - 1] == 'e') return parse_number<double>(text);
   const auto low = parse_number<double>(text.substr(0, dash));
   const auto high = parse_number<double>(text.substr(dash + 1));
@@ -173,8 +173,9 @@ std::optional<double> number_or_range(const std::string& text) {
   return (*low + *high) / 2;
 }
 
-// Sets a field. Returns null, or the expected format. Values of settings and parts are checked
-// later, with the plan: unknown values only prevent the row's prediction.
+// Sets a field of the row. Returns null, or the expected format if the text does not have it.
+// Values of settings and parts are checked later: an unknown value prevents only the prediction of
+// this row.
 const char* take(PublishedRun& run, const RunColumn& column, const std::string& text) {
   if (const auto* field = std::get_if<Text>(&column.field)) {
     run.*(*field) = text;
@@ -214,7 +215,7 @@ bool has(const Columns& columns, std::string_view name) {
                      [&](const RunColumn* column) { return column->name == name; });
 }
 
-// Returns the columns of a table, in its order.
+// Returns the columns of a table in the order of its header.
 Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
   std::vector<std::string_view> names;
   for (const RunColumn& column : all_columns()) names.push_back(column.name);
@@ -282,7 +283,7 @@ Result<std::vector<PublishedRun>> parse_run_table(std::string_view text, const s
   std::vector<PublishedRun> runs;
   std::set<std::string> seen;
   while (!reader.at_end()) {
-    // Before reading, since a quoted field may span several lines.
+    // Read before the record, since a quoted field may span several lines.
     const int line = reader.line();
     TPSIM_TRY(const std::vector<std::string> fields, reader.next_record());
     if (fields.size() == 1 && fields.front().empty()) continue;  // an empty line

@@ -1,11 +1,11 @@
 // Published training runs: rows of data/published_runs/*.csv.
 //
-// The header has columns of docs/runs.md, in any order. An empty field or missing column means that
-// the source does not state the value: 0 or absent. A row without an id is named by its line,
-// "line-7". A range such as 149-150 counts as its middle.
+// The header has the columns of docs/runs.md in any order. An empty field or missing column means
+// that the source does not state the value, and is stored as 0 or absent. A row without an id is
+// named by its line, "line-7". A range such as 149-150 is stored as its middle.
 //
-// Rows keep the source's own words (recompute, attention, framework). evidence/runs/run_setup.h
-// converts them to a scenario and a plan.
+// Text fields (recompute, attention, framework) contain the source's own words.
+// evidence/runs/run_setup.h converts a row to a scenario and a plan.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ struct PublishedRun {
       recipe_match;
   std::optional<bool> gated_ffn, sequence_parallel;
   std::optional<double> mtp;
-  std::optional<double> node_gbps, dropout;  // Gb/s that leave a node, one direction, all its NICs
-  // Plan settings without a column above, by the keys of plan files; "" if not stated.
+  std::optional<double> node_gbps, dropout;  // node_gbps: Gb/s of all NICs of a node, one direction
+  // Plan settings without a field above, as text; "" if not stated.
   std::map<Setting, std::string> settings;
-  std::map<StackPart, std::string> parts;  // of the software, in the table's words
+  std::map<StackPart, std::string> parts;  // software parts, as text
   std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, model_tflops_per_gpu,
       memory_gb;
 };
 
-// Returns all possible columns, in the order of docs/runs.md.
+// Returns a header line with all columns, in the order of docs/runs.md.
 std::string_view run_table_header();
 
 // Errors name `file`, line and column.

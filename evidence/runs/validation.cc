@@ -24,15 +24,15 @@ bool is_among(const std::vector<std::string>& ids, const std::string& id) {
 }
 
 double allocated_gib(const StageMemory& stage, const RunSetup& setup) {
-  // NCCL allocates its buffers outside of the framework's allocator, which counts only its own
-  // tensors.
+  // NCCL allocates its buffers outside of the framework's allocator, so "allocated" memory excludes
+  // them.
   const Bytes buffers = memory_overheads(setup.scenario.stack.memory, setup.plan, Bytes()).buffers;
   const Bytes outside = stage.context + stage.fragmentation + buffers;
   return (stage.total() - outside).value() / kGiB;
 }
 
-// Returns the memory that the row measured: of the first stage if stated, else of the fullest
-// stage.
+// Returns the predicted memory in GiB, as the row defines its memory: of the first stage if the row
+// states "first node", else of the fullest stage.
 double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
                     const RunSetup& setup, const Prediction& predicted) {
   const auto says = [&](const char* word) {
@@ -43,7 +43,7 @@ double memory_meant(const PublishedRun& run, const RunEnvironment& environment,
   double most = 0;
   for (const StageMemory& stage : predicted.memory) {
     double gib = is_allocated ? allocated_gib(stage, setup) : stage.total().value() / kGiB;
-    // For "reserved" rows: memory of the allocator's segments, without CUDA context and NCCL's
+    // "reserved" memory includes the allocator's fragmentation, but not the CUDA context and NCCL's
     // buffers.
     if (!is_allocated && says("reserved")) {
       gib = allocated_gib(stage, setup) + stage.fragmentation.value() / kGiB;
@@ -103,13 +103,14 @@ void add_order_figures(ValidationSummary& summary, const Groups& groups) {
       for (std::size_t j = i + 1; j < rows.size(); ++j) {
         const double product = (*rows[i]->measured_step_s - *rows[j]->measured_step_s) *
                                (rows[i]->step_s - rows[j]->step_s);
-        if (product == 0) continue;  // the same plan twice
+        if (product == 0) continue;  // the same plan was measured twice
         ++summary.pairs;
         agreement += product > 0 ? 1 : -1;
         squares += std::pow(log_error(*rows[i]) - log_error(*rows[j]), 2);
       }
     }
-    // A pair has a 50 % chance to be ranked correctly.
+    // Regret needs at least three rows, because a guess ranks a pair correctly in half of the
+    // cases.
     if (rows.size() < 3) continue;
     const auto by_measured = [](const RunOutcome* a, const RunOutcome* b) {
       return *a->measured_step_s < *b->measured_step_s;

@@ -29,7 +29,7 @@ bool enabled_at(const JsonValue& json, std::string_view key) {
   return enabled != nullptr && *enabled;
 }
 
-// Known keys, with and without effect on a plan.
+// Keys of DeepSpeed's JSON that tpsim accepts. Some of them do not affect a plan.
 constexpr std::string_view kConfigKeys =
     "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps zero_optimization "
     "bf16 fp16 gradient_clipping steps_per_print wall_clock_breakdown optimizer scheduler "
@@ -43,10 +43,10 @@ constexpr std::string_view kZeroKeys =
     "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
     "elastic_checkpoint sub_group_size offload_optimizer stage3_max_live_parameters "
     "stage3_max_reuse_distance stage3_param_persistence_threshold stage3_prefetch_bucket_size "
-    "stage3_param_persitence_threshold "  // spelled so in DeepSpeed's own examples
+    "stage3_param_persitence_threshold "  // this misspelling is in DeepSpeed's examples
     "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
     "gather_16bit_weights_on_model_save "
-    // the same without the prefix "stage3_"
+    // the same keys without the prefix "stage3_"
     "max_live_parameters max_reuse_distance param_persistence_threshold prefetch_bucket_size "
     "model_persistence_threshold stage3_model_persistence_threshold legacy_stage1 "
     "memory_efficient_linear use_multi_rank_bucket_allreduce ignore_unused_parameters cpu_offload "
@@ -54,7 +54,7 @@ constexpr std::string_view kZeroKeys =
 
 constexpr std::string_view kZeroSection = "zero_optimization.";
 
-// Checks the keys of a section, which is "" or ends in a dot.
+// Adds unknown keys of a section to `left`. `section` is empty for the top level, or ends in a dot.
 Status check_keys(const JsonValue& json, std::string_view section, const LaunchFile& file,
                   LeftSettings& left) {
   const std::string_view known = section == kZeroSection ? kZeroKeys : kConfigKeys;
@@ -76,7 +76,8 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
   return Ok{};
 }
 
-// Target of an offload. "none" means the GPU; `known` is false for targets other than GPU and host.
+// Target of an offload. "none" means no offload. `known` is false for targets other than none and
+// the CPU.
 struct OffloadTarget {
   bool known = true;
   bool to_host = false;
@@ -123,7 +124,7 @@ void check_optimizer(const JsonValue& json, const LaunchFile& file, LeftSettings
               path_of(file));
 }
 
-// Returns the dtype of gradient accumulation; nothing if it follows from the precision.
+// Returns the dtype of gradient accumulation. Nothing if the JSON does not state one.
 Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFile& file) {
   const std::string* word = word_at(json, "data_types", "grad_accum_dtype");
   if (word == nullptr) return std::optional<DType>();

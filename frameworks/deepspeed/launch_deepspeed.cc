@@ -1,4 +1,5 @@
-// BigScience's Megatron-DeepSpeed: arguments of pretrain_gpt.py and DeepSpeed's JSON.
+// Writes and reads the launch files of Megatron-DeepSpeed: arguments of pretrain_gpt.py and
+// DeepSpeed's JSON. Writing is for BigScience's fork only.
 //
 // Sources: megatron/arguments.py, deepspeed/runtime/config.py and deepspeed/runtime/pipe/engine.py.
 #include <fmt/format.h>
@@ -18,7 +19,8 @@ constexpr LaunchStack kStack = LaunchStack::kMegatronDeepSpeed;
 constexpr const char* kByBlocks = "type:transformer";
 constexpr const char* kByBlocksAndEmbedding = "type:transformer|embedding";
 
-// Returns the layers per stage of a partition method; empty if the cut is uneven.
+// Returns the number of layers per stage for a partition method. Empty if the layers cannot be
+// divided evenly.
 std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers,
                                  std::int64_t stages) {
   const bool counts = method == kByBlocksAndEmbedding;
@@ -32,8 +34,8 @@ const char* partition_method(const PlanFile& file) {
   return by_blocks ? kByBlocks : kByBlocksAndEmbedding;
 }
 
-// Returns the stage for JSON and --zero-stage. The bf16 optimizer implements ZeRO 1 itself and
-// requires stage 0.
+// Returns the ZeRO stage to write in the JSON and as --zero-stage. With bf16 and ZeRO 1 the stage
+// must be 0, because the bf16 optimizer implements ZeRO 1 itself.
 int stage_of(const Plan& plan) {
   return plan.dtype == DType::kBFloat16 && plan.zero == 1 ? 0 : plan.zero;
 }
@@ -46,7 +48,7 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
   out.add("--kv-channels", model.attention.head_dim);
   out.add("--seq-length", model.seq);
   const PositionKind position = model.attention.position;
-  // arguments.py asserts that it is absent with rotary positions.
+  // arguments.py rejects this option with rotary positions.
   if (position != PositionKind::kRotary) out.add("--max-position-embeddings", model.seq);
   out.add("--position-embedding-type", position == PositionKind::kAlibi    ? "alibi"
                                        : position == PositionKind::kRotary ? "rotary"
@@ -66,7 +68,7 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
 constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
                                        "--apply-residual-connection-post-layernorm"};
 
-// Switches that disable fusions of its layers.
+// Switches that disable fused kernels, and the software part that each sets.
 struct PartSwitch {
   const char* option;
   StackPart part;
@@ -81,7 +83,7 @@ constexpr PartSwitch kPartSwitches[] = {
      static_cast<std::int64_t>(TpOverlap::kNone)},
 };
 
-// Returns the default in arguments.py; empty if the option is required.
+// Returns the option's default value in arguments.py; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(4 * model.hidden);
   if (option == "--kv-channels") return std::to_string(model.hidden / model.attention.heads);
@@ -96,7 +98,8 @@ void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp,
   LaunchOptions wanted;
   add_model(model, tp, wanted);
   for (const LaunchOption& option : wanted.all()) {
-    // The tokenizer defines the padding, and epsilon does not affect the time.
+    // These two may be absent: the tokenizer defines the padding, and epsilon does not affect the
+    // time.
     const bool may_lack =
         option.name == "--pad-vocab-size-to" || option.name == "--layernorm-epsilon";
     if (option.value.empty() || (may_lack && !in.has(option.name))) continue;
@@ -231,8 +234,8 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
   });
 }
 
-// Reads Microsoft's fork: layers of Megatron-LM and DeepSpeed's engine, which uses a pipeline by
-// default.
+// Reads the plan for Microsoft's fork, which runs Megatron-LM's layers in DeepSpeed's engine and
+// uses a pipeline by default.
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
                                       const ModelSpec& model, LeftSettings& left) {
   TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file, left));

@@ -1,8 +1,8 @@
-// Writes files for Hugging Face's accelerate: YAML for FSDP or plain data parallelism, and
+// Writes files for Hugging Face's accelerate: a YAML for FSDP or plain data parallelism, and the
 // arguments of the training script.
 //
-// The arguments have the names of transformers' Trainer and TRL's scripts. Sources: accelerate's
-// utils/dataclasses.py and commands/launch.py. trainer_config.cc reads the files.
+// The arguments are those of transformers' Trainer and TRL's scripts. trainer_config.cc reads both
+// files. Sources: accelerate's utils/dataclasses.py and commands/launch.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kAccelerate;
 
-// Returns the FSDP strategy, which can express shards within a node and replicas across nodes.
+// Returns FSDP's sharding strategy. Only ZeRO 3 can shard within a node and replicate across nodes
+// (HYBRID_SHARD). Error for other shard groups.
 Result<std::string> strategy_of(const PlanFile& file) {
   const auto group = file.parts.find(StackPart::kShardGroup);
   const std::int64_t over = group == file.parts.end() ? kShardOverAll : group->second;
@@ -55,7 +56,7 @@ const char* mixed_precision(DType dtype) {
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   TPSIM_TRY(const std::string fsdp, fsdp_text(file));
-  // Several machines rendezvous as with torchrun.
+  // On several nodes the ranks rendezvous as with torchrun.
   const bool several = size.nodes > 1;
   const std::int64_t gpus = size.nodes * size.gpus_per_node;
   const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "NO";

@@ -1,5 +1,5 @@
-// Commands that start a Trainer with accelerate, torchrun or deepspeed: arguments and named
-// configurations.
+// Imports commands that start a Trainer with accelerate, torchrun or deepspeed, from their
+// arguments and the configuration files that they name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace tpsim {
 namespace {
 
-// Returns the key of an option, which may be spelled with '-': "--per-device-train-batch-size".
+// Returns the key of an option: "per_device_train_batch_size" for "--per-device-train-batch-size".
 std::string key_of(std::string_view option) {
   std::string key(option.substr(option.find_first_not_of('-')));
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
 
-// Options of "accelerate launch" that are also settings of its file.
+// Options of "accelerate launch" and the equivalent keys of its configuration file.
 struct LauncherOption {
   std::string_view option;
   std::string_view key;
@@ -64,8 +64,8 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
   return settings;
 }
 
-// Source: trl/trainer/base_config.py and sft_config.py of huggingface/trl at f2cd577; transformers'
-// training_args.py.
+// Defaults of TRL that differ from the Trainer's. Source: trl/trainer/base_config.py and
+// sft_config.py of huggingface/trl at f2cd577; transformers' training_args.py.
 constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
     {"gradient_checkpointing", "true"},
     {"bf16", "true"},
@@ -73,7 +73,8 @@ constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
     {"per_device_train_batch_size", "8"},
 };
 
-// Configurations included in TRL, "--accelerate_config zero3" (trl/accelerate_configs).
+// Configurations that TRL includes, selected by "--accelerate_config zero3"
+// (trl/accelerate_configs).
 constexpr LauncherOption kTrlPresets[] = {
     {"zero1", "deepspeed_config.zero_stage", "1"}, {"zero2", "deepspeed_config.zero_stage", "2"},
     {"zero3", "deepspeed_config.zero_stage", "3"}, {"fsdp1", "distributed_type", "FSDP"},
@@ -112,7 +113,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
     for (FlatSetting& one : own) put(std::move(one));
   }
-  // The names of "trl dpo" and "scripts/run_dpo.py" imply the type of data.
+  // The program's name, such as "trl dpo" or "scripts/run_dpo.py", states the kind of loss.
   for (const auto& [program, kind] : {std::pair{"dpo", "dpo"}, std::pair{"reward", "rm"}}) {
     const std::string_view name = command.program;
     const bool is_it = name == fmt::format("trl {}", program) ||
@@ -141,7 +142,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     }
     put({key, option.value.empty() ? "true" : option.value, 0});
   }
-  std::map<std::string, std::string> given;  // others are variables of the script
+  std::map<std::string, std::string> given;  // others are script variables
   for (const auto& [name, value] : inputs.given) {
     const bool is_variable = file.text.find("$" + name) != std::string::npos ||
                              file.text.find("${" + name) != std::string::npos;
@@ -149,7 +150,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   }
   settings = with_values(std::move(settings), given);
   ImportInputs all = inputs;
-  if (all.gpus == 0 && command.size.nodes > 0) {  // the command line has precedence
+  if (all.gpus == 0 && command.size.nodes > 0) {  // the command's number of GPUs takes precedence
     all.gpus = command.size.nodes * command.size.gpus_per_node;
   }
   all.open = [&](const std::string& name) { return opened(name, file, inputs); };

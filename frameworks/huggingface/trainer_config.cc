@@ -1,5 +1,5 @@
-// Configuration of Hugging Face's Trainer: its arguments, accelerate's YAML, axolotl's YAML and
-// DeepSpeed's JSON. Each may be alone, or name another.
+// Imports configurations of Hugging Face's Trainer: its own arguments, accelerate's YAML, axolotl's
+// YAML and DeepSpeed's JSON. Each file may be given alone, or refer to another.
 //
 // Sources: transformers/training_args.py, accelerate/utils/dataclasses.py, axolotl/utils/schemas,
 // deepspeed/runtime/config.py.
@@ -23,7 +23,7 @@ constexpr const char* kWholeBits =
     "tpsim models weights of 16 or 32 bits; without the setting, predicted memory is an upper "
     "bound";
 
-// Patterns are tried in order.
+// Rules for settings that no reader reads. The first matching row applies.
 constexpr LeftOver kTrainerRows[] = {
     {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kAllWeights},
     {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
@@ -33,7 +33,7 @@ constexpr LeftOver kTrainerRows[] = {
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
     {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
-    {"fp8_*"},  // harmless if "fp8" is off
+    {"fp8_*"},  // no effect, because "fp8" is refused if it is on
     {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
      "tpsim reads data parallelism of Trainer only", "1"},
     {"flex_attention",
@@ -70,11 +70,11 @@ constexpr LeftOver kTrainerRows[] = {
      "predict_with_generate print_param_status"},
 };
 
-// Adapter settings, which are unused if all weights are trained.
+// Settings of adapters, which have no effect if all weights are trained.
 constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
 
-// Whether all weights are trained. axolotl trains an adapter if one is named, TRL if use_peft is
-// on, LLaMA-Factory by default.
+// Whether all weights are trained. axolotl trains all weights unless an adapter is named, TRL
+// unless use_peft is on, and LLaMA-Factory only if finetuning_type is full.
 bool says_full_training(const FlatReader& in) {
   const auto word_of = [&](std::string_view key) -> std::optional<std::string> {
     const FlatSetting* const found = find_setting(in.all(), key);
@@ -99,11 +99,11 @@ void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside)
   });
 }
 
-// Rows to refuse before any question is reported.
+// The first four rows: settings of these are refused before open questions are reported.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
-// Handles weights that are loaded in 16 bits. Sharded training keeps an fp32 copy. Under plain data
-// parallelism gradients and moments have 16 bits, too.
+// Reads the dtype in which weights are loaded. With 16-bit weights and plain data parallelism,
+// gradients and Adam's moments also have 16 bits. Sharded training keeps an fp32 copy instead.
 void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   const std::string word = any_text(in, {"torch_dtype", "dtype"}).value_or("auto");
   const bool is_narrow = in.flag("pure_bf16", false) || matches_any(word, "bfloat16 float16");
@@ -126,19 +126,20 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
   const bool fp16 = in.flag("fp16", false) || mixed == "fp16" || config.fp16;
   if (mixed == "fp8")
     in.fail("mixed_precision is fp8", "tpsim's plans compute in bf16, fp16 or fp32");
-  const bool leaves_open = config.precision_is_auto && !fp16;  // the Trainer's own arguments decide
+  const bool leaves_open = config.precision_is_auto && !fp16;  // the Trainer's arguments decide
   plan.dtype = bf16 || leaves_open ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
   if (config.gradients) plan.gradient_dtype = *config.gradients;
 }
 
-// Key of LLaMA-Factory.
+// Whether LLaMA-Factory's setting flash_attn selects flash attention.
 bool says_flash(FlatReader& in) {
   const auto word = in.text("flash_attn");
   return word && !matches_any(*word, "false disabled");
 }
 
-// Default of LLaMA-Factory: full recompute.
+// Returns the recompute mode. LLaMA-Factory, recognized by its keys, uses full recompute by
+// default.
 Recompute recompute_of_trainer(FlatReader& in) {
   const bool usual = in.has("finetuning_type") || in.has("stage");
   const bool off = in.flag("disable_gradient_checkpointing", false);
@@ -184,8 +185,8 @@ struct TrainerSize {
   std::int64_t accumulation = -1;
 };
 
-// Whether the loss compares a chosen and a rejected answer. Stated by the loss's name, or by TRL's
-// weight "beta".
+// Whether the loss compares a chosen and a rejected answer, as in DPO. The settings state this by
+// the name of the loss, or by TRL's weight "beta".
 bool trains_on_pairs(const FlatReader& in) {
   std::string kind;
   for (const char* key : {"rl", "stage"}) {
@@ -223,7 +224,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
   return size;
 }
 
-// Returns a model without layers if the question for a model is added.
+// Returns the model. If it is unknown, adds a question and returns a model without layers.
 ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
   const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id"});
   if (inputs.model) return *inputs.model;
@@ -237,8 +238,8 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
   return {};
 }
 
-// Reads the maximum sequence length, which is an upper bound: samples are shorter. They are padded
-// to the longest of a batch, or packed with attention inside each sample.
+// Sets the sequence to the maximum length, an upper bound: samples may be shorter. Samples are
+// padded to the longest of a batch, or packed, with attention only within each sample.
 void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
   constexpr const char* kLengths[] = {"sequence_len", "max_seq_length", "max_length",
                                       "model_max_length", "cutoff_len"};
@@ -250,7 +251,7 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
     bound = key;
     seq = length;
   }
-  // GRPO trains on prompt and answer.
+  // GRPO trains on the prompt and the generated answer together.
   constexpr std::int64_t kUsualPrompt = 512;  // trl/trainer/grpo_config.py
   const std::int64_t answer = in.integer("max_completion_length", -1);
   if (answer > 0 && bound == nullptr) {
@@ -260,7 +261,7 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
         "only the trained model's update is predicted; generation, rewards and passes of other "
         "models are not");
   }
-  const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory packs then
+  const bool is_pretraining = in.text("stage").value_or("") == "pt";  // LLaMA-Factory then packs
   const bool packs = any_flag(in, {"packing", "sample_packing", "neat_packing"});
   const bool flattens = in.flag("padding_free", false);
   in.flag("pad_to_sequence_len", false);

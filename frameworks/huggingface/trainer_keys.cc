@@ -1,4 +1,4 @@
-// Values that may have one of several keys.
+// Reads settings that may have one of several keys.
 #include "frameworks/huggingface/trainer_keys.h"
 
 namespace tpsim {

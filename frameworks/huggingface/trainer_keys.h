@@ -1,4 +1,4 @@
-// Settings with different keys in Trainer, accelerate and axolotl.
+// Reads settings that have different keys in the Trainer, accelerate and axolotl.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tpsim {
 
-// Returns the first of these keys that the file has, and marks all of them as read.
+// Returns the value of the first of these keys that the file has, and marks all of them as read.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys);
 bool any_flag(FlatReader& in, std::initializer_list<const char*> keys);
-// Returns -1 if the file has none of the keys.
+// Likewise for an integer; -1 if the file has none of the keys.
 std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys);
 
 }  // namespace tpsim

@@ -1,4 +1,5 @@
-// Converts FSDP's settings and mesh, and DeepSpeed's file, to ZeRO stage, shard group and offload.
+// Converts FSDP's settings and device mesh, or DeepSpeed's JSON, to ZeRO stage, shard group and
+// offload.
 #include "frameworks/huggingface/trainer_sharding.h"
 
 #include <fmt/format.h>
@@ -11,7 +12,8 @@
 namespace tpsim {
 namespace {
 
-// Parses FSDP's strategy, a name or a number (torch/distributed/fsdp/api.py).
+// Sets the ZeRO stage from FSDP's sharding strategy, which is a name or a number
+// (torch/distributed/fsdp/api.py).
 void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
   const std::string name = in_capitals(word);
   if (name == "AUTO_WRAP" || name.empty()) return;

@@ -1,4 +1,5 @@
-// Sharding of Hugging Face's Trainer: FSDP's settings and mesh, and DeepSpeed's file.
+// Reads how Hugging Face's Trainer shards a model: by FSDP's settings and device mesh, or by
+// DeepSpeed's file.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,23 @@
 
 namespace tpsim {
 
-// Sets stack, ZeRO stage and recompute if the file has FSDP's settings, or if `asked`.
+// Sets the stack, ZeRO stage and recompute of `result`. Applies if the file has settings of FSDP or
+// if `asked`.
 void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result);
 
-// FSDP2's mesh: replicas and shards, with the keys of accelerate or axolotl.
+// Device mesh of FSDP2: the number of replicas, and of shards per replica. Read from the keys of
+// accelerate or axolotl.
 struct ShardMesh {
   std::int64_t copies = 1;
   std::int64_t shards = 1;
 };
 ShardMesh mesh_of(FlatReader& in);
-// Sets the shard group of HSDP. Shards that fill a node become kShardOverNode.
+// Sets the shard group of HSDP in `result`. A group that fills a node becomes kShardOverNode.
 void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result);
 
-// Sets stack, ZeRO stage and offload from DeepSpeed's file or accelerate's own keys. The file is
-// `file` itself, or named in it. Does nothing without DeepSpeed. A missing file is an error.
+// Sets the stack, ZeRO stage and offload of `result` from DeepSpeed's JSON or accelerate's own
+// keys. The JSON is `file` itself, or a file that `file` refers to, whose absence is an error. Does
+// nothing if DeepSpeed is not used.
 Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
                       DeepSpeedConfig& config, ImportedPlan& result);
 

@@ -1,7 +1,7 @@
-// Job files around a stack's files: a script for Slurm, or a JobSet for Kubernetes. Kueue admits
-// the JobSet if its label names a queue.
+// Writes job files that embed the launch files of a stack: a script for Slurm, or a JobSet for
+// Kubernetes. Kueue schedules the JobSet if its label names a queue.
 //
-// Files written here are read back, too.
+// Import reads these files, too.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -19,7 +19,8 @@ using Files = std::vector<LaunchFile>;
 constexpr const char* kPlanFile = "plan.json";
 constexpr const char* kTrainer = "node";  // name of the JobSet's only group of pods
 
-// Replaces characters of a model's name that Slurm or a shell would interpret by '-'.
+// Returns the model's name as a job name: other characters than letters, digits, '-', '_' and '.'
+// become '-'.
 std::string job_name(std::string name) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -29,8 +30,8 @@ std::string job_name(std::string name) {
   return name.empty() ? "tpsim" : name;
 }
 
-// Returns a DNS label, as Kubernetes requires. Of its 63 characters some are needed for the pod's
-// number.
+// Returns the name as a DNS label, which Kubernetes requires. The limit of 40 characters leaves
+// room for the pod's number, because labels have at most 63.
 std::string label_of(std::string name) {
   constexpr std::size_t kMost = 40;
   for (char& c : name) {
@@ -59,7 +60,7 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse
       job_name(file.model.name), size.nodes, use.tasks, gpus);
 }
 
-// Returns the command that starts the ranks of a node.
+// Returns the shell command that starts the ranks of one node.
 std::string start_text(LaunchStack own, const ModelSpec& model, const std::string& job) {
   if (own == LaunchStack::kAccelerate) {
     return fmt::format(
@@ -92,8 +93,8 @@ std::string indented(const std::string& text, std::size_t by) {
   return out;
 }
 
-// One pod per node: JOB_COMPLETION_INDEX is the node's rank, and the first pod's name is the
-// rendezvous address. Only Kueue uses the label.
+// Returns the JobSet, with one pod per node. JOB_COMPLETION_INDEX is the node's rank, and the host
+// name of the first pod is the rendezvous address. Only Kueue uses the label.
 std::string jobset_text(const std::string& name, const LaunchSize& size, const std::string& script,
                         bool has_files) {
   std::string text = fmt::format(
@@ -152,7 +153,7 @@ std::string jobset_text(const std::string& name, const LaunchSize& size, const s
   return text;
 }
 
-// Returns YAML literal block scalars ("key: |", "- |") by key.
+// Returns the texts of YAML literal block scalars ("key: |" or "- |"), named by their keys.
 std::vector<LaunchFile> block_texts(std::string_view yaml) {
   std::vector<LaunchFile> blocks;
   std::size_t above = 0;  // indentation of the block's key
@@ -183,7 +184,8 @@ bool is_version_of(const std::string& stack, std::string_view family) {
          (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
 }
 
-// Job of tpsim's own ranks. NCCL ranks rendezvous through Slurm, CPU ranks through MPI.
+// Writes a Slurm job for tpsim's own ranks. NCCL ranks rendezvous through Slurm, CPU ranks through
+// MPI.
 Files reference_job(const PlanFile& file, const LaunchSize& size) {
   const bool on_cores = is_version_of(file.stack, "reference-cpu");
   const char* const command = on_cores ? "srun --mpi=pmix --cpu-bind=cores tpsim run plan.json\n"
@@ -193,7 +195,8 @@ Files reference_job(const PlanFile& file, const LaunchSize& size) {
           {kPlanFile, to_json(file)}};
 }
 
-// One task per node starts its ranks with torchrun, as in BLOOM's training.
+// Writes a Slurm job with one task per node, which starts the node's ranks with torchrun, as in
+// BLOOM's training.
 Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
   const std::string start = start_text(own, file.model, "\"$SLURM_JOB_ID\"");
   files.front() = {

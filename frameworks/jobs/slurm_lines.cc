@@ -4,7 +4,7 @@
 
 namespace tpsim {
 
-// Parses "#SBATCH --nodes=4" and "#SBATCH -N 4".
+// Reads lines such as "#SBATCH --nodes=4" and "#SBATCH -N 4" into script.batch.
 void read_batch_lines(std::string_view text, ShellScript& script) {
   while (!text.empty()) {
     std::string_view line = cut_off(text, "\n");
@@ -18,7 +18,8 @@ void read_batch_lines(std::string_view text, ShellScript& script) {
   }
 }
 
-// Sets Slurm's variables for the job size.
+// Sets the variables in which Slurm provides the job's size, such as SLURM_NNODES, from
+// script.batch.
 void set_slurm_variables(ShellScript& script) {
   const auto copy = [&](std::initializer_list<const char*> keys,
                         std::initializer_list<const char*> names) {

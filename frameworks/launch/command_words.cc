@@ -9,14 +9,15 @@
 namespace tpsim {
 namespace {
 
-// "pretrain_gpt.py", also as the module of python -m and torchrun -m.
+// Whether the word is a Python file, such as "pretrain_gpt.py". It may follow python, "python -m"
+// or "torchrun -m".
 bool is_program(std::string_view word) { return word.ends_with(".py"); }
 
 bool is_config(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
 }
 
-// Console commands that start a training: `axolotl train tune.yml`.
+// Console commands that start a training, such as `axolotl train tune.yml`.
 struct ConsoleCommand {
   std::string_view name;
   std::string_view task;
@@ -47,8 +48,9 @@ bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
       [&](const ConsoleCommand& one) { return one.name == name && one.task == words[at + 1]; });
 }
 
-// Splits "tune run --nproc_per_node 8 full_finetune_distributed --config x". torchrun's options
-// precede the recipe, which is the program.
+// Splits torchtune's "tune run --nproc_per_node 8 full_finetune_distributed --config x". The
+// options of torchrun precede the recipe, which counts as the program. Returns whether the words
+// are such a command.
 bool take_tune_words(const std::vector<std::string>& words, std::size_t at, CommandWords& parts) {
   const std::string_view name = std::string_view(words[at]).substr(words[at].find_last_of('/') + 1);
   if (name != "tune" || at + 1 >= words.size() || words[at + 1] != "run") return false;
@@ -64,8 +66,8 @@ bool take_tune_words(const std::vector<std::string>& words, std::size_t at, Comm
   return true;
 }
 
-// Splits a console command. "--launcher torchrun" and arguments after "--" belong to its launcher.
-// "key=value" overrides a setting of its configuration.
+// Splits the words of a console command. "--launcher torchrun" is dropped, and arguments after "--"
+// belong to the launcher. "key=value" overrides a setting of its configuration file.
 void take_console_words(const std::vector<std::string>& words, std::size_t at,
                         CommandWords& parts) {
   parts.program = words[at] + " " + words[at + 1];
@@ -93,7 +95,7 @@ CommandWords command_words(const std::vector<std::string>& words) {
   CommandWords parts;
   bool behind = is_option(words.front());
   for (std::size_t i = 0; i < words.size(); ++i) {
-    // A quoted "--fp8-format hybrid" counts as two words.
+    // A quoted "--fp8-format hybrid" is split into two words.
     const std::string& word = words[i];
     const std::size_t blank = is_option(word) ? word.find(' ') : std::string::npos;
     if (behind && blank != std::string::npos) {
@@ -126,7 +128,8 @@ CommandWords command_words(const std::vector<std::string>& words) {
 
 namespace {
 
-// Returns the files of "deepy.py train.py -d configs 125M.yml local_setup.yml".
+// Returns the configuration files of a GPT-NeoX command such as "deepy.py train.py -d configs
+// 125M.yml local_setup.yml": here configs/125M.yml and configs/local_setup.yml.
 std::vector<std::string> configs_of_neox(const std::vector<std::string>& words) {
   std::vector<std::string> configs;
   std::string folder;

@@ -7,25 +7,25 @@
 
 namespace tpsim {
 
-// "--bf16"
+// Whether the word is the name of an option: "--bf16".
 bool is_option(std::string_view word);
 
-// The launcher's options precede the program; the training's options follow.
+// Words of a command, split at the program: the launcher's before it, the training's after it.
 struct CommandWords {
   std::vector<std::string> launcher;
   std::vector<std::string> training;
-  // "pretrain_gpt.py", the module of "-m", or a console command ("axolotl train"). Empty if the
-  // words do not start a training.
+  // The script "pretrain_gpt.py", the module after "-m", or a console command ("axolotl train").
+  // Empty if the words do not start a training.
   std::string program;
 };
 CommandWords command_words(const std::vector<std::string>& words);
 
-// Returns the configuration files of accelerate, then those of the program. If both state a
-// setting, the program's file counts.
+// Returns the configuration files that the command names: accelerate's first, then the program's
+// own. If both state a setting, the program's file takes precedence.
 std::vector<std::string> configs_of(const CommandWords& parts);
 
-// Returns the last script that the text starts: "train.sh" for "bash examples/train.sh". Empty if
-// there is none.
+// Returns the last shell script that the text calls: "examples/train.sh" for "bash
+// examples/train.sh". Empty if there is none.
 std::string called_script(std::string_view text);
 
 }  // namespace tpsim

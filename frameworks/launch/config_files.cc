@@ -19,7 +19,7 @@ bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefi
                      [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
 }
 
-// Whether the settings have a section of Megatron-Bridge.
+// Whether the settings have the "train" section of Megatron-Bridge.
 bool is_of_bridge(const std::vector<FlatSetting>& settings) {
   for (const char* key :
        {"train.global_batch_size", "train.micro_batch_size", "train.train_iters"}) {
@@ -28,8 +28,8 @@ bool is_of_bridge(const std::vector<FlatSetting>& settings) {
   return false;
 }
 
-// Merges the settings of all files. An additional DeepSpeed configuration becomes the value of
-// "deepspeed".
+// Merges the settings of all files; a later file overrides earlier ones. For a DeepSpeed
+// configuration, the setting "deepspeed" becomes its path.
 Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const ImportInputs& inputs) {
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
   for (const LaunchFile& more : inputs.more) {

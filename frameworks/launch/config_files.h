@@ -1,8 +1,8 @@
-// Configuration files of training programs without a launch script.
+// Imports configuration files of training programs, without a launch script.
 //
-// Formats: torchtitan's TOML, nanotron's YAML, YAML of Megatron's and NeMo's arguments, and Hugging
-// Face's Trainer. The Trainer is configured by its own arguments, accelerate, axolotl and
-// DeepSpeed's JSON. Recipes in Python are read too.
+// Supported are torchtitan's TOML, nanotron's YAML, Megatron's and NeMo's arguments as YAML,
+// recipes in Python, and Hugging Face's Trainer. The Trainer's settings may be in its own
+// arguments, or in files of accelerate, axolotl or DeepSpeed.
 #pragma once
 
 #include <optional>
@@ -20,45 +20,46 @@ enum class ConfigFormat { kTorchTitan, kNanotron, kMegatron, kNemo, kTrainer };
 std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings);
 
 // Imports a file of any of these formats. Settings that do not affect a plan are listed in
-// ImportedPlan::outside. An unknown setting is an error, and so is one that tpsim cannot express.
+// ImportedPlan::outside. Unknown settings and settings that tpsim cannot express are errors.
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
 
 // Imports settings that are already parsed, such as those of a command line.
 Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                                      const LaunchFile& file, const ImportInputs& inputs);
 
-// Renames Megatron-Bridge's "model_config.x" and "ConfigContainer.model.x" to today's "model.x".
+// Renames sections of older Megatron-Bridge versions: "model_config.x" and
+// "ConfigContainer.model.x" become "model.x".
 std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings);
 
-// Whether the settings describe the model's architecture, in Megatron's names.
+// Whether the settings state the model's layers, hidden size and heads, under Megatron's names.
 bool states_model(const std::vector<FlatSetting>& settings);
 
-// Imports a recipe or training script in Python, run by python/tpsim_recipes.
+// Imports a recipe or training script in Python, which python/tpsim_recipes runs.
 Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
 
-// The configuration that a recipe creates, as printed by tpsim_recipes.
+// The configuration that a Python recipe creates, as tpsim_recipes prints it.
 struct ResolvedRecipe {
   std::string framework;  // "megatron-bridge", "nemo", "torchtitan", "olmo-core"
-  std::string function;   // the file's function that created it; empty: the file ran as a script
+  std::string function;   // function that created it; empty: the file ran as a script
   std::vector<FlatSetting> settings;
-  std::vector<std::string> defaults;  // keys of settings with the default of the framework's class
+  std::vector<std::string> defaults;  // sorted keys of settings that have their class's default
 
   bool is_default(std::string_view key) const;
 };
-// Whether the settings were printed by tpsim_recipes.
+// Whether tpsim_recipes printed the settings.
 bool is_resolved_recipe(const std::vector<FlatSetting>& settings);
 ResolvedRecipe resolved_recipe(const std::vector<FlatSetting>& settings);
 Result<ImportedPlan> import_resolved(ResolvedRecipe recipe, const LaunchFile& file,
                                      const ImportInputs& inputs);
 Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFile& file,
                                           const ImportInputs& inputs);
-// Renames NeMo's settings to Megatron-Bridge's.
+// Renames NeMo 2's settings to those of Megatron-Bridge.
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo);
 Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
                                               const ImportInputs& inputs);
 
-// Readers of the single formats. Unknown settings with the default of the recipe's class are listed
-// as outside.
+// Readers of each format. An unknown setting with the default of its class in the recipe is listed
+// as ignored.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
                                           const ImportInputs& inputs,
                                           const ResolvedRecipe* recipe = nullptr);
@@ -68,18 +69,18 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
                                        const ImportInputs& inputs);
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs);
-// Returns the text of a file that another file names. Searches `inputs.more`, the folder of the
-// naming file, and a few folders above. Nothing if it is not found.
+// Returns the text of a file that another file refers to. Searches `inputs.more`, the folder of the
+// referring file, and a few parent folders. Nothing if the file is not found.
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
 
-// Reason for refusing adapters.
+// Why adapters such as LoRA are refused.
 inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
-// Reason for refusing other optimizers.
+// Why other optimizers are refused.
 inline constexpr const char* kAdamState = "tpsim models AdamW state in fp32 only";
 
-// A value that the file lacks and an import option supplies. All open questions are reported in one
-// error.
+// A value that the file does not state and that an import option can supply. All open questions are
+// reported in one error.
 struct OpenQuestion {
   std::string what;
   std::string answer;  // "--gpus N"
@@ -96,25 +97,28 @@ class OpenQuestions {
   std::vector<OpenQuestion> all_;
 };
 
-// Rule for settings that remain in a reader: ignored, or refused with a reason. Settings without a
-// rule are unknown.
+// Rule for settings that no reader has read: they are ignored, or refused with a reason. Settings
+// without a rule are unknown.
 struct LeftOver {
   std::string_view patterns;       // keys, or prefixes that end in '*', separated by spaces
   const char* why = nullptr;       // reason for refusal; null: does not affect a plan
-  std::string_view harmless = {};  // values that are accepted nevertheless
+  std::string_view harmless = {};  // values that are accepted although `why` is set
 };
-// Adds the name of a setting that does not affect a plan, once. A list element adds the name of the
-// list.
+// Adds the name of an ignored setting to `outside` unless it is already there. A list element adds
+// the name of its list.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
-// Returns the list of an element: "datasets" for "datasets.0.path". Otherwise the name itself.
+// Returns the name of the list that contains the element: "datasets" for "datasets.0.path". For
+// other settings returns the name itself.
 std::string_view list_of(std::string_view name);
-// Whether the patterns match the setting, or its list.
+// Whether a pattern matches the setting, or the list that contains it.
 bool has_pattern(std::string_view name, std::string_view patterns);
 bool is_harmless(const LeftOver& row, std::string_view value);
-// Removes settings that `rows` refuse from `in`. Must run before other errors can occur.
+// Removes the settings that `rows` refuse from `in` and adds them to `left`. Must run before the
+// reader can report other errors.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                   LeftSettings& left);
-// Adds names of settings that do not affect a plan to `outside`. Returns the reader's first error.
+// Handles the settings that no reader has read: adds ignored ones to `outside`, and refused and
+// unknown ones to `left`. Returns the first error of `in`.
 Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                    std::vector<std::string>& outside, LeftSettings& left);
 

@@ -32,7 +32,7 @@ void add_fields(const std::string& key, const JsonValue& value, Fields& out) {
   }
 }
 
-// Returns the fields of a model by key, without name, source and notes.
+// Returns the fields of a model by key, except name, source and notes.
 Fields fields_of(const ModelSpec& model) {
   ModelSpec plain = model;
   plain.name = plain.source = "";
@@ -44,7 +44,8 @@ Fields fields_of(const ModelSpec& model) {
   return fields;
 }
 
-// Returns the model without settings of the run: sequence, dropout and expert capacity.
+// Returns the model with fixed values for what a run chooses: sequence, dropout and expert
+// capacity.
 ModelSpec without_run_choices(ModelSpec model) {
   model.seq = 1;
   model.attention_dropout = model.hidden_dropout = 0;
@@ -53,8 +54,8 @@ ModelSpec without_run_choices(ModelSpec model) {
   return model;
 }
 
-// Returns the catalogue's model of this name, which a later import uses. A model that the catalogue
-// lacks is returned unchanged.
+// Returns the catalogue's model with the same name and shape, because an import by name uses it.
+// Otherwise returns `model`.
 ModelSpec model_by_name(const ModelSpec& model) {
   const Result<Catalogue> catalogue = Catalogue::open();
   if (!catalogue.ok()) return model;
@@ -77,8 +78,8 @@ void compare(const Fields& from, const Fields& to, std::vector<LostSetting>& los
   }
 }
 
-// Whether the setting or part affects the launcher's plans. Always true for jobs of tpsim's own
-// ranks.
+// Whether the setting or part has an effect for the launcher. Without a launcher, as for jobs of
+// tpsim's own ranks, always true.
 template <class... Value>
 bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
   return !launcher || held(*launcher, value...) != Held::kNoEffect;
@@ -87,7 +88,7 @@ bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
 void compare(std::optional<LaunchStack> launcher, const Plan& from, const Plan& to,
              std::vector<LostSetting>& lost) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.counts_for != nullptr) continue;  // only matters with a value of another setting
+    if (row.counts_for != nullptr) continue;  // no effect without another setting
     if (!row.is_list() && !has_effect(launcher, setting_of(from, row.setting))) continue;
     std::string before = text_of(from, row.setting), after = text_of(to, row.setting);
     if (before == after) continue;
@@ -104,8 +105,8 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
   }
 }
 
-// Returns the software of the imported plan: the stack's own parts, replaced by the parts that the
-// files state.
+// Returns the software of the imported plan: the stack's parts, replaced by the parts that the
+// files state. Parts of the exported plan that the files omit are set to their values in `own`.
 StackSpec stack_back(StackSpec stack, const StackSpec& own, const PartValues& exported,
                      const PartValues& stated) {
   for (const auto& [part, unused] : exported) row_of(part).set(stack, row_of(part).get(own));

@@ -1,8 +1,8 @@
-// Checks an export before it is written.
+// Checks exported launch files before they are written.
 //
-// The files are read back in memory. Every changed setting is named, with the change of the
-// predicted step and memory. Settings without effect for the launcher (held_settings.h) are
-// skipped.
+// The files are imported again in memory. The check reports every setting that has changed, and the
+// change of the predicted step and memory. Settings without effect for the launcher
+// (held_settings.h) are not compared.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace tpsim {
 
-// A setting, a part of the software or a field of the model ("model.seq"), with both values as
-// text.
+// A value that export and import do not preserve: a plan setting, a software part, or a field of
+// the model ("model.seq"). `from` and `to` are its values before and after, as text.
 struct LostSetting {
   std::string key, from, to;
 
@@ -24,20 +24,20 @@ struct LostSetting {
 
 struct ExportLoss {
   std::vector<LostSetting> lost;
-  std::string refusal;        // reason if import refuses the files; then unset from here on
-  Seconds step, step_back;    // of the exported plan and of the imported one
-  Bytes memory, memory_back;  // of the stage with the highest peak, likewise
+  std::string refusal;        // why import refuses the files; if set, the fields below are unset
+  Seconds step, step_back;    // predicted step time of the exported plan and of the imported plan
+  Bytes memory, memory_back;  // peak memory of the stage with the highest peak, in the same order
 
   double step_change() const { return step_back / step - 1; }
   double memory_change() const { return memory_back / memory - 1; }
 };
 
-// A larger relative change of step or memory needs --allow-loss. If only fields of the model
-// changed, such as the padded vocab size, kToleratedLoss holds. If settings or parts changed,
-// kToleratedRounding holds.
+// Largest relative change of step time or memory that an export may cause without --allow-loss.
+// kToleratedLoss applies if only model fields changed, such as the padded vocab size.
+// kToleratedRounding applies if settings or parts changed.
 inline constexpr double kToleratedLoss = 0.02;
 inline constexpr double kToleratedRounding = 1e-9;
-// Returns an error (exit code 3) for a larger loss, and for files that import refuses.
+// Returns an error (exit code 3) if the loss exceeds these limits, or if import refuses the files.
 Status check_loss(LaunchStack stack, const ExportLoss& loss);
 // Returns a line per lost setting ("  cuda_graphs: full -> none") and the change of step and
 // memory. Empty if nothing was lost.
@@ -48,9 +48,9 @@ struct CheckedExport {
   PlannedRun run;  // the exported plan
   ExportLoss loss;
 };
-// Exports `file` and reads the files back. `scenario` includes the plan's parts; `own` is the
-// software without them. Fails if the stack cannot express the plan, or if the plan cannot be
-// predicted.
+// Exports `file` and imports the files again. `scenario` includes the plan's software parts; `own`
+// is the software without them. Fails if the stack cannot express the plan, or if the plan cannot
+// be predicted.
 Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
                                      const Scenario& scenario, const StackSpec& own);
 

@@ -1,4 +1,5 @@
-// Table for frameworks/launch/held_settings.h.
+// The table of held_settings.h: for each setting, part and launcher, whether launch files state the
+// value.
 #include "frameworks/launch/held_settings.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ constexpr std::size_t kLauncherCount = static_cast<std::size_t>(LaunchStack::kAc
 
 struct HeldCell {
   Held held;
-  std::string_view words = {};  // kWritten: only these values, others are refused; empty: all
+  std::string_view words = {};  // if kWritten: values that are written; empty: all
 };
 
 constexpr HeldCell kHeld{Held::kWritten};
@@ -26,7 +27,8 @@ constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}
 template <class Key>
 struct HeldRow {
   Key key;
-  // In the order of LaunchStack. A cell does not have a default, so all must be given.
+  // One cell per launcher, in the order of LaunchStack. A cell does not have a default value, so
+  // each must be given.
   HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate;
 
   constexpr const HeldCell& operator[](LaunchStack stack) const {
@@ -119,7 +121,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kOffloadLayers, kNot, kNot, kNot, kNot, kNot, kNot},
 });
 
-// Whether a table has a row for each key, in order.
+// Whether the table has one row for each of `count` keys, in the order of the enum.
 template <std::size_t count, class Table>
 constexpr bool has_every_row(const Table& table) {
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -131,7 +133,7 @@ static_assert(has_every_row<kSettingCount>(kHeldSettings),
               "a setting has no row, or not in its place");
 static_assert(has_every_row<kStackPartCount>(kHeldParts), "a part has no row, or not in its place");
 
-// Words are separated by spaces, since values of sets contain commas.
+// Values in `words` are separated by spaces, because the value of a set part contains commas.
 Held held_in(const HeldCell& cell, std::string_view value) {
   if (cell.words.empty()) return cell.held;
   return matches_any(value, cell.words) ? Held::kWritten : Held::kRefused;

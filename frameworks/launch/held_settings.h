@@ -1,5 +1,5 @@
-// Whether a launcher's files state a setting or part. A missing row of the table is a compile
-// error.
+// Whether a launcher's files can state each plan setting and software part. If a row of the table
+// is missing, compilation fails.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 namespace tpsim {
 
 enum class Held : std::uint8_t {
-  kWritten,   // files state the value if it matters to the launcher; import reads it back
-  kNoEffect,  // plans exported for the launcher never have it
-  kRefused,   // export refuses a plan whose prediction depends on it, unless loss is allowed
+  kWritten,   // files state the value if it has an effect; import reads it
+  kNoEffect,  // the setting has no effect in plans for this launcher
+  kRefused,   // export refuses a plan that needs it, unless loss is allowed
 };
 template <>
 inline constexpr auto kEnumNames<Held> = std::to_array<std::string_view>({"written", "no effect",
                                                                           "refused"});
 
-// `stack` is a launcher: neither Slurm nor Kubernetes.
+// `stack` must be a launcher, not Slurm or Kubernetes.
 Held held(LaunchStack stack, const SettingValue& value);
 Held held(LaunchStack stack, StackPart part, std::int64_t value);
 
-// Returns a Markdown table with a row per setting and part and a column per launcher. A cell is
-// "written", the written values, "no effect" or "refused".
+// Returns a Markdown table with a row per setting and part and a column per launcher. Each cell is
+// "written", the list of values that are written, "no effect" or "refused".
 std::string held_settings_text();
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Imports launch files, written by tpsim or by others.
+// Imports launch files that tpsim or people wrote.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,14 +17,16 @@ namespace {
 
 using Files = std::vector<LaunchFile>;
 
-// Whether the command has options from before fused attention was Megatron's default.
+// Whether the command has options of Megatron versions of 2021, when fused attention was not the
+// default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
   return has_any_option(command.options,
                         {"--data-impl", "--checkpoint-activations", "--DDP-impl",
                          "--activations-checkpoint-method", "--model-parallel-size"});
 }
 
-// Early Megatron has only one implementation of layers, and no option to select it.
+// Returns the stack: "megatron-core" if an option exists only in Megatron-Core, otherwise
+// "megatron-lm", whose layers have a single implementation.
 std::string stack_of_megatron(const LaunchCommand& command) {
   const bool core = has_any_option(
       command.options, {"--use-mcore-models", "--spec", "--transformer-impl", "--attention-backend",
@@ -32,7 +34,7 @@ std::string stack_of_megatron(const LaunchCommand& command) {
   return core ? "megatron-core" : "megatron-lm";
 }
 
-// Renames values of BigScience's fork, which are also used without DeepSpeed.
+// Converts BigScience's values of --position-embedding-type to Megatron's.
 void use_megatrons_positions(std::vector<LaunchOption>& options) {
   LaunchOption* const kind = find_option(options, "--position-embedding-type");
   if (kind == nullptr) return;
@@ -40,7 +42,7 @@ void use_megatrons_positions(std::vector<LaunchOption>& options) {
   if (kind->value == "rotary") kind->value = "rope";
 }
 
-// Ignores rotary options if the model does not have rotary embeddings.
+// Moves options of rotary embeddings to `outside` if the model does not have rotary embeddings.
 void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
   const LaunchOption* kind = find_option(command.options, "--position-embedding-type");
   const bool turns = kind != nullptr && kind->value != "learned_absolute" && kind->value != "none";
@@ -52,7 +54,7 @@ void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outsid
   }
 }
 
-// Ignores expert settings if the model does not have experts.
+// Moves options of experts to `outside` if the model does not have experts.
 void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
                          std::vector<std::string>& outside) {
   if (has_experts(model)) return;
@@ -63,22 +65,24 @@ void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
   });
 }
 
-// Replaces an unstated vocab size by 1, since plans need one.
+// Returns the model with a vocab size of 1 if the files do not state one, because plans need a
+// vocab size.
 ModelSpec with_vocab(const ImportedPlan& result) {
   ModelSpec model = result.model;
   if (!result.has_vocab) model.vocab = 1;
   return model;
 }
 
-// Returns the list that gets differences between a named model and the options. Null if differences
-// are errors. They are errors for a log, since its options are those of the run.
+// Returns the list for differences between a named model and the options. Null if differences are
+// errors, as for a log, which shows the settings of the run.
 std::vector<std::string>* differences_of(const LaunchCommand& command, const ImportInputs& inputs,
                                          ImportedPlan& result) {
   const bool wins = inputs.model && inputs.model_wins && !(command.is_log && !command.is_whole);
   return wins ? &result.notes : nullptr;
 }
 
-// Sets the model: the named one with the run's choices, or the one that `command` describes.
+// Sets the model: the named model with the sequence, dropout and capacity of the options, or the
+// model that the options describe.
 Status settle_model(LaunchCommand& command, const ImportInputs& inputs, ImportedPlan& result) {
   if (inputs.model) {
     result.model = *inputs.model;
@@ -94,7 +98,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   }
   leave_out_flash_dropout(command.options, result);
   leave_out_shared_overlap(command.options, result);
-  // A log also prints options of features that the model lacks.
+  // A log also prints default options of features that the model lacks.
   if (command.is_log && inputs.model) return Ok{};
   if (auto* const differences = differences_of(command, inputs, result)) {
     note_rare_shapes(result.model, command.options, *differences);
@@ -180,7 +184,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   take_unused_rotary(command, result.outside);
   take_unused_experts(result.model, command, result.outside);
   result.parts.merge(take_parts(command.options));
-  // Kernels that the model forces state nothing.
+  // Drop parts for which the model allows only one kernel: they are not a choice of the file.
   std::erase_if(result.parts,
                 [&](const auto& one) { return is_forced_part(result.model, one.first); });
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
@@ -213,7 +217,8 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
 
 namespace {
 
-// Returns DeepSpeed's JSON, which the script names, writes, or has as a sibling.
+// Returns DeepSpeed's JSON configuration: a file that the script writes, one of the given files, or
+// a file that the script refers to.
 Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
                              const ImportInputs& inputs) {
   std::string name(kDeepSpeedConfigFile);
@@ -245,7 +250,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
     for (LaunchOption& option : command.options) {
       if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
     }
-    if (inputs.given.contains("vocab-size")) {  // that fork lacks it: from --set
+    if (inputs.given.contains("vocab-size")) {  // from --set; this fork does not have the option
       drop_option(command.options, "--vocab-size");
     }
   }
@@ -259,7 +264,7 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const Files& files,
   } else {
     TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model, *inputs.left));
   }
-  if (result.plan.attention == AttentionKind::kFlash) {  // lacks a separate softmax
+  if (result.plan.attention == AttentionKind::kFlash) {  // flash attention fuses the softmax
     result.parts.erase(StackPart::kAttentionKernel);
   }
   add_environment(command, result);
@@ -270,7 +275,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
                                      const LaunchFile& file, const Files& files,
                                      const ImportInputs& inputs) {
   if (!command.variables.empty()) {
-    command.program = path_of(file);  // the folder names the benchmark
+    command.program = path_of(file);  // MLPerf's folder names identify the benchmark
     if (const TrainingProgram* program = program_of(command.variables)) {
       return import_program(*program, command.variables, &command, file, inputs);
     }
@@ -295,8 +300,8 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   return import_torchtitan_command(std::move(command), file, inputs);
 }
 
-// Imports a command. Errors and plans name missing sourced files, which may contain further
-// settings.
+// Imports a script. Errors and notes of the plan list sourced files that were not found, because
+// these may contain further settings.
 Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, const Files& files,
                                     const ImportInputs& inputs) {
   TPSIM_TRY(LaunchCommand command, read_launch_command(file, inputs));
@@ -311,7 +316,8 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   return read;
 }
 
-// Returns the stack of a job script, by the files next to it, else by its text.
+// Returns the stack of a job script: determined by the accompanying files if possible, otherwise by
+// its text.
 LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
   if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
   if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
@@ -343,7 +349,8 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
   return located(job, import_plan(own, as_own, inputs));
 }
 
-// Adds environment settings of the script, for programs whose YAML holds the plan.
+// Adds parts that the launch script sets by environment variables, for stacks whose plan is in a
+// YAML file.
 ImportedPlan with_environment(LaunchStack stack, const Files& files, const ImportInputs& inputs,
                               ImportedPlan plan) {
   const auto script = file_named(files, launch_file_names(stack).front());

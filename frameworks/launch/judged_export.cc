@@ -17,14 +17,15 @@
 namespace tpsim {
 namespace {
 
-// Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot judge files of this
+// Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot check files of this
 // stack.
 std::string_view judge_of(LaunchStack stack) {
   if (stack == LaunchStack::kMegatronLm) return "megatron-lm";
   return stack == LaunchStack::kNemo ? "megatron-bridge" : "";
 }
 
-// Returns variables of "export NAME=VALUE" lines of the script, and variables that torchrun sets.
+// Returns environment variables: those in "export NAME=VALUE" lines of the script, and those that
+// torchrun sets.
 JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   JsonValue environment =
       json_object({{"WORLD_SIZE", std::to_string(size.nodes * size.gpus_per_node)},
@@ -40,7 +41,7 @@ JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
   return environment;
 }
 
-// Arguments that the user adds to exported files: data, tokenizer and schedule.
+// Arguments that exported files omit and the framework requires: data, tokenizer and schedule.
 constexpr const char* kUsers[] = {"--train-iters",    "10",           "--lr", "1e-4", "--mock-data",
                                   "--tokenizer-type", "NullTokenizer"};
 
@@ -59,7 +60,7 @@ JsonValue words_of(const std::vector<LaunchOption>& options) {
   return json_array(words, [](const std::string& word) { return JsonValue(word); });
 }
 
-// Returns a value of YAML as JSON.
+// Converts the text of a YAML value to a JSON value.
 JsonValue json_of(const std::string& value) {
   if (value == "true" || value == "false") return value == "true";
   if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
@@ -67,7 +68,7 @@ JsonValue json_of(const std::string& value) {
   return value;
 }
 
-// Returns the fields of a recipe's model by the names of Megatron-Bridge's provider.
+// Returns the model's shape as JSON, with the field names of Megatron-Bridge's model provider.
 JsonValue shape_of(const ModelSpec& model) {
   const AttentionShape& attention = attention_shape(model);
   JsonValue shape = json_object({{"num_layers", model.layers},
@@ -83,7 +84,7 @@ JsonValue shape_of(const ModelSpec& model) {
   return shape;
 }
 
-// Returns a resolved value in the format of an option.
+// Converts a resolved JSON value to the text of an option.
 std::string option_text(const JsonValue& value) {
   if (const auto* flag = value.as<bool>()) return *flag ? "" : "off";
   if (const auto* text = value.as<std::string>()) return *text;
@@ -102,15 +103,15 @@ bool is_same(std::string stated, const std::string& resolved) {
   return stated == resolved || in_lower_case(stated) == in_lower_case(resolved);
 }
 
-// Compares each stated option with the framework's value of the same name. Options stored under
-// another name, such as --no-... switches, are skipped.
+// Compares each exported option with the framework's resolved value of the same name. Options that
+// are stored under another name, such as --no-... switches, are skipped.
 void compare_options(const std::vector<LaunchOption>& options, const JsonValue& settings,
                      Judgement& judgement) {
   for (const LaunchOption& option : options) {
     std::string name = option.name.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');
     const JsonValue* const resolved = settings.find(name);
-    const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other format
+    const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other syntax
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr || is_list) continue;
     const std::string text = option_text(*resolved);
     if (is_same(option.value, text)) {
@@ -124,14 +125,14 @@ void compare_options(const std::vector<LaunchOption>& options, const JsonValue& 
   }
 }
 
-// Compares the settings of a recipe's overrides by their keys.
+// Compares the exported overrides of a recipe with the resolved values of the same keys.
 void compare_settings(const std::vector<FlatSetting>& stated, const JsonValue& settings,
                       Judgement& judgement) {
   for (const FlatSetting& one : stated) {
     const JsonValue* const resolved = settings.find(one.key);
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr) continue;
     const std::string text = option_text(json_of(one.value)), found = option_text(*resolved);
-    // The resolved dtype has PyTorch's name.
+    // The framework resolves dtypes to PyTorch objects, whose names differ from the exported text.
     if (is_same(text, found) || found.starts_with("torch.")) {
       ++judgement.held;
     } else {

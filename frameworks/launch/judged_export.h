@@ -1,4 +1,5 @@
-// Checks exported files with the framework's own argument code, run under python/tpsim_recipes.
+// Checks exported files with the framework's own argument parser and validation, which
+// python/tpsim_recipes runs.
 #pragma once
 
 #include <string>
@@ -10,16 +11,17 @@ namespace tpsim {
 
 struct Judgement {
   bool is_accepted = false;
-  std::string message;               // of the framework, if it refuses the files
-  std::string where;                 // "arguments.py:1166" of the checkout
-  std::vector<std::string> stubs;    // modules of the checkout that could not be loaded
+  std::string message;               // the framework's error, if it refuses the files
+  std::string where;                 // location of that error in the checkout: "arguments.py:1166"
+  std::vector<std::string> stubs;    // modules that could not be loaded and were replaced by stubs
   std::string not_isolated;          // reason why the code ran without isolation; empty: isolated
-  std::vector<LostSetting> changed;  // settings that the framework resolves to another value
-  std::int64_t held = 0;             // settings that the framework resolves to the stated value
+  std::vector<LostSetting> changed;  // settings that the framework changes, with both values
+  std::int64_t held = 0;  // number of settings that the framework resolves to the stated value
 };
 
-// Returns an error for stacks without such a check. `model`: fields that a recipe has and the files
-// leave out. `checkouts`: folders of the framework and its imports.
+// Runs the check. Error for stacks that tpsim_recipes cannot check. `model` supplies fields that a
+// recipe defines and the files omit. `checkouts` are the source folders of the framework and of the
+// packages that it imports.
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
                                 const ModelSpec& model, const std::vector<std::string>& checkouts);
 

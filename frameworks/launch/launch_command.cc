@@ -15,8 +15,8 @@
 namespace tpsim {
 namespace {
 
-// Parses "--x=y" and "--x y z". All words up to the next option are its value, including negative
-// numbers.
+// Parses options of the forms "--x=y" and "--x y z". All words up to the next option are the value,
+// including negative numbers.
 std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   std::vector<LaunchOption> options;
   for (const std::string& word : words) {
@@ -31,7 +31,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
       value += (value.empty() ? "" : " ") + word;
     }
   }
-  // Unquotes values. Quotes inside of unquoted text remain in its words.
+  // Removes a pair of quotes around a whole value. Other quotes remain.
   for (LaunchOption& option : options) {
     std::string& value = option.value;
     const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
@@ -41,7 +41,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-// Counts "--name", and Hydra's "name=value".
+// Returns the number of options "--name" and of Hydra's "name=value".
 std::size_t option_count(const ShellCommand& command) {
   const CommandWords parts = command_words(command.words);
   const auto sets = [](std::string_view word) {
@@ -58,7 +58,8 @@ bool starts_training(const ShellCommand& command) {
   return !command_words(command.words).program.empty();
 }
 
-// Returns the training command with most options, the first one of equals. Null if there is none.
+// Returns the training command with the most options; of several, the first one. Null if no command
+// has options or a configuration file.
 const ShellCommand* training_command(const ShellScript& script) {
   const ShellCommand* best = nullptr;
   for (const ShellCommand& command : script.commands) {
@@ -70,8 +71,8 @@ const ShellCommand* training_command(const ShellScript& script) {
   return says ? best : nullptr;
 }
 
-// Returns the options of a file that another script sources: all unused arrays and texts of
-// options.
+// Returns the options in a file that other scripts source: the values of all variables that the
+// file itself does not use and that contain options.
 std::vector<std::string> sourced_words(const ShellScript& script) {
   std::vector<std::string> words;
   for (const std::string& name : script.variables.unused()) {
@@ -93,7 +94,8 @@ std::vector<std::string> sourced_words(const ShellScript& script) {
   return words;
 }
 
-// The first launcher option or variable with a count. `unknown` is the reason if there is none.
+// A count of nodes or GPUs, from a launcher option, a variable or an #SBATCH line. `unknown` is why
+// there is none.
 struct Count {
   std::int64_t value = 0;
   std::string unknown;
@@ -144,7 +146,8 @@ Count count_of(const std::vector<std::string>& launcher, const ShellScript& scri
   return count;
 }
 
-// Counts the GPUs of "worker-0:0,1,2,3@worker-1", DeepSpeed's --include. 0 if it takes whole nodes.
+// Returns the number of GPUs in DeepSpeed's --include, such as "worker-0:0,1,2,3@worker-1:0". 0 if
+// a node is listed without GPUs.
 std::int64_t included_gpus(const std::vector<std::string>& launcher) {
   for (std::size_t i = 0; i + 1 < launcher.size(); ++i) {
     if (launcher[i] != "--include" && launcher[i] != "-i") continue;
@@ -172,7 +175,7 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
                         {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE",
                          "NPUS_PER_NODE", "NGPU", "NGPUS"},
                         {"gpus-per-node", "gres", "ntasks-per-node"});
-  // Without a stated number, count the visible devices.
+  // If the script does not state GPUs per node, use the number of visible devices.
   const auto* visible = script.variables.find("CUDA_VISIBLE_DEVICES");
   if (gpus.value == 0 && visible != nullptr && visible->size() == 1 && !visible->front().empty() &&
       !unset_name(visible->front())) {
@@ -195,7 +198,8 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
   }
 }
 
-// Parses "  tensor_model_parallel_size ...................... 4", after any prefix of a launcher.
+// Parses a line of Megatron's argument block, "  tensor_model_parallel_size ......................
+// 4". A launcher may have added a prefix.
 std::optional<LaunchOption> argument_of(std::string_view line) {
   const std::size_t dots = line.find(" ...");
   if (dots == std::string_view::npos) return std::nullopt;
@@ -213,7 +217,7 @@ std::optional<LaunchOption> argument_of(std::string_view line) {
   return option;
 }
 
-// Switches that are off, and options without a value, are skipped.
+// Reads at most `most` arguments from a log. Skips arguments whose value is None or [].
 LaunchCommand command_of_log(std::string_view text, std::size_t most) {
   LaunchCommand command;
   command.is_log = true;
@@ -280,7 +284,7 @@ Error with_arguments(Error error, std::string_view text, const ImportInputs& inp
 
 namespace {
 
-// Lists the variables that the script tested before it exited.
+// Returns a hint that lists the variables which the script tested before it exited.
 std::string exit_advice(const ShellScript& script, std::string_view text) {
   std::string names;
   for (const std::string& name : script.exit_asks) {
@@ -296,7 +300,8 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
                      takes ? "; or give " + arguments : "");
 }
 
-// Returns the script's variables if they are settings of a known program; otherwise nothing.
+// Returns the script's variables as settings if a known program has such settings; otherwise an
+// empty list.
 std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   std::vector<FlatSetting> settings;
   for (const std::string& name : script.variables.names()) {

@@ -18,7 +18,8 @@ constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-// Environment variables for PyTorch's allocator and CUDA's launches, if the plan sets them.
+// Returns export lines for PyTorch's allocator and blocking CUDA launches, if the plan sets these
+// parts.
 std::string part_lines(const PartValues& parts) {
   std::string lines;
   const auto expands = parts.find(StackPart::kExpandableSegments);
@@ -31,7 +32,8 @@ std::string part_lines(const PartValues& parts) {
   return lines;
 }
 
-// Megatron's line for kernel order. Overlapping the experts' all-to-all needs more queues.
+// Returns the export line for CUDA_DEVICE_MAX_CONNECTIONS. Overlapping the all-to-all of experts
+// needs 32 connections instead of one.
 std::string queue_line(const PlanFile& file, const StackSpec& software) {
   if (has_experts(file.model) && software.parts.ep_overlap && file.plan.degrees.ep > 1) {
     return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
@@ -60,7 +62,7 @@ Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
                {kConfigFile, deepspeed_json(file)}};
 }
 
-// The launcher's file has the number of GPUs, which the YAML lacks.
+// Writes two files. The shell file states the number of GPUs, which the YAML cannot state.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
   TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
   LaunchOptions launcher;
@@ -88,7 +90,7 @@ Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
                {kAccelerateYamlFile, std::move(yaml)}};
 }
 
-// Returns the files of a launcher, without a job.
+// Exports the files of a launcher that is not a job.
 Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                          const StackSpec& software) {
   switch (stack) {
@@ -153,7 +155,8 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
 
 Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
                           const StackSpec& software) {
-  // The allocator is not an option of a launcher: the stack's own value is written, too.
+  // Launchers do not have an option for the allocator. Its environment variable is also written if
+  // only the stack, and not the plan, sets it.
   PlanFile whole = file;
   if (software.parts.expandable_segments)
     whole.parts.try_emplace(StackPart::kExpandableSegments, 1);

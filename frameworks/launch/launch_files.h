@@ -1,9 +1,9 @@
-// Writes a plan as launch files of a training stack, and reads launch files.
+// Writes a plan as launch files of a training stack, and imports plans from launch files.
 //
-// A plan that the stack cannot express is an error with the reason. Nothing is dropped or
-// approximated. Data paths, tokenizer, learning rate and checkpoints are not part of a plan.
-// Reading checks the stack's own rules and returns exactly the same plan. Files written by people
-// are read too: scripts with variables and arrays, and arguments in a log.
+// Export fails with a reason if the stack cannot express the plan. Nothing is dropped or
+// approximated. Data paths, tokenizer, learning rate and checkpoints are not part of a plan. Import
+// checks the stack's own rules. An exported plan is imported unchanged. Import also reads scripts
+// with variables and arrays, and arguments printed in a log.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,25 @@
 
 namespace tpsim {
 
-// Returns the file names of this stack. The file with the arguments is first.
+// Returns the names of the files that export_plan() writes for this stack. The file with the
+// training arguments is first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
-// Writes launch files of `stack` for the plan file. `software`: the stack with which the plan was
-// predicted; its overlaps and its exchange of keys and values become switches if the launcher has
-// them. Job files call the files of the launcher.
+// Writes launch files of `stack` for the plan. `software` is the stack of the prediction: its
+// overlaps and its context-parallel communication are written as options if the launcher has them.
+// Job files embed the files of the launcher.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
                                             std::int64_t gpus_per_node,
                                             const StackSpec& software = {});
 
-// Reads files written by export_plan() or by people for the same stack. A named model must match
-// the files, except sequence, dropout and expert capacity, which come from the files. Unknown
+// Reads files of `stack`, written by export_plan() or by people. A model in `inputs` must match the
+// files, except for sequence, dropout and expert capacity, which come from the files. Unknown
 // settings, and settings that tpsim cannot express, are errors.
 Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                                  const ImportInputs& inputs);
-// Returns the most likely stack of a script or log.
+// Returns the stack that a script or log most likely belongs to.
 LaunchStack stack_of_text(std::string_view text);
-// Likewise, with a named model and default inputs.
+// Calls import_plan() with this model and default inputs.
 Result<ImportedPlan> import_plan(LaunchStack stack, const std::vector<LaunchFile>& files,
                                  const ModelSpec& model);
 

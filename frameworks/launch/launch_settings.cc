@@ -12,7 +12,8 @@
 namespace tpsim {
 namespace {
 
-// Upper bound of degrees, batches and layer sizes. A product of three fits into 64 bits.
+// Upper bound of degrees, batches and layer sizes. The product of three such values fits into 64
+// bits.
 constexpr std::int64_t kLargestCount = 1 << 20;
 
 bool parse_whole(std::string_view text, std::int64_t& out) {
@@ -22,7 +23,7 @@ bool parse_whole(std::string_view text, std::int64_t& out) {
   return true;
 }
 
-// Compares numbers by value: "1e-5" equals "0.00001".
+// Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".
 bool is_same_value(std::string_view value, std::string_view wanted) {
   const auto number = parse_number<double>(wanted);
   return value == wanted || (number && number == parse_number<double>(value));
@@ -68,7 +69,7 @@ bool LaunchOptionReader::has_value(std::string_view name, std::string_view value
   });
 }
 
-// A switch may precede a variable that is unset and therefore empty.
+// A switch may also be followed by an unset variable, which is empty when the script runs.
 bool LaunchOptionReader::flag(std::string_view name) {
   const auto value = taken(name);
   const bool is_bare = !value || value->empty() || value->front() == kUnset;

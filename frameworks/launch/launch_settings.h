@@ -1,4 +1,4 @@
-// Options of launch files: building, reading, and the functions of each framework.
+// Options of launch files: how to build and read them, and the functions of each framework.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ inline constexpr const char* kAccelerateYamlFile = "accelerate.yaml";
 inline constexpr const char* kSlurmFile = "job.slurm";
 inline constexpr const char* kJobSetFile = "jobset.yaml";
 inline constexpr const char* kConfigMapFile = "configmap.yaml";
-// For shellcheck: a sourced file lacks a shebang line, and its variables are used elsewhere.
+// First line of exported shell files. Disables shellcheck warnings: a sourced file lacks a shebang,
+// and its variables are used elsewhere.
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
 
-// "--tensor-model-parallel-size 8". A switch has an empty value.
+// An option such as "--tensor-model-parallel-size 8". The value of a switch is empty.
 struct LaunchOption {
   std::string name;  // with dashes: "--bf16"
   std::string value;
@@ -55,38 +56,40 @@ class LaunchOptions {
   std::vector<LaunchOption> all_;
 };
 
-// Removes options by name as they are read. Options that remain are unknown. Errors name the
-// option.
+// Reads options by name and removes each one that is read. Options that remain at the end are
+// unknown. Errors name the option.
 class LaunchOptionReader {
  public:
   explicit LaunchOptionReader(std::vector<LaunchOption> options) : left_(std::move(options)) {}
 
-  bool has(std::string_view name) const;  // does not remove it
+  bool has(std::string_view name) const;  // does not remove the option
   bool has_value(std::string_view name, std::string_view value) const;
-  void drop(std::string_view name);  // accepts any value
+  void drop(std::string_view name);  // removes the option, whatever its value
   bool flag(std::string_view name);
-  // Fails if the value is unknown to the script, and names the missing variable.
+  // Returns the option's value. Fails if the value refers to a variable that the script does not
+  // set, and names the variable.
   std::optional<std::string> text(std::string_view name);
-  // Returns `fallback` if it is absent. Fails unless the value is an integer >= 0.
+  // Returns the option's value, or `fallback` if the option is absent. Fails unless the value is an
+  // integer >= 0.
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   // Fails unless the option is present and equal to `wanted`.
   void expect(std::string_view name, std::int64_t wanted);
-  // Fails unless the value equals `wanted`; numbers are compared by value. `otherwise` is the
-  // stack's default for an absent option; empty: there is none.
+  // Fails unless the option equals `wanted`; numbers are compared by value. `otherwise` is the
+  // stack's default for an absent option. If it is empty, the option is required.
   void expect(const LaunchOption& wanted, std::string_view otherwise);
-  // Fails unless exactly the switches in `wanted` are set.
+  // Fails unless exactly those of `switches` are set that are also in `wanted`.
   void refuse_other(std::span<const char* const> switches, const LaunchOptions& wanted);
-  // Removes options that describe a model which is named elsewhere. Differences from `wanted`
-  // become notes. Absent and unknown values count as `wanted`.
+  // Removes options that describe the model when the user has named a model. Values that differ
+  // from `wanted` become notes. Absent options and unset variables are not compared.
   void note_other(const LaunchOption& wanted, std::vector<std::string>& notes);
   void note_other(std::span<const char* const> switches, const LaunchOptions& wanted,
                   std::vector<std::string>& notes);
   void fail(std::string message, std::string hint = "");
-  // Adds all remaining options to `unknown`. Returns the first error. An option that is given twice
-  // is an error.
+  // Adds the remaining options to `unknown` and returns the first error. An option that is given
+  // twice is an error.
   Status finish(LeftSettings& unknown) const;
   std::vector<std::string> left() const;  // names of options that were not read
-  Status error() const;                   // the first error, without checking the remaining options
+  Status error() const;                   // the first error; does not check the remaining options
 
  private:
   std::optional<std::string> taken(std::string_view name);
@@ -96,30 +99,32 @@ class LaunchOptionReader {
   std::optional<Error> error_;
 };
 
-// Number of nodes and GPUs that torchrun or srun starts.
+// The number of nodes and of GPUs per node that torchrun or srun starts.
 struct LaunchSize {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
 };
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
 
-// Returns bash that a launcher sources: NUM_NODES, GPUS_PER_NODE, and the array TRAIN_ARGS with one
-// option per line.
+// Returns a bash file for a launcher to source. It sets NUM_NODES, GPUS_PER_NODE and the array
+// TRAIN_ARGS, with one option per line.
 std::string shell_text(const LaunchSize& size, const LaunchOptions& options);
-// Returns Megatron's CUDA_DEVICE_MAX_CONNECTIONS line, which must be absent with FSDP. Kernels then
-// execute in the order of their launch, so that tensor-parallel transfers start early.
+// Returns "export CUDA_DEVICE_MAX_CONNECTIONS=1", or an empty string with FSDP, where Megatron
+// forbids the setting. With one connection kernels run in launch order, so that tensor-parallel
+// communication starts early.
 std::string ordered_kernels_line(const Plan& plan);
-// Whether the option has several words as its value: shell words, or a YAML list.
+// Whether the option takes a list: several shell words, or a YAML list.
 bool takes_words(std::string_view option);
-// Adds Megatron's options for parts that the plan sets, if there are options for them, and the
-// attention backend.
+// Adds the attention backend, and Megatron's options for the software parts that the plan sets,
+// where such options exist.
 void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out);
-// Training options of a launch file and its number of GPUs.
+// The training options of a launch file and its number of GPUs.
 struct ShellOptions {
   LaunchSize size;
   std::vector<LaunchOption> options;
-  bool is_log = false;  // from a log, which includes defaults
-  // If a named model overrides the options: gets the differences. Null: differences are errors.
+  bool is_log = false;  // the options come from a log, which includes defaults
+  // List for differences between the options and a named model that overrides them. Null:
+  // differences are errors.
   std::vector<std::string>* differences = nullptr;
 };
 
@@ -134,109 +139,117 @@ Result<T> located(const LaunchFile& file, Result<T> result) {
 // Returns the file with this name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
-Launcher launcher_of(LaunchStack stack);  // kNone for jobs: the plan's stack decides
-// Returns the launcher whose arguments the files contain: `stack` itself, or for a job the launcher
-// of the plan's stack. That is the named launcher, or the stack of which the plan's stack is a
-// version. Nothing if there is none.
+Launcher launcher_of(LaunchStack stack);  // kNone for jobs: they use the plan's stack
+// Returns the launcher whose arguments the files contain: `stack` itself, or for a job `launcher`
+// or the launcher of the plan's stack. Nothing if the plan's stack does not have a launcher.
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher);
-// Returns an error if the stack, or the settings in the files, break a rule of
+// Returns an error if the plan or the software breaks a launcher rule of
 // core/software/launch_rules.h.
 Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software = {});
 Error cannot_express(LaunchStack stack, std::string what, std::string why);
 
-// Removes options that are not settings of a plan. Returns names of ignored ones: they do not
-// change time or memory of a step, or belong to the cluster or the stack. Options that change the
-// plan in a way that tpsim cannot express are added to `left`, with the reason.
+// Removes options that are not settings of a plan, and returns the names of the ignored ones. An
+// option is ignored if it does not change time or memory of a step, or if it is a property of the
+// cluster or the stack. Options that change the plan in a way that tpsim cannot express are added
+// to `left`, with the reason.
 std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOption>& options,
                                       LeftSettings& left);
-// Refuses arguments of a log that are switched on and change the meaning of the plan.
+// Adds options of a log to `left` if they are switched on and tpsim cannot express them.
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left);
-// Whether the name is ignored: "--lr", or "optimizer.lr" for kNemo.
+// Whether the setting is ignored: "--lr", or for kNemo "optimizer.lr".
 bool is_outside(LaunchStack stack, std::string_view name);
-// Whether take_outside() removes the option, as ignored or as refused.
+// Whether take_outside() removes the option, because the option is ignored or refused.
 bool is_set_aside(LaunchStack stack, const LaunchOption& option);
 
-// Writers and readers of each stack.
+// The writers and readers of each stack follow.
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software);
 // Adds the arguments that describe the model.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
-// Returns overlap settings of the software, as given by present and absent options.
+// Returns the overlaps of the software: an absent overlap option means that the overlap is off.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
-// Option for the exchange of keys and values between context-parallel ranks.
+// Megatron's option for the communication of keys and values between context-parallel ranks.
 inline constexpr const char* kCpCommType = "--cp-comm-type";
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan);
-// Returns Megatron's default FFN size: 4 x hidden. With a gated MLP 8/3 x hidden, rounded down to a
-// multiple of 64, which has as many weights.
+// Returns Megatron's default FFN size: 4 x hidden. With a gated MLP: 8/3 x hidden, rounded down to
+// a multiple of 64, for the same number of weights.
 std::int64_t usual_ffn(const ModelSpec& model);
-// The model that the arguments describe. kMissing if they do not describe one.
+// The model that the arguments describe. model_of_megatron() returns kMissing if they do not
+// describe a whole model.
 struct StatedModel {
   ModelSpec model;
   bool has_vocab = false;  // false: the tokenizer defines it, and model.vocab is 0
 };
 Result<StatedModel> model_of_megatron(const std::vector<LaunchOption>& options);
-// Applies the run's choices to the model: sequence, dropout, expert capacity. `keeps_seq`: the
-// sequence is kept, since it was requested.
+// Sets the sequence, dropout and expert capacity of `model` from the options. If `keeps_seq`, the
+// sequence stays unchanged.
 void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
-// Adds options of features that few models have: q/k norm, latent attention, QKV biases only,
-// squared ReLU, routers, shared experts, dense layers among MoE layers.
+// Adds options of model features that few models have, such as q/k norm, latent attention, squared
+// ReLU, routers, shared experts, and dense layers among MoE layers.
 void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
-// Whether an option with a value describes such a feature.
+// Whether the option describes such a feature and takes a value.
 bool is_rare_shape(std::string_view option);
-// Meaning of an absent option: feature absent, or, for recipes, as in the named model.
+// Meaning of an absent option. kIsNone: the model lacks the feature. kIsTheModels: the feature is
+// as in the named model, for recipes.
 enum class Unsaid : std::uint8_t { kIsNone, kIsTheModels };
-// Removes options of such features in attention and experts. Error unless they match the model.
+// Removes the options of those features in attention and experts. Returns an error unless they
+// match the model.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                         Unsaid unsaid = Unsaid::kIsNone);
-// Likewise, but the first difference becomes a note.
+// Removes the same options as take_rare_shapes(). The first difference from the model becomes a
+// note.
 void note_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                       std::vector<std::string>& notes);
-// Options for layers that differ and for attention, activations and mixers that few models have;
-// frameworks/megatron/layer_options.cc.
+// Options for models whose layers differ, and for rare attention variants, activations and mixers;
+// see frameworks/megatron/layer_options.cc.
 LaunchOptions special_options(const ModelSpec& model);
 bool is_special_option(std::string_view name);
 Status take_special_options(const ModelSpec& model, std::vector<LaunchOption>& options,
                             Unsaid unsaid);
 // Returns the layers with experts as "([0]*3+[1]*58)"; empty if all layers or none have experts.
 std::string layers_with_experts(const ModelSpec& model);
-// The widest window of a layer; 0: no layer has one.
+// Returns the widest attention window of all layers in tokens; 0 if no layer has a window.
 std::int64_t window_in(const ModelSpec& model);
-// "MM*E|M-": a letter for each layer of a hybrid, "|" between chunks, "/" before each layer that
-// predicts later tokens.
+// Option with the layers of a hybrid model, such as "MM*E|M-": one letter per layer. "|" separates
+// pipeline chunks, and "/" precedes each multi-token prediction layer.
 inline constexpr const char* kHybridPattern = "--hybrid-layer-pattern";
 std::string hybrid_pattern(const ModelSpec& model, const std::vector<std::int64_t>& stages);
-// Returns the layers of each chunk. An error if the model has other layers.
+// Returns the number of layers in each chunk. Error if the pattern and the model have different
+// layers.
 Result<std::vector<std::int64_t>> stages_of_pattern(const std::string& pattern,
                                                     const ModelSpec& model, std::int64_t pp);
-// Stages, virtual stages and schedule of `plan`, whose pp is known;
+// Sets pipeline stages, virtual stages and schedule of `plan`, whose pp must be set; see
 // frameworks/megatron/read_stages.cc.
 void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan);
-// Whether Megatron-Core runs models of this kind with the unfused kernel of the part only.
+// Whether Megatron-Core supports only the unfused kernel of this part for the model.
 bool is_forced_part(const ModelSpec& model, StackPart part);
 bool runs_flash(const std::vector<LaunchOption>& options);
-// Reads the plan. For a log, names of unread options are added to `unasked`; null: they are unknown
-// settings.
+// Converts options to a plan. Unread options of a log are added to `unasked`. If `unasked` is null,
+// unread options are unknown settings and go to `left`.
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               LeftSettings& left, std::vector<std::string>* unasked = nullptr);
-// Expert options of Megatron and NeMo: shapes, and the dispatch of tokens by the file's parts.
+// Expert options of Megatron and NeMo: the shapes of experts, and the token dispatch that the
+// software parts select.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out);
 Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, LaunchOptions& out);
 void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model);
-// Fails if the data-parallel ranks cannot share the experts.
+// Fails unless the number of data-parallel ranks is a multiple of the ranks that the expert groups
+// (ep x etp) need.
 void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
                         const ParallelDegrees& degrees, std::int64_t gpus);
-// Parses --moe-layer-freq or --first-k-dense-replace: a number, or a list in Python syntax. Error
-// for other text, and for a list of the wrong length.
+// Parses --moe-layer-freq or --first-k-dense-replace: a number, or a list in Python syntax. Returns
+// for each layer whether it has experts. Error for other text, and for a list of the wrong length.
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers);
-// Returns the dispatch settings of arguments; empty without experts.
+// Returns the token-dispatch parts that the options select; empty if the model does not have
+// experts.
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model);
-// Recipes of 8 and 4 bits of Megatron, NeMo and torchtitan.
+// Low-precision recipes (FP8, MXFP8, FP4) of Megatron, NeMo and torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
 inline constexpr const char* kRecomputeModules = "--recompute-modules";
 inline constexpr const char* kGraphScope = "--cuda-graph-scope";
-// Returns the modules that selective recompute repeats, as value of that part. Nothing if not
-// stated.
+// Returns the modules that selective recompute recomputes, as the value of the part
+// kRecomputeModules. Nothing if the options do not state them.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan);
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out);
@@ -244,35 +257,39 @@ void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
 std::string nemo_yaml(const LaunchOptions& megatron);
 struct FlatSetting;
-// Unknown settings are added to `left`, with `path` and line.
+// Converts NeMo settings to Megatron's options. Unknown settings are added to `left`, with `path`
+// and line.
 std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
                                        const std::string& path, LeftSettings& left);
-// Expands "mixed_precision" (a recipe's name) and its section to the settings that it fills, in the
-// sections model and ddp. Error for an unknown name.
+// Expands "mixed_precision" (the name of a precision recipe) and its section to the settings in the
+// sections model and ddp that the recipe sets. Error for an unknown name.
 Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings);
-// Joins list elements ("model.recompute_modules.0") to one setting with several words.
+// Joins the elements of a list ("model.recompute_modules.0", "...1") to one setting with several
+// words.
 std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings);
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs);
-// Returns "model.bf16" as an option in the format of Megatron's log. Nothing for a switch that is
-// off.
+// Converts a setting such as "model.bf16" to an option in the format of Megatron's log. Returns
+// nothing for a switch that is off.
 bool has_nemo_key(std::string_view name);
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);
 Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
-// Removes the switches for fusions of its layers.
+// Removes the switches that disable fused kernels, and returns them as software parts.
 PartValues take_deepspeed_parts(std::vector<LaunchOption>& options);
 Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                const ModelSpec& model, LeftSettings& left);
-// Whether the arguments are those of Microsoft's fork, which follows Megatron-LM's core.
+// Whether the options are those of Microsoft's Megatron-DeepSpeed, which follows Megatron-Core, and
+// not of BigScience's fork.
 bool speaks_megatron_core(const std::vector<LaunchOption>& options);
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
                                       const ModelSpec& model, LeftSettings& left);
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size);
-// Applies the sequence, unless the model's was requested. torchtitan's models do not have dropout.
+// Sets the model's sequence to the stated one, and its dropout to 0, unless `keeps_seq`.
+// torchtitan's models do not have dropout.
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
 // Removes options that select an implementation: torch.compile, async tensor parallelism.
 PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
-// Adds parts that the layout implies to `parts`: a shard group.
+// Converts options to a plan. Adds the shard group, which follows from the degrees, to `parts`.
 Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
                                 PartValues& parts, LeftSettings& left);
 Result<std::string> nanotron_yaml(const PlanFile& file);
@@ -281,9 +298,9 @@ LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training sc
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs);
 
-// Jobs around the files of the plan's own stack, whose first file is a shell script.
-// Whether the catalogue stack (data/stacks) is a version of `family`: "megatron-deepspeed-bloom" is
-// one of megatron-deepspeed. Stack files of users are matched by name, too.
+// The first file of a job's launcher is a shell script, which becomes part of the job file.
+// Whether the stack is a version of `family`: "megatron-deepspeed-bloom" is a version of
+// "megatron-deepspeed". Stack files of users are matched by name, too.
 bool is_version_of(const std::string& stack, std::string_view family);
 std::vector<LaunchFile> reference_job(const PlanFile& file, const LaunchSize& size);
 std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
@@ -291,7 +308,7 @@ std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const L
 std::vector<LaunchFile> kubernetes_job(LaunchStack own, const PlanFile& file,
                                        const LaunchSize& size,
                                        const std::vector<LaunchFile>& files);
-// Returns the files of the Slurm job inside the files for Kubernetes.
+// Returns the files of the Slurm job that the Kubernetes files embed.
 Result<std::vector<LaunchFile>> files_of_kubernetes(const std::vector<LaunchFile>& files);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Supported launchers, and inputs and result of an import.
+// The supported launchers, and the inputs and result of an import of launch files.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ enum class LaunchStack : std::uint8_t {
   kNemo,               // NeMo Megatron-Bridge: YAML overrides of a recipe
   kTorchTitan,         // torchtitan (2026): command-line options
   kNanotron,           // Hugging Face's nanotron: its YAML
-  kAccelerate,         // Hugging Face's accelerate: FSDP and data parallelism for a Trainer
-  kSlurm,              // job script around the files of the plan's own stack
-  kKubernetes,         // JobSet around them
+  kAccelerate,         // Hugging Face's accelerate: FSDP or data parallelism for the Trainer
+  kSlurm,              // Slurm job script that embeds another launcher's files
+  kKubernetes,         // Kubernetes JobSet that embeds another launcher's files
 };
 template <>
 inline constexpr auto kEnumNames<LaunchStack> =
@@ -38,42 +38,44 @@ inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernet
 class LeftSettings;
 
 struct ImportInputs {
-  std::optional<ModelSpec> model;  // nothing: the model that the files describe
-  // Whether `model` overrides the files. Differences then become notes; otherwise they are errors.
+  std::optional<ModelSpec> model;  // empty: use the model that the files describe
+  // If true, `model` overrides model settings in the files, and differences become notes. If false,
+  // differences are errors.
   bool model_wins = false;
-  bool keeps_seq = false;        // keep the model's sequence, as requested; else use the files'
-  std::int64_t gpus = 0;         // 0: as in the files
-  std::int64_t micro_batch = 0;  // if the files lack it; 0: they must state it
+  bool keeps_seq = false;        // true: keep model.seq; false: use the files' sequence length
+  std::int64_t gpus = 0;         // number of GPUs; 0: as in the files
+  std::int64_t micro_batch = 0;  // used if the files do not state it; 0: the files must
   std::int64_t global_batch = 0;
-  // Environment variables of a script. For a configuration also settings by key. Names with a dash
-  // are training options: "vocab-size".
+  // Values of --set. For a script: environment variables, and training options, whose names contain
+  // a dash ("vocab-size"). For a configuration file: also settings by key.
   std::map<std::string, std::string> given;
-  std::vector<LaunchFile> more;  // configurations of accelerate or DeepSpeed besides the first file
-  // Loads a model by its name in a file. May be empty.
+  std::vector<LaunchFile> more;  // further configuration files, e.g. of DeepSpeed
+  // Loads a model by the name that a launch file states. May be empty.
   std::function<Result<ModelSpec>(const std::string&)> load;
-  // Reads a file that another file names, relative to it. May be empty.
+  // Reads a file that a launch file refers to, by its path relative to that file. May be empty.
   std::function<Result<std::string>(const std::string&)> open;
-  // Whether Python recipes and scripts may be run. Otherwise they are refused, with the option to
-  // add.
+  // Whether Python recipes and scripts may be run. If false, they are an error whose hint names
+  // --run.
   bool runs_code = false;
-  std::vector<std::string> checkouts = {};  // folders of the frameworks that recipes import
-  std::string gpu = "h100";                 // GPU that recipes detect
-  bool assumes_harmless = false;            // unknown settings are assumed not to change the plan
-  // Collects settings that prevent the import. Null: the outermost import function creates the
-  // list.
+  std::vector<std::string> checkouts = {};  // source folders of frameworks that recipes import
+  std::string gpu = "h100";                 // GPU that recipes see when they query the device
+  bool assumes_harmless = false;            // ignore unknown settings instead of failing
+  // Collects refused and unknown settings, which prevent the import. Null: the outermost import
+  // function creates the list.
   LeftSettings* left = nullptr;
 };
 
 struct ImportedPlan {
   ModelSpec model;
   Plan plan;
-  PartValues parts;                     // stated by the files, even if equal to the stack's own
-  std::string stack;                    // in the catalogue; empty if the files do not state it
+  PartValues parts;   // software parts that the files state, even if equal to the stack's
+  std::string stack;  // name in the catalogue; empty if the files do not state it
   std::vector<std::string> outside;     // ignored settings: "--lr"
-  std::vector<std::string> notes = {};  // differences from the files
+  std::vector<std::string> notes = {};  // e.g. differences between the model and the files
   std::vector<std::string> assumed_harmless = {};  // unknown settings that were ignored
-  bool has_vocab = true;  // false: defined by a tokenizer, and model.vocab is 0
-  // Then: that of the tokenizer, if it is known; used if no model of the catalogue has the shape.
+  bool has_vocab = true;  // false: the tokenizer defines it, and model.vocab is 0
+  // If has_vocab is false: the vocab size of the tokenizer, 0 if unknown. Used if no model of the
+  // catalogue has the shape.
   std::int64_t tokenizer_vocab = 0;
   std::string tokenizer = {};
 };

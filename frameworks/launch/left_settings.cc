@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-// Returns the name for --set: an option without its dashes.
+// Returns the name under which --set accepts the setting: options lose their dashes.
 std::string_view name_for_set(std::string_view setting) {
   setting.remove_prefix(std::min(setting.find_first_not_of('-'), setting.size()));
   return setting;
@@ -48,7 +48,8 @@ void LeftSettings::ask(std::string setting, std::string likely, std::string wher
   unknown_.push_back({std::move(setting), std::move(what), std::move(likely), std::move(where)});
 }
 
-// Returns settings that freeze weights: "adapter: lora, lora_r: 8".
+// Returns the refused settings that freeze weights: "adapter: lora, lora_r: 8". Empty if there are
+// none.
 std::string LeftSettings::adapters_in(const Settings& refused) {
   std::string text;
   for (const Setting& one : refused) {
@@ -57,8 +58,8 @@ std::string LeftSettings::adapters_in(const Settings& refused) {
   return text;
 }
 
-// Returns "2 settings change the plan and are not modelled: --x (why), --y 4 (why); unknown:
-// '--z'".
+// Returns the error message, such as "2 settings change the plan and are not modelled: --x (why),
+// --y 4 (why); unknown: '--z'".
 std::string LeftSettings::text_of(const Settings& refused, const Settings& unknown) {
   std::string text;
   if (!refused.empty()) {
@@ -121,7 +122,7 @@ Result<ImportedPlan> LeftSettings::settled(Result<ImportedPlan> read,
     return bad_input(fmt::format("trains adapters or a part of the weights: {}", adapters),
                      refused.front().where, kAllWeights);
   }
-  // A misspelt name is more likely the cause of another error than its effect.
+  // If a name is misspelled, report it alone: another error is probably its consequence.
   const bool is_misspelt = refused.empty() && !unknown.front().detail.empty();
   if (refused.size() + unknown.size() == 1 && (read.ok() || is_misspelt)) {
     if (unknown.empty()) {

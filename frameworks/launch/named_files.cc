@@ -1,4 +1,4 @@
-// Files that are named by a script or a configuration.
+// Finds files that a script or a configuration file refers to.
 #include <fmt/format.h>
 
 #include "frameworks/launch/config_files.h"
@@ -6,7 +6,7 @@
 namespace tpsim {
 namespace {
 
-// Number of parent folders to search. Trainings are usually started at the root of their
+// Number of parent folders to search, because trainings are usually started from the root of their
 // repository.
 constexpr int kAbove = 4;
 

@@ -9,10 +9,9 @@
 namespace tpsim {
 namespace {
 
-// Names, or beginnings of names that end in '*', between spaces.
+// Ignored settings, separated by spaces. A name that ends in '*' is a prefix.
 
-// Ignored settings of Megatron-LM and BigScience's fork: optimizer, schedule, data, files and
-// logging.
+// Settings of Megatron-LM and BigScience's fork: optimizer, schedule, data, files and logging.
 constexpr std::string_view kMegatron =
     "--abort-on-unmet-fused-kernel-constraints --adam-* --align-* --apply-layernorm-1p "
     "--apply-query-key-layer-scaling --async-save --attention-softmax-in-fp32 "
@@ -78,7 +77,7 @@ constexpr std::string_view kMegatron =
     "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
     "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";
 
-// Ignored arguments of DeepSpeed.
+// Arguments of DeepSpeed.
 constexpr std::string_view kDeepSpeed =
     "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
     "--deepspeed-mpi";
@@ -191,7 +190,7 @@ constexpr LeftOver kRefused[] = {
     {"--ds-sequence-parallel-size", "tpsim splits sequences by context parallelism only", "1"},
 };
 
-// Returns null for an option that no row refuses.
+// Returns the row that refuses the option; null if there is none.
 const LeftOver* row_of_refused(const LaunchOption& option) {
   const auto row = std::find_if(std::begin(kRefused), std::end(kRefused), [&](const LeftOver& one) {
     return matches_any(option.name, one.patterns);
@@ -199,7 +198,7 @@ const LeftOver* row_of_refused(const LaunchOption& option) {
   return row == std::end(kRefused) ? nullptr : &*row;
 }
 
-// Returns "--optimizer muon", in the user's notation.
+// Returns the option as the user wrote it: "--optimizer muon".
 std::string to_string(const LaunchOption& option) {
   return option.value.empty() ? option.name : fmt::format("{} {}", option.name, option.value);
 }
@@ -232,7 +231,7 @@ bool is_harmless(const LeftOver& row, std::string_view value) {
 
 bool is_outside(LaunchStack stack, std::string_view name) {
   switch (stack) {
-    // Options that NeMo shares with Megatron have Megatron's names here.
+    // NeMo settings that match an option of Megatron have already been renamed to it.
     case LaunchStack::kNemo:
       return matches_any(name, kNemo) || (name.starts_with("--") && matches_any(name, kMegatron));
     case LaunchStack::kTorchTitan:
@@ -240,7 +239,7 @@ bool is_outside(LaunchStack stack, std::string_view name) {
     case LaunchStack::kMegatronLm: return matches_any(name, kMegatron);
     case LaunchStack::kMegatronDeepSpeed:
       return matches_any(name, kMegatron) || matches_any(name, kDeepSpeed);
-    // Their arguments belong to another stack, or are in a configuration.
+    // Their training arguments belong to another stack, or are in a configuration file.
     case LaunchStack::kNanotron:
     case LaunchStack::kAccelerate:
     case LaunchStack::kSlurm:
@@ -253,8 +252,8 @@ bool is_set_aside(LaunchStack stack, const LaunchOption& option) {
   return is_outside(stack, option.name) || row_of_refused(option) != nullptr;
 }
 
-// In a log only active features count: a switch without a value, a low-precision format, and the
-// optimizer.
+// A log prints all options. Only active ones are refused: switches without a value, low-precision
+// formats, and the optimizer.
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left) {
   for (const LaunchOption& option : options) {
     const bool counts = matches_any(

@@ -1,5 +1,5 @@
-// Imports Python recipes and training scripts: tpsim_recipes runs them, and the result is read as a
-// configuration.
+// Imports Python recipes and training scripts. tpsim_recipes runs the file and prints the resulting
+// configuration, which is then imported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMeta = "tpsim_recipe.";
 constexpr const char* kFramework = "tpsim_recipe.framework";
-constexpr std::string_view kFunction = "recipe";  // name for --set: the function of the file to run
+constexpr std::string_view kFunction = "recipe";  // "--set recipe=NAME" selects the file's function
 constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan";
 
 Error asks_to_run(const LaunchFile& file) {
@@ -60,14 +60,14 @@ Error error_in(const JsonValue& answer, const LaunchFile& file) {
   return bad_input(std::move(message), path_of(file), std::move(hint));
 }
 
-// Converts a YAML value to JSON.
+// Converts the text of a YAML value to a JSON value.
 JsonValue json_of(const std::string& text) {
   if (text == "true" || text == "false") return JsonValue(text == "true");
   Result<JsonValue> number = parse_json(text, "");
   return number.ok() ? *std::move(number) : JsonValue(text);
 }
 
-// Returns the fields of Megatron's configuration that describe the model.
+// Returns the fields of Megatron's configuration that describe the model, as JSON.
 Result<JsonValue> facts_of(const ModelSpec& model) {
   LaunchOptions options;
   add_megatron_model(model, options);
@@ -80,15 +80,15 @@ Result<JsonValue> facts_of(const ModelSpec& model) {
   return facts;
 }
 
-// Returns the models that the recipe loads from the hub, by name, with the attributes that the
-// recipe reads. Null if the answer lists none.
+// Returns the Hugging Face models that the recipe loads, by name, with the attributes that the
+// recipe reads. Null if tpsim_recipes did not print any.
 const JsonValue* models_of(const JsonValue& answer) {
   const JsonValue* const meta = answer.find("tpsim_recipe");
   return meta == nullptr ? nullptr : meta->find("models");
 }
 
-// Returns catalogue values of models whose attributes the recipe reads, as one line of JSON. Empty
-// if none is known.
+// Returns the shapes of the models whose attributes the recipe reads, as one line of JSON. The
+// values come from the catalogue or from --model. Empty if no model is known.
 Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& inputs) {
   const JsonValue* const models = models_of(answer);
   if (models == nullptr) return std::string();
@@ -110,7 +110,7 @@ Result<std::string> wanted_facts(const JsonValue& answer, const ImportInputs& in
   return is_known ? to_line(facts) : std::string();
 }
 
-// Adds the names of hub models that the recipe loads and that are unknown here.
+// Adds the names of the Hugging Face models that the recipe loads to the error.
 Error with_unknown_models(Error error, const JsonValue& answer) {
   const JsonValue* const models = models_of(answer);
   if (models == nullptr || models->as<JsonValue::Object>()->empty()) return error;

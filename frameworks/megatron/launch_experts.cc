@@ -1,4 +1,4 @@
-// Experts in Megatron's arguments. Source: megatron/training/arguments.py and
+// Writes and reads Megatron's options for experts. Source: megatron/training/arguments.py and
 // megatron/core/transformer/transformer_config.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,14 +15,15 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as in the prediction
+constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as the prediction assumes
 constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
-constexpr const char* kDeepEp = "--moe-enable-deepep";  // older name of that backend
-constexpr const char* kFlex = "flex";                   // the dispatcher type of all flex backends
-constexpr const char* kSeq = "alltoall_seq";  // all-to-all of slices of the hidden dimension
+constexpr const char* kDeepEp = "--moe-enable-deepep";  // older option for DeepEP
+constexpr const char* kFlex = "flex";                   // dispatcher type for DeepEP and HybridEP
+constexpr const char* kSeq = "alltoall_seq";            // all-to-all of hidden slices
 
-// Megatron's switches with the corresponding values of software parts.
+// A switch of Megatron, the software part that it sets, and the part's value if the switch is
+// present or absent.
 struct ExpertSwitch {
   const char* option;
   StackPart part;
@@ -41,7 +42,8 @@ std::int64_t value_of(StackPart part, std::string_view word) {
   return parse_value(row_of(part), word).value();
 }
 
-// Evaluates "[0]*3+[1]*58", "[1,0]*2" and parentheses like Python: lists of 0 and 1.
+// Evaluates an expression of lists in Python syntax, such as "[0]*3+[1]*58" or "[1,0]*2", with
+// elements 0 and 1 and with parentheses.
 class LayerList {
  public:
   LayerList(std::string_view text, std::size_t most) : most_(most) {
@@ -50,7 +52,7 @@ class LayerList {
     }
   }
 
-  // Returns nothing for other text, and for a list longer than `most`.
+  // Returns nothing if the text is not such an expression, or if the list is longer than `most`.
   std::optional<std::vector<bool>> value() {
     auto all = sum(0);
     return all && at_ == text_.size() ? all : std::nullopt;
@@ -136,7 +138,7 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
     for (std::size_t i = 0; i < size; ++i) flags[i] = static_cast<std::int64_t>(i) % *number == 0;
     return flags;
   }
-  // Elements of a YAML list are separated by spaces.
+  // A YAML list arrives as words separated by spaces.
   std::string text = option.value;
   if (words_in(text).size() == size && size > 1) {
     text = fmt::format("[{}]", fmt::join(words_in(text), ","));
@@ -149,9 +151,9 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
                    "", fmt::format("write [1]*{} for experts in every layer", layers));
 }
 
-// Adds expert options. With a capacity, tokens are dropped by position and missing ones padded, so
-// that shapes match the plan. Without a capacity none are dropped. There is no auxiliary
-// load-balancing loss.
+// Adds the options of experts. With a capacity factor, tokens over the capacity are dropped by
+// position and unused slots are padded, so that shapes match the plan. Without one no token is
+// dropped. The load-balancing auxiliary loss is off.
 void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   if (!has_experts(model)) return;
   out.add("--num-experts", model.experts.count);

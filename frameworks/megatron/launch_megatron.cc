@@ -1,5 +1,5 @@
-// Writes Megatron-LM's arguments. Megatron-Bridge configures the same core (launch_nemo.cc). Source
-// of pipeline layouts: Megatron's docs.
+// Writes Megatron-LM's arguments. launch_nemo.cc converts them to Megatron-Bridge's YAML. Source of
+// pipeline layouts: Megatron's docs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ bool is_even(const Plan& plan) {
   return true;
 }
 
-// Returns a layout such as "Et*5|t*6|t*5mL", in model order. E: embedding, t: block, m: multi-token
-// prediction layer, L: loss, |: chunk boundary.
+// Returns the pipeline layout in Megatron's notation, such as "Et*5|t*6|t*5mL". E: embedding, t:
+// block, m: multi-token prediction layer, L: loss, |: chunk boundary.
 std::string layout_text(const std::vector<std::int64_t>& chunks, std::int64_t predictions) {
   std::string text = "E";
   for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -56,8 +56,8 @@ void add_sharding(const Plan& plan, LaunchOptions& out) {
   out.add("--ckpt-format", "fsdp_dtensor");
 }
 
-// Adds the overlaps of the predicting stack, as far as Megatron supports them. Parameter gathers
-// require a sharded optimizer.
+// Adds the data-parallel overlaps of the software. Overlapping parameter all-gathers requires a
+// distributed optimizer.
 void add_overlap(const Plan& plan, const TrainingOptions& training, LaunchOptions& out) {
   if (!has_replicas(plan) || !training.overlap_gradient_reduction) return;
   out.add(kOverlapReduction);
@@ -144,14 +144,15 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 
 namespace {
 
-// What a run chooses of a model whose layers the recipe alone has.
+// Adds only the sequence and dropout, for models whose layers only a recipe can state.
 void add_run_choices(const ModelSpec& model, LaunchOptions& out) {
   out.add("--seq-length", model.seq);
   out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
   out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
 }
 
-// Adds the recomputed modules unless they are the default: core attention only.
+// Adds the modules that selective recompute recomputes, unless they are Megatron's default, core
+// attention.
 void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
   const auto said = file.parts.find(StackPart::kRecomputeModules);
   const bool others =

@@ -1,5 +1,5 @@
-// Recipes of 8 and 4 bits: Megatron's options, which Megatron-Bridge has under other names, and
-// torchtitan's converters.
+// Writes and reads options for low-precision recipes (FP8, MXFP8, FP4) of Megatron and torchtitan.
+// Megatron-Bridge has Megatron's options under other names.
 //
 // Sources: Megatron's training/arguments.py and docs on low precision; torchtitan's docs/float8.md
 // and docs/mxfp8.md.
@@ -17,7 +17,7 @@ namespace {
 struct Fp8Recipe {
   Precision precision;
   const char* recipe;
-  const char* format;  // of forward and backward; hybrid: E4M3 forward, E5M2 backward
+  const char* format;  // number format; hybrid: E4M3 in forward, E5M2 in backward
 };
 constexpr std::array kFp8Recipes = {
     Fp8Recipe{Precision::kFp8, "delayed", "hybrid"},
@@ -39,7 +39,8 @@ constexpr std::array kConverters = {
               "mxfp8_cublas"},
 };
 
-// Logs print the format under the option's short name, or "None".
+// Returns the number format. Scripts state it as "--fp8-format", logs print it as "--fp8", or
+// "None".
 std::optional<std::string> format_of(LaunchOptionReader& in, const std::string& name) {
   const auto option = in.text(name + "-format"), printed = in.text(name);
   return option || printed.value_or("None") == "None" ? option : printed;

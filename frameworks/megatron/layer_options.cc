@@ -1,5 +1,5 @@
-// Megatron-LM's options for layers that differ and for attention, activations and mixers that few
-// models have. Rules: megatron/training/arguments.py, megatron/core/transformer/utils.py
+// Megatron-LM's options for models whose layers differ, and for rare attention variants,
+// activations and mixers. Rules: megatron/training/arguments.py, megatron/core/transformer/utils.py
 // (is_layer_window_attention) and megatron/core/models/hybrid/hybrid_layer_allocation.py of
 // d98e8a6.
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ namespace {
 
 using Options = std::vector<LaunchOption>;
 
-// Options whose value is a flag for each layer, or a number N: every N-th layer has 0.
+// Options whose value is a list with a flag 0 or 1 per layer, or a number N: every N-th layer has
+// flag 0 and the others have 1.
 constexpr std::string_view kLayerFlags = "--window-attn-skip-freq --linear-attention-freq";
 constexpr std::string_view kSpecialOptions =
     "--window-attn-skip-freq --softmax-type --quick-geglu --glu-linear-offset "
@@ -25,7 +26,7 @@ constexpr std::string_view kSpecialOptions =
     "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
     "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
     "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
-// Options that have an effect only beside this value of another.
+// Options (`names`) that have an effect only if the option `needs` has this value.
 struct Dependent {
   std::string_view names;
   std::string_view needs;
@@ -37,14 +38,15 @@ constexpr Dependent kDependents[] = {
      "--linear-value-head-dim --linear-num-key-heads --linear-num-value-heads",
      kVariant, "gdn"},
     {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk", kVariant, "dsa"}};
-// They change neither time nor memory.
+// Options that change neither time nor memory, so that their values are not compared.
 constexpr std::string_view kFree = "--apply-layernorm-1p";
 
 BlockShape block_at(const ModelSpec& model, std::int64_t layer) {
   return block_of_kind(model, block_kind(model, layer));
 }
 
-// "([1]*3+[0]*1)" by layer; empty where `has` is true of all layers or of none.
+// Returns the flag of each layer as "([1]*3+[0]*1)". Empty if `has` is true for all layers or for
+// none.
 template <class Has>
 std::string layer_flags(const ModelSpec& model, Has has) {
   std::string text;
@@ -105,7 +107,7 @@ void add_indexer(const ModelSpec& model, LaunchOptions& out) {
   out.add("--dsa-indexer-topk", model.attention.chosen);
 }
 
-// The letter of a hybrid's layer.
+// Returns the letter of a layer in Megatron's pattern of a hybrid model.
 char symbol_of(const BlockShape& block) {
   switch (block.mixer) {
     case MixerKind::kMamba2: return 'M';
@@ -122,7 +124,8 @@ Error other_layers(std::string message) {
                    "name the model that the file trains: --model NAME or its config.json");
 }
 
-// Whether both values describe the same, in numbers or as flags of layers.
+// Whether both options have the same meaning: equal texts, equal numbers, or equal flags for all
+// layers.
 bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::int64_t layers) {
   if (said.value == wanted.value) return true;
   const auto a = parse_number<double>(said.value), b = parse_number<double>(wanted.value);
@@ -137,8 +140,8 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
   return flags.ok() && stated == *flags;
 }
 
-// Whether the option has no effect, because the file lacks the option that it belongs to. Sizes of
-// Mamba belong to a pattern of layers, which is compared with the model's layers separately.
+// Whether the option has no effect because the option that it depends on is missing. Sizes of Mamba
+// layers depend on a layer pattern, which is compared with the model elsewhere.
 bool has_no_effect(const LaunchOption& option, const Options& options, const ModelSpec& model) {
   if (option.name.starts_with("--mamba-")) return !is_hybrid_pattern(model);
   return std::any_of(std::begin(kDependents), std::end(kDependents), [&](const Dependent& one) {

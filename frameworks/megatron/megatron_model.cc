@@ -1,5 +1,5 @@
-// Reads the model from Megatron's arguments, if none is named, and the settings that a run chooses.
-// Source: megatron/training/arguments.py.
+// Reads from Megatron's arguments the model, if the user does not name one, and the model settings
+// that a run may choose. Source: megatron/training/arguments.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ const std::string* value_of(const Options& options, std::string_view name) {
   return found == nullptr ? nullptr : &found->value;
 }
 
-// Returns the option as a number >= 0; `fallback` if it is absent or not a number.
+// Returns the option's value as a number >= 0. Returns `fallback` if the option is absent, not a
+// number or too large.
 template <class T>
 T number_of(const Options& options, std::string_view name, T fallback) {
   const std::string* text = value_of(options, name);
@@ -73,7 +74,7 @@ void read_experts(const Options& options, ModelSpec& model) {
   router.groups_kept = number_of<std::int64_t>(options, "--moe-router-group-topk", router.groups);
 }
 
-// Returns the stated vocab size. Logs have the padded size.
+// Returns the vocab size; 0 if unknown. Uses the padded size if it is stated, as in logs.
 std::int64_t vocab_in(const Options& options) {
   const auto padded = number_of<std::int64_t>(options, "--padded-vocab-size", 0);
   if (padded > 0) return padded;
@@ -81,7 +82,8 @@ std::int64_t vocab_in(const Options& options) {
   if (to > 0) return to;
   const auto vocab = number_of<std::int64_t>(options, "--vocab-size", 0);
   if (vocab > 0) return vocab;
-  // Pai-Megatron-Patch: size of its tokenizers without added tokens (tokenizer/__init__.py).
+  // Pai-Megatron-Patch: vocab sizes of its tokenizers, to which the script adds tokens
+  // (tokenizer/__init__.py).
   const std::string* patch = value_of(options, "--patch-tokenizer-type");
   const auto more = number_of<std::int64_t>(options, "--extra-vocab-size", 0);
   constexpr std::int64_t kQwen2Words = 151643;
@@ -92,7 +94,8 @@ std::int64_t vocab_in(const Options& options) {
   }
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
-  // pretrain_gpt.py has GPT-2's by default, and only GPT-2's has merges.
+  // pretrain_gpt.py uses GPT-2's tokenizer by default. A merge file confirms this, since only
+  // GPT-2's tokenizer has one.
   if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
   return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
@@ -100,7 +103,8 @@ std::int64_t vocab_in(const Options& options) {
                                            : 0;
 }
 
-// Names the model arguments that are missing, or unknown to the script.
+// Returns the error for model arguments that are missing or refer to unset variables, and names
+// these.
 Error not_stated(const Options& options) {
   std::string unset, said;
   for (const std::string_view name :
@@ -121,7 +125,7 @@ Error not_stated(const Options& options) {
       fmt::format("add --set {}, or set the variable by which the script chooses the model", said));
 }
 
-// An option that few models have, with its value in a model.
+// A number that few models have, and its value in a model.
 struct RareNumber {
   std::string_view option;
   std::int64_t (*of)(const ModelSpec&);
@@ -154,7 +158,7 @@ constexpr RareSwitch kRareSwitches[] = {
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
-// Options that do not fully describe a model: a model of the catalogue must be named.
+// Options that select a model without stating its sizes, so that the user must name the model.
 constexpr std::string_view kOfNamedModels = "--enable-gpt-oss";
 
 Error other_model(std::string message) {
@@ -162,7 +166,8 @@ Error other_model(std::string message) {
                    "name the model that the file trains: --model NAME or its config.json");
 }
 
-// Returns the window as "before,after" of the query's position; empty without a window.
+// Returns the attention window as "before,after": numbers of tokens around the query. Empty without
+// a window.
 std::string window_of(const ModelSpec& model) {
   const std::int64_t window = window_in(model);
   return window > 0 ? fmt::format("{},0", window - 1) : "";
@@ -184,8 +189,8 @@ Status take_window(const ModelSpec& model, Options& options) {
   return Ok{};
 }
 
-// Adds the router's options. Megatron's default is the softmax over the selected experts, which
-// equals renormalised probabilities of all.
+// Adds the router's options. Megatron's default is a softmax over the selected experts. This equals
+// a softmax over all experts whose selected probabilities are renormalized.
 void add_router(const ExpertShape& experts, LaunchOptions& out) {
   const RouterShape& router = experts.router;
   if (router.score == RouterScore::kAll && !router.renormalises && experts.per_token > 1)
@@ -200,10 +205,10 @@ void add_router(const ExpertShape& experts, LaunchOptions& out) {
   out.add("--moe-router-group-topk", router.groups_kept);
 }
 
-// Options with the layers that have experts, in the order of reading.
+// Options that state which layers have experts, in the order of precedence.
 constexpr std::string_view kLayerOptions[] = {"--moe-layer-freq", "--first-k-dense-replace"};
 
-// Removes these options if they match the model.
+// Removes kLayerOptions. Returns an error if they do not match the model.
 Status take_layer_kinds(const ModelSpec& model, Options& options) {
   for (const std::string_view name : kLayerOptions) {
     const LaunchOption* option = find_option(options, name);
@@ -224,7 +229,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
   return Ok{};
 }
 
-// Layers without experts have an FFN of --ffn-hidden-size.
+// Sets the layers without experts, which have an FFN of --ffn-hidden-size.
 Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpec& model) {
   if (!has_experts(model)) return Ok{};
   for (const std::string_view name : kLayerOptions) {

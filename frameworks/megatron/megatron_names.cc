@@ -14,7 +14,7 @@ namespace {
 struct Renamed {
   std::string_view old;
   std::string_view today;
-  std::string_view value = {};  // the value of the new option, if it needs one
+  std::string_view value = {};  // value of the new option, if it takes one
 };
 constexpr Renamed kRenamed[] = {
     {"--model-parallel-size", "--tensor-model-parallel-size"},
@@ -38,7 +38,8 @@ constexpr Renamed kRenamed[] = {
     {"--use-flash-attn-builder", "--use-flash-attn"},
 };
 
-// Arguments in a log with the option that causes this value.
+// A log prints an argument with a value. `option` is the command-line option that causes this
+// value.
 struct Logged {
   std::string_view argument;
   std::string_view value;
@@ -59,12 +60,14 @@ constexpr Logged kLogged[] = {
     {"--grad-reduce-in-bf16", "True", "--grad-reduce-in-bf16"},
 };
 
-// Whether an export writes an option: Megatron-Core of 2026 supports it, and it has an effect.
+// Whether an export writes the option: it must exist in Megatron-Core of 2026 and have an effect in
+// the plan.
 using Written = bool (*)(LaunchStack, const PlanFile&);
 bool is_rotary(LaunchStack, const PlanFile& file) {
   return attention_shape(file.model).position == PositionKind::kRotary;
 }
-// NeMo has one setting for both activations.
+// NeMo has one setting for the fused kernels of both activations, so an export writes only one of
+// the two options.
 bool is_gelu(LaunchStack stack, const PlanFile& file) {
   return stack != LaunchStack::kNemo && file.model.mlp == MlpKind::kGelu;
 }
@@ -81,8 +84,8 @@ struct PartOption {
   std::string_view option;
   StackPart part;
   std::string_view word;
-  std::string_view value = {};   // required value of the option; empty: any
-  Written is_written = nullptr;  // null: only read
+  std::string_view value = {};   // value that the option must have; empty: any
+  Written is_written = nullptr;  // null: import reads the option, export does not write it
 };
 constexpr PartOption kParts[] = {
     {"--no-rope-fusion", StackPart::kRotaryKernel, "torch", {}, is_rotary},
@@ -108,7 +111,8 @@ constexpr PartOption kParts[] = {
     {"--attention-backend", StackPart::kAttentionKernel, "cudnn", "fused"},
 };
 
-// Returns the CUDA graph scopes in the options; nothing if there are none.
+// Returns the CUDA graph scopes that the options state, as a set of bits. Nothing if there are
+// none.
 std::optional<std::int64_t> graphs_in(const std::vector<LaunchOption>& options) {
   const LaunchOption* const scope = find_option(options, kGraphScope);
   if (scope == nullptr) return std::nullopt;
@@ -123,7 +127,8 @@ bool has_refused_scopes(std::int64_t graphs) {
          (holds(graphs, bit(GraphScope::kMoePreprocess)) && !routes);
 }
 
-// Adds graphs of the whole step or of some modules of a layer, which kParts lacks.
+// Adds the options for CUDA graphs of a whole step or of some modules of a layer, which are not in
+// kParts.
 void add_graphs(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kCudaGraphs);
   if (asked == file.parts.end()) return;
@@ -139,8 +144,8 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
   if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
 }
 
-// Adds bf16 moments, which need the distributed optimizer. Megatron-Bridge reads the same words
-// (utils/activation_map.py, str_to_dtype).
+// Adds the options for bf16 Adam moments, which require the distributed optimizer. Megatron-Bridge
+// uses the same dtype names (utils/activation_map.py, str_to_dtype).
 void add_moments(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kOptimizerDtype);
   const bool narrow =
@@ -160,7 +165,8 @@ void add_attention(const PlanFile& file, LaunchOptions& out) {
   if (!flash && kernel == AttentionKernel::kTorch) out.add("--no-masked-softmax-fusion");
 }
 
-// Converts a log's arguments to options. Switches are printed as True or False; False means absent.
+// Converts the arguments in a log to options. A log prints switches as True or False; False means
+// that the option is absent.
 void as_given(std::vector<LaunchOption>& options) {
   std::vector<LaunchOption> given;
   for (LaunchOption& option : options) {
@@ -180,7 +186,7 @@ void as_given(std::vector<LaunchOption>& options) {
     }
     given.push_back(std::move(option));
   }
-  // A log prints both of two dependent settings. Keep one.
+  // A log also prints settings that another setting makes redundant or ineffective. Drop these.
   const bool has_stages = find_option(given, "--virtual-pipeline-model-parallel-size") != nullptr;
   const bool has_groups = find_option(given, "--group-query-attention") != nullptr;
   std::erase_if(given, [&](const LaunchOption& one) {
@@ -188,7 +194,7 @@ void as_given(std::vector<LaunchOption>& options) {
                            one.name == "--num-virtual-stages-per-pipeline-rank")) ||
            (!has_groups && one.name == "--num-query-groups");
   });
-  // Without offloading its settings do not matter.
+  // Without offloading the other settings of offloading have no effect.
   if (find_option(given, "--cpu-offloading") == nullptr) {
     std::erase_if(
         given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
@@ -202,7 +208,8 @@ void use_todays_names(LaunchCommand& command) {
   if (command.is_log) as_given(command.options);
   std::vector<LaunchOption> named;
   for (LaunchOption& option : command.options) {
-    // BigCode's fork: multi-query, or as many key/value heads as query heads.
+    // BigCode's fork: "multiquery" means one key/value head; other values mean multi-head
+    // attention.
     if (option.name == "--attention-head-type") {
       if (option.value != "multiquery") continue;
       named.push_back({"--group-query-attention", ""});
@@ -213,7 +220,7 @@ void use_todays_names(LaunchCommand& command) {
       if (option.name != row.old) continue;
       option.name = row.today;
       if (!row.value.empty()) option.value = row.value;
-      // That fork enables grouped-query attention by this number alone.
+      // In this fork the number alone enables grouped-query attention.
       if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
       break;
     }
@@ -236,7 +243,7 @@ void use_todays_names(LaunchCommand& command) {
       return one.name == "--num-query-groups" || one.name == "--group-query-attention";
     });
   }
-  // In 2021 full recompute meant all layers.
+  // Megatron of 2021 did not have a recompute method: full recompute covered all layers.
   const LaunchOption* recompute = find_option(options, "--recompute-granularity");
   if (recompute != nullptr && recompute->value == "full" &&
       find_option(options, "--recompute-method") == nullptr) {
@@ -267,8 +274,8 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
       "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
 }
 
-// moe/experts.py:205 and transformer_config.py:3163 of Megatron-Core assert unfused kernels for
-// experts with biases, and for DeepSeek sparse attention.
+// Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for
+// DeepSeek sparse attention (transformer_config.py:3163).
 bool is_forced_part(const ModelSpec& model, StackPart part) {
   if (part == StackPart::kResidualKernel) return has_experts(model) && has_all_biases(model);
   return part == StackPart::kRotaryKernel && model.attention.chosen > 0;

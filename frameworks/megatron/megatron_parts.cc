@@ -1,5 +1,5 @@
-// Mechanisms of Megatron-Core that are parts of the software here: Muon, buffers of experts with a
-// fixed size, offloaded activations, and weights that several prediction layers share. Rules:
+// Reads Megatron-Core's options for four software parts: Muon, expert buffers of fixed size,
+// offloaded activations, and weights that several multi-token prediction layers share. Rules:
 // megatron/core/transformer/transformer_config.py and optimizer/optimizer_config.py of d98e8a6.
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Options = std::vector<LaunchOption>;
 
-// The value of an option that leaves the list; empty without one.
+// Removes the option and returns its value; empty if it is absent.
 std::string taken_value(Options& options, std::string_view name) {
   const LaunchOption* const found = find_option(options, name);
   if (found == nullptr) return "";
@@ -30,7 +30,8 @@ bool taken_switch(Options& options, std::string_view name) {
   return is_on;
 }
 
-// Newton-Schulz iterations of the rank's own part of a matrix, five of them, are priced.
+// Reads the options of Muon. Supported are five Newton-Schulz iterations on each tensor-parallel
+// rank's shard of a matrix.
 Status take_muon(Options& options, PartValues& parts) {
   const std::string mode = taken_value(options, "--muon-tp-mode");
   const std::string steps = taken_value(options, "--muon-num-ns-steps");
@@ -51,7 +52,8 @@ Status take_muon(Options& options, PartValues& parts) {
   }
   drop_option(options, "--optimizer");
   parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(OptimizerKind::kMuon);
-  // Gradients are all-reduced; every rank updates the matrices that it owns and sends them.
+  // Muon with distributed owners: gradients are all-reduced, then each rank updates the matrices
+  // that it owns and sends them to the others.
   if (has_owners && !has_option(options, "--use-distributed-optimizer")) {
     options.push_back({"--use-distributed-optimizer", ""});
     parts[StackPart::kDataParallelSync] = static_cast<std::int64_t>(DataParallelSync::kAllReduce);
@@ -59,7 +61,7 @@ Status take_muon(Options& options, PartValues& parts) {
   return Ok{};
 }
 
-// A factor of at least 1, in thousandths.
+// Parses a factor of at least 1 and returns it in thousandths.
 Result<std::int64_t> thousandths(const std::string& value, std::string_view option) {
   const auto factor = parse_number<double>(value);
   if (!factor || !(*factor >= 1) || *factor > 1e6) {

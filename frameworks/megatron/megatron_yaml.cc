@@ -1,5 +1,5 @@
-// Megatron's arguments as YAML: --yaml-cfg, and NeMo's configurations before Megatron-Bridge, which
-// have a trainer section.
+// Imports Megatron's arguments from YAML: files for --yaml-cfg, and NeMo's configurations before
+// Megatron-Bridge, which have a trainer section.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +14,13 @@
 namespace tpsim {
 namespace {
 
-// Maps a NeMo key to an argument; with `value` only for this value.
+// Maps a NeMo key to an argument of Megatron. If `value` is not empty, the row applies only to this
+// value.
 struct YamlName {
   std::string_view key;
   std::string_view value;
   std::string_view argument;
-  std::string_view becomes = {};  // empty: unchanged
+  std::string_view becomes = {};  // new value; empty: unchanged
 };
 constexpr YamlName kYamlNames[] = {
     {"activations-checkpoint-granularity", "", "recompute-granularity"},
@@ -65,11 +66,12 @@ std::string as_python(const std::string& value) {
   return value == "true" ? "True" : value == "false" ? "False" : value;
 }
 
-// Prefix of command-line options as keys: "MODEL_ARGS: {--tp: 2}". Environment variables are in
-// another section.
+// Prefix of Megatron's options as YAML keys: "MODEL_ARGS: {--tp: 2}" has the key "MODEL_ARGS.--tp".
+// Environment variables are in the section ENV_VARS.
 constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
 
-// Whether the section configures the training. Other sections are ignored by name.
+// Whether the key is in a section that affects the training step. Keys of other sections are
+// ignored.
 bool is_of_training(std::string_view key) {
   constexpr std::string_view kOthers[] = {
       "data.",   "dataset.",   "exp_manager.", "tokenizer.", "checkpoint.",
@@ -85,7 +87,7 @@ void add_option(std::string name, std::string value, LaunchCommand& command) {
   command.options.push_back({std::move(name), std::move(value)});
 }
 
-// NeMo's model settings that do not affect a plan, in addition to Megatron's.
+// Model settings of NeMo that do not affect a plan and that Megatron does not have.
 constexpr std::string_view kNoPlan =
     "apex-transformer-log-level bias-activation-fusion bias-dropout-add-fusion bias-dropout-fusion "
     "bias-gelu-fusion attention-type batch-p2p-comm dist-ckpt-* do-layer-norm-weight-decay "
@@ -104,8 +106,8 @@ bool changes_no_plan(const std::string& option) {
   return matches_any(std::string_view(option).substr(2), kNoPlan);
 }
 
-// Reports remaining settings with the file's own names. In the model section unknown settings are
-// errors.
+// Replaces option names in the plan's ignored settings by the names in the file, and reports unread
+// settings. Unknown settings of the model section are errors.
 void name_left(const std::map<std::string, std::string>& keys, const ResolvedRecipe* recipe,
                ImportedPlan& plan, LeftSettings& left) {
   std::vector<std::string> outside;
@@ -152,12 +154,12 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   add_option("--" + name, value, command);
 }
 
-// Whether the key names the Python class of a section.
+// Whether the key states the Python class or function that creates a section.
 bool is_of_python(std::string_view key) {
   return key.ends_with(kMadeBy) || key.ends_with("_call_");
 }
 
-// Settings that are on by default.
+// Whether the setting is on by default, so that the value false has a meaning.
 bool says_by_false(std::string_view key) {
   constexpr std::string_view kOn =
       "bias share-embeddings-and-output-weights add-bias-linear apply-rope-fusion "
@@ -201,9 +203,9 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   std::int64_t devices = 0;
   std::int64_t nodes = 1;
   std::vector<std::string> others;
-  std::map<std::string, std::string> keys;  // keys by option
+  std::map<std::string, std::string> keys;  // the file's key of each option
   bool is_nemo = false;
-  // A configuration printed by a program has all settings, like a log.
+  // A configuration that a program has printed lists all settings, like a log.
   const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
             with_precision(with_lists_joined(settings)));
@@ -227,7 +229,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     if (setting.value == "false" && !says_by_false(setting.key)) continue;
     add_setting(setting, command, keys);
   }
-  // Without recompute its settings do not matter.
+  // Without recompute the method and number of layers have no effect.
   if (!has_option(command.options, "--recompute-granularity")) {
     std::erase_if(command.options, [](const LaunchOption& one) {
       return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
@@ -237,7 +239,8 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     command.size = {nodes, devices};
   }
   ImportInputs whole = inputs;
-  // Use the named model if the file cannot describe all of it.
+  // If the file refers to a Hugging Face model that is known, use that model: the file may not
+  // describe all of it.
   const FlatSetting* model = find_setting(settings, "model.hf_model_id");
   if (!whole.model && model != nullptr && !model->value.empty() && inputs.load) {
     const auto named = inputs.load(model->value);

@@ -1,4 +1,5 @@
-// Megatron-LM's arguments as a plan. Source: megatron/training/arguments.py, validate_args.
+// Converts Megatron-LM's arguments to a plan. Source: megatron/training/arguments.py,
+// validate_args.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ int zero_of(LaunchOptionReader& in) {
   const bool fsdp = in.flag("--use-megatron-fsdp");
   const bool distributed = in.flag("--use-distributed-optimizer");
   const std::string strategy = in.text("--data-parallel-sharding-strategy").value_or("no_shard");
-  in.drop("--ckpt-format");  // the format of FSDP's checkpoints does not affect the step
+  in.drop("--ckpt-format");  // the checkpoint format does not affect the step
   if (!fsdp) return distributed ? 1 : 0;
   if (strategy == "optim_grads") return 2;
   if (strategy == "optim_grads_params") return 3;
@@ -58,13 +59,14 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
   }
   if (bf16 && fp16) in.fail("--bf16 and --fp16 exclude each other");
   plan.dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
-  // Default dtype of gradient reduction: fp32 for bf16, fp16 for fp16.
+  // By default gradients are reduced in fp32 if the model is bf16, and in fp16 if the model is
+  // fp16.
   plan.gradient_dtype = bf16 && narrow  ? DType::kBFloat16
                         : fp16 && !wide ? DType::kFloat16
                                         : DType::kFloat32;
 }
 
-// Returns "mla_up_proj mlp" as a set of bits; nothing if a word is unknown.
+// Converts module names such as "mla_up_proj mlp" to a set of bits. Nothing if a name is unknown.
 std::optional<std::int64_t> modules_in(std::string_view words) {
   constexpr auto& kWords = kEnumNames<RecomputeModule>;
   std::int64_t set = 0;
@@ -113,20 +115,20 @@ bool has_place(LaunchStack stack, std::string_view option) {
   return stack != LaunchStack::kNemo || nemo_has(option);
 }
 
-// Whether an absent option counts as the model's value. Such options do not affect time and memory,
-// or are also defined by tokenizer or model.
+// Whether the option may be absent although the model has a value. Such options do not affect time
+// and memory, or the tokenizer or the named model also defines them.
 bool may_be_left_out(std::string_view option) {
   return matches_any(option, "--vocab-size --rotary-base --norm-epsilon --max-position-embeddings");
 }
 
-// Options that read_capacity() reads.
+// Whether read_capacity() reads the option.
 bool is_of_capacity(std::string_view option) {
   return matches_any(option,
                      "--moe-expert-capacity-factor --moe-token-drop-policy "
                      "--moe-pad-expert-input-to-capacity --moe-router-load-balancing-type");
 }
 
-// Returns Megatron-LM's default of an option; empty if the option is required.
+// Returns Megatron-LM's default value of an option; empty if the option is required.
 std::string default_of(std::string_view option, const ModelSpec& model) {
   if (option == "--ffn-hidden-size") return std::to_string(usual_ffn(model));
   if (option == "--kv-channels") return std::to_string(model.hidden / attention_shape(model).heads);
@@ -137,7 +139,8 @@ std::string default_of(std::string_view option, const ModelSpec& model) {
   return "";
 }
 
-// Expert slots must be padded, as in the prediction.
+// Reads the options of expert capacity. Fails unless unused expert slots are padded, because the
+// prediction assumes it.
 void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   const std::string policy = in.text("--moe-token-drop-policy").value_or("position");
   const bool pads = in.flag("--moe-pad-expert-input-to-capacity");
@@ -150,7 +153,8 @@ void read_capacity(LaunchOptionReader& in, const ModelSpec& model) {
   }
 }
 
-// Compares the options with the model. Differences are errors if `differences` is null.
+// Compares the options with the model. Differences are added to `differences`; if it is null, they
+// are errors.
 void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& model,
                 std::vector<std::string>* differences) {
   LaunchOptions wanted;
@@ -160,9 +164,10 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   for (const LaunchOption& option : wanted.all()) {
     const std::string& name = option.name;
     if (option.value.empty() || !has_place(stack, name)) continue;
-    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // the recipe defines its model
-    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // already compared with the model
-    // The vocab size is already padded; rotary positions do not need a table.
+    if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // the recipe defines it
+    if (is_of_capacity(name) || is_rare_shape(name)) continue;   // compared elsewhere
+    // Options without an effect here: the vocab size is already padded, and rotary positions do not
+    // need a table.
     const bool is_free =
         name == "--make-vocab-size-divisible-by" ||
         (name == "--max-position-embeddings" && rotary) ||
@@ -188,7 +193,8 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   read_capacity(in, model);
 }
 
-// "auto" and "fused" select kernels without stored probabilities. "local" is Megatron's own core.
+// Returns the attention kind. "auto" and "fused" select kernels that do not store the
+// probabilities, like flash attention. "local" is Megatron's own unfused kernel.
 AttentionKind attention_of(LaunchOptionReader& in) {
   const bool flash = in.flag("--use-flash-attn");
   const bool local = in.text("--transformer-impl").value_or("transformer_engine") == "local";
@@ -211,7 +217,8 @@ void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, Paralle
   degrees.etp = cut == degrees.tp ? 0 : cut;
 }
 
-// Parses one word, or one per layer. "allgather" is an alternative spelling of Transformer Engine.
+// Parses the --cp-comm-type: one word, or one word per layer. Transformer Engine also accepts the
+// spelling "allgather".
 std::string exchange_of(const std::optional<std::string>& said) {
   const std::string text = said.value_or(std::string(name_of(kMegatronExchange)));
   std::vector<std::string> words = words_in(text);

@@ -1,4 +1,5 @@
-// Pipeline stages in Megatron's arguments. Rules: megatron/training/arguments.py, validate_args.
+// Reads pipeline stages from Megatron's arguments. Rules: megatron/training/arguments.py,
+// validate_args.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +12,14 @@ namespace tpsim {
 namespace {
 
 struct Spelling {
-  std::int64_t first = 0;  // blocks of the first and last stage; 0: not stated
+  std::int64_t first = 0;  // blocks of the first and of the last stage; 0: not stated
   std::int64_t last = 0;
   bool embedding_counts = false;
   bool loss_counts = false;
 };
 
-// Returns the blocks of every pipeline rank; empty if the division has a remainder.
+// Returns the number of blocks of every pipeline rank. Empty if the remaining blocks cannot be
+// divided evenly.
 std::vector<std::int64_t> blocks_by_rank(const Spelling& said, std::int64_t layers,
                                          std::int64_t pp) {
   const std::int64_t middle = pp - (said.first > 0 ? 1 : 0) - (said.last > 0 ? 1 : 0);
@@ -50,7 +52,8 @@ std::vector<std::int64_t> cut(const Spelling& said, std::int64_t layers, const P
   return even;
 }
 
-// Returns the chunks of a rank: stated, or derived from the layers of a chunk.
+// Returns the number of chunks per pipeline rank, as stated or derived from the number of layers
+// per chunk.
 std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::int64_t pp) {
   const std::int64_t stages = in.integer("--num-virtual-stages-per-pipeline-rank", 0);
   const std::int64_t layers = in.integer("--num-layers-per-virtual-pipeline-stage", 0);
@@ -63,7 +66,8 @@ std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::i
   return 1;
 }
 
-// Layers of a hybrid's pattern, with its stages.
+// Reads the stages and chunks of a hybrid model from its layer pattern, and compares the layers
+// with the model.
 void read_pattern(LaunchOptionReader& in, const std::string& pattern, const ModelSpec& model,
                   Plan& plan) {
   const auto stages = stages_of_pattern(pattern, model, plan.degrees.pp);
@@ -79,9 +83,9 @@ void read_pattern(LaunchOptionReader& in, const std::string& pattern, const Mode
 
 }  // namespace
 
-// Sets virtual stages, cut and schedule of `plan`, whose pp is known. Supports all of Megatron's
-// notations: a layout, layers or stages per virtual stage, different end stages, and ends that
-// count as a block.
+// Sets virtual stages, split into stages, and schedule of `plan`, whose pp must be set. Supports
+// all notations of Megatron: a layout, layers or stages per virtual stage, a different first or
+// last stage, and embedding or loss counted as a block.
 void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   Spelling said;
   said.first = in.integer("--decoder-first-pipeline-num-layers", 0);

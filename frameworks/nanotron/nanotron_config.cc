@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMostLayers = 1 << 16;
 
-// Patterns are tried in order.
+// Rules for settings that no reader reads. The first matching row applies.
 constexpr LeftOver kNanotronRows[] = {
     {"optimizer.optimizer_factory.name", kAdamState, "adamW adam"},
     {"checkpoints.* data_stages.* data.* doremi.* general.* lighteval.* logging.* profiler.* "
@@ -34,8 +34,8 @@ constexpr LeftOver kNanotronRows[] = {
     {"model.model_config.moe_config*", "tpsim cannot read nanotron's experts: give a --model"},
 };
 
-// Removes rotary positions from every `interval`-th layer, counting from 1. 0: all layers have
-// them.
+// Removes rotary positions from every `interval`-th layer, counting from 1. If `interval` is 0, all
+// layers keep them.
 void leave_out_rotary(std::int64_t interval, ModelSpec& model) {
   if (interval < 1 || model.layers > kMostLayers) return;
   std::vector<BlockShape> blocks;

@@ -1,5 +1,5 @@
-// Configurations from recipes of Megatron-Bridge, and from recipes of NeMo 2 written with
-// Megatron-Bridge's names.
+// Imports configurations that recipes of Megatron-Bridge create. Configurations of NeMo 2's recipes
+// are imported the same way, after a renaming to Megatron-Bridge's keys.
 //
 // Sources: training/config.py, training/comm_overlap.py and models/*/*_bridge.py of Megatron-Bridge
 // 067f987.
@@ -20,8 +20,8 @@
 namespace tpsim {
 namespace {
 
-// Adds settings that all bridges for MoE models set, unless the recipe sets them. Source:
-// models/*/*_bridge.py of Megatron-Bridge 067f987.
+// Adds the settings that Megatron-Bridge sets for every MoE model loaded from Hugging Face, unless
+// the recipe sets them. Source: models/*/*_bridge.py of Megatron-Bridge 067f987.
 void add_hub_experts(std::vector<FlatSetting>& settings) {
   constexpr std::pair<const char*, const char*> kSet[] = {
       {"model.moe_token_dispatcher_type", "alltoall"},
@@ -38,8 +38,8 @@ bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
   return found != nullptr && found->value == "true";
 }
 
-// A comm_overlap section enables both overlaps of data-parallel replicas by default. Source:
-// training/comm_overlap.py.
+// Adds the two data-parallel overlaps, gradient reduction and parameter all-gather, which a
+// comm_overlap section enables by default. Source: training/comm_overlap.py.
 void add_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
   const FlatSetting* const sharded = find_setting(settings, "ddp.use_distributed_optimizer");
@@ -52,7 +52,7 @@ void add_overlap(std::vector<FlatSetting>& settings) {
     });
     return;
   }
-  std::string value = "true";  // weights are gathered early only if gradients are reduced early
+  std::string value = "true";  // the parameter overlap requires the gradient overlap
   for (const char* name : {"overlap_grad_reduce", "overlap_param_gather"}) {
     const FlatSetting* const stated = find_setting(settings, fmt::format("comm_overlap.{}", name));
     if (stated != nullptr && !stated->value.empty()) value = stated->value;
@@ -64,7 +64,7 @@ void add_overlap(std::vector<FlatSetting>& settings) {
   }
 }
 
-// Returns "torch.bfloat16" in the notation of Megatron's options.
+// Converts a PyTorch dtype such as "torch.bfloat16" to the name in Megatron's options.
 std::string dtype_word(const std::string& value) {
   constexpr std::pair<std::string_view, std::string_view> kDtypes[] = {
       {"torch.bfloat16", "bf16"},
@@ -78,7 +78,7 @@ std::string dtype_word(const std::string& value) {
   return value;
 }
 
-// Removes settings that make a step cheaper and are not modelled. Returns notes that name them.
+// Removes settings that make a step cheaper and are not modelled. Returns notes that list them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kSavings =
       "model.use_transformer_engine_op_fuser model.use_fused_weighted_squared_relu "
@@ -137,7 +137,8 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   return notes;
 }
 
-// Resolves aliases, and removes settings that another setting disables.
+// Replaces alternative settings by the ones that are read, and removes settings that another
+// setting disables.
 void settle_dependent(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kExpertOverlap = "comm_overlap.overlap_moe_expert_parallel_comm";
   if (is_on(settings, "model.moe_a2a_overlap")) {
@@ -156,7 +157,7 @@ void settle_dependent(std::vector<FlatSetting>& settings) {
   });
 }
 
-// Renames a newer spelling to the one that is read.
+// Renames model.cuda_graph_modules of newer versions to model.cuda_graph_scope.
 void rename_newer(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kNewer = "model.cuda_graph_modules", kRead = "model.cuda_graph_scope";
   const auto is_newer = [&](const FlatSetting& one) { return one.key.starts_with(kNewer); };
@@ -169,7 +170,8 @@ void rename_newer(std::vector<FlatSetting>& settings) {
 
 enum class ModelSource : std::uint8_t { kSettings, kHub, kPattern };
 
-// Returns the stated settings. Skips empty ones, and unknown ones with the default of their class.
+// Returns the settings that the recipe states. Skips empty settings, and unknown settings that have
+// the default of their class.
 std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSource source) {
   const bool is_hub = source == ModelSource::kHub, is_whole = source == ModelSource::kSettings;
   std::vector<FlatSetting> settings;
@@ -184,7 +186,7 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     }
     settings.push_back({one.key, dtype_word(one.value), one.line});
   }
-  if (source == ModelSource::kPattern) {  // of which the model is made
+  if (source == ModelSource::kPattern) {  // hybrid_model() has read these
     std::erase_if(settings, [](const FlatSetting& one) {
       return matches_any(
           one.key,
@@ -206,7 +208,8 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
   return settings;
 }
 
-// Returns the GPUs in "qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config"; 0 if there are none.
+// Returns the number of GPUs in a recipe's name: 16 for
+// "qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config". 0 if there is none.
 std::int64_t gpus_of_name(const std::string& name) {
   const std::size_t end = name.find("gpu_");
   if (end == std::string::npos) return 0;
@@ -234,7 +237,8 @@ void take_env_vars(const std::vector<FlatSetting>& settings, LaunchCommand& comm
   }
 }
 
-// Returns the model that the recipe loads from the hub, or the one named by --model.
+// Returns the model given by --model, or the Hugging Face model that the recipe loads. Adds an open
+// question if the model is unknown.
 Result<std::optional<ModelSpec>> hub_model(const std::string& name, const ImportInputs& inputs,
                                            OpenQuestions& open) {
   if (inputs.model) return inputs.model;
@@ -253,8 +257,8 @@ Result<std::optional<ModelSpec>> hub_model(const std::string& name, const Import
 
 namespace {
 
-// Returns "nemo....Llama3Config8B" as "Llama38B". Names of the catalogue are compared by letters
-// and digits.
+// Returns the model's name from the name of its NeMo class: "Llama38B" for
+// "nemo....Llama3Config8B". The catalogue compares names by letters and digits only.
 std::string model_of_class(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   const std::size_t at = name.find("Config");
@@ -262,7 +266,8 @@ std::string model_of_class(std::string_view path) {
   return std::string(name.substr(0, at)) + std::string(name.substr(at + 6));
 }
 
-// NeMo names its model classes after the models.
+// Returns the catalogue's model for the recipe's model class, since NeMo names these classes after
+// the models.
 std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportInputs& inputs) {
   const FlatSetting* const made = find_setting(recipe.settings, fmt::format("model.{}", kMadeBy));
   if (recipe.framework != "nemo" || made == nullptr || !inputs.load) return std::nullopt;
@@ -272,7 +277,8 @@ std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportI
   return named.ok() ? std::optional(*std::move(named)) : std::nullopt;
 }
 
-// Applies the recipe's vocab size and multi-token prediction layers to the hub's model.
+// Sets the vocab size and the number of multi-token prediction layers of the Hugging Face model to
+// the recipe's values.
 void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
                       std::vector<std::string>& notes) {
   const auto number = [&](std::string_view key) {
@@ -312,8 +318,8 @@ Result<std::optional<ModelSpec>> model_of_pattern(const std::vector<FlatSetting>
   return std::optional(std::move(model));
 }
 
-// The GPUs of the recipe's name, or of its trainer; if its layout does not fit them, the fewest
-// above that do.
+// Returns the number of GPUs in the recipe's name or of its trainer. If the parallel degrees do not
+// divide this number, returns the next larger multiple, and adds a note.
 std::int64_t gpus_that_fit(const NemoRun& run, std::vector<std::string>& notes) {
   const auto degree = [&](std::string_view key, std::int64_t unset) {
     const FlatSetting* const found = find_setting(run.settings, fmt::format("model.{}", key));

@@ -1,6 +1,6 @@
-// The model of a recipe that states its layers by a pattern of letters: Mamba-2, attention, MLP and
-// experts (HybridModelProvider of Megatron-Bridge, MambaConfig and NemotronHConfig of NeMo 2). The
-// settings are read as the Nemotron-H config.json that has the same meaning.
+// Reads hybrid models, whose recipes state the layers by a pattern of letters: Mamba-2, attention,
+// MLP and experts. These are HybridModelProvider of Megatron-Bridge, and MambaConfig and
+// NemotronHConfig of NeMo 2. The settings are converted to an equivalent config.json of Nemotron-H.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,14 +25,16 @@ std::int64_t count_of(const Settings& settings, std::string_view key, std::int64
   return text.empty() ? unset : parse_number<std::int64_t>(text).value_or(unset);
 }
 
-// Letters of the layers alone: '|' separates pipeline stages, '/' the blocks of MTP layers.
+// Returns only the letters of the layers. '|' separates pipeline stages; '/' precedes the blocks of
+// MTP layers.
 std::string letters_of(std::string pattern) {
   pattern = pattern.substr(0, pattern.find('/'));
   std::erase(pattern, '|');
   return pattern;
 }
 
-// Squared ReLU is the only activation of Nemotron-H files; of other hybrids here it is GELU.
+// Returns the activation of the MLP layers. Nemotron-H uses squared ReLU; other hybrid models that
+// tpsim reads use GELU.
 Result<MlpKind> activation_of(const Settings& settings) {
   const std::string name = text_of_setting(settings, "activation_func");
   if (text_of_setting(settings, "gated_linear_unit") == "true") {
@@ -170,7 +172,7 @@ std::int64_t vocab_of_tokenizer(const Settings& settings, const ImportInputs& in
       return named->vocab;
     }
   }
-  // MockDataModule makes GPT-2's tokenizer unless it is given another.
+  // NeMo's MockDataModule creates GPT-2's tokenizer unless the recipe sets another.
   const FlatSetting* const data = find_setting(settings, fmt::format("dataset.{}", kMadeBy));
   const bool has_other = has_key(settings, fmt::format("dataset.tokenizer.{}", kMadeBy));
   if (data == nullptr || !data->value.ends_with(".MockDataModule") || has_other) return 0;

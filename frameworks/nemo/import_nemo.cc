@@ -1,4 +1,4 @@
-// Imports Megatron-Bridge's YAML, with or without a launcher.
+// Imports Megatron-Bridge's YAML overrides, with or without a launch script.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace tpsim {
 namespace {
 
-// Adds the missing layout settings to the open questions. Only the recipe contains them.
+// Adds open questions for parallel degrees and batch sizes that the file does not state, because
+// only the recipe contains them.
 void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& open) {
   constexpr std::string_view kNeeded[] = {
       "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size",
@@ -29,7 +30,8 @@ void ask_for_layout(const std::vector<FlatSetting>& settings, OpenQuestions& ope
             "--set " + example});
 }
 
-// Adds the settings that all recipes for pre-training share, unless the file states another value.
+// Adds settings that are the same in all pre-training recipes, unless the file states another
+// value.
 void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result) {
   const auto said = [&](std::initializer_list<std::string_view> keys) {
     return std::any_of(settings.begin(), settings.end(), [&](const FlatSetting& one) {
@@ -57,13 +59,13 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
       "{} is assumed from the recipe; give its other settings with --set KEY=VALUE", taken));
 }
 
-// A recipe may omit the multi-token prediction layers.
+// Removes the model's multi-token prediction layers if the file sets their number to 0.
 void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
   const LaunchOption* said = find_option(options, "--mtp-num-layers");
   if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
 }
 
-// Applies sequence, dropout and expert capacity if the file states them.
+// Sets the sequence, dropout and expert capacity of the model to the values that the file states.
 void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
                          ModelSpec& model) {
   ModelSpec chosen = model;
@@ -79,7 +81,8 @@ void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_se
   }
 }
 
-// Removes parts that an absent option would imply in Megatron. Here the recipe may have set them.
+// Removes software parts that follow from an absent option in Megatron. Here the recipe may have
+// set the option, so its value is unknown.
 void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartValues& parts) {
   constexpr std::pair<StackPart, std::string_view> kSaidBy[] = {
       {StackPart::kOverlapGradientReduction, "ddp.overlap_grad_reduce"},
@@ -141,7 +144,8 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   return result;
 }
 
-// Imports the YAML, which overrides a recipe. The recipe has the other settings.
+// Imports YAML that overrides settings of a recipe. Other settings are in the recipe, which is not
+// available.
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs) {
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
   NemoRun run{yaml, {}};
@@ -155,7 +159,8 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   result.stack = "nemo";
   OpenQuestions open;
   if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
-  // Exported files are complete; other files leave settings to the recipe.
+  // Files exported by tpsim have a launch script and state all settings. Other files rely on a
+  // recipe.
   run.is_whole = launcher.ok();
   if (!run.is_whole) {
     ask_for_layout(run.settings, open);

@@ -1,5 +1,5 @@
-// Writes and reads the YAML overrides of Megatron-Bridge, which configures Megatron's core with
-// other names. Source: its training/config.py and its guide to Megatron FSDP.
+// Writes and reads YAML overrides of Megatron-Bridge, which configures Megatron-Core under other
+// names. Sources: its training/config.py and its guide to Megatron FSDP.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,15 +13,16 @@
 namespace tpsim {
 namespace {
 
-// Options of Megatron-LM with their keys in Megatron-Bridge. Options without a key follow from the
-// recipe: the kind of model, and dependent settings.
+// Megatron-LM options with their Megatron-Bridge keys. The recipe sets options without a key: the
+// model type, and settings derived from other settings.
 struct NemoKey {
   std::string option, section, key;
-  const char* when_set = "true";  // value of a switch that is on
+  const char* when_set = "true";  // YAML value if the switch is present
 };
 
-// Options by section, with the key after a colon if it differs. Mixed precision sets fp8_param and
-// fp8_param_gather. The guide requires use_megatron_fsdp in both sections.
+// Megatron-LM options by section of Megatron-Bridge. If the key differs, it follows after a colon.
+// The mixed-precision recipe sets fp8_param and fp8_param_gather. The guide to Megatron FSDP
+// requires use_megatron_fsdp in both sections.
 struct NemoSection {
   std::string_view name, options;
 };
@@ -83,7 +84,8 @@ std::vector<NemoKey> all_nemo_keys() {
       NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
       std::replace(row.key.begin(), row.key.end(), '-', '_');
       if (colon != std::string::npos) row.key = word.substr(colon + 1);
-      // These keys are on by default, or state fp32 reduction, so the option means false.
+      // These options disable a key that is on by default, or ask for reduction in bf16 where the
+      // key asks for fp32. The key's value is therefore false.
       const bool negates = row.option.starts_with("--no-");
       if (negates || row.option == "--grad-reduce-in-bf16") row.when_set = "false";
       keys.push_back(std::move(row));
@@ -106,7 +108,7 @@ void ask_for_key(const std::string& name, const std::string& where, LeftSettings
   left.ask(name, nearest(name, names), where);
 }
 
-// Converts a setting to an option. Returns nothing for a switch that is off, the default. Ignored
+// Converts a setting to an option of Megatron. Returns nothing for a switch that is off. Ignored
 // and refused settings keep their names.
 std::optional<LaunchOption> option_of(std::string_view name, std::string_view value,
                                       const std::string& where, LeftSettings& left) {
@@ -125,7 +127,8 @@ std::optional<LaunchOption> option_of(std::string_view name, std::string_view va
   return std::nullopt;
 }
 
-// FSDP, 8-bit weights and the overlap of sends have keys in two sections.
+// Adds the option. FSDP, FP8 weights and the P2P overlap have keys in two sections: their option is
+// added only once.
 void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
   if (!option) return;
   const auto is_it = [&](const NemoKey& row) { return row.option == option->name; };
@@ -142,7 +145,8 @@ bool nemo_has(std::string_view option) {
 
 namespace {
 
-// "([0]*1+[1]*2)" as YAML's list, since Megatron-Bridge evaluates no text.
+// Converts layers such as "([0]*1+[1]*2)" to a YAML list, because Megatron-Bridge does not evaluate
+// expressions.
 std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
   const LaunchOption* const layers = find_option(all, "--num-layers");
   const auto count = layers == nullptr ? std::nullopt : parse_number<std::int64_t>(layers->value);
@@ -179,12 +183,12 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
 
 namespace {
 
-// Precision recipes by their names in Megatron-Bridge and NeMo, after "bf16_" or "fp16_".
+// Precision recipes of Megatron-Bridge and NeMo. Each name follows the prefix "bf16_" or "fp16_".
 struct PrecisionRecipe {
   std::string_view name;
-  std::string_view format;  // of 8 or 4 bits; empty: all GEMMs have 16 bits
+  std::string_view format;  // FP8 or FP4 format; empty: all GEMMs have 16 bits
   std::string_view recipe;
-  bool gathers = false;  // gathers weights in 8 bits
+  bool gathers = false;  // all-gathers weights in 8 bits
 };
 constexpr PrecisionRecipe kPrecisions[] = {
     {"mixed", "", ""},
@@ -219,7 +223,7 @@ Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
                    fmt::format("{}, or the same with fp16", fmt::join(names, ", ")));
 }
 
-// The recipe's class has different names for some keys.
+// Returns the Megatron-Bridge key of a field in the mixed_precision section.
 std::string key_of_precision(const std::string& name) {
   if (name == "grad_reduce_in_fp32") return "ddp." + name;
   if (name == "fp8_param_gather") return "model.fp8_param";
@@ -245,7 +249,7 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
       rest.push_back(std::move(one));
     }
   }
-  // Later settings of the section replace earlier ones and those of other sections.
+  // A later mixed_precision setting overrides earlier settings with the same key, in any section.
   for (FlatSetting& one : chosen) {
     std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
     rest.push_back(std::move(one));
@@ -255,7 +259,8 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
 
 namespace {
 
-// Appends one element of "[[embedding, decoder], [decoder, loss]]" to Megatron's "Et|tL".
+// Appends one element of Megatron-Bridge's layout, a list per stage such as "[[embedding, decoder],
+// [decoder, loss]]", to Megatron's notation "Et|tL".
 void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
                    std::string& layout) {
   for (; stages < stage; ++stages) layout += '|';

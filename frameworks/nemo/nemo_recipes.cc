@@ -1,4 +1,4 @@
-// Renames settings of NeMo 2's recipes to those of Megatron-Bridge. Sources: NeMo's
+// Renames settings of NeMo 2's recipes to Megatron-Bridge's. Sources: NeMo's
 // collections/llm/recipes and lightning/pytorch/callbacks/megatron_comm_overlap.py.
 #include <fmt/format.h>
 
@@ -11,7 +11,8 @@
 namespace tpsim {
 namespace {
 
-// Prefixes of NeMo 2's settings with the sections of Megatron-Bridge. The first match counts.
+// Prefixes of NeMo 2's settings with the equivalent prefixes of Megatron-Bridge. The first match
+// counts.
 struct Place {
   std::string_view nemo, bridge;
 };
@@ -34,7 +35,8 @@ constexpr std::string_view kCallbacks = "trainer.callbacks.";
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
-// Returns "trainer.callbacks.1.", the key of the communication overlap callback. Empty without one.
+// Returns the key prefix of the communication overlap callback, such as "trainer.callbacks.1.".
+// Empty if there is none.
 std::string overlap_callback(const std::vector<FlatSetting>& settings) {
   for (const FlatSetting& one : settings) {
     const bool is_it = one.key.starts_with(kCallbacks) && one.key.ends_with(kMadeBy) &&
@@ -58,14 +60,15 @@ std::string bridge_key(const std::string& key, const std::string& callback) {
 
 }  // namespace
 
-// Settings of the strategy or the data override the model's default of the same name.
+// Renames all settings. If the strategy or the data states a setting that the model also has, it
+// overrides the model's default.
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo) {
   const std::string callback = overlap_callback(nemo.settings);
   ResolvedRecipe bridge{nemo.framework, nemo.function, {}, {}};
   std::vector<std::string> stated;
   for (const FlatSetting& one : nemo.settings) {
     const bool is_default = nemo.is_default(one.key);
-    if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // its configuration's class counts
+    if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // model.config has its own
     FlatSetting renamed{bridge_key(one.key, callback), one.value, one.line};
     if (renamed.key.starts_with(kCallbacks)) continue;
     const FlatSetting* const other = find_setting(bridge.settings, renamed.key);

@@ -1,4 +1,4 @@
-// Settings of one run of Megatron-Bridge or NeMo, during an import.
+// State of an import of Megatron-Bridge or NeMo settings.
 #pragma once
 
 #include <vector>
@@ -12,22 +12,23 @@ namespace tpsim {
 struct NemoRun {
   LaunchFile file;
   std::vector<FlatSetting> settings;
-  LaunchCommand command = {};  // from the launcher; its options are replaced by the settings
-  bool is_whole = false;       // false: a recipe, which is not available, has further settings
+  LaunchCommand command = {};  // from the launch script; the settings replace its options
+  bool is_whole = false;       // false: a recipe that is not available has further settings
 };
 
-// `result` has the model, the stack and the notes so far.
+// Converts the settings to a plan. `result` contains the model, the stack and the notes collected
+// before.
 Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, ImportedPlan result);
 
-// Error if the recipe's class of models is not a decoder-only transformer or hybrid.
+// Returns an error unless the recipe's model class is a decoder-only transformer or a hybrid.
 Status check_decoder(const std::vector<FlatSetting>& settings);
-// The letters by which a recipe states the layers of a hybrid model; empty for other models.
+// Returns the letters that state the layers of a hybrid model; empty for other models.
 std::string hybrid_pattern(const std::vector<FlatSetting>& settings);
-// The hybrid model of a recipe, in the names of Megatron-Bridge. Error if a layer, the activation
-// or the prediction layers are not modelled.
+// Returns the hybrid model that the settings describe, under Megatron-Bridge's names. Error if
+// tpsim does not model a layer type, the activation or the prediction layers.
 Result<ModelSpec> hybrid_model(const std::vector<FlatSetting>& settings, std::int64_t vocab);
-// The vocab size that the recipe or --set states, or that of the tokenizer that it takes, which
-// `source` then names. 0 if neither is known.
+// Returns the vocab size that the recipe or --set states, otherwise that of the recipe's tokenizer.
+// `source` is set to the tokenizer. Returns 0 if neither is known.
 std::int64_t vocab_of_tokenizer(const std::vector<FlatSetting>& settings,
                                 const ImportInputs& inputs, std::string& source);
 

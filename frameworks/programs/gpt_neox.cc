@@ -1,4 +1,4 @@
-// GPT-NeoX's YAML, with '-' or '_' in names. Source of rules and defaults:
+// Imports GPT-NeoX's YAML, whose names may contain '-' or '_'. Source of rules and defaults:
 // megatron/neox_arguments/neox_args.py and megatron/model/transformer.py of EleutherAI/gpt-neox at
 // ea7aefd.
 #include <fmt/format.h>
@@ -137,7 +137,8 @@ void put_stages_and_zero(ProgramSettings& settings, LeftSettings& left) {
   settings.put("recompute-num-layers", 1);
 }
 
-// FFN size of LLaMAParallelMLP (megatron/model/transformer.py): 2/3 of 4 x hidden, rounded up.
+// Sets the FFN size of a gated MLP to that of LLaMAParallelMLP (megatron/model/transformer.py): 2/3
+// of 4 x hidden, rounded up to a multiple.
 void put_shape(ProgramSettings& settings) {
   const bool is_gated = settings.is("swiglu", "true");
   if (is_gated && !settings.has("ffn-hidden-size")) {
@@ -197,7 +198,7 @@ void derive_neox(ProgramSettings& settings, LeftSettings& left) {
   }
 }
 
-// Sets parallel attention and MLP with a common input, which Megatron's arguments cannot express.
+// Sets the norms of parallel attention and MLP blocks, which Megatron's arguments cannot express.
 void finish_neox(const ProgramSettings& settings, ImportedPlan& plan) {
   if (!settings.is("@parallel-residual", "true")) return;
   plan.model.norm_place =

@@ -1,5 +1,5 @@
-// Imports a program's settings: the program's row translates them, then the corresponding reader
-// reads them.
+// Imports a program's settings. The program's row translates the settings, and the reader that the
+// row states imports the result.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +19,8 @@ std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// Returns a normalized value: "true" for "True", empty for "None". Removes one pair of quotes.
+// Returns the value in a common format: "true" for "True", empty for "None". One pair of quotes is
+// removed.
 std::string plain_value(std::string value) {
   const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
                       value.back() == value.front();
@@ -37,14 +38,15 @@ std::string_view pattern_of(std::string_view key, std::string_view patterns) {
   return {};
 }
 
-// Returns the reader's name. "*" is the part of the key that the pattern's '*' matched.
+// Returns the reader's name for a key. If the row's name is "*", returns the part of the key that
+// the '*' of the row's pattern matched.
 std::string name_of_row(const ProgramSetting& row, std::string_view key) {
   if (row.becomes != "*") return std::string(row.becomes);
   const std::string_view pattern = pattern_of(key, row.key);
   return std::string(key.substr(pattern.size() - (pattern.ends_with('*') ? 1 : 0)));
 }
 
-// Megatron's arguments are spelled with '-'.
+// Returns the name as the reader spells it: Megatron's arguments contain '-' instead of '_'.
 std::string reader_name(const TrainingProgram& program, std::string name) {
   const bool has_dashes = program.settings == SettingsOf::kMegatron && !name.starts_with('@');
   if (has_dashes) std::replace(name.begin(), name.end(), '_', '-');
@@ -66,7 +68,7 @@ void put_row(const TrainingProgram& program, const ProgramSetting& row, std::str
   out.put(name, std::move(text));
 }
 
-// Returns whether a row matches the key.
+// Translates the setting by all rows that match. Returns whether a row has this key.
 bool take_by_rows(const TrainingProgram& program, std::string_view key, const std::string& value,
                   ProgramSettings& out) {
   bool is_known = false;
@@ -131,15 +133,16 @@ void add_defaults(const TrainingProgram& program, ProgramSettings& out) {
   }
 }
 
-// Returns the name without slashes at its end: "/root/Qwen3-4B/" and "~/models/Qwen3-4B" end in a
-// model's name.
+// Returns the model's name or path without slashes at its end: "~/models/Qwen3-4B" for
+// "~/models/Qwen3-4B/".
 std::string model_name(std::string name) {
   name = without_marks(name);
   while (!name.empty() && name.back() == '/') name.pop_back();
   return name;
 }
 
-// Loads the model by its name, unless one is given. Adds a question if neither is known.
+// Loads the model that the settings name, unless inputs.model is set. Adds a question if the model
+// is unknown.
 void name_model(const ProgramSettings& settings, bool states_itself, ImportInputs& inputs,
                 OpenQuestions& open) {
   if (inputs.model) return;
@@ -158,8 +161,8 @@ void name_model(const ProgramSettings& settings, bool states_itself, ImportInput
             kModelAnswer});
 }
 
-// Values of --set with a reader's name ("cp-comm-type", "gradient_checkpointing") override all
-// others.
+// Values of --set override all others. Their names are the reader's, such as "cp-comm-type" or
+// "gradient_checkpointing".
 void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
   for (const auto& [name, value] : inputs.given) {
     const std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
@@ -176,7 +179,7 @@ void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
 Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand* by,
                                  ImportInputs inputs) {
   LaunchCommand command;
-  command.is_log = true;  // its switches have values
+  command.is_log = true;  // as in a log, switches have the values true and false
   for (const FlatSetting& one : settings.all()) {
     if (one.key.starts_with('@') || one.value.empty()) continue;
     std::string name = "--" + one.key;
@@ -227,7 +230,8 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   return import_megatron(std::move(command), inputs);
 }
 
-// Sets tensor and context parallelism in addition to FSDP, with torchtitan's implementation.
+// Applies tensor and context parallelism to a plan with FSDP, and predicts the plan with
+// torchtitan's stack.
 Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan& imported) {
   Plan& plan = imported.plan;
   const std::int64_t tp = settings.number("@tp", 1);
@@ -311,7 +315,8 @@ Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettin
   return plan;
 }
 
-// Adds a configuration that the command names. The command's own settings have precedence.
+// Adds the settings of the configuration files that the command names. The command's own settings
+// take precedence.
 Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& command,
                   const LaunchFile& file, const ImportInputs& inputs) {
   std::vector<FlatSetting> all;
@@ -351,7 +356,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     }
     TPSIM_TRY_STATUS(read_named(settings, *command, file, inputs));
   }
-  // Names of --set that the program has. Others are variables of a script.
+  // Values of --set whose names are settings of the program. Others are variables of a script.
   std::map<std::string, std::string> given;
   for (const auto& [name, value] : inputs.given) {
     const std::string key = plain_key(name);
@@ -367,7 +372,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     TPSIM_TRY(settings, program.expand(std::move(settings), file, inputs, out));
     settings = with_values(std::move(settings), given);
   }
-  std::erase_if(settings, [&](const FlatSetting& one) {  // a reader's name, for put_given()
+  std::erase_if(settings, [&](const FlatSetting& one) {  // put_given() applies these
     return one.line == 0 && given.contains(one.key) && one.key.find('.') == std::string::npos &&
            one.key.find('-') != std::string::npos;
   });

@@ -1,6 +1,7 @@
-// LLaMA-Factory on Megatron-Core (mcore_adapter): keys of the Trainer and of Megatron in one YAML.
-// Source of rules and defaults: src/llamafactory/hparams/megatron_args.py and train/mca/workflow.py
-// of hiyouga/LLaMA-Factory at ff6d4d1.
+// Imports configurations of LLaMA-Factory on Megatron-Core (mcore_adapter): one YAML with keys of
+// the Trainer and of Megatron. Source of rules and defaults:
+// src/llamafactory/hparams/megatron_args.py and train/mca/workflow.py of hiyouga/LLaMA-Factory at
+// ff6d4d1.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// MLPerf Training. NVIDIA's submissions state a run in environment variables, which a script
-// exports (config_DGXH100_64x8x2xtp4pp8cp2.sh). Source of rules and defaults: conf/custom.yaml and
-// pretrain.py of mlcommons/training_results_v5.0 at 0fdc28f, and of v4.1 at b87b9e3.
+// Imports NVIDIA's submissions to MLPerf Training. A script exports the settings of a run as
+// environment variables (config_DGXH100_64x8x2xtp4pp8cp2.sh). Source of rules and defaults:
+// conf/custom.yaml and pretrain.py of mlcommons/training_results_v5.0 at 0fdc28f, and of v4.1 at
+// b87b9e3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +66,8 @@ constexpr LeftOver kMlperfRefused[] = {
     {"LORA_* LORA", kAllWeights},
 };
 
-// Benchmarks by a part of the folder's name, with model and sequence length.
+// A benchmark, recognized by a part of the folder's name, with its model and sequence length in
+// tokens.
 struct Benchmark {
   std::string_view folder;
   std::string_view model;

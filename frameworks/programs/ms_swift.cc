@@ -1,5 +1,5 @@
-// ms-swift: "swift" trains with Hugging Face's Trainer, "megatron" with Megatron-Core. Source of
-// rules and defaults: swift/arguments, swift/trainers/arguments.py and
+// Imports commands of ms-swift: "swift" trains with Hugging Face's Trainer, "megatron" with
+// Megatron-Core. Source of rules and defaults: swift/arguments, swift/trainers/arguments.py and
 // swift/megatron/arguments/megatron_args.py of modelscope/ms-swift at 3602360.
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Ignored settings of both: data, generation, rewards, checkpoints and logging.
+// Ignored settings of both commands: data, generation, rewards, checkpoints and logging.
 constexpr std::string_view kSwiftOutside =
     "dataset* split_dataset_ratio load_from_cache_file cached_* truncation_strategy loss_scale "
     "use_chat_template agent_template system response_prefix add_version enable_dft_loss "
@@ -61,7 +61,7 @@ constexpr ProgramSetting kSwiftRows[] = {
     {"max_length", "@length"},
     {"max_completion_length", "@completion"},
     {"rlhf_type", "@rlhf"},
-    // Presets such as swift/config/zero2_offload.json.
+    // DeepSpeed presets of ms-swift, such as swift/config/zero2_offload.json.
     {"deepspeed", "deepspeed_config.zero_stage", "zero0", "0"},
     {"deepspeed", "deepspeed_config.zero_stage", "zero1", "1"},
     {"deepspeed", "deepspeed_config.zero_stage", "zero2 zero2_offload", "2"},
@@ -114,7 +114,7 @@ constexpr ProgramSetting kSwiftMegatronDefaults[] = {
     {"", "moe-grouped-gemm", "", "true"},
 };
 
-// Losses that compare a chosen and a rejected answer.
+// Names of losses that compare a chosen and a rejected answer.
 constexpr std::string_view kPairs = "dpo cpo orpo simpo rm";
 
 void add_answers(ProgramSettings& settings) {

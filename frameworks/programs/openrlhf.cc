@@ -1,6 +1,6 @@
-// OpenRLHF: DeepSpeed's ZeRO for every trainer. Source of rules and defaults:
-// openrlhf/cli/train_*.py of OpenRLHF/OpenRLHF at 3c3be62, and names of 2024 such as
-// "--micro_train_batch_size".
+// Imports commands of OpenRLHF, whose trainers all use DeepSpeed's ZeRO. Source of rules and
+// defaults: openrlhf/cli/train_*.py of OpenRLHF/OpenRLHF at 3c3be62. Names of 2024, such as
+// "--micro_train_batch_size", are read, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,8 @@ constexpr std::string_view kOpenRlhfOutside =
     "l2 warmup lr_* aux_loss_coef grad_accum_dtype overlap_comm zpg lora_alpha lora_dropout "
     "target_modules ipo nll_loss_coef disable_* gradient_checkpointing_use_reentrant tokenizer_*";
 
-// Trainers that compare answers process two sequences per sample.
+// Sets the sizes that follow from several settings. Trainers that compare answers process two
+// sequences per sample.
 void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
   const std::int64_t ring = settings.number("@cp", 1);
   if (ring > 1 && settings.is("deepspeed_config.zero_stage", "3")) {

@@ -1,5 +1,5 @@
-// Primus: a YAML with a framework, presets of the framework and of a model, and overrides. Source
-// of presets and defaults: primus/configs of AMD-AGI/Primus at fd1eeab.
+// Imports Primus' YAML, which states a framework, presets of the framework and of a model, and
+// overrides. Source of presets and defaults: primus/configs of AMD-AGI/Primus at fd1eeab.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tpsim {
 namespace {
 
 constexpr int kDeepest = 8;
-constexpr int kFromPreset = -1;  // line number of settings from a preset
+constexpr int kFromPreset = -1;  // marks settings from a preset, instead of a line number
 
 void put_over(const std::vector<FlatSetting>& more, std::vector<FlatSetting>& settings) {
   for (const FlatSetting& one : more) {
@@ -21,7 +21,7 @@ void put_over(const std::vector<FlatSetting>& more, std::vector<FlatSetting>& se
   }
 }
 
-// Reads a preset and the files that it extends. Returns false if a file is missing.
+// Reads a preset and the presets that it extends. Returns false if a file is missing.
 Result<bool> read_preset(const std::string& path, const ImportInputs& inputs, int depth,
                          std::vector<FlatSetting>& settings) {
   const auto text = text_of_named(path, inputs);
@@ -60,7 +60,8 @@ std::string stated_at(const std::vector<FlatSetting>& settings, const std::strin
   return found == nullptr ? "" : found->value;
 }
 
-// Returns "llama3.1_8B.yaml" without folder and extension, as a name for the catalogue.
+// Returns the file's name without folder and extension, to look up the model in the catalogue:
+// "llama3.1_8B" for "llama3.1_8B.yaml".
 std::string stem_of(std::string name) {
   name = name.substr(name.find_last_of('/') + 1);
   for (const char* end : {".yaml", ".yml"}) {
@@ -69,7 +70,8 @@ std::string stem_of(std::string name) {
   return name;
 }
 
-// Settings of a preset that affect a plan. Others are the framework's own defaults.
+// Keys of presets that are read because they affect a plan. Other keys have the framework's
+// defaults.
 constexpr std::string_view kPresetKeys =
     "num_layers hidden_size ffn_hidden_size num_attention_heads group_query_attention "
     "num_query_groups kv_channels seq_length max_position_embeddings position_embedding_type "
@@ -146,7 +148,8 @@ constexpr ProgramSetting kPrimusRows[] = {
     {"checkpoint_activations", "@old-checkpoint"},
 };
 
-// Defaults of modules/megatron/pre_trainer.yaml and trainer_base.yaml, if the presets are missing.
+// Defaults in Primus' modules/megatron/pre_trainer.yaml and trainer_base.yaml, used if these files
+// are missing.
 constexpr ProgramSetting kPrimusDefaults[] = {
     {"", "bf16", "", "true"},
     {"", "micro-batch-size", "", "2"},
@@ -160,13 +163,14 @@ constexpr ProgramSetting kPrimusDefaults[] = {
     {"", "moe-grouped-gemm", "", "true"},
 };
 
-// A global batch of -1 follows from the number of ranks.
+// A global batch of -1 is ignored: the batch then follows from the number of ranks.
 constexpr ProgramSetting kPrimusTitanRows[] = {
     {"training.global_batch_size", "@none", "-1"},
     {"training.global_batch_size", "training.global_batch_size"},
 };
 
-// A preset with layers and hidden size describes the model itself.
+// Sets values that follow from several settings. If a preset states layers and hidden size, these
+// define the model, and its name is not used.
 void derive_primus(ProgramSettings& settings, LeftSettings&) {
   if (settings.is("@no-transposes", "true")) {
     settings.note("no_fp8_weight_transpose_cache: memory is an upper bound");

@@ -1,4 +1,5 @@
-// Settings of a program, in the names of the corresponding reader.
+// ProgramSettings: settings of a program under the reader's names. Also recognizes programs by
+// their command or settings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace tpsim {
 namespace {
 
-// Upper bound of degrees, batches and lengths.
+// Upper bound of degrees, batch sizes and sequence lengths.
 constexpr std::int64_t kLargest = 1 << 24;
 
 std::string setting_word(std::string_view text) {
@@ -22,7 +23,7 @@ std::string setting_word(std::string_view text) {
   return word;
 }
 
-// Returns "verl/trainer/main_ppo.py" as a module name.
+// Returns a script's path as a module name: "verl.trainer.main_ppo" for "verl/trainer/main_ppo.py".
 std::string module_of(std::string_view program) {
   std::string name(program);
   if (name.ends_with(".py")) name.resize(name.size() - 3);
@@ -31,11 +32,11 @@ std::string module_of(std::string_view program) {
   return name;
 }
 
-// Whether the module matches a pattern, after any package prefix: "pkg.swift.cli.sft" matches
-// "swift.cli.sft" and "swift.cli.*".
+// Whether the module matches a pattern, with or without enclosing packages: "pkg.swift.cli.sft"
+// matches "swift.cli.sft" and "swift.cli.*".
 bool is_command(std::string_view module, std::string_view patterns) {
   while (!patterns.empty()) {
-    // Separated by commas, since console commands contain blanks.
+    // Patterns are separated by commas, because console commands contain spaces.
     const std::string_view pattern = trimmed(cut_off(patterns, ","));
     if (pattern.empty()) continue;
     if (matches_pattern(module, pattern)) return true;
@@ -165,7 +166,7 @@ const TrainingProgram* program_of(const std::vector<FlatSetting>& settings) {
 std::vector<FlatSetting> settings_of_words(const std::vector<std::string>& words) {
   std::vector<FlatSetting> settings;
   bool takes_more = false;
-  std::set<std::string> is_switch;  // names without a value
+  std::set<std::string> is_switch;  // names of options that do not have a value
   const auto add = [&](std::string_view key, std::string value) {
     std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
     settings.push_back({std::string(key), std::move(value), 0});

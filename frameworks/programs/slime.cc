@@ -1,6 +1,6 @@
-// slime: Megatron's arguments, and additional ones for generation. Source of rules and defaults:
-// slime/utils/arguments.py and slime/backends/megatron_utils/arguments.py of THUDM/slime at
-// 624b824.
+// Imports commands of slime, which takes Megatron's arguments and its own for generation. Source of
+// rules and defaults: slime/utils/arguments.py and slime/backends/megatron_utils/arguments.py of
+// THUDM/slime at 624b824.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,8 +59,8 @@ constexpr ProgramSetting kSlimeDefaults[] = {
     {"", "moe-token-dispatcher-type", "", "alltoall"},
 };
 
-// Samples of different lengths are packed into --max-tokens-per-gpu. The stated maximum counts as
-// the length of all samples.
+// Sets batch sizes and sequence length. slime packs samples of different lengths into
+// --max-tokens-per-gpu tokens. The plan assumes that all samples have the stated maximum length.
 void derive_slime(ProgramSettings& settings, LeftSettings&) {
   if (!settings.has("@global-batch") && settings.has("@prompts")) {
     settings.put("@global-batch", settings.number("@prompts", 1) * settings.number("@samples", 1) /

@@ -1,5 +1,5 @@
-// torchtitan of 2026 selects a configuration in a Python registry: "--module llama3 --config
-// llama3_8b". This table has the registry's common entries. Source:
+// Imports commands of torchtitan that select a configuration of its Python registry of 2026:
+// "--module llama3 --config llama3_8b". The table has the most common entries. Source:
 // torchtitan/models/llama3/config_registry.py and torchtitan/config/configs.py of
 // pytorch/torchtitan at b5bcd76.
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ constexpr TitanPreset kTitanPresets[] = {
     {"llama3_70b", "llama3", "70B", "8", "8192", "full", "8"},
 };
 
-// Today's names of the tokens of a micro-batch and of a sequence.
+// Translates current names of batch and sequence settings, which are in tokens.
 constexpr ProgramSetting kTitanRows[] = {
     {"training.num_tokens_per_microbatch_per_dp_rank", "@tokens"},
     {"training.max_context_length", "training.seq_len"},

@@ -1,6 +1,6 @@
-// torchtune: a recipe's YAML, alone or named by "tune run". Trains with FSDP 2 and DTensor's tensor
-// parallelism. Source of rules and defaults: recipes/full_finetune_distributed.py and
-// recipes/configs of pytorch/torchtune at bd2a0fc.
+// Imports configurations of torchtune: a recipe's YAML, given alone or named by "tune run".
+// torchtune trains with FSDP 2 and DTensor's tensor parallelism. Source of rules and defaults:
+// recipes/full_finetune_distributed.py and recipes/configs of pytorch/torchtune at bd2a0fc.
 #include <fmt/format.h>
 
 #include "core/base/text.h"
@@ -58,7 +58,8 @@ constexpr std::string_view kTuneOutside =
     "rdzv_* standalone master_* config checkpoint_dir parallel_dims.* float8_recipe_name "
     "num_output_chunks collate_fn packed use_clean_* enable_fp8_training";
 
-// Converts "torchtune.models.llama3_1.llama3_1_8b" to the catalogue's name.
+// Sets the catalogue's name of the model from its builder, such as
+// "torchtune.models.llama3_1.llama3_1_8b". Refuses adapters.
 void put_model(ProgramSettings& settings, LeftSettings& left) {
   const std::string* const component = settings.find("@component");
   if (component == nullptr) return;
@@ -75,7 +76,8 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   settings.put("bf16", is_wide ? "false" : "true");
   if (!is_wide) {
     settings.put("@part.optimizer_dtype", std::string("bf16"));
-    // With tensor parallelism torchtitan's stack is predicted, which reduces gradients in fp32.
+    // With tensor or context parallelism the plan is predicted with torchtitan's stack, which
+    // reduces gradients in fp32.
     const bool divides_model = settings.number("@tp", 1) * settings.number("@cp", 1) > 1;
     if (!divides_model) settings.put("@gradients", std::string("bf16"));
     if (divides_model) settings.note("gradients are predicted to accumulate in fp32");
@@ -106,8 +108,8 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
       "a sample is a pair of sequences; the pass of the reference model is not predicted");
 }
 
-// Reads the configuration of "tune run --nproc_per_node 8 full_finetune_distributed --config
-// llama3_1/8B_full".
+// Returns the settings with those of the configuration that a command names, as in "tune run
+// --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full".
 Result<std::vector<FlatSetting>> expand_tune(std::vector<FlatSetting> settings,
                                              const LaunchFile& file, const ImportInputs& inputs,
                                              ProgramSettings&) {

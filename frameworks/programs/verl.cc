@@ -1,6 +1,7 @@
-// verl: an actor trained with FSDP or Megatron-Core, and its supervised trainer. Source of rules
-// and defaults: verl/trainer/config (ppo_trainer.yaml, ppo_megatron_trainer.yaml, sft_trainer.yaml,
-// engine/*.yaml) and verl/workers of volcengine/verl at b178a3c.
+// Imports verl's settings: the update of an actor with FSDP or Megatron-Core, or supervised
+// training. Source of rules and defaults: verl/trainer/config (ppo_trainer.yaml,
+// ppo_megatron_trainer.yaml, sft_trainer.yaml, engine/*.yaml) and verl/workers of volcengine/verl
+// at b178a3c.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// Ignored settings. The plan is the actor's update only: no data, generation, rewards, other models
-// or logging, and no offload of the actor's state between phases.
+// Ignored settings. The plan includes only the actor's update: not data, generation, rewards, other
+// models or logging, and not the offload of the actor's state between phases.
 constexpr std::string_view kVerlOutside =
     "config_path config_name config_dir hydra.* algorithm.* critic.* reward_model.* reward.* "
     "custom_reward_function.* data.* trainer.* global_profiler.* profiler.* ray_kwargs.* "
@@ -60,7 +61,7 @@ constexpr const char* kActorNote =
     "only the actor's update is predicted; generation, rewards, log-probabilities, other models' "
     "updates and weight transfers to the rollout are not";
 
-// Settings of an actor, trained with FSDP or Megatron.
+// Translates the settings of an actor, for both FSDP and Megatron.
 constexpr ProgramSetting kVerlActorRows[] = {
     {"actor_rollout_ref.model.path", "@model"},
     {"trainer.nnodes", "@nodes"},
@@ -178,8 +179,8 @@ constexpr ProgramSetting kVerlSftDefaults[] = {
     {"", "attn_implementation", "", "flash_attention_2"},
 };
 
-// Sets sequences of a step and of a micro-batch. verl divides the mini-batch (prompts x answers)
-// among the data-parallel ranks (workers/fsdp_workers.py).
+// Sets the numbers of sequences per step and per micro-batch. verl divides the mini-batch (prompts
+// x answers) among the data-parallel ranks (workers/fsdp_workers.py).
 void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
   constexpr std::int64_t kUsual = 512;
   const std::int64_t prompt = settings.number("@prompt", kUsual);

@@ -1,7 +1,7 @@
 // Writes and reads torchtitan's command-line options.
 //
-// Sources: torchtitan/config/configs.py as of commit 0014ac2c (2026; later versions count batches
-// in tokens) and tyro, which reads switches as --x and --no-x. The model is a flavour of its
+// Sources: torchtitan/config/configs.py of commit 0014ac2c (2026), and tyro, which parses switches
+// as --x and --no-x. Later versions state batches in tokens. The model is a flavor of torchtitan's
 // registry.
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ constexpr const char* kCompile = "--compile.enable";
 constexpr const char* kComponents = "--compile.components";
 constexpr const char* kAsyncTensor = "--parallelism.enable_async_tensor_parallel";
 constexpr const char* kNoLossParallel = "--parallelism.disable_loss_parallel";
-constexpr const char* kNormType = "--model.norm_type";  // of 2024
+constexpr const char* kNormType = "--model.norm_type";  // option of 2024
 
 const char* schedule_text(ScheduleKind schedule) {
   switch (schedule) {
@@ -50,15 +50,16 @@ std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwis
   return asked == file.parts.end() ? otherwise : asked->second;
 }
 
-// Returns the data-parallel ranks of a shard group of `gpus` GPUs, excluding tensor and context
-// parallelism. 0 unless the number is an integer > 1 that divides dp.
+// Returns the number of data-parallel ranks in a shard group of `gpus` GPUs: `gpus` / (tp x cp).
+// Returns 0 unless this is an integer > 1 that divides dp.
 std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
   const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
   const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
   return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
 }
 
-// Adds the degrees of replicas and shards: HSDP if the plan shards over a part of its ranks.
+// Adds the replicate and shard degrees. Both exceed 1 for HSDP, when the plan shards over only a
+// part of its data-parallel ranks.
 void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptions& out) {
   const Plan& plan = file.plan;
   const bool is_sharded = plan.zero >= 2;
@@ -76,20 +77,20 @@ void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptio
   }
 }
 
-// Sets the shard group in `parts` if there are several replicas.
+// Reads the replicate and shard degrees. If both exceed 1, sets the shard group in `parts`.
 void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& plan,
                         PartValues& parts) {
   const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t copies = in.integer("--parallelism.data_parallel_replicate_degree", 1);
   const std::int64_t others = copies * plan.degrees.tp * plan.degrees.cp * plan.degrees.pp;
-  // -1 (default): all remaining ranks.
+  // The default -1 means all ranks that the other degrees leave.
   const bool is_rest = !in.has("--parallelism.data_parallel_shard_degree") ||
                        in.has_value("--parallelism.data_parallel_shard_degree", "-1");
   if (is_rest) in.drop("--parallelism.data_parallel_shard_degree");
   const std::int64_t shards = is_rest ? std::max<std::int64_t>(1, others > 0 ? world / others : 1)
                                       : in.integer("--parallelism.data_parallel_shard_degree", 1);
   std::string reshard = in.text("--parallelism.fsdp_reshard_after_forward").value_or("default");
-  // Default with pipelines: weights are not resharded after forward.
+  // By default weights are resharded after forward, except with a pipeline.
   if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
   if (copies > 1 && shards > 1) {
     const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
@@ -126,8 +127,8 @@ void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   plan.stage_layers = even_stage_layers(model.layers, counted / per_stage, first == 1);
 }
 
-// Without a pipeline the local batch is the micro-batch. With a pipeline the local batch is a whole
-// step.
+// Reads the batch sizes. Without a pipeline the local batch is the micro-batch. With a pipeline it
+// is a rank's batch of a whole step.
 void read_batch(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t local = in.integer("--training.local_batch_size", 1);
   if (in.has_value("--training.global_batch_size", "-1")) in.drop("--training.global_batch_size");
@@ -145,7 +146,8 @@ void read_batch(LaunchOptionReader& in, Plan& plan) {
   }
 }
 
-// Selective mode is by op, or for every n-th block. n = 1 is full recompute.
+// Reads the recompute mode. Selective recompute is by op, or recomputes every n-th block. n = 1 is
+// full recompute.
 Recompute recompute_of(LaunchOptionReader& in) {
   const std::string mode = in.text("--activation_checkpoint.mode").value_or("selective");
   const std::string option = in.text("--activation_checkpoint.selective_ac_option").value_or("op");
@@ -167,7 +169,7 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const bool compiles = part_of(file, StackPart::kCompile) != 0;
   if (compiles) out.add(kCompile);
   const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
-  // Requires compile, and has an effect only with tensor parallelism.
+  // Async tensor parallelism requires torch.compile and has an effect only if tp > 1.
   if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
     out.add(kAsyncTensor);
   }
@@ -237,7 +239,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   if (const LaunchOption* norm = find_option(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
   }
-  // Weights, and with them Adam's moments, in 16 bits without an fp32 copy.
+  // bfloat16: weights and Adam's moments are in bf16, without an fp32 copy.
   const LaunchOption* const weights = find_option(options, "--training.dtype");
   if (weights != nullptr && weights->value == "bfloat16") {
     set(StackPart::kMasterWeights, "none");

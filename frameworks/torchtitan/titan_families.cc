@@ -1,5 +1,5 @@
-// Models of torchtitan's registry whose blocks are those of a published family: the modules are
-// read as the config.json of Hugging Face that has the same sizes. Modules: torchtitan/models of
+// Recognizes models of torchtitan's registry that have the blocks of a published family. Their
+// modules are converted to an equivalent Hugging Face config.json. Modules: torchtitan/models of
 // b5bcd76.
 #include "frameworks/torchtitan/titan_families.h"
 
@@ -37,7 +37,7 @@ class Modules {
     while (has(fmt::format("layers.{}", count))) ++count;
     return count;
   }
-  // The first layer with this module, or -1.
+  // Returns the first layer that has this module, or -1.
   std::int64_t first_with(std::string_view module) const {
     for (std::int64_t layer = 0; has(fmt::format("layers.{}", layer)); ++layer) {
       if (has(fmt::format("layers.{}.{}", layer, module))) return layer;
@@ -49,7 +49,7 @@ class Modules {
   const TitanValues& values_;
 };
 
-// Keys that the families share.
+// Returns the config.json keys that all families share.
 std::string common_keys(const Modules& m, const std::string& attention) {
   return fmt::format(
       R"("hidden_size": {}, "num_hidden_layers": {}, "vocab_size": {}, "num_attention_heads": {},
@@ -59,7 +59,8 @@ std::string common_keys(const Modules& m, const std::string& attention) {
       m.real(attention + "rope.theta", 10000));
 }
 
-// DeepSeek-V3 and its smaller and later relatives. Softmax scores are those of V2.
+// Returns the config.json of DeepSeek-V3 and models with the same blocks. If the router's scores
+// are a softmax, the family is DeepSeek-V2. Empty for other models.
 std::string deepseek_json(const Modules& m) {
   const std::int64_t sparse = m.first_with("moe");
   if (sparse < 0) return "";
@@ -125,7 +126,8 @@ std::string vision_keys(const Modules& m) {
       m.number(at + "num_position_embeddings"));
 }
 
-// Qwen3.5: gated delta nets with full attention in between, dense or with experts.
+// Returns the config.json of Qwen3.5, dense or MoE, in which most layers are gated delta nets and
+// some have full attention. Empty for other models.
 std::string qwen3_5_json(const Modules& m) {
   const std::int64_t full = m.first_with("attention"), linear = m.first_with("delta_net");
   if (full < 0 || linear < 0) return "";

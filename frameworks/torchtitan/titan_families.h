@@ -1,4 +1,4 @@
-// Models of published families in torchtitan's registry.
+// Recognizes models of published families in torchtitan's registry.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,15 @@
 
 namespace tpsim {
 
-// The configuration's values by their dotted names: "model_spec.model.dim".
+// Values of a configuration by dotted name, such as "model_spec.model.dim".
 using TitanValues = std::map<std::string, std::string, std::less<>>;
 
-// Returns the model that its modules describe; nothing for other families, or for sizes that no
-// model of the family can have.
+// Returns the model that the modules describe. Nothing if the family is unknown, or if no model of
+// the family can have these sizes.
 std::optional<ModelSpec> titan_family_model(const TitanValues& values);
 
-// Returns the catalogue's model of the flavour that torchtitan's settings name, if it has one.
+// Returns the catalogue's model for the flavor that the settings state. Nothing if the catalogue
+// does not have it.
 std::optional<ModelSpec> titan_flavour(const std::vector<FlatSetting>& settings,
                                        const ImportInputs& inputs);
 

@@ -1,5 +1,5 @@
-// Configurations made by torchtitan's registry of 2026 (config_registry.py), in the names of its
-// command line.
+// Imports configurations that torchtitan's Python registry of 2026 (config_registry.py) creates, by
+// converting them to command-line options.
 //
 // Sources: torchtitan/config/configs.py, trainer.py and models/common of b5bcd76.
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ class TitanRecipe {
   TitanRecipe(const ResolvedRecipe& recipe, const ImportInputs& inputs)
       : recipe_(recipe), inputs_(inputs) {
     for (const FlatSetting& one : recipe.settings) {
-      // Reinforcement learning has the sections of its training half in one of its own.
+      // Configurations for reinforcement learning have the trainer's sections under a common
+      // prefix.
       const bool is_half = one.key.starts_with(kTrainer);
       const std::string key = is_half ? one.key.substr(kTrainer.size()) : one.key;
       if (is_half || !values_.contains(key)) values_[key] = one.value;
@@ -39,7 +40,7 @@ class TitanRecipe {
     }
     ImportInputs inputs = inputs_;
     if (!inputs.model) inputs.model = model();
-    for (const char* name : {"name", "flavor"}) {  // for the catalogue's model
+    for (const char* name : {"name", "flavor"}) {  // to find the catalogue's model
       set(fmt::format("model.{}", name), text(fmt::format("model_spec.{}", name)));
     }
     TPSIM_TRY_STATUS(refuse_adapters());
@@ -76,7 +77,7 @@ class TitanRecipe {
     settings_.push_back({std::move(key), std::move(value), 0});
   }
 
-  // Converts tokens of a micro-batch and of a step to sequences.
+  // Converts the numbers of tokens per micro-batch and per step to numbers of sequences.
   void take_training() {
     const std::int64_t tokens = number("training.num_tokens_per_microbatch_per_dp_rank");
     const std::int64_t context = number("training.max_context_length");
@@ -100,7 +101,8 @@ class TitanRecipe {
     }
   }
 
-  // Reads settings that the command line has. Data, logs and files do not affect a plan.
+  // Copies the settings that are also command-line options. Settings of data, logs and files do not
+  // affect a plan.
   void take_sections() {
     constexpr std::string_view kTokens =
         "training.num_tokens_per_* training.max_context_length parallelism.num_pp_microbatches "
@@ -158,7 +160,8 @@ class TitanRecipe {
     return bad_input("trains adapters (LoRA), which are not modelled", "", kAllWeights);
   }
 
-  // Detects linear layers whose class a converter has replaced.
+  // Detects low-precision training and adapters by the classes of the linear layers, which
+  // torchtitan's converters replace.
   Status take_precision() {
     for (const FlatSetting& one : recipe_.settings) {
       if (!one.key.ends_with(kMadeBy) || !one.key.starts_with("model_spec.model.layers.")) continue;
@@ -178,8 +181,8 @@ class TitanRecipe {
     return Ok{};
   }
 
-  // Returns the model that its modules describe. Nothing for unknown modules, whose flavour
-  // import_torchtitan() looks up.
+  // Returns the model that the modules describe. Nothing if a module is unknown:
+  // import_torchtitan() then finds the model by its flavor.
   std::optional<ModelSpec> model() const {
     ModelSpec model;
     const std::string root = "model_spec.model.";
@@ -248,7 +251,7 @@ class TitanRecipe {
   const ImportInputs& inputs_;
   TitanValues values_;
   std::vector<FlatSetting> settings_;
-  std::vector<FlatSetting> halves_;  // of reinforcement learning, by their names in a recipe
+  std::vector<FlatSetting> halves_;  // reinforcement learning: trainer settings without prefix
 };
 
 }  // namespace

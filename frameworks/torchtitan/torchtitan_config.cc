@@ -1,5 +1,5 @@
-// Reads torchtitan's TOML, alone or named by a command, and its command line. Source:
-// torchtitan/config/job_config.py.
+// Imports torchtitan's TOML, given alone or named by a command, and torchtitan's command line.
+// Source: torchtitan/config/job_config.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace tpsim {
 namespace {
 
-// Converts older, shorter names of the 8-bit sections. The filter for the output head is dropped,
-// since no recipe here quantizes the head.
+// Converts settings of the FP8 and MXFP8 sections of older versions to today's names. The filter
+// that excludes the output head is dropped, because the modelled recipes never quantize the head.
 std::optional<LaunchOption> titan_recipe_option(const std::string& key, const std::string& value) {
   std::string name = key, text = value;
   for (const auto& [old, now] :
@@ -33,8 +33,8 @@ std::optional<LaunchOption> titan_recipe_option(const std::string& key, const st
   return LaunchOption{"--" + name, text == "true" ? "" : text};
 }
 
-// Keys of torchtitan's files, which are also its options ("[training]" "seq_len = 1" is
-// "--training.seq_len 1"). Maps keys of 2024 to today's.
+// Keys of 2024 and their current names. Keys of a file are also option names: "seq_len = 1" in
+// section [training] is "--training.seq_len 1".
 struct Moved {
   std::string_view old;
   std::string_view today;
@@ -97,10 +97,10 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
   return shell;
 }
 
-// Models of torchtitan's registry with their names in the catalogue.
+// Models of torchtitan's registry and their names in the catalogue.
 struct Flavours {
   std::string_view model;
-  std::string_view flavour;  // empty: all, with `name` as prefix
+  std::string_view flavour;  // empty: any flavor; `name` is then the prefix
   std::string_view name;
 };
 constexpr Flavours kFlavours[] = {
@@ -120,8 +120,8 @@ std::string value_at(const std::vector<FlatSetting>& settings, std::string_view 
   return found == nullptr ? "" : found->value;
 }
 
-// Returns the model of the file. The name of its weights is more specific than the registry's
-// flavour. A model without layers if the question is added.
+// Returns the file's model, found by the name of its weights or else by the registry's flavor. If
+// neither is known, adds a question and returns a model without layers.
 ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
                       OpenQuestions& open) {
   if (inputs.model) return *inputs.model;
@@ -144,7 +144,7 @@ ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInpu
   return {};
 }
 
-// Returns the number of GPUs if all degrees are stated; else 0.
+// Returns the number of GPUs if the file states all parallel degrees, otherwise 0.
 std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
   const auto degree = [&](const char* name, std::int64_t otherwise) {
     const std::string text = value_at(settings, fmt::format("parallelism.{}_degree", name));
@@ -204,7 +204,7 @@ std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
   return std::nullopt;
 }
 
-// Imports the TOML that the command names. Later options override its settings.
+// Imports the TOML file that the command names. Options of the command override its settings.
 Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& command,
                                   const LaunchFile& file, const ImportInputs& inputs) {
   const auto written = command.files.find(plain_path(name));

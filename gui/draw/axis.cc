@@ -29,7 +29,7 @@ std::vector<Tick> linear_ticks(const AxisScale& scale, int most_ticks) {
   const int decimals = decimals_of(step);
   for (double i = std::ceil(scale.least / step - 1e-9) + 0.0; i * step <= scale.most + 1e-9 * range;
        i += 1) {
-    const double value = i == 0 ? 0.0 : i * step;  // avoids -0
+    const double value = i == 0 ? 0.0 : i * step;  // not -0.0
     result.push_back({value, fmt::format("{:.{}f}", value, decimals)});
   }
   return result;

@@ -1,4 +1,4 @@
-// Axes: ticks with labels, and positions of values.
+// Axes of plots: positions of values, and labeled ticks.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct Tick {
   std::string label;
 };
 
-// Maps data to [0, 1]. Logarithmic scales require positive values.
+// Maps the interval [least, most] to [0, 1]. A logarithmic scale requires positive values.
 struct AxisScale {
   double least = 0;
   double most = 1;
@@ -21,16 +21,16 @@ struct AxisScale {
   double value(double share) const;
 };
 
-// Returns at most `most_ticks` round numbers inside the scale (1, 2 or 5 times a power of ten),
-// labelled with the necessary decimals.
+// Returns at most `most_ticks` ticks inside the scale. On a linear scale they are multiples of 1, 2
+// or 5 times a power of ten. Labels have as many decimals as the tick distance requires.
 std::vector<Tick> ticks(const AxisScale& scale, int most_ticks);
 
-// Returns the smallest scale with a margin that contains the values. Logarithmic if the largest
-// value is more than three times the smallest.
+// Returns a scale that contains both values, with a margin. The scale is logarithmic if `most` is
+// more than three times `least`.
 AxisScale scale_around(double least, double most);
 
-// Formats a time on an axis with ticks `step` apart, in the unit of the axis's largest value: "1.25
-// s", "340 ms", "12.5 us".
+// Formats the time of a tick, such as "1.25 s", "340 ms" or "12.5 us". `largest`, the axis's
+// largest value, determines the unit, and `step`, the tick distance, the decimals.
 std::string time_tick(double seconds, double step, double largest);
 
 }  // namespace tpsim::gui

@@ -1,4 +1,4 @@
-// Steps of several plans as stacked bars of their terms, with their intervals.
+// Stacked bars of the step time of several plans, by term, with 90 % intervals.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr std::string_view kFormat = "tpsim-drawing/1";
-// Number of values of each shape; rectangles have a multiple of four.
+// Number of values per shape, by ShapeKind; for kRects, per rectangle.
 constexpr std::array<std::size_t, 6> kNumbers = {4, 5, 5, 3, 3, 3};
 
 bool is_whole(const DrawnShape& shape) {

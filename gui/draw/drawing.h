@@ -1,5 +1,6 @@
-// A picture as a list of shapes, back to front, as returned by plan_picture(). Can be written as
-// SVG, as pixels (gui/draw/drawing_pixels.h), and as JSON for the program that has the typeface.
+// A picture as a list of shapes, drawn in order, so that later shapes cover earlier ones. It can be
+// written as SVG, as pixels (gui/draw/drawing_pixels.h), or as JSON for the program `tpsim-gui`,
+// which contains the typeface.
 #pragma once
 
 #include <string>
@@ -21,13 +22,13 @@ struct TextStyle {
   bool is_bold = false;
 };
 
-// Contents of DrawnShape::numbers, in pixels:
+// Each kind lists the contents of DrawnShape::numbers, in pixels.
 enum class ShapeKind : std::uint8_t {
-  kRects,   // x, y, width, height of each; one colour
+  kRects,   // x, y, width, height of each rectangle; all have one color
   kLine,    // x1, y1, x2, y2, thickness
-  kDashes,  // the same
+  kDashes,  // as kLine
   kCircle,  // x, y, radius
-  kRing,    // the same
+  kRing,    // as kCircle
   kText     // x, y of the baseline, size
 };
 
@@ -35,7 +36,7 @@ struct DrawnShape {
   ShapeKind kind{};
   Rgba color;
   std::vector<double> numbers;
-  std::string words = {};  // of a text shape
+  std::string words = {};  // text of a kText shape
   Anchor anchor = Anchor::kStart;
   bool is_bold = false;
 };
@@ -45,7 +46,7 @@ class Drawing {
   Drawing(double width, double height, Rgba background);
 
   void rect(double x, double y, double width, double height, Rgba color);
-  // Four numbers per rectangle.
+  // `numbers`: x, y, width, height of each rectangle.
   void rects(std::vector<double> numbers, Rgba color);
   void line(double x1, double y1, double x2, double y2, Rgba color, double thickness = 1);
   void dashes(double x1, double y1, double x2, double y2, Rgba color, double thickness = 1);
@@ -65,13 +66,13 @@ class Drawing {
   std::vector<DrawnShape> shapes_;
 };
 
-// Thickness of a ring's line.
+// Thickness of a ring's line in pixels.
 inline constexpr double kRingThickness = 1.8;
 
 std::string svg_text(const Drawing& drawing);
 
 JsonValue json_of(const Drawing& drawing);
-// `file` is used in error messages.
+// `file` names the input in errors.
 Result<Drawing> drawing_from(const JsonValue& root, const std::string& file);
 
 }  // namespace tpsim::gui

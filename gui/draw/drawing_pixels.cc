@@ -12,7 +12,7 @@
 namespace tpsim::gui {
 namespace {
 
-// Inter's height from ascender to descender is (2728 + 680) / 2816 of the SVG font size.
+// Inter's height from ascender to descender is (2728 + 680) / 2816 of the font size in SVG.
 constexpr double kHeightOfSize = 3408.0 / 2816.0;
 constexpr double kDash = 5, kSpace = 3.5;
 
@@ -97,7 +97,7 @@ class Painter {
     const char* const begin = shape.words.data();
     const char* const end = begin + shape.words.size();
     const float width = font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, begin, end).x;
-    const float share = static_cast<float>(shape.anchor) / 2;  // start, middle, end
+    const float share = static_cast<float>(shape.anchor) / 2;  // 0, 1/2 or 1 left of the anchor
     const ImVec2 baseline = at(shape.numbers[0], shape.numbers[1]);
     list_->AddText(font, font->FontSize,
                    {std::round(baseline.x - share * width), std::round(baseline.y - font->Ascent)},

@@ -1,4 +1,4 @@
-// Renders a drawing to pixels on the CPU, in the program's typeface.
+// Renders a drawing to pixels on the CPU, with the program's typeface.
 #pragma once
 
 #include "gui/draw/drawing.h"
@@ -6,7 +6,8 @@
 
 namespace tpsim::gui {
 
-// `scale`: output pixels per pixel of the drawing. No ImGui context may exist.
+// `scale`: output pixels per unit of the drawing. No ImGui context may exist at the time of the
+// call.
 Picture pixels_of(const Drawing& drawing, float scale);
 
 }  // namespace tpsim::gui

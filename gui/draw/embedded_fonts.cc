@@ -1,4 +1,4 @@
-// The font files that CMake embeds in the program.
+// The font files of Inter, which CMake embeds in the program.
 #include "gui/draw/fonts.h"
 
 namespace tpsim::gui {

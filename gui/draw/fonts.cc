@@ -10,8 +10,8 @@ namespace {
 
 constexpr float kBodySize = 14.5F, kSmallSize = 12.5F, kBigSize = 24.0F;
 
-// Latin, and the signs that the panels use: dashes, arrows, minus, approximately, at most, at
-// least.
+// Character ranges to load: Latin, and the symbols of the panels (dashes, quotes, arrows, minus,
+// approximately, at most, at least).
 constexpr ImWchar kRanges[] = {0x20,   0xFF,   0x2013, 0x2014, 0x2018, 0x201D, 0x2022, 0x2022,
                                0x2026, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212, 0x2248, 0x2248,
                                0x2264, 0x2265, 0x25B2, 0x25B2, 0x25BC, 0x25BC, 0};
@@ -26,13 +26,13 @@ ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels) {
   config.OversampleH = 2;
   config.OversampleV = 1;
   config.PixelSnapH = false;
-  // The atlas only reads the file, but its interface takes a non-const pointer.
+  // The atlas does not change the file, but its interface requires a non-const pointer.
   void* data = const_cast<unsigned char*>(file.data());  // NOLINT
   return atlas.AddFontFromMemoryTTF(data, static_cast<int>(file.size()), std::round(pixels),
                                     &config, kRanges);
 }
 
-// Gives every digit the width of the widest, centered in its cell.
+// Widens every digit to the width of the widest digit and centers its glyph.
 void align_digits(ImFont& font) {
   float widest = 0;
   for (ImFontGlyph& glyph : font.Glyphs) {

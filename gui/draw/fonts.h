@@ -1,5 +1,5 @@
-// The typefaces of the program: Inter (SIL Open Font License 1.1), embedded at build time, in a few
-// sizes. All digits have the same width, so that columns of numbers align.
+// The typeface of the program: Inter (SIL Open Font License 1.1), embedded at build time, in
+// several sizes. All digits have the same width, so that columns of numbers align.
 #pragma once
 
 #include <span>
@@ -23,10 +23,10 @@ struct Fonts {
 
 // Adds a font to an atlas that is not built yet. `pixels`: height from ascender to descender.
 ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels);
-// Gives all digits the same width. The font's atlas must be built.
+// Gives all digits the same width. Requires that the font's atlas is built.
 void align_digits(ImFont& font);
 
-// Replaces the atlas's fonts with those for a scale of the interface.
+// Replaces all fonts of the atlas by the program's fonts at this scale of the interface.
 Fonts load_fonts(ImFontAtlas& atlas, float scale);
 
 }  // namespace tpsim::gui

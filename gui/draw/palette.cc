@@ -13,18 +13,19 @@ constexpr Rgba rgb(std::uint32_t code) {
           static_cast<std::uint8_t>(code), 255};
 }
 
-// Okabe and Ito.
+// Colors of Okabe and Ito.
 constexpr Rgba kOrange = rgb(0xE69F00), kSky = rgb(0x56B4E9), kGreen = rgb(0x009E73),
                kYellow = rgb(0xF0E442), kBlue = rgb(0x0072B2), kVermilion = rgb(0xD55E00),
                kPurple = rgb(0xCC79A7);
-constexpr Rgba kViolet = rgb(0x8465B8);  // ninth colour, for gradient clipping
+constexpr Rgba kViolet = rgb(0x8465B8);  // a ninth color, for gradient clipping
 
-// weights, gradients, optimizer, activations, workspace, communication, context, fragmentation
+// Order: weights, gradients, optimizer, activations, workspace, communication, context,
+// fragmentation.
 constexpr std::array<Rgba, kMemoryPartCount> memory_colors(Rgba blue, Rgba green, Rgba grey,
                                                            Rgba pale) {
   return {blue, kSky, green, kOrange, kYellow, kPurple, grey, pale};
 }
-// In the order of SpanKind. `greys`: host step, stragglers, unmodelled, other.
+// Colors in the order of SpanKind. `greys`: host step, stragglers, uncalibrated overhead, other.
 constexpr std::array<Rgba, kSpanKindCount> span_colors(Rgba blue, Rgba green,
                                                        const std::array<Rgba, 4>& greys) {
   return {blue,  kOrange, kPurple,  kVermilion, kYellow,  kViolet,

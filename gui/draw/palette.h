@@ -1,9 +1,9 @@
-// Colours of the program and of its pictures, light and dark. Does not use ImGui, since SVG plots
-// use the colours too.
+// Colors of the program and of its pictures, light and dark. This header does not depend on ImGui,
+// because SVG plots use the colors too.
 //
-// Data colours are Okabe and Ito's eight, which people with the common kinds of colour blindness
-// can distinguish ("Color Universal Design", 2008). The dark theme lightens the two darkest.
-// Information in a colour is always also a position, a label or a pattern.
+// Data colors are those of Okabe and Ito ("Color Universal Design", 2008), which people with common
+// kinds of color blindness can distinguish. The dark theme lightens the two darkest. No information
+// is shown by color alone: there is also a position, a label or a pattern.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct Rgba {
 
 enum class Theme : std::uint8_t { kLight, kDark };
 
-// Class of a term of the step.
+// Class of a term of the step time.
 enum class TermClass : std::uint8_t { kCompute, kCommunication, kWaiting, kUpdate };
 inline constexpr int kTermClassCount = 4;
 TermClass class_of(StepTerm term);
@@ -39,7 +39,7 @@ struct Palette {
   Rgba raised;  // buttons, slider tracks, hovered rows
   Rgba line;    // borders and axes
   Rgba grid;
-  Rgba text, dim, faint;  // texts, each with a contrast of at least 4.5 on the three backgrounds
+  Rgba text, dim, faint;  // text colors with a contrast of at least 4.5 on each background above
   Rgba mark;              // points and lines without emphasis, never text
   Rgba accent;            // plan A, and selected items
   Rgba other;             // plan B
@@ -57,7 +57,7 @@ inline constexpr double kDisabledAlpha = 0.75;
 
 Rgba mix(Rgba from, Rgba to, double share);
 Rgba with_alpha(Rgba color, double alpha);
-// Contrast ratio of two opaque colours, from 1 to 21 (WCAG 2.1).
+// Returns the contrast ratio of two opaque colors, from 1 to 21 (WCAG 2.1).
 double contrast(Rgba a, Rgba b);
 // Returns black or white, whichever has more contrast on `background`.
 Rgba readable_on(Rgba background);

@@ -16,7 +16,7 @@ Status write_png(const std::filesystem::path& path, const Picture& picture) {
   image.width = static_cast<png_uint_32>(picture.width);
   image.height = static_cast<png_uint_32>(picture.height);
   image.format = PNG_FORMAT_RGB;
-  std::vector<std::uint8_t> rgb;  // pictures have no alpha
+  std::vector<std::uint8_t> rgb;  // without transparency
   rgb.reserve(3 * picture.pixels.size());
   for (const Rgba& pixel : picture.pixels) rgb.insert(rgb.end(), {pixel.r, pixel.g, pixel.b});
   std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');

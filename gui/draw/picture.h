@@ -1,4 +1,4 @@
-// A picture in memory, and PNG files.
+// A picture in memory, and functions for PNG files.
 #pragma once
 
 #include <filesystem>
@@ -28,12 +28,12 @@ struct Picture {
   }
 };
 
-// Writes the file atomically, without transparency.
+// Writes the file atomically. The alpha channel is dropped.
 Status write_png(const std::filesystem::path& path, const Picture& picture);
 Result<Picture> read_png(const std::filesystem::path& path);
 
-// Returns the share of pixels that differ by more than `tolerance` in some channel; 1 if the sizes
-// differ.
+// Returns the fraction of pixels that differ by more than `tolerance` (0 to 255) in some channel; 1
+// if the sizes differ.
 double difference(const Picture& a, const Picture& b, int tolerance);
 
 }  // namespace tpsim::gui

@@ -1,5 +1,5 @@
-// Renders ImGui's draw data into a picture on the CPU, without display and OpenGL. The output is
-// byte-identical on every run. Only the font atlas is supported as texture.
+// Renders ImGui's draw data into a picture on the CPU, without a display or OpenGL. The output is
+// byte-identical on every run. The only supported texture is the font atlas.
 #pragma once
 
 #include "gui/draw/picture.h"

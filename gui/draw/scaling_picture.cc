@@ -13,7 +13,7 @@ namespace {
 constexpr double kCurveWidth = 760, kCurveHeight = 480;
 constexpr double kLeft = 110, kRight = 730, kTop = 70, kBottom = 420;
 
-// Octaves that the points span, at least one.
+// Range of an axis in powers of two, which contains all points.
 struct Octaves {
   double first = 0, last = 1;
   double share(double value) const { return (std::log2(value) - first) / (last - first); }

@@ -1,5 +1,5 @@
-// Throughput over the number of GPUs, both axes logarithmic, with the line of perfect scaling from
-// the first point.
+// Plot of throughput over the number of GPUs, with logarithmic axes. A line shows perfect scaling
+// from the first point.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ScalingPoint {
   double tokens_per_s = 1;
 };
 
-// Requires at least one point, with GPUs ascending.
+// Requires at least one point, sorted by ascending number of GPUs.
 Drawing scaling_picture(std::string_view model, std::string_view cluster,
                         const std::vector<ScalingPoint>& points);
 

@@ -20,7 +20,7 @@ std::string escaped(std::string_view words) {
   return text;
 }
 
-// At most two decimals, without trailing zeros.
+// Formats a number with at most two decimals and without trailing zeros.
 std::string number(double value) {
   std::string text = fmt::format("{:.2f}", value);
   while (text.back() == '0') text.pop_back();
@@ -32,7 +32,7 @@ std::string opacity(Rgba color) {
   return color.a == 255 ? "" : fmt::format(" fill-opacity=\"{}\"", number(color.a / 255.0));
 }
 
-// Many rectangles share one path, since a timeline has thousands.
+// Writes all rectangles of the shape as one path, since a timeline has thousands of rectangles.
 std::string rects_text(const DrawnShape& shape) {
   const std::vector<double>& n = shape.numbers;
   if (n.size() == 4) {

@@ -13,7 +13,7 @@
 namespace tpsim::gui {
 namespace {
 
-// Each function returns a message of the completed action.
+// Each of the functions below returns a message for a completed action.
 Result<std::string> save_view(const ViewComputer& computer, const AppState& state) {
   TPSIM_TRY_STATUS(
       write_file_atomically(state.view_file, to_text(view_to_json(state, computer.plan_file()))));
@@ -55,7 +55,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
 Result<std::string> copy_command(const ViewComputer& computer, const AppState& state) {
   TPSIM_TRY(const std::string command, shown_command(computer, state));
   ImGui::SetClipboardText(command.c_str());
-  const bool is_as_it_is = state.choice.intra_node == 1;  // the command has no option for it
+  const bool is_as_it_is = state.choice.intra_node == 1;  // the command cannot state this factor
   return (is_as_it_is ? "Copied: " : "Copied, with the links inside a node as they are: ") +
          command;
 }

@@ -1,4 +1,4 @@
-// Actions with files and the clipboard. Each sets a notice.
+// Actions on files and the clipboard. Each sets AppState::notice to its result.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace tpsim::gui {
 
 void perform(Request request, const ViewComputer& computer, AppState& state);
 
-// Opens a saved view or a plan file. On failure the state is unchanged.
+// Opens a saved view or a plan file. On error `state` is unchanged.
 Status open_file(const std::filesystem::path& path, AppState& state);
 
 }  // namespace tpsim::gui

@@ -6,7 +6,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr int kFramesOfShortcut = 3;
-// GLFW's numbers of the modifiers.
+// GLFW's key numbers of the modifiers.
 constexpr int kLeftShift = 340, kLeftControl = 341, kLeftAlt = 342, kRightShift = 344,
               kRightControl = 345, kRightAlt = 346;
 

@@ -30,7 +30,7 @@ constexpr std::array<NamedKey, 15> kNamedKeys = {{{"Tab", 258, ImGuiKey_Tab},
                                                   {"Enter", 257, ImGuiKey_Enter},
                                                   {"Escape", 256, ImGuiKey_Escape},
                                                   {"F1", 290, ImGuiKey_COUNT}}};
-// Letters of the shortcuts in ImGui's text fields.
+// Letters of ImGui's own shortcuts in text fields.
 constexpr std::array<std::pair<char, ImGuiKey>, 6> kLetters = {{{'A', ImGuiKey_A},
                                                                 {'C', ImGuiKey_C},
                                                                 {'V', ImGuiKey_V},

@@ -1,5 +1,5 @@
-// Keys by number and by name. The numbers are GLFW's, which are ASCII for letters and digits. Every
-// host passes them to ImGui.
+// Keys by number and by name. Key numbers are GLFW's, which equal ASCII for letters and digits.
+// Every host passes these numbers to ImGui.
 #pragma once
 
 #include <string_view>
@@ -13,10 +13,10 @@ struct KeyChord {
   bool ctrl = false, shift = false;
 };
 
-// Parses "w", "Ctrl+F", "Enter", "F1", "Left".
+// Parses a key such as "w", "Ctrl+F", "Enter", "F1" or "Left".
 Result<KeyChord> parse_key(std::string_view name);
 
-// Sets ImGui's key map for the keys that ImGui uses itself.
+// Sets ImGui's key map for the keys that ImGui handles itself.
 void map_keys();
 
 }  // namespace tpsim::gui

@@ -1,4 +1,5 @@
-// Breakdown of the step by term; differences of plan B; predictions compared with measurements.
+// The details panel: breakdown of the step by term, differences between plans A and B, and
+// predictions compared with measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::string explanation_of(const BreakdownRow& row, Seconds step) {
 
 struct WaterfallRow {
   float top = 0, height = 0;
-  float label = 0, bars = 0, bars_end = 0, value = 0;  // x
+  float label = 0, bars = 0, bars_end = 0, value = 0;  // x positions
 };
 
 void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, Seconds step) {

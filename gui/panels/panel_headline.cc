@@ -1,4 +1,4 @@
-// The answer in sentences, and key figures of plans A and B.
+// The headline panel: the recommendation in sentences, and key figures of plans A and B.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -42,14 +42,14 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
-// A sentence of the answer.
+// A sentence of the recommendation.
 struct Line {
   ImFont* font;
   Rgba color;
   std::string text;
 };
 
-// Empty if there is no plan A, or if it cannot run.
+// Returns the sentences to draw; empty if there is no plan A or if it cannot run.
 std::vector<Line> lines_of(const Ui& ui) {
   if (ui.views.error) return {};
   const Answer answer = answer_of(ui.views);
@@ -111,7 +111,7 @@ void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
     put_text(ui, ui.fonts.small, {x, figures + ui.px(2)}, ui.colors.dim, a[i].label);
     const float value_width =
         put_text(ui, ui.fonts.big, {x, figures + ui.px(16)}, a[i].color, a[i].value);
-    // Cut digits would be another number.
+    // B's figure is omitted if it does not fit, because a number with missing digits would mislead.
     const std::string other = has_b ? "B " + b[i].value : "";
     const bool has_room = text_size(ui.fonts.bold, other).x + value_width + ui.px(8) <= width;
     if (has_b && has_room) {

@@ -1,5 +1,5 @@
-// The settings of plan A as sliders and switches, the stage cuts, and the bandwidths of the
-// cluster. Changes are predicted in the next frame.
+// The settings panel: settings of plan A as sliders and switches, layers per stage, and bandwidth
+// factors of the cluster. The plan is predicted again in the next frame after a change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void heading(Ui& ui, const char* text) {
 
 void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
 
-// Returns the legal values of a setting that the software supports.
+// Returns the legal values of a setting that the software supports, and the present value.
 std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting knob) {
   const Scenario& scenario = *ui.views.scenario;
   std::vector<std::int64_t> values = values_of(plan, knob, scenario.model, ui.state.choice.gpus);
@@ -33,7 +33,8 @@ std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting kno
   return values;
 }
 
-// Returns the value that the last change of another setting replaced; empty if there was none.
+// Returns the setting's value before the last change of another setting adjusted it; empty if it
+// was not adjusted.
 std::string before_last_change(const Ui& ui, Setting setting) {
   for (const MovedSetting& moved : ui.state.moved) {
     if (moved.setting == setting) return moved.before;
@@ -41,7 +42,8 @@ std::string before_last_change(const Ui& ui, Setting setting) {
   return "";
 }
 
-// Enum values and few numbers are segments, others are a slider.
+// Whether the setting is drawn as segments: enum values, or few numbers. Other settings are
+// sliders.
 bool is_segmented(const SettingRow& row) {
   constexpr std::int64_t kMostSegments = 4;
   return !row.words.empty() || row.most - row.least < kMostSegments;
@@ -54,7 +56,7 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
   const auto found = std::find(values.begin(), values.end(), row.get(plan));
   int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
-  const char* label = row.title.data();  // null-terminated literals
+  const char* label = row.title.data();  // null-terminated literal
   const char* help = row.meaning.data();
   const std::string before = before_last_change(ui, row.setting);
   const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts, before}, chosen)
@@ -67,7 +69,8 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   choose(ui, is_zero ? next : with_runnable_zero(next, *ui.views.scenario));
 }
 
-// Draws the model's blocks as a strip. Dragging a boundary moves blocks to the adjacent chunk.
+// Draws the model's blocks by stage as a strip. Dragging a boundary moves blocks to the adjacent
+// chunk.
 void draw_cut(Ui& ui, const Plan& plan) {
   const std::vector<std::int64_t>& layers = plan.stage_layers;
   if (layers.size() < 2) return;
@@ -146,7 +149,7 @@ void draw_bandwidths(Ui& ui) {
                 choice.inter_node);
 }
 
-// Buttons that take changes back.
+// Draws the buttons that reset or undo changes.
 void draw_history(Ui& ui) {
   AppState& state = ui.state;
   ImGui::BeginDisabled(!state.plan);

@@ -1,4 +1,4 @@
-// Predicted and measured step times of a validation report, with the 90 % intervals.
+// The panel of a validation report: predicted and measured step times with 90 % intervals.
 #include <fmt/format.h>
 
 #include <algorithm>

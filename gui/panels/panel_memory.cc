@@ -1,4 +1,4 @@
-// Peak memory of every stage, stacked by category, with the capacity of a GPU.
+// The memory panel: peak memory of every stage, stacked by category, and the capacity of a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void draw_bar(const Ui& ui, const Plot& plot, const StageMemory& stage, float le
   }
 }
 
-// Hatches the part that exceeds the GPU's capacity.
+// Hatches the part of a bar that exceeds the GPU's capacity.
 void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Bytes capacity,
                    Rect bar) {
   if (stage.total() <= capacity) return;
@@ -51,7 +51,7 @@ void draw_overflow(const Ui& ui, const Plot& plot, const StageMemory& stage, Byt
   outline(ui, over, ui.colors.bad, 0, ui.px(1.2F));
 }
 
-// Draws the interval of the peak memory of the fullest stage.
+// Draws the 90 % interval of the peak memory on the bar of the fullest stage.
 void draw_spread(const Ui& ui, const Plot& plot, const PlanView& view, float x) {
   const double spread = kHalfOf90 * view.scenario->stack.memory.spread;
   const double peak = gib(view.predicted.peak);
@@ -87,7 +87,8 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
     draw_bar(ui, plot, stages[i], left + gap / 2, left + slot - gap / 2);
     draw_overflow(ui, plot, stages[i], group.view->predicted.capacity,
                   {{left + gap / 2, plot.area.min.y}, {left + slot - gap / 2, plot.area.max.y}});
-    // One whisker: equal stages would draw a ladder.
+    // Only the fullest stage has an interval, because equal intervals on all bars would look
+    // cluttered.
     const bool is_fullest = &stages[i] == &*fullest;
     if (is_fullest) draw_spread(ui, plot, *group.view, left + slot / 2);
     if (slot >= ui.px(15) || i % 8 == 0) {
@@ -107,7 +108,7 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   }
 }
 
-// Names of the categories with a visible share.
+// Draws the names of the memory categories with a visible share.
 void draw_legend(const Ui& ui, ImVec2 at, const PlanView& view, float right) {
   const ImVec2 start = at;
   for (int part = 0; part < kMemoryPartCount; ++part) {

@@ -1,4 +1,5 @@
-// The plan table: all plans found, sortable and filterable, with ties of the best plan marked.
+// The plan table: all plans found, sortable and filterable. Plans that tie with the best are
+// marked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct TableColumn {
   TableColumnId id{};
   const char* title;
   bool is_number;
-  int dropped;  // order in which columns are hidden in a narrow table; 0: never
+  int dropped;  // columns are hidden in this order if the table is narrow; 0: never
   const char* help;
 };
 
@@ -47,8 +48,8 @@ constexpr std::array<TableColumn, 15> kColumns = {{
 constexpr int kMostDropped = 10;
 constexpr float kFilterWidth = 190;
 
-// Draws a number at the right end of the cell. A number that does not fit is not drawn: cut digits
-// would be another number.
+// Draws a right-aligned number, or "…" if it does not fit, because a number with missing digits
+// would mislead.
 void draw_number(const Ui& ui, ImFont* font, Rgba color, const std::string& text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
@@ -85,13 +86,13 @@ Rgba chance_color(const Ui& ui, double p_oom) {
   return p_oom >= 0.2 ? ui.colors.bad : p_oom >= 0.05 ? ui.colors.warn : ui.colors.dim;
 }
 
-// The table as it is drawn: rows, and the columns that have room.
+// The table to draw: its rows, and the columns that fit.
 struct ShownTable {
   std::vector<LayoutGroup> groups;
   std::vector<TableRow> rows;
   TimeScale scale;
   std::vector<const TableColumn*> columns;
-  std::vector<float> widths;  // of the columns' texts
+  std::vector<float> widths;  // width of each column's text
   std::vector<std::string> hidden;
 };
 
@@ -119,8 +120,8 @@ std::string title_of(const TableColumn& column, const ShownTable& table) {
                                            : column.title;
 }
 
-// Returns the width that a column needs. Texts are shortened to a few letters if necessary, numbers
-// never.
+// Returns the minimum width of a column. A column of texts may be narrower than its texts, which
+// are then shortened. A column of numbers must fit all numbers.
 float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& column) {
   constexpr float kLeastText = 62;
   const bool sorts = ui.state.table.sorted_by == column.id;
@@ -133,7 +134,8 @@ float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& col
   return width;
 }
 
-// Selects the columns for a width, without those that no plan uses.
+// Selects the columns that fit into `width`. The columns cp and ep are omitted if no plan uses
+// them.
 void select_columns(const Ui& ui, float width, ShownTable& table) {
   const std::vector<PlannedRun>& plans = ui.views.found.plans;
   const auto is_used = [&](TableColumnId id) {
@@ -161,7 +163,7 @@ void select_columns(const Ui& ui, float width, ShownTable& table) {
   }
 }
 
-// Opens or closes the variants of a layout.
+// Draws the number of variants of a layout as a button that expands or collapses the layout.
 void draw_variants(Ui& ui, const ShownTable& table, const TableRow& row, const std::string& text) {
   if (row.variants < 2) return draw_number(ui, ui.fonts.body, ui.colors.dim, text);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -270,7 +272,7 @@ void draw_filter(Ui& ui, Rect rect) {
   hover_help(ui, help.c_str());
 }
 
-// ImGui keeps the widths of a table by its name.
+// Returns an id that depends on the column widths, because ImGui stores a table's widths by its id.
 std::string table_id(const ShownTable& table) {
   std::string name = "plans";
   for (const float width : table.widths) name += fmt::format(" {}", width);
@@ -279,14 +281,15 @@ std::string table_id(const ShownTable& table) {
 
 void draw_table(Ui& ui, Rect rect, const ShownTable& table) {
   ImGui::SetCursorScreenPos({rect.min.x - ui.px(6), rect.min.y});
-  // Shows whole rows only and distributes the remaining height over them.
+  // The height is a whole number of rows. The remaining height is distributed as padding.
   const float head = ui.fonts.small->FontSize + ui.px(3), letter = ui.fonts.body->FontSize;
   const float least = ui.px(2.5F);
   const float rows = std::max(1.0F, std::floor((rect.height() - head - least) / (letter + least)));
   const float padding =
       std::floor(std::max(least, (rect.height() - head - rows * letter) / (rows + 1))) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(ui.px(4), padding));
-  // The highlight of the selected row covers its row only.
+  // Item spacing equals the row padding, so that the highlight of a selected row covers exactly
+  // this row.
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), 2 * padding));
   const float height = head + 2 * padding + rows * (letter + 2 * padding);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp |
@@ -311,7 +314,7 @@ void draw_table(Ui& ui, Rect rect, const ShownTable& table) {
   ImGui::PopStyleVar(2);
 }
 
-// "12 layouts, 431 plans of 65,536 considered; TFLOP/s, extras hidden"
+// Draws the counts: "12 layouts, 431 plans of 65,536 considered; TFLOP/s, extras hidden".
 void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   std::size_t plans = 0;
   for (const LayoutGroup& group : table.groups) plans += group.variants.size();
@@ -339,7 +342,7 @@ void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   }
 }
 
-// Explains an empty table.
+// Draws the reason why the table is empty.
 void draw_nothing(Ui& ui, Rect rect) {
   const Findings& found = ui.views.found;
   if (!found.has_best || ui.views.is_stale) {

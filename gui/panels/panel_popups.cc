@@ -1,4 +1,4 @@
-// Popups of the top bar's buttons: export, files, help.
+// Popups of the buttons in the top bar: export, files, help.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ void ask(Ui& ui, Request request) {
   ImGui::CloseCurrentPopup();
 }
 
-// Returns the launch files of the plan's software; empty if no launcher writes them.
+// Returns the launch stack of the plan's software; empty if tpsim cannot write launch files for it.
 std::optional<LaunchStack> own_launcher(const Ui& ui) {
   if (!ui.views.scenario) return std::nullopt;
   const std::string_view own = tpsim::name_of(ui.views.scenario->stack.launcher);
@@ -129,7 +129,7 @@ void draw_help(Ui& ui) {
   ImGui::PopStyleColor();
 }
 
-// Opens below its button.
+// Draws a popup below the button that opened it.
 template <class Body>
 void popup(Ui& ui, const char* name, const char* opener, Body body) {
   if (const auto found = ui.items.find(opener); found != ui.items.end()) {

@@ -1,4 +1,4 @@
-// Step time over memory, one point per plan that fits, with the Pareto front.
+// The scatter panel: step time over memory, with a point per plan that fits, and the Pareto front.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace tpsim::gui {
 namespace {
 
-// Plans slower than this multiple of the best are hidden, since they would compress the others.
+// Plans slower than this multiple of the best are hidden, since they would compress the axis.
 constexpr double kSlowest = 3.0;
 
 struct Cloud {
   std::vector<std::size_t> points;  // indices into the plans found
-  std::size_t hidden = 0;           // slower than the limit
+  std::size_t hidden = 0;           // number of plans slower than the limit
 };
 
 Cloud cloud_of(const std::vector<PlannedRun>& plans) {
@@ -88,7 +88,8 @@ void draw_capacity(const Ui& ui, const Plot& plot) {
   put_text(ui, ui.fonts.small, at, ui.colors.bad, text, Align::kRight);
 }
 
-// Draws an arrow at the frame that points to a plan outside the axes, with the plan's figures.
+// Draws an arrow at the edge of the plot that points to a plan outside the axes, with the plan's
+// step time and memory.
 void draw_off_axes(Ui& ui, const Plot& plot, const PlanView& view, Rgba color,
                    const std::string& name) {
   const ImVec2 there = plot.at(gib(view.predicted.peak), view.predicted.step.value());
@@ -117,7 +118,7 @@ void draw_off_axes(Ui& ui, const Plot& plot, const PlanView& view, Rgba color,
   note_area(ui, name + " off the axes", label);
 }
 
-// Draws a ring around plan A or B. A's name is right of the ring, B's left.
+// Draws a ring around plan A or B. The name of A is right of its ring, that of B left.
 void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
   if (view == nullptr || view->error) return;
   const ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
@@ -150,8 +151,8 @@ std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans
 void describe(const Ui& ui, const PlannedRun& run) {
   const Prediction& p = run.predicted;
   const std::string extras = extras_text(run.plan);
-  // With unstated inputs only the selected plan's interval is widened, so that others would be too
-  // narrow.
+  // If inputs are unstated, only the selected plan has a widened interval. The intervals of other
+  // plans would be too narrow and are not shown.
   const std::string interval =
       ui.views.unstated == Unstated{}
           ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))
@@ -183,7 +184,7 @@ void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {
   }
 }
 
-// The band of plans that the interval does not distinguish from the best.
+// Draws a band over the step times that are inside the interval of the best plan.
 void draw_tie_band(const Ui& ui, const Plot& plot) {
   const Prediction& best = ui.views.found.plans.front().predicted;
   const float top = std::max(plot.area.min.y, plot.y_at(best.step_high.value()));

@@ -1,5 +1,6 @@
-// The step over time, stage by stage. Keys and mouse are as in Tracy: W, S and the wheel zoom, A, D
-// and a right drag pan. A left drag measures, and a middle drag zooms to a range.
+// The timeline panel: the step over time, stage by stage. Keys and mouse are as in the profiler
+// Tracy: W, S and the wheel zoom, A, D and a right drag pan, a left drag measures, and a middle
+// drag zooms to a range.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +16,10 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr double kWheelFactor = 0.8;  // zoom per notch; finer with Ctrl, coarser with Shift
-constexpr double kKeySpeed = 1.6;     // windows per second
+constexpr double kWheelFactor = 0.8;  // zoom per wheel notch; finer with Ctrl, coarser with Shift
+constexpr double kKeySpeed = 1.6;     // window widths per second
 
-// One plan's lanes on the screen.
+// The lanes of one plan on the screen.
 struct Track {
   const PlanView* view;
   Rect area;
@@ -26,7 +27,7 @@ struct Track {
   float stage_height = 0;
 
   float lane_top(std::size_t lane) const {
-    const std::size_t stage = lane / 2;  // each stage has a lane of compute and one of transfers
+    const std::size_t stage = lane / 2;  // lanes alternate: compute, transfers
     const float top = area.min.y + stage_height * static_cast<float>(stage);
     return lane % 2 == 0 ? top : top + compute_height();
   }
@@ -71,7 +72,7 @@ void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect
   for (const TimelineRect& rect : rects) {
     const float top = track.lane_top(rect.lane);
     const float left = track.area.min.x + rect.left;
-    // A gap of a pixel separates adjacent spans of equal colour.
+    // Adjacent spans of equal color are separated by one pixel.
     const float right =
         track.area.min.x + (rect.right - rect.left > 3 ? rect.right - 1 : rect.right);
     list->AddRectFilled({left, top}, {right, top + track.lane_height(rect.lane)},
@@ -79,7 +80,7 @@ void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect
   }
 }
 
-// Draws micro-batch numbers if they fit.
+// Draws micro-batch numbers in spans that are wide enough.
 void draw_names(const Ui& ui, const Track& track, const std::vector<TimelineRect>& rects) {
   const float letter = ui.fonts.small->FontSize;
   if (track.compute_height() < letter) return;
@@ -184,7 +185,7 @@ void hover(Ui& ui, const Track& track) {
   }
 }
 
-// Zooms to the next span that matches the search, with its neighbours.
+// Zooms to the next span that matches the search, and some time around it.
 void jump_to_match(Ui& ui) {
   TimelineState& state = ui.state.timeline;
   const PlanView& view = *ui.views.a;
@@ -199,7 +200,7 @@ void jump_to_match(Ui& ui) {
   state.found_at = begin;
 }
 
-// Only one of search and critical path highlights spans.
+// The search and the critical path both highlight spans, so only one of them can be active.
 void toggle_critical_path(TimelineState& state) {
   state.shows_critical_path = !state.shows_critical_path;
   if (state.shows_critical_path) state.search.clear();
@@ -280,7 +281,8 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
            name, Align::kCenter);
 }
 
-// Returns the number of matching spans, or an explanation if there are none.
+// Returns the number of spans that match the search, "none found", or an empty text without a
+// search.
 std::string matches_text(const Ui& ui) {
   if (ui.state.timeline.search.empty()) return "";
   const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
@@ -288,7 +290,7 @@ std::string matches_text(const Ui& ui) {
   return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
 }
 
-// Draws buttons and search field right of the title, with the legend between them and the note.
+// Draws buttons and the search field at the right of the panel's title, with the legend in between.
 void draw_tools(Ui& ui, Rect rect) {
   TimelineState& state = ui.state.timeline;
   const float y = rect.min.y - ui.px(27);

@@ -1,4 +1,4 @@
-// Inputs of the plan, and buttons of actions.
+// The top bar: inputs of planning, and buttons for actions.
 #include <fmt/format.h>
 
 #include <array>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMostGpus = 1 << 20;
 constexpr float kModelWidth = 138, kClusterWidth = 150, kNumberWidth = 66;  // points
 
-// Resets the selected plans after a change of the inputs.
+// Resets the selected plans and the view, after a change of the inputs.
 void ask_anew(Ui& ui) {
   ui.state.plan.reset();
   ui.state.pinned.reset();
@@ -31,7 +31,7 @@ void label(Ui& ui, const char* text) {
   ImGui::SetCursorScreenPos({at.x + width + ui.px(6), at.y});
 }
 
-// An entry of a combo box; families have headings.
+// An entry of a combo box. Families are shown as headings.
 struct Option {
   std::string name, family, note;
 };
@@ -50,7 +50,7 @@ std::vector<Option> options_of(const std::vector<ModelEntry>& models) {
   return options;
 }
 
-// Returns true if the option was selected.
+// Draws an option. Returns whether it was selected in this frame.
 bool draw_option(Ui& ui, const Option& option, bool is_shown) {
   const bool is_chosen = ImGui::Selectable(option.name.c_str(), is_shown);
   note_item(ui, option.name);
@@ -62,7 +62,7 @@ bool draw_option(Ui& ui, const Option& option, bool is_shown) {
   return is_chosen;
 }
 
-// Returns true if another name was selected.
+// Draws a combo box. Returns whether another name was selected.
 bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& options,
            const std::string& shown, std::string& chosen) {
   bool changed = false;
@@ -94,7 +94,7 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
   return changed;
 }
 
-// A number field that takes effect on Enter or when it loses focus.
+// Draws a number field, which takes effect on Enter or when it loses focus.
 bool number(Ui& ui, const char* name, const char* help, std::int64_t& value) {
   std::int64_t typed = value;
   ImGui::SetNextItemWidth(ui.px(kNumberWidth));
@@ -173,7 +173,7 @@ float actions_width(const Ui& ui) {
   return width;
 }
 
-// Width of the name of the program and of the inputs.
+// Returns the width of the program's name and all input fields.
 float choices_width(const Ui& ui) {
   float width = text_size(ui.fonts.bold, "tpsim").x + ui.px(20);
   for (const char* text : {"model", "cluster", "GPUs", "batch", "seq"}) {
@@ -233,7 +233,7 @@ void draw_top_bar(Ui& ui, Rect rect) {
   ImGui::SetCursorScreenPos({rect.min.x + width + ui.px(20), rect.min.y});
   draw_choices(ui);
   draw_seq(ui);
-  const float top = rect.max.y - ImGui::GetFrameHeight();  // of the last row
+  const float top = rect.max.y - ImGui::GetFrameHeight();  // top of the last row
   draw_actions(ui, {{rect.min.x, top}, rect.max});
   draw_popups(ui);
 }

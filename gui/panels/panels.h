@@ -1,5 +1,5 @@
-// The panels of the program, one file each. Each panel draws in the given rectangle and changes the
-// state on input.
+// The panels of the program, with one source file each. A panel draws into the given rectangle and
+// changes the state on user input.
 #pragma once
 
 #include "gui/panels/ui.h"
@@ -8,28 +8,28 @@ namespace tpsim::gui {
 
 float top_bar_height(const Ui& ui, float width);
 void draw_top_bar(Ui& ui, Rect rect);  // model, cluster, GPUs, batch; buttons of actions
-// Draws the answer, and key figures of plans A and B. Returns the height, which depends on the
-// text.
+// Draws the recommendation, and key figures of plans A and B. Returns the height that the text
+// needs.
 float draw_headline(Ui& ui, ImVec2 corner, float width);
-void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, bandwidths of the cluster
+void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, bandwidth factors
 void draw_plans(Ui& ui, Rect rect);     // the plan table
 void draw_scatter(Ui& ui, Rect rect);   // step time against memory
-void draw_memory(Ui& ui, Rect rect);    // stages against capacity
+void draw_memory(Ui& ui, Rect rect);    // memory of each stage against the capacity
 void draw_details(Ui& ui, Rect rect);   // breakdown of the step, differences, measurements
 void draw_timeline(Ui& ui, Rect rect);  // the step over time
 
-// Undo and redo of the last change of plan A.
+// Undo or redo the last change of plan A.
 void undo(AppState& state);
 void redo(AppState& state);
 
-// Opens the popup of Export, with the launcher of the plan's software.
+// Opens the Export popup and selects the launcher of the plan's software.
 void open_export(Ui& ui);
 void draw_popups(Ui& ui);  // popups of the top bar's buttons
 
-// Draws the names of the span kinds that occur at the bottom of `rect`, and returns their height.
+// Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height.
 float draw_span_legend(Ui& ui, Rect rect);
 
-// Contents of the details card.
+// Contents of the tabs of the details panel.
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view);
 void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b);
 void draw_measured(Ui& ui, Rect rect);

@@ -24,7 +24,7 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
   plot.x = x;
   plot.y = y;
   plot.area = rect;
-  plot.area.min.y += letter + ui.px(5);  // room for the y title on top
+  plot.area.min.y += letter + ui.px(5);  // space for the title of y above the axis
   if (!titles.x.empty()) plot.area.max.y -= letter + ui.px(5);
   const std::vector<Tick> y_ticks =
       ticks(y, std::max(2, static_cast<int>(plot.area.height() / ui.px(19))));

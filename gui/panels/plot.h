@@ -1,4 +1,4 @@
-// A pair of axes to draw in.
+// Plots with two axes.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace tpsim::gui {
 
 struct Plot {
-  Rect area;  // inside the axes
+  Rect area;  // of the data, inside the axes
   AxisScale x, y;
 
   float x_at(double value) const {
@@ -22,11 +22,10 @@ struct Plot {
 };
 
 struct AxisTitles {
-  std::string x, y;  // with units
+  std::string x, y;  // with units; an empty x title hides the x ticks
 };
 
-// Draws grid, ticks and titles into `rect` and returns the area for the data. An x axis without
-// title has no ticks.
+// Draws grid, ticks and titles into `rect`, and returns the plot to draw the data with.
 Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
                const AxisTitles& titles);
 

@@ -37,7 +37,7 @@ void draw_panels(Ui& ui, Rect screen) {
   draw_timeline(ui, {{left, bottom}, all.max});
 }
 
-// Shows the notice of the last action at the bottom of the window.
+// Shows the message of the last action at the bottom of the window.
 void draw_notice(Ui& ui, Rect screen) {
   if (ui.state.notice.empty()) return;
   ImGui::SetNextWindowPos({screen.center().x, screen.max.y - ui.px(20)}, ImGuiCond_Always,
@@ -63,7 +63,7 @@ void draw_notice(Ui& ui, Rect screen) {
 
 void use_keys(Ui& ui) {
   const ImGuiIO& io = ImGui::GetIO();
-  constexpr int kF1 = 290;  // GLFW's key number, used by all hosts
+  constexpr int kF1 = 290;  // GLFW's key number
   if (ImGui::IsKeyPressed(kF1, false)) ui.state.shows_help = !ui.state.shows_help;
   if (!io.KeyCtrl) return;
   const double scale = ui.state.scale > 0 ? ui.state.scale : ui.scale;
@@ -73,14 +73,15 @@ void use_keys(Ui& ui) {
   if (ImGui::IsKeyPressed('-', false)) ui.state.scale = std::max(0.75, scale - 0.125);
 }
 
-// Default scale of a window; larger windows mostly show more.
+// Returns the default scale for a window size. A larger window is enlarged by half as much, so that
+// it also shows more.
 float fitting_scale(float width, float height) {
   const float room = std::min(width / 1280, height / 800);
   const float scale = 1 + 0.5F * (room - 1);
   return std::clamp(std::round(scale * 8) / 8, 0.75F, 2.0F);
 }
 
-// Records a change of plan A in the history, and the settings that it moved.
+// Records a change of plan A in the history, and lists the settings that the change adjusted.
 void record_change(Ui& ui) {
   AppState& state = ui.state;
   const std::optional<Plan> shown = ui.views.a ? std::optional(ui.views.a->plan) : std::nullopt;
@@ -92,8 +93,8 @@ void record_change(Ui& ui) {
   if (before) state.moved = moved_settings(*before, *shown, state.turned);
 }
 
-// Runs between ImGui::NewFrame() and ImGui::Render(). May change the state and add requests for the
-// host.
+// Draws one frame between ImGui::NewFrame() and ImGui::Render(). May change the state and add
+// requests.
 void draw_frame(Ui& ui) {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const Rect screen{{0, 0}, size};
@@ -119,10 +120,10 @@ Session::Session(Catalogue catalogue, SearchHost& host, AppState state)
     : computer_(std::move(catalogue), host), state_(std::move(state)), perform_(perform) {
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // AppState holds all persistent state
+  io.IniFilename = nullptr;  // AppState stores all persistent state
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
-  io.ConfigInputTextCursorBlink = false;  // a blinking cursor needs frames without input
+  io.ConfigInputTextCursorBlink = false;  // a blinking cursor would need frames without input
 }
 
 Session::~Session() { ImGui::DestroyContext(); }

@@ -1,5 +1,5 @@
-// The program without a window: state, views and frames. Hosts pass input through ImGui's IO, call
-// frame(), and draw ImGui::GetDrawData().
+// The program without a window: state, views and frames. A host sets the input in ImGui's IO, calls
+// frame(), and draws ImGui::GetDrawData().
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tpsim::gui {
 
-// Handler of requests: gui/panels/actions.h by default, replaceable by the host.
+// Executes requests. The default is perform() of gui/panels/actions.h.
 using Perform = std::function<void(Request, const ViewComputer&, AppState&)>;
 
 class Session {
@@ -22,10 +22,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Lays out one frame of a window of this size in pixels, `seconds` after the previous frame.
+  // Computes one frame for a window of this size in pixels, `seconds` after the previous frame.
   void frame(float width, float height, float seconds);
 
-  // Pixels per point of the screen; everything is scaled by it.
+  // Sets the number of pixels per point of the screen, by which the interface is scaled.
   void set_density(float density) { density_ = density; }
   void set_perform(Perform perform) { perform_ = std::move(perform); }
 
@@ -35,13 +35,13 @@ class Session {
   const ClippedTexts& clipped() const { return clipped_; }
   const TabStops& stops() const { return stops_; }
   const Palette& colors() const { return palette_of(state_.theme); }
-  // Changes when the font atlas was rebuilt and its texture must be uploaded again.
+  // Changes when the font atlas is rebuilt, so that the host must upload its texture again.
   int atlas_revision() const { return atlas_revision_; }
   bool needs_frames() const {
     return views_ == nullptr || views_->is_searching || views_->is_pricing;
   }
-  // Whether the host must draw without input: for results, and during a drag. A text field does not
-  // need frames, since its cursor does not blink.
+  // Whether the host must draw frames without input: while results are computed, and during a drag.
+  // Text fields do not need frames, since their cursor does not blink.
   bool is_animated() const;
 
  private:

@@ -1,4 +1,4 @@
-// The legend of the timeline.
+// The legend of the timeline, with the colors of the span kinds.
 #include <array>
 
 #include "gui/panels/panels.h"

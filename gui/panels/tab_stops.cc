@@ -7,9 +7,9 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr int kTab = 258;  // GLFW's number, used by all hosts
+constexpr int kTab = 258;  // GLFW's key number
 
-// Gives a control the focus. Text fields are edited at once.
+// Moves the focus to a control. The text of a text field can be edited immediately.
 void focus(const TabStop& stop) {
   ImGuiContext& g = *ImGui::GetCurrentContext();
   ImGui::ClearActiveID();

@@ -6,14 +6,14 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr float kLabelShare = 0.44F;  // share of a row in the sidebar
+constexpr float kLabelShare = 0.44F;  // width of the label in a row of the sidebar
 
 ImVec4 vec(Rgba color) {
   return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
 }
 
-// Draws the label of a row and moves the cursor to the start of the control. A row that another
-// change moved has a mark.
+// Draws the label of a row and moves the cursor to the start of the control. Returns the width of
+// the control. A row whose value was adjusted by another change is marked.
 float begin_row(Ui& ui, const char* label, const char* help, const std::string& before) {
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -52,8 +52,9 @@ float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_vi
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
                 text.data() + text.size());
-  // Rows that are half scrolled away are clipped above and below only.
-  constexpr float kTolerance = 1;  // pixels: letters have margins
+  // Only horizontal clipping counts, because rows that are partly scrolled out of view are clipped
+  // vertically.
+  constexpr float kTolerance = 1;  // pixels; letters have margins
   const bool is_clipped = snapped.x < list->GetClipRectMin().x - kTolerance ||
                           snapped.x + width > list->GetClipRectMax().x + kTolerance;
   if (is_clipped && !text.empty()) ui.clipped.emplace_back(text);
@@ -64,7 +65,7 @@ std::string fitted(ImFont* font, std::string_view text, float width) {
   if (text_size(font, text).x <= width) return std::string(text);
   std::string shortened(text);
   while (!shortened.empty()) {
-    // Removes whole UTF-8 characters.
+    // Removes one whole UTF-8 character.
     while (!shortened.empty() && (static_cast<unsigned char>(shortened.back()) & 0xC0) == 0x80) {
       shortened.pop_back();
     }
@@ -151,10 +152,10 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
   ImGui::PushID(row.label);
   int next = std::clamp(stop, 0, std::max(0, most));
   const char* shown = row.texts.empty() ? "–" : row.texts[static_cast<std::size_t>(next)].c_str();
-  // With a single legal value the slider is disabled.
+  // A slider with a single legal value is disabled.
   ImGui::BeginDisabled(most < 1);
   ImGui::PushFont(ui.fonts.bold);
-  // ImGui would parse a single % as a format.
+  // Doubles each %, because ImGui would read it as a format specifier.
   std::string format;
   for (const char* c = shown; *c != '\0'; ++c) format += *c == '%' ? "%%" : std::string(1, *c);
   const bool moved = ImGui::SliderInt("##slider", &next, 0, std::max(0, most), format.c_str(),

@@ -1,7 +1,7 @@
-// Drawing context and widgets of the panels: mutable state, views, colours, fonts.
+// Drawing context and widgets of the panels.
 //
-// Every labelled widget is registered in `Items` with its screen position, so that scripts and
-// tests can find it by name.
+// Every labeled widget is registered in `Items` with its screen position, so that scripts and tests
+// can find it by name.
 #pragma once
 
 #include <imgui.h>
@@ -32,11 +32,11 @@ struct Rect {
 
 using Items = std::map<std::string, Rect, std::less<>>;
 
-// Texts of a frame of which a part is outside of its cell, card or window. A test demands that
-// there are none: a number without its first digit is another number.
+// Texts of a frame that are cut off by their cell, card or window. A test checks that there are
+// none, because a number without its first digit would mislead.
 using ClippedTexts = std::vector<std::string>;
 
-// Actions of the host, executed in order after the frame.
+// Actions that are executed in order after the frame.
 enum class Request : std::uint8_t { kSaveView, kOpenFile, kExport, kCopyCommand, kSavePlan };
 
 struct Ui {
@@ -56,40 +56,43 @@ struct Ui {
 
 enum class Align : std::uint8_t { kLeft, kCenter, kRight };
 
-// Draws text with `at` as upper left, upper middle or upper right corner. Returns the width.
+// Draws text. `at` is its upper left, middle or right point, depending on `align`. Returns the
+// width.
 float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_view text,
                Align align = Align::kLeft);
 ImVec2 text_size(ImFont* font, std::string_view text);
-// Returns the text, shortened with "…" to fit.
+// Returns the text, shortened with "…" if it is wider than `width`.
 std::string fitted(ImFont* font, std::string_view text, float width);
 
 void fill(const Ui& ui, Rect rect, Rgba color, float rounding = 0);
 void outline(const Ui& ui, Rect rect, Rgba color, float rounding = 0, float thickness = 1);
 void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness = 1);
 
-// Draws a card with a title; `body` draws in the rectangle below. The note is right of the title.
+// Draws a card with a title, and a note at its right. `body` draws into the rectangle below the
+// title.
 void card(Ui& ui, const char* title, Rect rect, const std::string& note,
           const std::function<void(Rect)>& body);
 
-// Registers the last item under a label: its position, and as a stop of Tab.
+// Registers ImGui's last item under a label, with its position and as a Tab stop.
 void note_item(Ui& ui, std::string_view label);
 void note_area(Ui& ui, std::string_view label, Rect rect);
 
 void tooltip(const Ui& ui, const char* text);
-void hover_help(const Ui& ui, const char* text);  // for the last item
+void hover_help(const Ui& ui, const char* text);  // for ImGui's last item
 
 bool button(Ui& ui, const char* label, const char* help, bool is_on = false);
 
-// A row "label  [---o----]" over a list of values. Returns true if the value changed.
+// A row with a slider over a list of values: "label  [---o----]". slider_row() returns whether the
+// value changed.
 struct SliderRow {
   const char* label;
   const char* help;
-  std::span<const std::string> texts;  // one per position
-  std::string before = {};             // value before a change of another row; empty: unchanged
+  std::span<const std::string> texts;  // one per slider position
+  std::string before = {};  // value before another change adjusted it; empty: not adjusted
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
-// A row "label  [a|b|c]". Returns true if the choice changed.
+// A row with segments: "label  [a|b|c]". segment_row() returns whether the selection changed.
 struct SegmentRow {
   const char* label;
   const char* help;
@@ -98,13 +101,13 @@ struct SegmentRow {
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 
-// Shows a message in the middle of an empty card: the reason and the remedy.
+// Shows a message in the middle of an empty card: why it is empty, and what to do.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
 
-// Points to the headline, which has the reason, in the card of a plan that cannot run.
+// Shows in the card of a plan that cannot run that the headline states the reason.
 void no_prediction(const Ui& ui, Rect rect);
 
-// Draws a coloured square and its name. Returns the position of the next entry.
+// Draws a colored square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);
 
 void apply_style(Theme theme, float scale);

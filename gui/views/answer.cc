@@ -13,7 +13,7 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr std::size_t kOtherLayouts = 2;  // named besides the best one without a pipeline
+constexpr std::size_t kOtherLayouts = 2;  // shown in addition to the best one without pipeline
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format(
@@ -23,7 +23,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-// "1 T", "300 B"
+// Formats a number of tokens: "1 T", "300 B".
 std::string tokens_text(double tokens) {
   return tokens >= 1e12 ? fmt::format("{:g} T", tokens / 1e12)
                         : fmt::format("{:g} B", tokens / 1e9);
@@ -37,7 +37,7 @@ std::string cost_text(const RunCost& cost) {
                      days < 100 ? 1 : 0, count_text(std::llround(cost.usd)));
 }
 
-// Returns how the plan compares with the best; empty for the best.
+// Returns a sentence that compares the plan with the best plan; empty for the best plan.
 std::string rank_text(const Views& views, const PlanView& view) {
   const std::vector<PlannedRun>& plans = views.found.plans;
   if (views.is_stale || plans.empty() || plans.front().plan == view.plan) return "";
@@ -86,7 +86,7 @@ std::string assumed_text(const PlanView& view) {
                             share_text(view.assumed.half_width_all_stated));
 }
 
-// The next layouts, and the best one without a pipeline.
+// Returns a sentence about the next best layouts and the best layout without pipeline.
 std::string others_text(const Views& views) {
   const std::vector<PlannedRun>& plans = views.found.plans;
   if (views.is_stale || plans.empty()) return "";

@@ -1,5 +1,5 @@
-// The answer of the window in sentences: which layout to use, what is assumed, and what other
-// layouts cost. The numbers come from the functions that `tpsim plan` and `tpsim campaign` use.
+// The recommendation of the window in sentences: the layout to use, the assumptions, and how much
+// slower other layouts are. Uses the same functions as `tpsim plan` and `tpsim campaign`.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@
 
 namespace tpsim::gui {
 
-// Predicts the run of a plan over `tokens` with the assumptions named after the cluster.
+// Predicts the cost of training a plan for `tokens` tokens, with the cluster's file of assumptions
+// (power, prices, failures).
 RunCost run_cost(const Catalogue& catalogue, const std::string& cluster, const Scenario& scenario,
                  const Plan& plan, double tokens);
 
 struct Answer {
   std::string use;  // "Use tp 2 · pp 4 · dp 32, ...: 6.69 s a step (90 %: 5.74 to 9.79 s), ..."
-  std::string assumed;  // "Software assumed: nemo. ..."; empty if everything is stated
+  std::string assumed;  // "Software assumed: nemo. ..."; empty if all is stated
   std::string others;   // "Other layouts: tp 4 · pp 2 · dp 32 +2.1 %, P(faster) 39 %; ..."
 };
 
-// Returns the answer for plan A. Empty sentences if there is none, or if it cannot run.
+// Returns the sentences for plan A. They are empty if there is no plan or if it cannot run.
 Answer answer_of(const Views& views);
 
 }  // namespace tpsim::gui

@@ -1,5 +1,5 @@
-// The user's choices and the state of the display, which persist between frames and in a saved
-// view. Plain values; gui/views/views.h computes the rest.
+// The user's inputs and the state of the display, which persist between frames and in saved views.
+// This header contains plain values; gui/views/views.h computes results from them.
 #pragma once
 
 #include <array>
@@ -18,21 +18,21 @@
 
 namespace tpsim::gui {
 
-// Inputs of planning. Equal choices have equal results.
+// Inputs of planning. Equal inputs give equal results.
 struct Choice {
   std::string model = "bloom-176b";               // name in the catalogue
   std::shared_ptr<const ModelSpec> opened_model;  // of a plan file; takes precedence over the name
   std::string cluster = "jean-zay-a100";
-  bool cluster_is_assumed = true;  // not chosen by the user
-  std::string profile, stack;      // empty: the cluster's own; the stack is then assumed
-  bool stack_is_assumed = false;   // the stack of a plan file that marks it as assumed
+  bool cluster_is_assumed = true;  // the cluster is a default
+  std::string profile, stack;      // empty: the cluster's; an unstated stack is an assumption
+  bool stack_is_assumed = false;   // whether the opened plan file marks the stack as assumed
   PartValues parts;                // overrides of the stack's parts
-  double node_gbps = 0;            // bandwidth per node across nodes; 0: the cluster's own
+  double node_gbps = 0;            // Gb/s between nodes, per node; 0: the cluster's
   std::int64_t gpus = 384;
   std::int64_t global_batch = 0;  // 0: default of `tpsim plan`
   std::int64_t seq = 0;           // tokens per sequence; 0: the model's
-  std::optional<Plan> around;     // saved plan from which the search starts (space_around())
-  // Factors of bandwidth inside a node and between nodes: "what if the network were..."
+  std::optional<Plan> around;     // if set, the search covers plans near this saved plan
+  // Factors on the bandwidth inside a node and between nodes, to see the effect of another network.
   double intra_node = 1.0;
   double inter_node = 1.0;
 
@@ -57,7 +57,8 @@ enum class TableColumnId : std::uint8_t {
   kVariants
 };
 
-// The parallel degrees of a layout, which its variants share: tp, pp, dp, cp, ep, etp.
+// Parallel degrees that identify a layout: tp, pp, dp, cp, ep, etp. Variants differ in other
+// settings.
 using LayoutKey = std::array<std::int64_t, 6>;
 
 struct TableState {
@@ -68,12 +69,12 @@ struct TableState {
   friend bool operator==(const TableState&, const TableState&) = default;
 };
 
-// The visible time range of the step, in seconds. An end of zero is the whole step.
+// Visible time range of the timeline in seconds. `end` 0 shows the whole step.
 struct TimelineState {
   double begin = 0;
   double end = 0;
   std::string search;    // "backward 12", "stage 3"
-  double found_at = -1;  // start of the last match, or -1
+  double found_at = -1;  // start of the last match in seconds; -1: none
   bool shows_critical_path = false;
   double ruler_begin = 0, ruler_end = 0;  // equal: no ruler
   std::string hovered = {};               // description of the span under the pointer
@@ -87,20 +88,20 @@ struct AppState {
   std::optional<Plan> plan;    // plan A; empty: the best plan of the search
   std::optional<Plan> pinned;  // plan B
   History history;
-  std::optional<Setting> turned;    // the setting of the last change by a control
-  std::vector<MovedSetting> moved;  // settings that the last change moved too
+  std::optional<Setting> turned;    // the setting that the user changed last
+  std::vector<MovedSetting> moved;  // other settings that this change adjusted
   std::string focused;              // label of the control with the keyboard focus
   TableState table;
   TimelineState timeline;
-  double tokens = 1e12;     // of the training run whose cost is shown
-  std::string opened_file;  // the last opened plan file, while its model is planned
+  double tokens = 1e12;     // length of the training run whose cost is shown
+  std::string opened_file;  // plan file whose model is planned; empty: none
   DetailTab detail = DetailTab::kBreakdown;
   Theme theme = Theme::kLight;
-  double scale = 0;                     // of the interface; zero fits the window
+  double scale = 0;                     // of the interface; 0: fits the window
   std::string measured_file;            // a report of `tpsim validate --runs ... --json`
-  std::string view_file = "view.json";  // file of Save and Open
+  std::string view_file = "view.json";  // file for the buttons Save and Open
   std::string export_folder = "launch";
-  int export_stack = 0;  // a LaunchStack
+  int export_stack = 0;  // index of a LaunchStack
   bool shows_help = false;
   std::string notice;  // message of the last action or failure
   bool notice_is_error = false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kWorthARow = 0.002;  // share of the step
 
-// Returns the time that a term needs for a row of its own.
+// Returns the minimum time of a term that gets its own row, if there are at most `most` rows.
 Seconds least_time(const Prediction& predicted, std::size_t most) {
   std::vector<Seconds> times;
   for (const Term& term : predicted.breakdown) times.push_back(term.time);
@@ -40,7 +40,7 @@ std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_
   Seconds largest, before;
   int count = 0;
   for (const Term& term : predicted.breakdown) {
-    // Terms with equal times at the limit are summed up if they need too many rows.
+    // If several terms equal the minimum, the last of them are added to the sum if rows run out.
     if (term.time >= least && (rows.size() + 1 < most || term.time > least)) {
       rows.push_back({plain(name_of(term.kind)), before, term.time, class_of(term.kind), &term});
       before += term.time;

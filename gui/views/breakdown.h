@@ -1,4 +1,5 @@
-// The step as rows that add up: every term of some size, and the sum of the small ones.
+// The step time as rows that add up: one row per large term, and one for the sum of the small
+// terms.
 #pragma once
 
 #include <string>
@@ -10,23 +11,24 @@
 
 namespace tpsim::gui {
 
-// Returns a name with spaces for underscores: "gradient reduction".
+// Returns the name with spaces instead of underscores: "gradient reduction".
 std::string plain(std::string_view name);
 
 struct BreakdownRow {
   std::string name;  // "gradient reduction", "9 smaller terms"
   Seconds before;    // sum of the rows above
   Seconds time;
-  TermClass kind{};            // of the largest term
-  const Term* term = nullptr;  // null: a sum
-  std::string terms = {};      // of a sum: its terms with their times, one per line
+  TermClass kind{};            // for the sum: class of the largest term
+  const Term* term = nullptr;  // null: the sum of small terms
+  std::string terms = {};      // of the sum: its terms with times, one per line
 };
 
-// Returns at most `most` rows in the order of the terms, the sum last. Terms below 0.2 % of the
-// step are summed up. The rows refer to `predicted`.
+// Returns at most `most` rows in the order of the terms, with the sum at the end. Terms below 0.2 %
+// of the step are added to the sum. The rows point into `predicted`, which must outlive them.
 std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_t most);
 
-// Share of the step that the busiest stage waits for other stages: the term pipeline_bubble.
+// Returns the term pipeline_bubble as a share of the step: time that the slowest stage waits for
+// others.
 double bubble_share(const Prediction& predicted);
 
 }  // namespace tpsim::gui

@@ -7,7 +7,8 @@
 namespace tpsim::gui {
 namespace {
 
-// Returns the scaled network as a value of `--node-gbps`. A single node has no network.
+// Returns the node bandwidth, times the factor inter_node, as a value of `--node-gbps`. A cluster
+// with a single node has no network, so its value is unchanged.
 Result<double> node_gbps_of(const Catalogue& catalogue, const Choice& choice) {
   if (choice.inter_node == 1 || choice.cluster == kThisMachine) return choice.node_gbps;
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(choice.cluster));
@@ -37,7 +38,7 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
                      choice.cluster_is_assumed && names.node_gbps == 0};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
-  // Clears the stack's alternatives for parts, since the window shows one software at a time.
+  // Only the chosen software is planned, so the stack's alternative parts are removed.
   loaded.scenario.stack.choices.parts.clear();
   return loaded;
 }

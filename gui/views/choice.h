@@ -1,4 +1,4 @@
-// Loads the user's choice: the scenario, and its names for commands and plan files.
+// Loads the user's inputs as a scenario, with the names that commands and plan files use.
 #pragma once
 
 #include "core/base/result.h"
@@ -11,17 +11,17 @@ namespace tpsim::gui {
 
 struct LoadedChoice {
   Scenario scenario;
-  ScenarioNames names;  // including defaults; with the scaled network
+  ScenarioNames names;  // including defaults and the scaled network bandwidth
   Unstated unstated;
 };
 Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choice);
 
 // Selects another model, with the default batch and dtypes of `tpsim plan`.
 void choose_model(const std::string& name, Choice& choice);
-// Selects another cluster, with its GPUs, network and software.
+// Selects another cluster, with its number of GPUs, network and software.
 void choose_cluster(const std::string& name, Choice& choice);
 
-// Returns the global batch: the chosen one, else the default of `tpsim plan`.
+// Returns the chosen global batch, or the default of `tpsim plan` if it is 0.
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model);
 
 }  // namespace tpsim::gui

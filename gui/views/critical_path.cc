@@ -9,7 +9,7 @@ constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
 bool computes(SpanKind kind) { return kind != SpanKind::kTransfer; }
 
-// Finds the spans for which a span may have waited.
+// Finds the span that a span waited for.
 class Causes {
  public:
   explicit Causes(const Timeline& timeline) : timeline_(timeline), by_end_(timeline.spans.size()) {
@@ -19,9 +19,10 @@ class Causes {
     });
   }
 
-  // Returns the last span that ended when `span` started. Among several, in this order: work of the
-  // same stage, a transfer of the same micro-batch, the end of another stage's work before the end
-  // of the step. If none ended at that time, returns the span with the latest earlier end.
+  // Returns the span that ended exactly when `span` started. If there are several, the order of
+  // preference is: compute of the same stage, a transfer of the same micro-batch, and, for work at
+  // the end of the step, compute of another stage. If no span ended at that time, returns a
+  // possible cause with the latest earlier end.
   std::uint32_t cause_of(const TimelineSpan& span) const {
     auto end = std::upper_bound(
         by_end_.begin(), by_end_.end(), span.begin,
@@ -45,7 +46,7 @@ class Causes {
   }
 
  private:
-  // Priority of `other` as the cause of `span`; negative: impossible.
+  // Priority of `other` as the cause of `span`; negative if it cannot be the cause.
   static int rank_of(const TimelineSpan& other, const TimelineSpan& span) {
     const bool ends_step = span.kind >= SpanKind::kGradientReduction;
     if (other.stage == span.stage && computes(other.kind)) return 3;

@@ -1,4 +1,4 @@
-// The critical path of the pipeline: shortening any span on it shortens the step.
+// The critical path of the pipeline: the chain of spans that determines the length of the step.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tpsim::gui {
 
-// Returns indices of spans in order of time, from the start of the step to its last span. Each span
-// waits for the previous one: for its stage, or for its input.
+// Returns indices of spans, ordered by time, from the start of the step to the span that ends last.
+// Each span waits for the previous one, because it needs the same stage or the output.
 std::vector<std::uint32_t> critical_path(const Timeline& timeline);
 
 }  // namespace tpsim::gui

@@ -47,7 +47,7 @@ std::string summary_of(const PlanView& a, const PlanView& b) {
 std::string settings_difference(const Plan& a, const Plan& b) {
   std::string text;
   for (const SettingRow& row : setting_rows()) {
-    if (row.counts_for != nullptr) continue;  // included in the other setting's text
+    if (row.counts_for != nullptr) continue;  // part of another setting's text
     const std::string left = text_of(a, row.setting), right = text_of(b, row.setting);
     if (left == right) continue;
     text += fmt::format("{}{} {} → {}", text.empty() ? "A → B: " : ", ", row.title, left, right);

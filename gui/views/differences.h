@@ -1,4 +1,4 @@
-// Differences between two plans, as text and in seconds.
+// Differences between two plans, in settings and in seconds.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace tpsim::gui {
 
-// Differences of b from a, at most `most`, sorted by magnitude. Terms that differ by less than
-// 1/1000 of a's step, or have no row, are summed up in a last row "5 smaller terms". The sum of all
-// rows is the difference of the steps.
+// Returns the differences of b's terms from a's in at most `most` rows, largest first. The last
+// row, "5 smaller terms", sums the terms below 1/1000 of a's step and those beyond `most`. All rows
+// add up to the difference of the step times.
 std::vector<TermDifference> largest_differences(const Prediction& a, const Prediction& b,
                                                 std::size_t most = 1000);
 
-// "B is 12.3 s slower, within A's interval; 4.2 GiB less memory"
+// Returns a summary: "B is 12.3 s slower, within A's interval; 4.2 GiB less memory".
 std::string summary_of(const PlanView& a, const PlanView& b);
 
 // Returns the settings that differ: "A → B: tp 8 → 4, pp 12 → 24".

@@ -1,4 +1,4 @@
-// The state of the window as text.
+// The displayed values of the window as text, for scripts and tests.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tpsim::gui {
 
-// Returns pairs of name and text for scripts and tests: "plan.tp" -> "8".
+// Returns pairs of name and value: "plan.tp", "8".
 std::vector<std::pair<std::string, std::string>> facts(const AppState& state, const Views& views);
 
 }  // namespace tpsim::gui

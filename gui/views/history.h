@@ -1,4 +1,4 @@
-// Undo and redo of the choice of plan A, and the settings that the last change moved.
+// Undo and redo for plan A, and the settings that the last change adjusted.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ namespace tpsim::gui {
 
 class History {
  public:
-  // Records a change of the chosen plan. `chosen`: empty for the best plan; `shown`: plan A. Called
-  // every frame, with `is_done` false during a drag: a drag is one change.
+  // Records a change of the selected plan; call every frame. `chosen`: the selected plan, empty for
+  // the best plan. `shown`: plan A. `is_done`: false during a drag, so that a drag is one change.
   void record(const std::optional<Plan>& chosen, const std::optional<Plan>& shown, bool is_done);
-  // Forgets all changes, after other inputs of planning.
+  // Removes all changes, because other inputs of planning have changed.
   void clear() { *this = History(); }
 
   bool can_undo() const { return !past_.empty(); }
@@ -24,8 +24,8 @@ class History {
   std::optional<Plan> undo();
   std::optional<Plan> redo();
 
-  // Returns the plan before the last change, or before the drag that is going on; empty if there
-  // was no change. `shown`: plan A.
+  // Returns plan A before the last change, or before the drag in progress; empty if there was no
+  // change. `shown`: plan A.
   const std::optional<Plan>& before(const Plan& shown) const {
     return shown_ == shown ? before_ : shown_;
   }
@@ -36,16 +36,16 @@ class History {
 
   std::vector<std::optional<Plan>> past_, future_;
   bool has_started_ = false;            // the first plan is not a change
-  std::optional<Plan> chosen_;          // after the last recorded change
+  std::optional<Plan> chosen_;          // the selected plan after the last recorded change
   std::optional<Plan> shown_, before_;  // plan A now, and before the last change
 };
 
-// A setting that a change moved besides the one that the user turned.
+// A setting that was adjusted because the user changed another one.
 struct MovedSetting {
   Setting setting{};
   std::string before;  // text of the value before the change
 };
-// Returns settings that differ, without `turned`.
+// Returns the settings that differ between the plans, except `turned`.
 std::vector<MovedSetting> moved_settings(const Plan& before, const Plan& now,
                                          const std::optional<Setting>& turned);
 

@@ -17,7 +17,7 @@ std::vector<std::int64_t> tensor_degrees(const ModelSpec& model, std::int64_t gp
   return degrees;
 }
 
-// The data-parallel degree must divide the batch.
+// Returns the pipeline degrees whose data-parallel degree divides the batch.
 std::vector<std::int64_t> pipeline_degrees(const Plan& plan, const ModelSpec& model,
                                            std::int64_t gpus, std::int64_t tp) {
   std::vector<std::int64_t> degrees = divisors(gpus / tp);
@@ -43,8 +43,8 @@ std::vector<std::int64_t> recomputed_counts(const Plan& plan) {
   return counts;
 }
 
-// Degrees that split a sequence into two equal chunks per rank. The remaining data-parallel degree
-// must divide the batch.
+// Returns the context-parallel degrees that split a sequence into two equal chunks per rank, and
+// whose data-parallel degree divides the batch.
 std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& model) {
   std::vector<std::int64_t> degrees = divisors(data_ranks(plan));
   std::erase_if(degrees, [&](std::int64_t cp) {
@@ -54,7 +54,8 @@ std::vector<std::int64_t> context_degrees(const Plan& plan, const ModelSpec& mod
   return degrees;
 }
 
-// For MoE models: divisors of the experts and of the ranks available for them.
+// Returns the expert-parallel degrees of an MoE model: common divisors of the number of experts and
+// of the ranks of a stage.
 std::vector<std::int64_t> expert_degrees(const Plan& plan, const ModelSpec& model) {
   if (!has_experts(model)) return {};
   std::vector<std::int64_t> degrees =
@@ -67,7 +68,8 @@ std::vector<std::int64_t> expert_degrees(const Plan& plan, const ModelSpec& mode
   return degrees;
 }
 
-// 0 (as attention), or smaller degrees.
+// Returns the expert-tensor-parallel degrees: 0 (the same as tp), or divisors that keep the plan
+// legal.
 std::vector<std::int64_t> expert_tensor_degrees(const Plan& plan, const ModelSpec& model) {
   if (!has_experts(model)) return {};
   std::vector<std::int64_t> degrees = divisors(stage_ranks(plan));
@@ -82,13 +84,13 @@ std::vector<std::int64_t> expert_tensor_degrees(const Plan& plan, const ModelSpe
   return degrees;
 }
 
-// Sequence parallelism requires tp > 1 and an even split.
+// Whether the plan can use sequence parallelism: tp > 1, and the sequence can be divided evenly.
 bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
   const ParallelDegrees& d = plan.degrees;
   return d.tp > 1 && model.seq % (d.cp * d.tp) == 0;
 }
 
-// Enum values that stay legal after dependent settings are adjusted.
+// Returns the enum values that remain legal after dependent settings are adjusted.
 std::vector<std::int64_t> legal_words(const Plan& plan, const SettingRow& row,
                                       const ModelSpec& model, std::int64_t gpus) {
   std::vector<std::int64_t> values;
@@ -156,8 +158,9 @@ std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wa
   return best;
 }
 
-// Adjusts the expert layout after a change: experts fit on the ranks, and sequence parallelism is
-// on if tensor-parallel ranks route their own tokens.
+// Adjusts the expert layout after a change of other settings. Expert degrees become legal for the
+// number of ranks. Sequence parallelism is switched on if tensor-parallel ranks route their own
+// tokens.
 void mend_experts(Plan& plan, const ModelSpec& model) {
   const std::vector<std::int64_t> cuts = expert_tensor_degrees(plan, model);
   if (std::find(cuts.begin(), cuts.end(), plan.degrees.etp) == cuts.end()) {
@@ -168,8 +171,8 @@ void mend_experts(Plan& plan, const ModelSpec& model) {
   if (has_experts(model)) plan.sequence_parallel = can_shard_sequence(plan, model);
 }
 
-// Adjusts the number of recomputed blocks. It must be below the size of some chunk; if all chunks
-// have one block, recompute is full.
+// Adjusts the number of recomputed blocks to the legal range, which ends below the size of the
+// largest chunk. If no number is legal because all chunks have one block, recompute becomes full.
 void mend_recompute(Plan& plan) {
   const std::vector<std::int64_t> counts = recomputed_counts(plan);
   if (counts.empty()) {
@@ -198,13 +201,13 @@ Plan mended(Plan plan, const ModelSpec& model) {
   return plan;
 }
 
-// Starts with the median of the possible numbers of recomputed blocks.
+// Sets the number of recomputed blocks to the median of the legal numbers.
 void start_in_the_middle(Plan& plan) {
   const std::vector<std::int64_t> counts = recomputed_counts(plan);
   if (!counts.empty()) plan.recompute_blocks = counts[(counts.size() - 1) / 2];
 }
 
-// Returns the smallest number of chunks per stage for the plan's schedule.
+// Returns the smallest legal number of chunks per stage for the plan's schedule.
 std::int64_t chunks_for(const Plan& plan, const ModelSpec& model) {
   const std::vector<std::int64_t> counts = chunk_counts(plan, model);
   return plan.schedule == ScheduleKind::kInterleaved && counts.size() > 1 ? counts[1] : 1;

@@ -1,7 +1,9 @@
-// The settings of one plan as controls: the legal values of each, and the plan after a change.
+// Controls for the settings of one plan: the legal values of each setting, and the plan after a
+// change.
 //
-// All GPUs stay in use. A change of the tensor, pipeline or context degree adjusts the
-// data-parallel degree. A change of the data-parallel degree adjusts the pipeline degree.
+// The number of GPUs stays the same. A change of the tensor-, pipeline- or context-parallel degree
+// adjusts the data-parallel degree. A change of the data-parallel degree adjusts the pipeline
+// degree.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +17,31 @@
 
 namespace tpsim::gui {
 
-// Whether a setting has a control: if a search may change it.
+// Whether the setting has a control. Settings that are inputs of the search have none.
 bool has_knob(const SettingRow& row);
 
-// Returns the legal values in ascending order; empty if the setting does not apply.
+// Returns the legal values of a setting in ascending order; empty if the setting does not apply to
+// the model.
 std::vector<std::int64_t> values_of(const Plan& plan, Setting knob, const ModelSpec& model,
                                     std::int64_t gpus);
 
-// Returns the plan after a change; other settings change only as necessary.
+// Returns the plan after a setting was changed. Other settings change only as far as necessary.
 Plan turned(const Plan& plan, Setting knob, std::int64_t value, const ModelSpec& model,
             std::int64_t gpus);
 
-// Returns the plan with dependent settings replaced by the nearest legal values: micro-batch,
-// schedule, chunks, stage layers, recomputed blocks.
+// Returns the plan with illegal dependent settings replaced by the nearest legal values:
+// micro-batch, schedule, chunks, layers per stage, recomputed blocks.
 Plan mended(Plan plan, const ModelSpec& model);
 
-// Returns the plan with the highest ZeRO stage that the software supports, at most its own. Returns
-// the plan unchanged if no stage is supported.
+// Returns the plan with the highest ZeRO stage that the software supports and that does not exceed
+// the plan's. If no such stage is supported, returns the plan unchanged.
 Plan with_runnable_zero(const Plan& plan, const Scenario& scenario);
 
-// Moves up to `blocks` blocks over the boundary between chunk `boundary` and the next.
+// Moves up to `blocks` blocks from the next chunk to chunk `boundary`, or to the next chunk if
+// `blocks` is negative.
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);
 
-// Returns the value nearest to `wanted`; `wanted` if there are no values.
+// Returns the value nearest to `wanted`; `wanted` itself if there are no values.
 std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wanted);
 
 }  // namespace tpsim::gui

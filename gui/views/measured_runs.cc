@@ -29,7 +29,7 @@ std::optional<MeasuredRow> row_of(const JsonValue& row) {
   return result;
 }
 
-// Reads a summary of the report, which the validation computed.
+// Reads the error figures that `tpsim validate` wrote under `key` of the report.
 Result<MeasuredFigures> figures_of(const JsonValue& root, const char* key,
                                    const std::string& file) {
   const JsonValue* summary = root.find(key);

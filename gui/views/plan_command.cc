@@ -8,7 +8,8 @@
 namespace tpsim::gui {
 namespace {
 
-// The argument of `tpsim simulate` that selects the model: a catalogue name, else the plan file.
+// Returns the argument of `tpsim simulate` that selects the model: --model NAME if the catalogue
+// has the model, else the opened plan file.
 Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
                                 const AppState& state) {
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
@@ -29,14 +30,14 @@ std::string command_of(const PlanFile& file, const std::string& model, bool stat
   if (file.node_gbps > 0) text += fmt::format(" --node-gbps {}", file.node_gbps);
   text +=
       fmt::format(" --seq {} --attention-dropout {}", file.model.seq, file.model.attention_dropout);
-  // Also states default values, since `model` may be a plan file with other values.
+  // Default values are stated too, since the plan file that `model` may name can contain others.
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;
     text += fmt::format(" {} {}", option_of(row.setting), text_of(file.plan, row.setting));
   }
   for (const auto& [part, value] : file.parts) {
     if (part == StackPart::kExpertLoad && value == kCountedLoad)
-      continue;  // counts of the model itself
+      continue;  // the model itself states the counts
     text += fmt::format(" {} {}", option_of(part), text_of(row_of(part), value));
   }
   return text;

@@ -1,4 +1,4 @@
-// A plan as a shell command.
+// A plan as the shell command that predicts it.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace tpsim::gui {
 
-// Returns the error of an action that needs a plan if none is shown.
+// Returns the error of an action that needs a plan while none is shown.
 Error no_plan();
 
-// Returns the command that predicts this plan. `model` selects its model: "--model NAME", or a plan
-// file. Without `states_stack` the command omits the stack, which is then the cluster's own and
-// assumed.
+// Returns the command that predicts this plan. `model` selects the model: "--model NAME", or a plan
+// file. If `states_stack` is false the command omits --stack, so that the cluster's stack is used
+// and reported as an assumption.
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
 
-// Returns the command that predicts plan A of the window, with the same step and interval. Error if
-// there is no plan, or no file with its model.
+// Returns the command that predicts plan A of the window, with the same step time and interval.
+// Returns an error if there is no plan, or if neither the catalogue nor a file has its model.
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state);
 
 }  // namespace tpsim::gui

@@ -19,7 +19,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr double kWidth = 1120, kHeight = 760, kMargin = 32;
-constexpr double kSlowest = 3.0;  // relative to the best; slower plans are omitted
+constexpr double kSlowest = 3.0;  // slower plans, relative to the best, are not drawn
 
 const Palette& colors() { return palette_of(Theme::kLight); }
 
@@ -73,7 +73,8 @@ void draw_front(Drawing& out, const Axes& axes, const std::vector<PlannedRun>& p
   }
 }
 
-// Returns the plans that are drawn: each once, without those slower than kSlowest times the best.
+// Returns the plans to draw: without duplicates, and without plans slower than kSlowest times the
+// best.
 std::vector<PlannedRun> drawn_plans(const std::vector<PlannedRun>& all) {
   const Seconds slowest = kSlowest * all.front().predicted.step;
   std::vector<PlannedRun> plans;
@@ -85,7 +86,7 @@ std::vector<PlannedRun> drawn_plans(const std::vector<PlannedRun>& all) {
   return plans;
 }
 
-// Returns the number of plans drawn and left out.
+// Returns a text with the number of plans drawn and of plans left out.
 std::string scope_text(std::size_t drawn, const PictureScope& scope) {
   const auto count = static_cast<std::int64_t>(drawn);
   const std::int64_t fitting = std::max(scope.fitting, count);
@@ -128,7 +129,7 @@ void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& plans)
            fmt::format("capacity {} GiB", gib_text(best.capacity)));
 }
 
-// Names of the memory categories, in two lines below the bars.
+// Draws the names of the memory categories in two lines below the bars.
 void draw_memory_legend(Drawing& out, Area area) {
   double x = area.left - 30, y = area.bottom + 42;
   for (int part = 0; part < kMemoryPartCount; ++part) {
@@ -166,7 +167,7 @@ void draw_memory(Drawing& out, Area area, const Prediction& predicted) {
   draw_memory_legend(out, area);
 }
 
-// Rectangles of one colour form one shape, since a timeline has thousands of them.
+// Draws the rectangles of one color as one shape, since a timeline has thousands of rectangles.
 void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double seconds) {
   const TimelineIndex index = index_of(timeline);
   const double width = area.right - area.left;
@@ -176,7 +177,7 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);
   std::map<std::string, std::pair<Rgba, std::vector<double>>> by_color;
   for (const TimelineRect& rect : rects) {
-    if (rect.lane % 2 == 1) continue;  // transfers would be too thin
+    if (rect.lane % 2 == 1) continue;  // transfers are too thin to draw
     const std::int64_t stage = rect.lane / 2;
     const double y = area.top + stage_height * static_cast<double>(stage);
     auto& [ink, numbers] = by_color[hex(rect.color)];
@@ -205,7 +206,7 @@ void draw_timeline(Drawing& out, Area area, const Timeline& timeline) {
     out.text(area.left - 8, area.top + stage_height * (static_cast<double>(s) + 0.5) + 4,
              words(12, colors().dim, Anchor::kEnd), fmt::format("stage {}", s));
   }
-  // Names of the kinds that occur, in two lines at most.
+  // Legend of the span kinds that occur, in at most two lines.
   std::array<bool, kSpanKindCount> occurs{};
   for (const TimelineSpan& span : timeline.spans)
     occurs[static_cast<std::size_t>(span.kind)] = true;

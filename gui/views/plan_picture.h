@@ -1,5 +1,5 @@
-// The plans of a search as one picture for a report: step time over memory with the Pareto front,
-// memory of the best plan's stages, and its timeline. Light theme, without a window.
+// Picture of the plans of a search for a report: step time over memory with the Pareto front,
+// memory by stage of the best plan, and its timeline. Uses the light theme and needs no window.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,14 @@
 
 namespace tpsim::gui {
 
-// The plans of the search that are not in the picture.
+// Numbers of plans of the search that are not in the picture.
 struct PictureScope {
-  std::int64_t fitting = 0;  // plans that fit and survived pruning, including those drawn
-  std::int64_t skipped = 0;  // skipped by their bounds before the memory check
+  std::int64_t fitting = 0;  // plans that fit in memory and survived pruning, including those drawn
+  std::int64_t skipped = 0;  // skipped because of their bounds, before the memory check
 };
 
-// `plans`: at least one, best first, including all plans of the Pareto front. Each is a point of
-// the scatter plot unless it is three times as slow as the best. The picture prints how many plans
-// `scope` leaves out.
+// `plans` has at least one plan, best first, and includes the Pareto front. Plans slower than three
+// times the best are not drawn. The picture states how many plans are missing, from `scope`.
 Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans,
                              const PictureScope& scope);
 

@@ -15,7 +15,7 @@
 namespace tpsim::gui {
 namespace {
 
-// Figures that a filter can compare, besides numeric settings.
+// Results of a plan that a filter can compare, in addition to numeric settings.
 constexpr std::array<std::string_view, 5> kFigures = {"step", "gib", "oom", "tflops", "gb"};
 
 const SettingRow* number_called(std::string_view name) {
@@ -25,8 +25,8 @@ const SettingRow* number_called(std::string_view name) {
   return nullptr;
 }
 
-// Returns the value of a word: first by tag ("no-sp", "offload"), else the first setting with the
-// word.
+// Returns the setting value that a filter word names: by its tag ("no-sp", "offload"), else the
+// first setting that has the word as a value.
 std::optional<SettingValue> value_called(std::string_view name) {
   for (const auto text : {&SettingWord::tag, &SettingWord::word}) {
     for (const SettingRow& row : setting_rows()) {
@@ -38,7 +38,7 @@ std::optional<SettingValue> value_called(std::string_view name) {
   return std::nullopt;
 }
 
-// The parts of "mb<=2".
+// A parsed condition such as "mb<=2".
 struct Comparison {
   std::string name;
   std::string op;
@@ -76,7 +76,8 @@ bool holds(const PlannedRun& run, const Comparison& c) {
   return figure == c.value;
 }
 
-// Unknown words are ignored, since the user may still be typing.
+// Whether the plan satisfies the filter. Unknown words are ignored, since the user may still be
+// typing.
 bool passes(const PlannedRun& run, const std::vector<std::string>& words) {
   return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
     if (const auto comparison = comparison_of(word)) return holds(run, *comparison);

@@ -35,7 +35,7 @@ constexpr auto kLookFields = [](auto& io, auto& state) {
   io.text("measured_file", state.measured_file);
 };
 
-// A plan is stored as a complete plan file, so that the plan file's reader checks it.
+// Returns the plan as a complete plan file, so that the reader of plan files can check it.
 JsonValue plan_json_of(const PlanFile& file) {
   Result<JsonValue> value = parse_json(to_json(file), "plan");
   TPSIM_CHECK(value.ok(), "a plan that was just written");
@@ -85,7 +85,7 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
 Status read_view(const JsonValue& root, const std::string& file, AppState& state) {
   AppState next = state;
   next.choice = Choice();
-  next.choice.cluster_is_assumed = false;  // in views of older versions
+  next.choice.cluster_is_assumed = false;  // default for views of older versions
   TPSIM_TRY_STATUS(read_part(root, "choice", file, next.choice, kChoiceFields));
   TPSIM_TRY_STATUS(read_part(root, "look", file, next, kLookFields));
   std::optional<PlanFile> plan, pinned;
@@ -119,7 +119,7 @@ void show_plan(const PlanFile& file, AppState& state) {
   choice.cluster_is_assumed = file.network_assumed;
   choice.profile = file.profile;
   choice.stack = file.stack;
-  // Unknown settings widen intervals like unknown software.
+  // Assumed settings widen the prediction interval like assumed software.
   choice.stack_is_assumed = file.stack_assumed || !file.settings_assumed.empty();
   choice.parts = file.parts;
   choice.node_gbps = file.node_gbps;

@@ -1,5 +1,5 @@
-// Saved views: {"format": "tpsim-view/1", ...} with the planning inputs, both plans, and the
-// display state.
+// Saved views: JSON {"format": "tpsim-view/1", ...} with the inputs of planning, plans A and B, and
+// the display state.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace tpsim::gui {
 
-// `shown`: plan A with its model, cluster, profile and stack; empty if there is none.
+// `shown`: plan A with its model, cluster, profile and stack; empty if there is no plan.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
 
-// Changes `state` to the saved view. On error the state is unchanged, and the error describes the
-// fault in the file.
+// Changes `state` to the saved view. On error `state` is unchanged, and the error states the place
+// in the file.
 Status read_view(const JsonValue& root, const std::string& file, AppState& state);
 
-// Plans with the inputs of a plan file and shows its plan.
+// Sets the inputs of planning from a plan file and selects its plan.
 void show_plan(const PlanFile& file, AppState& state);
 
 }  // namespace tpsim::gui

@@ -11,8 +11,8 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr int kBestPlans = 24;  // number of plans needed for the table
-// The number of plans that the scatter plot shows: for one tp and pp, and for one tp.
+constexpr int kBestPlans = 24;  // plans kept for the table
+// Number of plans that the scatter plot shows per pair of tp and pp, and per tp.
 constexpr int kPlansOfSlice = 100;
 constexpr int kPlansOfDegree = 400;
 
@@ -121,7 +121,7 @@ void SearchJob::finish_best() {
   if (!findings_.is_complete) begin(Pass::kFront);
 }
 
-// Plans that are already known are skipped.
+// Adds the plans that are not known yet.
 void SearchJob::add(SearchResult found) {
   const std::size_t known = findings_.plans.size();
   for (PlannedRun& run : found.plans) {

@@ -1,5 +1,5 @@
-// The search behind the plan table, divided into pieces. Three passes over the space: the best
-// plans, the Pareto front, and the fastest plans of each layout for the scatter plot.
+// The search of the window, divided into pieces. It makes three passes over the space: the best
+// plans for the table, the Pareto front, and the fastest plans of each layout for the scatter plot.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,19 @@
 namespace tpsim::gui {
 
 struct Findings {
-  Choice choice;  // inputs of these plans
+  Choice choice;  // inputs that these plans belong to
   std::optional<Error> error;
   std::int64_t considered = 0;
   std::map<std::string, std::int64_t> pruned;
   std::vector<PlannedRun> plans;           // fastest first
   std::vector<std::size_t> pareto_front;   // indices into plans, by decreasing step time
-  std::optional<PlannedRun> nearest_miss;  // if no plan fits
-  bool has_best = false;                   // the best plans are final
-  bool is_complete = false;                // all plans are final
+  std::optional<PlannedRun> nearest_miss;  // if no plan fits: the one with least memory
+  bool has_best = false;                   // the best plans will not change
+  bool is_complete = false;                // no plan will change
 };
 
-// kShort: a piece is one tp and pp of a pass. All pieces together take two to three times as long
-// as whole passes. kWholePass: a piece is a pass, except for the last pass.
+// Size of a piece. kShort: one pair of tp and pp of a pass. The whole search then takes two to
+// three times as long. kWholePass: a whole pass, except that the last pass has several pieces.
 enum class PieceSize : std::uint8_t { kWholePass, kShort };
 
 class SearchJob {
@@ -40,7 +40,7 @@ class SearchJob {
  private:
   enum class Pass : std::uint8_t { kBest, kFront, kFastest };
   struct Slice {
-    std::int64_t tp = 0, pp = 0;  // 0: all
+    std::int64_t tp = 0, pp = 0;  // 0: all degrees
   };
   SearchSpace part(const Slice& slice) const;
   void find_best(const Slice& slice);
@@ -53,33 +53,33 @@ class SearchJob {
   PieceSize size_;
   SearchSpace space_;
   Pass pass_ = Pass::kBest;
-  std::vector<Slice> slices_;       // remaining slices of this pass; the last one is next
-  std::vector<Slice> fitting_;      // with some plan that fits
-  std::int64_t fitting_plans_ = 0;  // upper bound
-  std::optional<Error> failure_;    // error of a slice
-  std::vector<PlannedRun> best_;    // of the completed slices
+  std::vector<Slice> slices_;       // remaining slices of this pass, processed from the back
+  std::vector<Slice> fitting_;      // slices with a plan that fits
+  std::int64_t fitting_plans_ = 0;  // upper bound of the number of plans that fit
+  std::optional<Error> failure_;    // latest error of a slice
+  std::vector<PlannedRun> best_;    // best plans of the slices completed so far
   Findings findings_;
 };
 
-// Returns indices of the Pareto front of step time and peak memory, by decreasing time.
+// Returns indices of the plans on the Pareto front of step time and peak memory, slowest first.
 std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans);
 
-// Runs search jobs. FrameSearchHost works between frames (windowless, web), BackgroundSearch in a
-// separate thread (gui/window/background_search.h).
+// Interface to run search jobs. FrameSearchHost runs them between frames (without window, and in
+// the browser). BackgroundSearch runs them in a separate thread (gui/window/background_search.h).
 class SearchHost {
  public:
   virtual ~SearchHost() = default;
-  // Size of the pieces of its jobs.
+  // Size of the pieces of the host's jobs.
   virtual PieceSize piece_size() const { return PieceSize::kWholePass; }
   // Replaces the current job.
   virtual void begin(SearchJob job) = 0;
-  // Returns the latest findings if they changed since the last call.
+  // Returns the latest findings if they have changed since the last call.
   virtual std::optional<Findings> news() = 0;
   virtual bool is_busy() const = 0;
 };
 
-// Processes one piece of the job per call of news(). Skips the frame that started the job and the
-// next one, so that a selected plan is displayed first.
+// Runs one piece of the job per call of news(). The first two calls after begin() run nothing, so
+// that a newly selected plan is displayed before the search blocks the thread.
 class FrameSearchHost : public SearchHost {
  public:
   explicit FrameSearchHost(PieceSize size = PieceSize::kWholePass) : size_(size) {}

@@ -16,8 +16,8 @@ Rgba faded_color(const TimelineColors& colors, std::size_t kind) {
   return mix(colors.span[kind], colors.background, 0.8);
 }
 
-// Merges spans that are narrower than a pixel into one rectangle, in the colour of the kind that
-// takes most of its time. A mixture would be a colour that no legend has.
+// Merges spans narrower than a pixel into one rectangle. Its color is that of the span kind with
+// the most time, because a mixed color would not be in the legend.
 class Merge {
  public:
   void add(std::uint32_t span, double left, double right, SpanKind kind, bool is_faded) {
@@ -25,7 +25,7 @@ class Merge {
     right_ = right;
     span_ = count_ == 0 ? span : kManySpans;
     ++count_;
-    // Highlighted spans are never hidden by faded ones.
+    // Highlighted spans determine the color even if faded spans take more time.
     (is_faded ? faded_ : lit_)[static_cast<std::size_t>(kind)] += std::max(right - left, 1e-6);
   }
   bool is_empty() const { return count_ == 0; }
@@ -48,12 +48,12 @@ class Merge {
  private:
   int count_ = 0;
   double left_ = 0, right_ = 0;
-  std::array<double, kSpanKindCount> lit_{}, faded_{};  // pixels by kind
+  std::array<double, kSpanKindCount> lit_{}, faded_{};  // pixels by span kind
   std::uint32_t span_ = 0;
 };
 
-// Returns the first span of a lane that ends after `seconds`. Ends are sorted in compute lanes, and
-// in transfer lanes because all transfers take equally long.
+// Returns the first span of a lane that ends after `seconds`. The ends in a lane are sorted:
+// compute spans do not overlap, and all transfers take equally long.
 std::size_t first_ending_after(const Timeline& timeline, const std::vector<std::uint32_t>& lane,
                                double seconds) {
   const auto found = std::partition_point(lane.begin(), lane.end(), [&](std::uint32_t span) {
@@ -98,8 +98,8 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
       const bool is_faded = !mask.empty() && !mask[lane[i]];
       const auto kind = static_cast<std::size_t>(span.kind);
       const Rgba color = is_faded ? faded_color(colors, kind) : colors.span[kind];
-      // Spans of at least a pixel are separate rectangles; narrower ones share one until a pixel is
-      // full.
+      // A span of at least one pixel gets its own rectangle. Narrower spans are merged until they
+      // fill a pixel.
       if (right - left >= 1.0) {
         merge.flush(lane_id, colors, rects);
         rects.push_back(

@@ -1,9 +1,9 @@
-// Layout of the timeline: the rectangles of the spans in a time window. No drawing, so that it can
-// be tested and timed.
+// Layout of the timeline: the rectangles of the spans in a time window. This header does not draw,
+// so that the layout can be tested and timed.
 //
-// A stage has a lane for compute, and a thin lane below for overlapped transfers. Spans outside the
-// window cost a binary search. Spans narrower than a pixel are merged into one rectangle in the
-// colour of the kind with most time, so that a frame has at most lanes x pixels rectangles.
+// Each stage has a lane for compute, and a thin lane below for overlapped transfers. The first
+// visible span is found by binary search. Spans narrower than a pixel are merged into one
+// rectangle, so that a frame has at most lanes x pixels rectangles.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 namespace tpsim::gui {
 
 struct TimelineIndex {
-  // Indices of spans by lane, in order of start: lane 2s is compute of stage s, lane 2s + 1 its
-  // transfers.
+  // Indices of spans by lane, in order of start time. Lane 2s contains the compute of stage s, lane
+  // 2s + 1 its transfers.
   std::vector<std::vector<std::uint32_t>> lanes;
   std::int64_t stages() const { return static_cast<std::int64_t>(lanes.size()) / 2; }
 };
 
 TimelineIndex index_of(const Timeline& timeline);
 
-// The visible time range: maps seconds to pixels.
+// The visible time range, and its mapping between seconds and pixels.
 struct TimelineWindow {
   double begin = 0;  // seconds
   double end = 1;
@@ -43,15 +43,15 @@ struct TimelineRect {
   Rgba color;
 };
 
-// Highlighted spans; others are faded. Empty: no span is faded.
+// Spans to highlight, by index; the others are faded. Empty: no span is faded.
 using SpanMask = std::vector<bool>;
 
 struct TimelineColors {
   std::array<Rgba, kSpanKindCount> span;
-  Rgba background;  // colour of faded spans
+  Rgba background;  // faded spans are mixed with this color
 };
 
-// Appends to `rects` the rectangles of the lanes in [first_lane, last_lane).
+// Appends to `rects` the rectangles of all visible lanes.
 void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
                       const TimelineWindow& window, const SpanMask& mask,
                       const TimelineColors& colors, std::vector<TimelineRect>& rects);
@@ -60,7 +60,8 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
 std::uint32_t span_at(const Timeline& timeline, const TimelineIndex& index, std::size_t lane,
                       double seconds);
 
-// Returns the window zoomed by `factor` (below one: closer) around a time, limited to the step.
+// Returns the window zoomed by `factor` around the time `about`, limited to the step. A factor
+// below one zooms in.
 TimelineWindow zoomed(TimelineWindow window, double factor, double about, double step);
 TimelineWindow panned(TimelineWindow window, double seconds, double step);
 

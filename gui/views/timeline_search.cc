@@ -20,7 +20,7 @@ struct Condition {
 std::vector<Condition> conditions_of(const std::string& words) {
   std::istringstream stream(words);
   std::vector<Condition> conditions;
-  Field named = Field::kMicroBatch;  // meaning of the next number
+  Field named = Field::kMicroBatch;  // field that the next number belongs to
   for (std::string word; stream >> word;) {
     const auto number = parse_number<std::int64_t>(word);
     const auto stage = parse_number<std::int64_t>(std::string_view(word).substr(1));
@@ -66,7 +66,8 @@ SpanMask matching_spans(const Timeline& timeline, const std::string& words) {
 
 std::uint32_t next_span(const Timeline& timeline, const SpanMask& mask, double after_seconds) {
   const Picoseconds after = to_picoseconds(Seconds(after_seconds));
-  // Spans after the time come first, then sorted by start.
+  // Sort key: spans that start after the given time precede all others, and both groups are sorted
+  // by start.
   const auto key = [&](std::uint32_t i) {
     return std::pair(timeline.spans[i].begin <= after, timeline.spans[i].begin);
   };

@@ -34,7 +34,8 @@ std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
   return view;
 }
 
-// Returns plan A: the selected plan, else the best, else the nearest miss.
+// Returns plan A: the selected plan, else the best plan found, else the plan that misses the memory
+// limit by least.
 std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) {
   if (state.plan) return state.plan;
   if (!found.plans.empty()) return found.plans.front().plan;
@@ -93,7 +94,8 @@ Status ViewComputer::load(const Choice& choice) {
   return Ok{};
 }
 
-// Keeps the previous search's default plan until a new search has a result.
+// Updates plans A and B. While a new search has no result, the best plan of the previous search
+// stays.
 void ViewComputer::look_at(const AppState& state) {
   if (pricer_) {
     const std::optional<Plan> focus = plan_in_focus(state, views_.found);
@@ -109,7 +111,8 @@ void ViewComputer::look_at(const AppState& state) {
   views_.b = b_;
 }
 
-// Prices one alternative per frame. Returns false if none is left.
+// Predicts one alternative of the unstated inputs, to widen the plan's interval. Called once per
+// frame. Returns false if no alternative is left.
 bool ViewComputer::price_next(PlanView* view) {
   const bool is_current = view != nullptr && view->scenario == views_.scenario && !view->error;
   if (!is_current || view->has_interval) return false;
@@ -119,7 +122,7 @@ bool ViewComputer::price_next(PlanView* view) {
   return false;
 }
 
-// Computes the cost once per plan, when nothing else is left to compute.
+// Computes the cost once per plan, after all alternatives of unstated inputs are predicted.
 void ViewComputer::add_cost(PlanView* view, double tokens) const {
   if (view == nullptr || view->error || !view->has_interval) return;
   const bool is_known = view->cost.tokens == tokens || !view->cost.missing.empty();

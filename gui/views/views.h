@@ -1,5 +1,5 @@
-// Views computed from the state: scenario, plans, predictions, timelines. Recomputed only if their
-// inputs have changed.
+// Results computed from the state: scenario, plans, predictions, timelines. Results are recomputed
+// only if their inputs have changed.
 #pragma once
 
 #include <memory>
@@ -21,51 +21,52 @@
 
 namespace tpsim::gui {
 
-// Predictions and measurements, from the report of `tpsim validate --runs FILE --json`
+// One measured run with its prediction, from the report of `tpsim validate --runs FILE --json`
 // (docs/json.md).
 struct MeasuredRow {
   std::string id;
   double measured = 0, predicted = 0, low = 0, high = 0;  // seconds
 };
 
-// Figures of a group of rows, as `tpsim validate --runs` prints them. Shares, not percent.
+// Error figures of a group of rows, as printed by `tpsim validate --runs`. Fractions, not percent.
 struct MeasuredFigures {
   std::int64_t rows = 0;
-  double mean_error = 0;  // of |predicted / measured - 1|
-  double coverage = 0;    // of the 90 % intervals
+  double mean_error = 0;  // mean of |predicted / measured - 1|
+  double coverage = 0;    // share of runs inside their 90 % intervals
 };
 
 struct MeasuredRuns {
-  std::vector<MeasuredRow> rows;  // rows that count, with both times
-  std::size_t skipped = 0;        // other rows
-  MeasuredFigures tested;         // rows on which no constant was fitted
+  std::vector<MeasuredRow> rows;  // rows that count and have both times
+  std::size_t skipped = 0;        // number of other rows
+  MeasuredFigures tested;         // rows that no constant was fitted to
   MeasuredFigures fitted;
-  std::optional<Error> error;  // reason why the file could not be read
+  std::optional<Error> error;  // reason why the file cannot be read
 };
 
-// Reads the report. A fault in the file is returned in `error`.
+// Reads the report. If the file is faulty, the result only has `error`.
 MeasuredRuns read_measured_runs(const std::string& file);
 
-// Cost of a training run with one plan.
+// Predicted cost of a training run with one plan.
 struct RunCost {
-  double tokens = 0;         // length of the run; 0: not computed yet
-  Seconds wall;              // with checkpoints, failures and downtime
-  double usd = 0;            // of the reserved GPU-hours
-  std::string missing = {};  // why the cost is unknown; empty if known
+  double tokens = 0;         // length of the training run; 0: not computed yet
+  Seconds wall;              // elapsed time with checkpoints, failures and downtime
+  double usd = 0;            // price of the reserved GPU-hours
+  std::string missing = {};  // reason why the cost is unknown; empty if known
 };
 
-// Details of one plan.
+// A plan with its prediction and timeline.
 struct PlanView {
   Plan plan;
   std::shared_ptr<const Scenario> scenario;
-  std::optional<Error> error;  // reason why the plan cannot run; the rest is then empty
+  std::optional<Error> error;  // reason why the plan cannot run; no results then
   Prediction predicted;
   PlanCosts costs;
   Timeline timeline;
   TimelineIndex index;
   std::vector<std::uint32_t> critical_path;
   double end = 0;  // end of the timeline in seconds
-  // Steps for the unstated inputs priced so far. The interval is too narrow until all are priced.
+  // Step times for alternatives of the unstated inputs, as far as predicted. The interval is
+  // complete after all alternatives are predicted (has_interval).
   OpenSteps open_steps;
   bool has_interval = false;
   Assumed assumed;
@@ -82,8 +83,8 @@ struct Views {
   std::optional<Error> error;  // reason why the choice cannot be loaded
   Findings found;
   bool is_searching = false;
-  bool is_pricing = false;               // intervals are still being widened
-  bool is_stale = false;                 // `found` and the plans belong to an earlier choice
+  bool is_pricing = false;  // some alternatives of unstated inputs are not predicted yet
+  bool is_stale = false;    // `found` and the plans belong to previous inputs
   std::shared_ptr<const PlanView> a, b;  // null if there is no plan
   std::shared_ptr<const MeasuredRuns> measured;
 };
@@ -93,19 +94,19 @@ class ViewComputer {
   ViewComputer(Catalogue catalogue, SearchHost& host);
   ~ViewComputer();
 
-  // Returns the views of `state`. Plans are predicted at once, in milliseconds. A search runs in
-  // the host; its findings, and intervals widened by unstated inputs, appear in later calls.
+  // Returns the results for `state`. Plans are predicted in this call, which takes milliseconds. A
+  // search runs in the host: its findings, and widened intervals, are returned by later calls.
   const Views& views(const AppState& state);
 
-  // Returns the plan file of plan A, the input of Save, Export and the command line.
+  // Returns plan A as a plan file, as used by Save, Export and the command line.
   std::optional<PlanFile> plan_file() const;
-  // Whether the catalogue has this model under its name, with any sequence length and attention
-  // dropout, which options state.
+  // Whether the catalogue has this model under its name. Sequence length and attention dropout may
+  // differ, since command-line options state them.
   bool is_in_catalogue(const ModelSpec& model) const;
   std::int64_t gpus_per_node() const {
     return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
   }
-  // Returns the stack with which plans are predicted.
+  // Returns the stack that plans are predicted with.
   StackSpec stack() const { return views_.scenario ? views_.scenario->stack : StackSpec{}; }
 
  private:

@@ -1,4 +1,4 @@
-// Runs searches in a separate thread, so that the window never waits.
+// Runs searches in a separate thread, so that the window stays responsive.
 #pragma once
 
 #include <condition_variable>
@@ -13,14 +13,14 @@ namespace tpsim::gui {
 
 class BackgroundSearch : public SearchHost {
  public:
-  // `on_news` is called from the thread when there are findings, to wake up the window.
+  // `on_news` is called from the search thread when there are new findings, to wake up the window.
   explicit BackgroundSearch(std::function<void()> on_news);
   ~BackgroundSearch() override;
   BackgroundSearch(const BackgroundSearch&) = delete;
   BackgroundSearch& operator=(const BackgroundSearch&) = delete;
 
-  // The running job stops after its current piece, and its findings are dropped. news() rethrows
-  // exceptions of a job.
+  // Starts a job. A running job stops after its current piece and its findings are dropped. news()
+  // rethrows an exception of the job.
   void begin(SearchJob job) override;
   std::optional<Findings> news() override;
   bool is_busy() const override;
@@ -35,7 +35,7 @@ class BackgroundSearch : public SearchHost {
   std::optional<SearchJob> next_;
   std::optional<Findings> findings_;
   std::exception_ptr failure_;
-  std::uint64_t generation_ = 0;  // of the latest job
+  std::uint64_t generation_ = 0;  // number of the latest job
   bool is_busy_ = false;
   bool ends_ = false;
   std::thread thread_;

@@ -1,5 +1,5 @@
-// The program that `tpsim gui` starts. `tpsim` passes options that it has already checked, so that
-// the program has no help of its own.
+// The program that `tpsim gui` starts. `tpsim` checks all options before it passes them, so this
+// program has no help of its own.
 #include <fmt/format.h>
 
 #include <exception>
@@ -32,7 +32,8 @@ Status run_options_script(const StartOptions& options, ScriptHost& host) {
   return write_png(options.screenshot, host.picture());
 }
 
-// Renders the drawing that `tpsim plan --plot out.png` passes, since `tpsim` has no typeface.
+// Renders the drawing of `tpsim plan --plot out.png` to a PNG file, because `tpsim` does not
+// contain the typeface.
 Status draw_shapes(const StartOptions& options) {
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
   constexpr float kScale = 2;  // sharp in print and on high-density screens

@@ -18,7 +18,7 @@ namespace {
 
 struct ActionRow {
   std::string_view name;
-  std::size_t least, most;  // words after the name
+  std::size_t least, most;  // number of words after the name
 };
 constexpr std::array<ActionRow, 13> kActions = {{
     {"size", 2, 2},
@@ -139,7 +139,7 @@ class Runner {
     return word(i) == "right" ? 1 : word(i) == "middle" ? 2 : 0;
   }
 
-  // ImGui detects a click only if press and release are in different frames.
+  // Press and release are in different frames, because ImGui does not detect a click otherwise.
   Status click(int times) {
     TPSIM_TRY_STATUS(move_to(word(1), 0.5, 0.5));
     bool& is_down = ImGui::GetIO().MouseDown[times == 1 ? button_of(2) : 0];

@@ -1,5 +1,6 @@
-// Scripts that use the program like a user: one action per line (docs/gui.md lists them). They run
-// on any host, create the pictures of the documentation, and test the program.
+// Scripts that use the program like a user, with one action per line (docs/gui.md lists the
+// actions). Scripts run on any host. They create the pictures of the documentation and test the
+// program.
 #pragma once
 
 #include <filesystem>
@@ -15,23 +16,24 @@ namespace tpsim::gui {
 
 struct ScriptLine {
   int number = 0;
-  std::vector<std::string> words;  // quotes removed
+  std::vector<std::string> words;  // without quotes
 };
 
-// Parses a script. Error with the line number for unknown actions and for a wrong number of words.
+// Parses a script. Returns an error with the line number for an unknown action or a wrong number of
+// words.
 Result<std::vector<ScriptLine>> parse_script(std::string_view text, const std::string& file);
 
-// Functions that a script needs from its host.
+// Functions that a host must provide to run scripts.
 class ScriptHost {
  public:
   virtual ~ScriptHost() = default;
   virtual Session& session() = 0;
-  virtual void frame() = 0;  // with the current input in ImGui's IO
+  virtual void frame() = 0;  // draws a frame with the current input in ImGui's IO
   virtual void resize(int width, int height) = 0;
-  virtual Picture picture() = 0;  // of the last frame
+  virtual Picture picture() = 0;  // returns the last frame
 };
 
-// Runs a script to the end or to the first failing line: an unknown label or a false expectation.
+// Runs a script until it ends or a line fails, because of an unknown label or a false expectation.
 // Relative names of screenshots are relative to `folder`.
 Status run_script(const std::vector<ScriptLine>& lines, const std::string& file,
                   const std::filesystem::path& folder, ScriptHost& host);

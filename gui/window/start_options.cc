@@ -9,7 +9,7 @@
 namespace tpsim::gui {
 namespace {
 
-// Returns a negative number if the text is not a number.
+// Parses a whole number; -1 if the text is not a number.
 std::int64_t whole(const std::string& text) {
   return parse_number<std::int64_t>(text).value_or(-1);
 }
@@ -72,7 +72,8 @@ Result<AppState> start_state(const StartOptions& options, const Catalogue& catal
     choose_model(options.model, choice);
     state.opened_file.clear();
     state.plan.reset();
-    // As in `tpsim plan`. Errors of the model are reported when it is loaded.
+    // Uses the model's default cluster, as `tpsim plan` does. Errors of the model are reported when
+    // it is loaded.
     const Result<ModelSpec> model = catalogue.load_model(options.model);
     const bool is_usual = options.file.empty() && model.ok() && !model->usual.cluster.empty();
     if (is_usual) choice.cluster = model->usual.cluster;

@@ -1,4 +1,4 @@
-// Start options of the program.
+// Command-line options of the program.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 namespace tpsim::gui {
 
 struct StartOptions {
-  std::string file;  // a plan or a saved view
+  std::string file;  // a plan file or a saved view
   std::string model, cluster;
   std::int64_t gpus = 0, global_batch = 0;  // 0: default
-  std::string measured;                     // a validation report
+  std::string measured;                     // report of `tpsim validate --runs FILE --json`
   std::string screenshot, script;
-  std::string drawing;  // JSON of gui/draw/drawing.h, to render instead of the program
+  std::string drawing;  // JSON of a Drawing to render instead of opening the window
   int width = 1280, height = 800;
   bool is_dark = false;
 };
 
-// Parses the words that `tpsim gui` passes: "--name value", and the file.
+// Parses the arguments that `tpsim gui` passes: "--name value", and a file.
 Result<StartOptions> start_options(int argc, const char* const* argv);
 
 Result<AppState> start_state(const StartOptions& options, const Catalogue& catalogue);

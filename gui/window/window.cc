@@ -1,6 +1,6 @@
 #include "gui/window/window.h"
 
-// ImGui's loader finds OpenGL at run time, so that the program does not link to it.
+// ImGui's loader finds OpenGL at run time, so that the program is not linked to OpenGL.
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kColorBuffer = 0x4000, kRgba = 0x1908, kUnsignedByte = 0x1401,
                    kPackAlign = 0x0D05;
 
-// OpenGL functions that the backend does not call itself.
+// OpenGL functions that this file calls in addition to ImGui's backend.
 struct OpenGl {
   void (*viewport)(int, int, int, int);
   void (*clear_color)(float, float, float, float);
@@ -53,7 +53,7 @@ Error no_window(const std::string& what) {
                "without a display, write a picture with --screenshot out.png"};
 }
 
-// Owner of GLFW and its single window.
+// Owns GLFW and its single window.
 class Window {
  public:
   static Result<std::unique_ptr<Window>> open(const StartOptions& options) {
@@ -82,7 +82,7 @@ class Window {
  private:
   explicit Window(GLFWwindow* window) : window_(window) {
     glfwMakeContextCurrent(window_);
-    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // clicks between frames
+    glfwSetInputMode(window_, GLFW_STICKY_MOUSE_BUTTONS, GLFW_TRUE);  // keep short clicks
     glfwSwapInterval(1);
     gl_ = OpenGl::loaded();
   }
@@ -97,7 +97,8 @@ class WindowHost : public ScriptHost {
         search_([] { glfwPostEmptyEvent(); }),
         session_(std::move(catalogue), search_, std::move(state)) {
     ImGui_ImplGlfw_InitForOpenGL(window.get(), true);
-    // Replaces the backend's callbacks, which lose keys that are pressed and released in a frame.
+    // Replaces the backend's key callbacks, which lose a key that is pressed and released within
+    // one frame.
     glfwSetWindowUserPointer(window.get(), &keys_);
     glfwSetKeyCallback(window.get(), [](GLFWwindow* from, int key, int, int action, int) {
       if (action != GLFW_REPEAT) queue_of(from).add_key(key, action == GLFW_PRESS);
@@ -128,7 +129,8 @@ class WindowHost : public ScriptHost {
     keep_mouse();
     keys_.pass_to(ImGui::GetIO());
     ImGui::GetIO().DisplayFramebufferScale = {1, 1};
-    // One point is one pixel; on high-density screens the scale compensates.
+    // One point of the interface is one pixel. On high-density screens the interface is scaled by
+    // the screen's density.
     float density = 1;
     glfwGetWindowContentScale(window_.get(), &density, nullptr);
     session_.set_density(std::max(1.0F, std::round(density * 8) / 8));
@@ -151,7 +153,7 @@ class WindowHost : public ScriptHost {
     window_.gl().pixel_store(kPackAlign, 1);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     window_.gl().read_pixels(0, 0, width, height, kRgba, kUnsignedByte, picture.pixels.data());
-    for (int y = 0; y < height / 2; ++y) {  // OpenGL's rows run upwards
+    for (int y = 0; y < height / 2; ++y) {  // OpenGL's first row is at the bottom
       for (int x = 0; x < width; ++x) std::swap(picture.at(x, y), picture.at(x, height - 1 - y));
     }
     return picture;
@@ -159,7 +161,7 @@ class WindowHost : public ScriptHost {
 
   bool is_open() const { return glfwWindowShouldClose(window_.get()) == GLFW_FALSE; }
 
-  // Sleeps until there is input or news, unless frames are needed.
+  // Sleeps until there is input or a search result, unless frames must be drawn.
   void wait_for_work() {
     if (session_.is_animated() || !keys_.is_empty()) {
       return glfwWaitEventsTimeout(1.0 / 60);
@@ -168,8 +170,8 @@ class WindowHost : public ScriptHost {
   }
 
  private:
-  // The backend's callbacks report the wheel. Pointer and buttons are read here, so that a
-  // script can set them.
+  // Reads the pointer and the mouse buttons here, so that a script can set them instead. The wheel
+  // is reported by the backend's callbacks.
   void keep_mouse() {
     if (is_scripted_) return;
     double x = 0, y = 0;

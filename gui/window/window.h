@@ -1,4 +1,5 @@
-// The host with a window: GLFW and OpenGL 3. Sleeps until there is input or news.
+// The host with a window, using GLFW and OpenGL 3. It sleeps until there is input or a search
+// result.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,8 @@
 
 namespace tpsim::gui {
 
-// Runs until the window is closed, or until `script` has run if the options have one. kMissing if
-// there is no display or no OpenGL 3.
+// Runs until the window is closed. If the options name a script, runs `script` once instead.
+// Returns kMissing if there is no display or no OpenGL 3.
 Status run_window(Catalogue catalogue, AppState state, const StartOptions& options,
                   const std::function<Status(ScriptHost&)>& script);
 

@@ -11,7 +11,8 @@ WindowlessHost::WindowlessHost(Catalogue catalogue, AppState state, int width, i
     : session_(std::move(catalogue), search_, std::move(state)), width_(width), height_(height) {
   map_keys();
   ImGui::GetIO().MousePos = {-1, -1};
-  // Indices have 16 bits, but a full timeline needs more vertices.
+  // ImGui's indices have 16 bits. With vertex offsets a draw list may have more vertices, as a full
+  // timeline needs.
   ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
 }
 

@@ -1,4 +1,4 @@
-// The host without a window: frames of 1/60 s, pictures rendered on the CPU.
+// The host without a window. Frames are 1/60 s apart, and pictures are rendered on the CPU.
 #pragma once
 
 #include "gui/window/script.h"

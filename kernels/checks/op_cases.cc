@@ -1,4 +1,4 @@
-// Ops from their keys, except those of kernels/attention_ops.h.
+// op_case() for all ops except those of kernels/attention_ops.h: creates an op from its key.
 #include "kernels/checks/op_cases.h"
 
 #include "kernels/checks/op_operands.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr DType kFloat = DType::kFloat32;
 constexpr Label kLabel{ModelPart::kMeasurement, "case"};
 
-constexpr float kLimit = 3;  // of clamped activations: some operands exceed it
+constexpr float kLimit = 3;  // limit of clamped activations; some operands exceed it
 
 MlpKind plain_kind(const OpKey& key) { return static_cast<MlpKind>(key.variant >> 1); }
 MlpKind gated_kind(const OpKey& key) {
@@ -69,7 +69,7 @@ RouteForward route_forward(Operands& make, std::int64_t tokens, std::int64_t exp
           .label = kLabel};
 }
 
-// A routing with the shapes of permute, unpermute and the weights' gradient.
+// A routing, and shapes for permute, unpermute and the gradient of the weights.
 struct Routed {
   RouteForward route;
   Tensor weights;  // undefined if the variant has none
@@ -269,7 +269,7 @@ VocabMax op_case(Operands& make, const OpKey& key, Of<VocabMax>) {
   return op;
 }
 
-// Half of the labels are in this rank's shard.
+// About half of the labels are in this rank's vocabulary shard.
 VocabRescale op_case(Operands& make, const OpKey& key, Of<VocabRescale>) {
   const Shape tokens{key.dims[0]};
   const Tensor own = make.normal(tokens, kFloat), max = make.positive(tokens, kFloat);

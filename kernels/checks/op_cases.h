@@ -10,13 +10,13 @@
 namespace tpsim {
 
 // Returns an op with this key, so that describe() of the op returns the key. Operands are newly
-// allocated, with values drawn by `seed`: equal on every device up to rounding. Results of earlier
-// ops (statistics, probabilities, log sums) are computed by running these ops on the device.
-// Properties that a key lacks are fixed: contiguous operands, one sample per batch of rows, no
-// padded vocabulary columns, and no separate fp32 master weights.
+// allocated, with values drawn by `seed`: equal on every device up to rounding. If an operand is
+// the result of an earlier op (statistics, probabilities, log sums), this op is run on the device.
+// Properties that a key does not contain are fixed: contiguous operands, one sample per batch of
+// rows, no padded vocabulary columns, and no separate fp32 master weights.
 Op make_op(Device& device, const OpKey& key, std::uint64_t seed);
 
-// A tensor that running the op changes.
+// A tensor that the op writes.
 struct OpResult {
   const char* name;
   Tensor tensor;

@@ -1,4 +1,4 @@
-// Attention ops from their keys.
+// op_case() for the ops of kernels/attention_ops.h: creates an op from its key.
 #include <cmath>
 
 #include "kernels/checks/op_operands.h"
@@ -9,7 +9,7 @@ namespace {
 constexpr DType kStatistic = DType::kFloat32;
 constexpr Label kCase{ModelPart::kMeasurement, "case"};
 
-// A window, or chunks if the variant says so.
+// Returns a window of `reach` keys, or chunks of `reach` keys if the variant has kChunked.
 Visibility visibility_of(const OpKey& key, std::int64_t reach) {
   const bool chunked = (key.variant & kChunked) != 0;
   return {chunked ? 0 : reach, chunked ? reach : 0};
@@ -26,12 +26,12 @@ SoftmaxForward softmax_forward(Operands& make, const OpKey& key, bool alibi) {
           .label = kCase};
 }
 
-// [position, sample, head, d], the layout of activations.
+// Returns the heads of a tensor [position, sample, head, d], the layout of activations.
 Heads heads_of(const Tensor& tensor, const AttentionDims& d, std::int64_t heads) {
   return {tensor, 0, d.batch * heads * d.head_dim, heads * d.head_dim, d.head_dim};
 }
 
-// Dimensions for ops on rows of heads, whose keys are {rows, heads, head_dim}.
+// Returns the dimensions of an op whose key has dims {rows, heads, head_dim}.
 AttentionDims dims_of_rows(const OpKey& key) {
   return {1, key.dims[0], key.dims[1], key.dims[1], key.dims[2]};
 }

@@ -18,7 +18,8 @@ std::vector<double> downloaded(Device& device, const Tensor& tensor) {
 
 namespace {
 
-// Half a unit in the last place per element, with a margin for several roundings.
+// Returns the tolerance for one element: half a unit in the last place, with a margin for several
+// roundings.
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return 1.5e-6;
@@ -31,8 +32,8 @@ double rounding_of(DType dtype) {
   TPSIM_CHECK(false, "no device computes in " + std::string(name_of(dtype)));
 }
 
-// Growth of rounding errors with the number of summed terms, as in a random walk. Backward of flash
-// attention sums over the queries of a group of heads.
+// Returns the factor by which rounding errors grow with the number of summed terms, as in a random
+// walk. Backward of flash attention sums over the queries of a group of heads.
 double growth_of(const OpKey& key) {
   double terms = 0;
   if (key.kind == OpKind::kMatmul) terms = static_cast<double>(key.dims[3]);
@@ -42,8 +43,8 @@ double growth_of(const OpKey& key) {
   return std::max(1.0, std::sqrt(terms) / 32);
 }
 
-// In fp32 a score of size a, and so the logarithm of its probability, has an error of a x 2^-24.
-// ALiBi scores are as large as the number of keys.
+// Returns the additional error of probabilities with ALiBi; 0 for other ops. An fp32 score of
+// magnitude a has an error of a x 2^-24, and ALiBi scores are as large as the number of keys.
 double score_rounding(const OpKey& key) {
   const bool softmax = is_softmax(key.kind);
   if ((!softmax && !is_flash(key.kind)) || key.variant != 1) return 0;
@@ -51,19 +52,19 @@ double score_rounding(const OpKey& key) {
   return std::ldexp(static_cast<double>(keys), -24);
 }
 
-// Size of the terms' sum, for operands of size 1. Signed sums may be near zero, so their error is
-// relative to this size.
+// Returns the typical magnitude of column sums for operands of magnitude 1; 0 for other ops. Sums
+// of signed terms may be near zero, so their error is relative to this magnitude.
 double size_of_sums(const OpKey& key) {
   return key.kind == OpKind::kColumnSum ? std::sqrt(static_cast<double>(key.dims[0])) : 0;
 }
 
-// Error relative to the expected results, or to `least` if these are smaller.
+// Returns the error relative to the expected results, or to `least` if these are smaller.
 double error_of(const std::vector<double>& actual, const std::vector<double>& expected,
                 double least) {
   double difference2 = 0, difference_max = 0;
   double expected2 = least * least * static_cast<double>(expected.size()), expected_max = least;
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i] == expected[i]) continue;  // infinities too
+    if (actual[i] == expected[i]) continue;  // also for equal infinities
     const double d = actual[i] - expected[i];
     if (!std::isfinite(d)) return INFINITY;
     difference2 += d * d;

@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// A tensor's elements on the host.
+// Returns a tensor's elements as doubles on the host.
 std::vector<double> downloaded(Device& device, const Tensor& tensor);
 
 // Error of one result of an op: ||a - b|| / ||b||, the larger of the Euclidean and the maximum

@@ -11,7 +11,8 @@
 namespace tpsim {
 namespace {
 
-// A prime, so that no row length divides it and no two rows of an operand are equal.
+// Length of the pool. It is prime, so that no row length divides it and no two rows of an operand
+// are equal.
 constexpr std::size_t kPool = 65537;
 
 const std::array<double, kPool>& normal_pool() {

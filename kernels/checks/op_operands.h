@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Draws one operand after another. Each is a range of a fixed pool of normal numbers, since drawing
-// every element would take longer than the ops.
+// Creates operands. Each one repeats a fixed pool of normal numbers from a drawn offset on, because
+// drawing every element would take longer than the ops.
 class Operands {
  public:
   Operands(Device& device, std::uint64_t seed) : device_(device), seed_(seed) {}
@@ -18,11 +18,11 @@ class Operands {
   Tensor empty(Shape shape, DType dtype);
   // Returns a tensor of mean + deviation * N(0, 1).
   Tensor normal(Shape shape, DType dtype, double deviation = 1.0, double mean = 0.0);
-  // Squares of normal numbers.
+  // Returns a tensor of squares of normal numbers.
   Tensor positive(Shape shape, DType dtype);
-  // Whole numbers in [0, below).
+  // Returns an int32 tensor of whole numbers in [0, below).
   Tensor integers(Shape shape, std::int64_t below);
-  // ALiBi's slopes for a power of two of heads (Press et al. 2022): 2^(-8 (h + 1) / heads).
+  // ALiBi slopes 2^(-8 (h + 1) / heads); `heads` is a power of two (Press et al. 2022).
   Tensor slopes(std::int64_t heads);
 
   Device& device() const { return device_; }

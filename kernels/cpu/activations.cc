@@ -31,7 +31,7 @@ struct ValueAndSlope {
   float value = 0, slope = 0;
 };
 
-// The plain activations except kGelu.
+// Activations without a gate, except kGelu.
 ValueAndSlope plain_activation(MlpKind kind, float x) {
   if (kind == MlpKind::kGeluErf) {
     const float half_root = static_cast<float>(std::numbers::sqrt2 / 2);
@@ -49,7 +49,7 @@ struct Gated {
   float y = 0, dgate = 0, dup = 0;  // the result and its derivatives
 };
 
-// The gated activations except kSwiglu.
+// Activations with a gate, except kSwiglu.
 Gated gated_activation(MlpKind kind, float limit, float gate, float up) {
   if (kind == MlpKind::kGeglu) return {gelu(gate) * up, gelu_slope(gate) * up, gelu(gate)};
   constexpr float kSharpness = 1.702F;

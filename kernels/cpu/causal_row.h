@@ -1,4 +1,4 @@
-// The inner part of a softmax row, shared by the unfused and the flash attention.
+// Exponentials of one row of causal attention scores, for unfused and flash attention.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ struct RowSoftmax {
 // `keys`. Returns the maximum and the sum of the results; scale > 0. Keys before `first` are not
 // visible. With cap > 0, scaled scores become cap tanh(score / cap).
 //
-// Masked keys up to the next multiple of 16 are computed as -inf, since a partial vector is slower.
+// Masked scores up to the next multiple of 16 are set to -inf and computed too, because a partial
+// vector is slower.
 inline RowSoftmax exponentiate(float* row, std::int64_t visible, std::int64_t keys, float scale,
                                float slope, std::int64_t first = 0, float cap = 0) {
   constexpr std::int64_t kVector = 16;

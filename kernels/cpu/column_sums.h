@@ -1,5 +1,5 @@
-// Column sums over rows: fp32 over 32 rows at a time, double beyond. The error does not grow with
-// the number of rows.
+// Column sums of a matrix. Each 32 rows are summed in fp32, and these partial sums in double, so
+// that the error does not grow with the number of rows.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class ColumnSums {
     std::fill_n(total_, cols, 0.0);
   }
 
-  // Accumulation row of the current row; row_done() ends the row.
+  // fp32 sums [cols], to which the caller adds a row. row_done() must follow each row.
   float* partial() const { return partial_; }
   void row_done() {
     if (++rows_ == kRowsInFloat) flush();

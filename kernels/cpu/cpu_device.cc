@@ -1,4 +1,4 @@
-// Compiled for any x86-64, so that older processors get the error message.
+// This file is compiled for any x86-64, so that older processors can print the error message.
 #include "kernels/cpu/cpu_device.h"
 
 #include <fmt/format.h>

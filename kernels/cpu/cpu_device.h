@@ -1,8 +1,8 @@
 // The CPU as a device: one thread, fp32 arithmetic, host memory.
 //
-// bf16 and fp16 tensors have two bytes per element, widened when read and rounded to nearest even
-// when written. A plan in bf16 has the rounding of bf16 but not its speed. One device per rank,
-// used by one thread at a time. Equal inputs give bit-equal results.
+// bf16 and fp16 tensors have two bytes per element, which are converted to fp32 when read and
+// rounded to nearest even when written. A bf16 plan has the rounding of bf16 but not its speed.
+// Each rank has one device, used by one thread at a time. Equal inputs give bit-equal results.
 #pragma once
 
 #include <cstdint>

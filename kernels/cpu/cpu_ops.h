@@ -1,6 +1,6 @@
 // The CPU's implementation of each op; CpuDevice::execute() visits an op with these.
 //
-// Operands may alias where kernels/ops.h allows it, element for element.
+// Operands may be the same memory where kernels/ops.h allows it. They may not overlap partially.
 #pragma once
 
 #include <map>

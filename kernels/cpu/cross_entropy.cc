@@ -1,4 +1,4 @@
-// The vocabulary-parallel cross entropy, one row of local logits at a time.
+// vocab_parallel_cross_entropy, one row of local logits at a time.
 #include <algorithm>
 #include <cmath>
 
@@ -15,10 +15,10 @@ std::int64_t local_column(std::int32_t label, std::int64_t vocab_begin, std::int
   return column >= 0 && column < columns ? column : -1;
 }
 
-// Computes a row's terms of VocabSums.
+// Computes the results of VocabSums for one row.
 struct RowSums {
   std::int64_t row, rows;
-  std::int64_t columns, label;  // the label's column or -1
+  std::int64_t columns, label;  // label: its column, or -1 on another rank
 
   void take(const float* logits, float max, float* sums) const {
     sums[row] = static_cast<float>(

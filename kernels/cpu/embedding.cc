@@ -1,4 +1,4 @@
-// Token and position tables, and rotary positions.
+// Token and position embeddings, rotary embedding, and position-dependent scales.
 #include <cmath>
 #include <cstring>
 
@@ -19,8 +19,8 @@ void add_into(const float* x, std::int64_t count, float* into) {
   for (std::int64_t c = 0; c < count; ++c) into[c] += x[c];
 }
 
-// Table [position][pair][cos, sin] for all positions up to the op's last. Angles are computed in
-// double, since the largest angle has few digits left in fp32.
+// Returns the table [position][pair][cos, sin] for all positions up to the op's last. Angles are
+// computed in double, because fp32 leaves large angles few digits after the point.
 const std::vector<float>& rotary_table(const Rotary& op, CpuState& state) {
   const std::int64_t dim = op.dims.head_dim;
   std::vector<float>& table = state.rotary_tables[{op.theta, dim}];
@@ -51,7 +51,7 @@ void rotate(float* x, std::int64_t dim, const float* table, float sign) {
   }
 }
 
-// Cosine and sine of every pair at one position, from the given frequencies.
+// Writes cosine and sine of every pair at one position, for op.frequencies or op.theta.
 void turn_table(const Rotary& op, std::int64_t position, float* table) {
   const std::int64_t half = op.dims.head_dim / 2;
   for (std::int64_t d = 0; d < half; ++d) {

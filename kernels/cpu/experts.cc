@@ -23,7 +23,7 @@ void choose_largest(const float* row, std::int64_t count, std::int64_t k, std::i
   }
 }
 
-// Softmax over a token's chosen logits; with k = 1, over all logits.
+// Computes a token's weights: softmax over its chosen logits, or over all logits if k = 1.
 void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
                      const std::int32_t* chosen, float* weights) {
   const float max = row[chosen[0]];
@@ -38,7 +38,8 @@ void softmax_weights(const float* row, std::int64_t count, std::int64_t k,
   for (std::int64_t j = 0; j < k; ++j) weights[j] /= sum;
 }
 
-// Scores of all experts, for routers that score before the choice.
+// Computes the scores of all experts (sigmoid or softmax), for routers that apply the score
+// function to all logits before top-k.
 void score(const RouterShape& router, const float* row, std::int64_t count, float* scores) {
   if (router.score == RouterScore::kSigmoid) {
     for (std::int64_t e = 0; e < count; ++e) scores[e] = 1.0F / (1.0F + std::exp(-row[e]));
@@ -69,7 +70,7 @@ void keep_best_groups(const RouterShape& router, std::int64_t count, float* scor
   }
 }
 
-// Chooses a token's experts and weights, for routers that score before the choice.
+// Chooses a token's experts and weights, for routers that apply the score function before top-k.
 void choose_by_score(const RouteForward& op, const float* row, std::int32_t* chosen,
                      float* weights) {
   const std::int64_t count = op.logits.cols(), k = op.weights.cols();
@@ -89,7 +90,7 @@ void choose_by_score(const RouteForward& op, const float* row, std::int32_t* cho
   for (std::int64_t j = 0; j < k; ++j) weights[j] *= static_cast<float>(op.router.scaling) / sum;
 }
 
-// Gradient of a token's logits from the gradient of its weights.
+// Computes the gradient of a token's logits from the gradient of its weights, for the same routers.
 void scores_backward(const RouteBackward& op, const float* row, const std::int32_t* chosen,
                      const float* dweights, float* dlogits) {
   const std::int64_t count = op.logits.cols(), k = op.weights.cols();
@@ -166,8 +167,8 @@ void compute(const RouteBackward& op, CpuState& state) {
     float mean = 0;
     for (std::int64_t j = 0; j < k; ++j) mean += weights[j] * dweights[j];
     for (std::int64_t e = 0; e < count; ++e) {
-      // With k = 1 the weight is a softmax over all logits; weight * exp(difference) is the softmax
-      // of e.
+      // With k = 1 the weight is a softmax over all logits, and the product below is the softmax of
+      // expert e.
       out[e] = k == 1 ? -mean * weights[0] * std::exp(row[e] - row[chosen[0]]) : 0.0F;
     }
     for (std::int64_t j = 0; j < k; ++j) out[chosen[j]] = weights[j] * (dweights[j] - mean);

@@ -2,7 +2,8 @@
 // keys stay in cache (kQueryBlock x keys floats). Softmax runs row by row, then the GEMM with v.
 // Backward recomputes the block's probabilities from log_sum.
 //
-// Masked scores are skipped, except a triangle of kQueryBlock per block.
+// Masked scores are not computed, except the upper triangle of kQueryBlock x kQueryBlock scores per
+// block.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -26,7 +27,7 @@ class HeadMatrix {
     if (heads.tensor.dtype() != DType::kFloat32) buffer_ = scratch.floats(positions_ * dim_);
   }
 
-  // Selects a head; loads its values if `read`.
+  // Selects a head. If `read`, converts its values to fp32.
   void select(std::int64_t sample, std::int64_t head, bool read) {
     first_ = heads_.first(0, sample, head);
     data_ = buffer_ != nullptr ? buffer_ : heads_.tensor.data<float>() + first_;
@@ -66,10 +67,8 @@ struct QueryBlock {
   std::int64_t begin = 0;
   std::int64_t count = 0;
   std::int64_t earlier = 0;  // keys before the first query
-  std::int64_t keys() const {
-    return earlier + begin + count;
-  }  // visible to some query of the
-     // block
+  // Returns the number of keys that some query of the block sees.
+  std::int64_t keys() const { return earlier + begin + count; }
   std::int64_t visible(std::int64_t i) const { return earlier + begin + i + 1; }
 };
 
@@ -90,8 +89,8 @@ float slope_of(const Tensor& slopes, std::int64_t head) {
   return slopes.defined() ? slopes.data<float>()[head] : 0.0F;
 }
 
-// Turns raw scores [block.count, block.keys()] into exponentials. The rows of o are divided by the
-// sums later, because they are shorter.
+// Turns raw scores [block.count, block.keys()] into exponentials. The division by the sums is
+// applied to the rows of o later, because these are shorter than the rows of scores.
 void softmax_block(const FlashForward& op, QueryBlock block, float slope, float* scores,
                    RowSoftmax* rows) {
   for (std::int64_t i = 0; i < block.count; ++i) {
@@ -155,8 +154,8 @@ struct BackwardBuffers {
   float *scores, *dscores, *dk, *dv;
 };
 
-// scores become probabilities. dscores becomes scale * P * (dP - D) from dP, with D = dO . O per
-// row.
+// In place: raw scores become probabilities P, and dP in dscores becomes scale * P * (dP - D), with
+// D = dO . O per row.
 void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock block,
                    const BackwardBuffers& buffers) {
   for (std::int64_t i = 0; i < block.count; ++i) {
@@ -194,7 +193,7 @@ void backward_rows(const FlashBackward& op, const BackwardHead& h, QueryBlock bl
   }
 }
 
-// Adds to dk and dv; overwrites dq.
+// Backward of one query head: adds to dk and dv, overwrites dq.
 void backward_head(const FlashBackward& op, const BackwardHead& h, const BackwardBuffers& buffers) {
   const std::int64_t dim = op.dims.head_dim, value_dim = value_width(op.dims);
   for_each_query_block(op.dims, [&](QueryBlock block) {

@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// Windows of five tensors fit in the L1 cache.
+// Elements per window. Five fp32 windows take 20 KiB and fit in the L1 cache.
 constexpr std::int64_t kWindow = 1024;
 
 template <class Visit>

@@ -20,9 +20,9 @@ void load_bfloat16(const std::uint16_t* from, std::int64_t count, float* to) {
   }
 }
 
-// Adding just under half of the last kept bit's value, or half if that bit is set, rounds to
-// nearest even. A NaN keeps its sign and becomes quiet, since the addition could turn it into
-// infinity.
+// Rounds to nearest even: adds just under half of the last kept bit, or half if that bit is set,
+// and truncates. The addition could turn a NaN into infinity, so a NaN keeps its sign and becomes
+// quiet.
 void store_bfloat16(const float* from, std::int64_t count, std::uint16_t* to) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {

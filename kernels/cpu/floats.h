@@ -9,7 +9,7 @@
 
 namespace tpsim {
 
-// `count` elements of a floating dtype to and from fp32.
+// Convert `count` elements from `dtype` to fp32, and from fp32 to `dtype`.
 void load_floats(const void* from, DType dtype, std::int64_t count, float* to);
 void store_floats(const float* from, std::int64_t count, DType dtype, void* to);
 
@@ -21,7 +21,7 @@ inline std::byte* element_address(void* data, DType dtype, std::int64_t index) {
 // Access to a tensor's elements as floats, in windows of at most `window` elements.
 //
 // load() returns the window's values; null for an undefined tensor. blank() returns memory for new
-// values. store() writes the values in the memory of load() or blank() to the tensor.
+// values, uninitialized. store() writes the memory of the last load() or blank() to the tensor.
 class FloatWindow {
  public:
   FloatWindow(const Tensor& tensor, std::int64_t window, Scratch& scratch)

@@ -20,7 +20,7 @@ struct FloatMatrix {
 void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_stride, float alpha,
           float beta);
 
-// Disables the library's own threads, since ranks are the parallelism here.
+// Disables the threads of the BLAS library, because each rank has one thread.
 void use_one_blas_thread();
 
 }  // namespace tpsim

@@ -16,7 +16,7 @@ Input view_of(const FloatMatrix& matrix) {
   return {matrix.data, matrix.rows, matrix.cols, Stride(matrix.stride)};
 }
 
-// Each pair of layouts is a separate kernel.
+// Adds alpha a b to c. Eigen compiles a separate kernel for each layout of a and b.
 template <class A>
 void add_product(const A& a, const FloatMatrix& b, float alpha, Output& c) {
   if (b.transposed) {
@@ -35,7 +35,7 @@ void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_s
   TPSIM_CHECK((a.transposed ? a.rows : a.cols) == (b.transposed ? b.cols : b.rows),
               "inner extents agree");
   Output out(c, m, n, Stride(c_stride));
-  // With beta = 0, c may contain NaN, which multiplication by 0 would keep.
+  // With beta = 0, c may be uninitialized: a NaN times 0 would remain NaN.
   if (beta == 0) {
     out.setZero();
   } else if (beta != 1) {

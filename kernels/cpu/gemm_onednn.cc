@@ -13,7 +13,7 @@ void gemm(const FloatMatrix& a, const FloatMatrix& b, float* c, std::int64_t c_s
   const std::int64_t k = a.transposed ? a.rows : a.cols;
   const std::int64_t n = b.transposed ? b.rows : b.cols;
   TPSIM_CHECK(k == (b.transposed ? b.cols : b.rows), "inner extents agree");
-  omp_set_num_threads(1);  // a setting of the calling thread, and ranks are threads
+  omp_set_num_threads(1);  // applies to the calling thread only, and each rank is a thread
   const dnnl_status_t status =
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, alpha, a.data,
                  a.stride, b.data, b.stride, beta, c, c_stride);

@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// One operand: returns its batches as fp32 matrices.
+// One operand of a batched GEMM, with access to its matrices in fp32.
 class Operand {
  public:
   Operand(const Matrix& matrix, Scratch& scratch, bool is_changed = false) : matrix_(matrix) {
@@ -28,7 +28,8 @@ class Operand {
     return result;
   }
 
-  // Returns a quantized batch. `sums_over_rows` refers to the matrix as stored.
+  // Returns one matrix of the batch, quantized. `sums_over_rows`: the GEMM sums over the rows of
+  // the matrix as stored.
   FloatMatrix rounded(std::int64_t batch_offset, const RoundedAs& as, bool sums_over_rows) const {
     const FloatMatrix result = widened(batch_offset);
     if (as.recipe != Precision::kNone) {

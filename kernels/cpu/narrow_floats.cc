@@ -19,13 +19,13 @@ float rounded(float value, const Format& format) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
   std::frexp(value, &exponent);
-  // Below the smallest exponent the step is constant (subnormal numbers).
+  // For subnormal numbers (below the smallest exponent), the step is constant.
   const int step = std::max(exponent - 1, format.least_exponent) - format.mantissa_bits;
   const float nearest = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
   return std::clamp(nearest, -format.greatest, format.greatest);
 }
 
-// A range of elements with one scale.
+// A submatrix with one scale.
 struct Tile {
   float* data = nullptr;
   std::int64_t rows = 0, cols = 0, stride = 0;

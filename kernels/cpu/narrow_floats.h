@@ -1,5 +1,5 @@
-// Quantization of GEMM operands to 8 bits, as newer GPUs do. The floats hold the rounded values, so
-// a recipe (core/plan/plan.h, Precision) has its numerics but not its speed.
+// Quantization of GEMM operands to 8 bits, as on newer GPUs. The rounded values are stored as fp32:
+// a recipe (core/plan/plan.h, Precision) has the numerics of a GPU but not the speed.
 #pragma once
 
 #include <cstdint>

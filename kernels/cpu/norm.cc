@@ -12,7 +12,7 @@ namespace tpsim {
 namespace {
 
 struct RowStatistics {
-  float mean = 0;  // 0 in RMSNorm
+  float mean = 0;  // remains 0 for RMSNorm
   float rstd = 0;
 };
 

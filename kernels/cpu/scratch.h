@@ -13,8 +13,8 @@ class Scratch {
   // Returns `count` uninitialized floats, aligned to 64 bytes and valid until clear().
   float* floats(std::int64_t count);
   double* doubles(std::int64_t count) { return reinterpret_cast<double*>(floats(2 * count)); }
-  // Frees all memory that was handed out. From then on one block of the total size serves all
-  // requests.
+  // Invalidates all memory that was returned. Several blocks are replaced by one block of their
+  // total size, which serves later requests.
   void clear();
 
  private:

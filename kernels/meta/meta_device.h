@@ -1,4 +1,4 @@
-// A device without storage, on which ops only reach the recorder. The reference model runs on it to
+// A device without storage: ops are recorded but not executed. The reference model runs on it to
 // trace a rank's Program.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The activations of MLPs by their formulas.
+// MLP activations, computed by their formulas.
 #include <cmath>
 #include <numbers>
 

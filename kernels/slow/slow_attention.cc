@@ -1,4 +1,4 @@
-// Attention by its definition: all probabilities of one query at a time.
+// Attention by its definition. For one query at a time, all probabilities are computed.
 #include <cmath>
 #include <vector>
 
@@ -9,8 +9,9 @@ namespace {
 
 using Index = std::int64_t;
 
-// Softmax of one query's scores. The last `later` scores are of later keys, and some of the first
-// are not visible. `log_sum` gets the logarithm of the sum of exponentials, including the sink's.
+// Returns the softmax of one query's scores. The last `later` keys are masked, and so are keys
+// before the query's window or chunk. `log_sum` receives the logarithm of the sum of exponentials,
+// including the sink's.
 std::vector<double> causal_softmax(std::vector<double> scores, Index later,
                                    const Visibility& visibility, const double* sink,
                                    double* log_sum) {
@@ -56,7 +57,7 @@ const double* sink_of(const Tensor& sinks, Index head, const SlowMemory& memory)
   return sinks.defined() ? memory.at(sinks) + head : nullptr;
 }
 
-// Probabilities of one query of a FlashForward or FlashBackward.
+// Returns the probabilities of one query of a FlashForward or FlashBackward.
 template <class Flash>
 std::vector<double> probabilities(const Flash& op, Query at, const SlowMemory& memory,
                                   double* log_sum) {
@@ -244,7 +245,7 @@ Statistics statistics(NormKind kind, Index n, double epsilon, At at) {
   return s;
 }
 
-// Index of an element of a head's gain; -1 without gain.
+// Returns the index of element d of a head in the gain; -1 without gain.
 template <class Norm>
 Index gain_at(const Norm& op, Index head, Index d) {
   if (!op.gain.defined()) return -1;

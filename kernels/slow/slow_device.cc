@@ -15,8 +15,8 @@ double* SlowMemory::at(const Tensor& tensor) const {
 }
 
 void* SlowMemory::acquire(std::int64_t bytes) {
-  // A double for every byte, enough for the narrowest dtype. The address of the block serves as
-  // device memory, so that addresses of views are inside the block.
+  // Allocates one double per byte, which suffices for one-byte dtypes. The address of the block is
+  // the tensor's device address, so that addresses of views are inside the block.
   const auto count = static_cast<std::size_t>(bytes + 1);
   auto block = std::make_unique<double[]>(count);
   void* data = block.get();

@@ -1,5 +1,4 @@
-// The reference for all other devices: every op in float64, by the plainest loops of its
-// definition.
+// The reference for all other devices: every op in float64, by loops that follow its definition.
 //
 // Dtypes are ignored: elements are doubles from upload to download, without rounding. Uninitialized
 // memory is zero. Tests and the profiler compare every other device with this one.
@@ -16,7 +15,7 @@ class SlowDevice final : public Device {
   void download(const Tensor& from, std::span<std::byte> to) override;
   void synchronize() override {}
 
-  // A tensor's elements, unrounded; writable.
+  // Returns a tensor's elements, without rounding. The caller may write them.
   std::span<double> values(const Tensor& tensor) const {
     return {memory_.at(tensor), static_cast<std::size_t>(tensor.elements())};
   }

@@ -14,7 +14,7 @@ using Index = std::int64_t;
 
 Index whole(double number) { return std::lround(number); }
 
-// Experts of a token, most probable first.
+// Returns the experts sorted by logit, largest first; ties go to the lower index.
 std::vector<Index> sorted_experts(const double* logits, Index experts) {
   std::vector<Index> order(static_cast<std::size_t>(experts));
   std::iota(order.begin(), order.end(), Index{0});
@@ -29,7 +29,8 @@ double softmax_sum(const double* logits, const std::vector<Index>& of) {
   return sum;
 }
 
-// Scores of all experts, for routers that score before the choice.
+// Returns the scores of all experts (sigmoid or softmax), for routers that apply the score function
+// to all logits before top-k.
 std::vector<double> scores_of(const RouterShape& router, const double* logits, Index experts) {
   std::vector<double> scores;
   double sum = 0;
@@ -41,7 +42,7 @@ std::vector<double> scores_of(const RouterShape& router, const double* logits, I
   return scores;
 }
 
-// Chooses a token's experts by score, within the best groups.
+// Returns the k experts with the highest `worth`, all from the best groups of experts.
 std::vector<Index> chosen_experts(const RouterShape& router, std::vector<double> worth, Index k) {
   const auto experts = static_cast<Index>(worth.size());
   const Index size = experts / router.groups;
@@ -100,7 +101,7 @@ Choice choice_of(const RouteForward& op, const double* logits, const double* cor
   return choice;
 }
 
-// dlogits of one token by the chain rule over its K weights and E scores.
+// Computes dlogits of one token, by the chain rule over its K weights and E scores.
 void scores_backward(const RouteBackward& op, const double* logits, const double* experts,
                      const double* dweights, double* dlogits) {
   const Index count = op.logits.cols(), k = op.weights.cols();

@@ -12,7 +12,7 @@ namespace tpsim {
 // The memory of a SlowDevice: one double for each element.
 class SlowMemory {
  public:
-  // The tensor's elements; null for an undefined tensor.
+  // Returns the tensor's elements; null for an undefined tensor.
   double* at(const Tensor& tensor) const;
 
   void* acquire(std::int64_t bytes);

@@ -21,8 +21,8 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
-  // A part that is stated, agrees with the assumed stack, and replaces this stack's own value.
-  // Empty: this stack without such parts.
+  // The stated part, equal to the assumed stack's, that this copy of the alternative adopts. Empty
+  // for the alternative with its own parts.
   std::optional<StackPart> restated = {};
   std::unique_ptr<LayerPricer> pricer = {};  // created at first use
 };
@@ -30,10 +30,10 @@ struct OpenInputs::Other {
 struct OpenInputs::State {
   ClusterSpec cluster;
   std::string stack_taken, cluster_taken, settings_taken;
-  // Each alternative stack, followed by copies with each restated part that differs.
+  // Each alternative stack is followed by its copies, one for each restated part that differs.
   std::vector<Other> others;
-  // Prices of ops by Fp32Matmul: all alternatives have one profile and GPU clock. Threads that
-  // price alternatives share them.
+  // Op prices by Fp32Matmul, which is their only difference between alternatives: profile and GPU
+  // clock are the same. Shared by the threads that price alternatives.
   std::map<Fp32Matmul, std::shared_ptr<const OpCostModel>> ops;
   std::mutex ops_mutex;
 
@@ -45,8 +45,8 @@ struct OpenInputs::State {
 namespace {
 
 // Returns the plan and equivalent plans with other settings, since a launcher may support only one
-// of them. Without replicas, ZeRO 0 and 1 are equivalent. So are rank orders that place no group
-// differently.
+// of them. Without data-parallel replicas, ZeRO 0 and 1 are equivalent. Rank orders are equivalent
+// if they place every group on the same nodes.
 std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
   std::vector<Plan> all = {plan};
   if (plan.zero <= 1 && plan.degrees.dp * plan.degrees.cp == 1) {
@@ -63,7 +63,7 @@ std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
   return all;
 }
 
-// Sums of squared logarithms of step ratios.
+// Sums of the squared distances of alternatives, separate for slower and faster ones.
 struct Squares {
   std::int64_t others = 0;
   double slower = 0, faster = 0;
@@ -72,7 +72,7 @@ struct Squares {
     (away > 0 ? slower : faster) += away * away;
     ++others;
   }
-  // The assumed entry counts as one alternative with distance 0.
+  // Root mean square. The assumed entry counts as one more alternative, with distance 0.
   double spread(double squares) const {
     return std::sqrt(squares / static_cast<double>(others + 1));
   }
@@ -82,7 +82,7 @@ double half_width(double own, double squares) {
   return std::exp(std::sqrt(own * own + kHalfOf90 * kHalfOf90 * squares)) - 1;
 }
 
-// `own`: half width of the interval of log(step) if everything is stated.
+// `own`: half width of the 90 % interval of log(step) with every input stated.
 void fill_half_widths(Assumed& assumed, double own) {
   double all = 0;
   for (const OpenChoice& one : assumed.open) all += one.slower * one.slower;
@@ -120,8 +120,9 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
-// Returns the factor by which a restated part shrinks a distance. At most 1, since a statement
-// never increases distances; 0 for software that cannot have the part.
+// Returns the factor by which a restated part shrinks a distance, between 0 and 1. `with_part`:
+// step of the alternative with this part; empty if the alternative cannot have the part, which
+// gives 0.
 double share_left(double distance, std::optional<Seconds> with_part, Seconds taken) {
   if (!with_part || distance == 0) return 0;
   return std::clamp(std::log(*with_part / taken) / distance, 0.0, 1.0);
@@ -144,7 +145,8 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
   };
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
-    // A stack without aliases is this program, or belongs to a single table of runs.
+    // Skips stacks without aliases: the reference model, and stacks made for a single table of
+    // runs.
     if (name == names.stack || own.aliases.empty()) continue;
     add(own, std::nullopt);
     for (const auto& [part, value] : restated) {
@@ -177,10 +179,10 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   state.stack_taken = scenario.stack.name;
   state.cluster_taken = "of " + scenario.cluster.name;
   state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
-  // On a CPU, whose device is synchronous, only the reference model runs.
+  // CPUs, which execute synchronously, run only the reference model.
   const bool has_other_software = scenario.profile.device.asynchronous;
   if (has_other_software && (unstated.software || !unstated.settings.empty())) {
-    // If the software is unstated, its alternatives include the unknown settings.
+    // If the software is unstated, its alternatives also cover the unknown settings.
     const OpenInput input = unstated.software ? OpenInput::kSoftware : OpenInput::kSettings;
     TPSIM_TRY_STATUS(state.add_software(catalogue, scenario, names, input));
   }

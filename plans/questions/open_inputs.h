@@ -1,5 +1,6 @@
-// Unstated inputs of a prediction: the software and the network. The plan's 90 % interval is
-// widened by the predicted steps on the catalogue's alternatives.
+// Inputs of a prediction that the user did not state: the software, its settings, and the network.
+// They widen the 90 % interval of the plan. The widening is computed by predicting the plan with
+// every alternative in the catalogue.
 #pragma once
 
 #include <cstdint>
@@ -29,41 +30,44 @@ inline constexpr auto kEnumNames<OpenInput> = words<3>("software network setting
 struct Unstated {
   bool software = false;
   bool network = false;
-  std::vector<std::string> settings = {};  // unknown settings of a launch file, assumed neutral
+  // Unknown settings in a launch file, assumed not to change the step.
+  std::vector<std::string> settings = {};
   friend bool operator==(const Unstated&, const Unstated&) = default;
 };
 
-// An unstated input. Half widths are the upper half of the 90 % interval relative to the step: 0.22
-// for "+22 %".
+// An unstated input and its effect. Half widths are the upper half of the 90 % interval relative to
+// the step: 0.22 means "+22 %".
 struct OpenChoice {
   OpenInput input{};
   std::string taken;        // assumed value, such as "megatron-lm"
   std::int64_t others = 0;  // number of alternatives in the catalogue on which the plan can run
   // Standard deviations of log(step) over the alternatives, on each side of the predicted step.
   double slower = 0, faster = 0;
-  double half_width_if_stated = 0;  // if this input were stated and all others unchanged
+  double half_width_if_stated = 0;  // half width if this input were stated and the others were not
 };
 
 struct Assumed {
-  std::vector<OpenChoice> open;  // the input that would narrow the interval most comes first
+  std::vector<OpenChoice> open;  // the input whose statement narrows the interval most comes first
   double half_width_all_stated = 0, half_width_all_open = 0;
 };
 
-// Steps of one plan on each alternative, as far as priced; empty if the plan cannot run there.
+// Step of one plan with each alternative priced so far. Empty if the alternative cannot run the
+// plan.
 using OpenSteps = std::vector<std::optional<Seconds>>;
 
-// Widens intervals by unstated inputs. Prices are cached between plans. Not thread-safe.
+// Widens intervals for unstated inputs. Caches prices between plans. Not thread-safe.
 //
-// Software: alternatives are all stacks with a launcher's rules or limits that can run the plan.
-// Stated parts that differ from the assumed stack are set in every alternative. A stated part that
-// agrees with the assumed stack scales the distance of an alternative by at most 1, so that a
-// statement never widens an interval. The distance is log(step / step on the assumed stack).
-// Settings: as for software, since an unknown setting is an unknown part of the software.
-// Network: for plans that span nodes, alternatives are all clusters with these GPUs and as many
-// GPUs per node.
+// Software: the alternatives are all stacks of the catalogue that can run the plan under the rules
+// and limits of their launchers. The distance of an alternative is log(its step / step with the
+// assumed stack). Stated parts that differ from the assumed stack are set in every alternative. A
+// stated part that equals the assumed stack's multiplies the distance by a factor of at most 1, so
+// that stating a part never widens an interval.
+// Settings: computed as for software, since an unknown setting is an unknown part of the software.
+// Network: the alternatives are all clusters with the same GPU and as many GPUs per node. Applies
+// only to plans that span nodes.
 class OpenInputs {
  public:
-  OpenInputs();  // everything is stated
+  OpenInputs();  // no unstated inputs: intervals stay as they are
   // `scenario` was loaded from `names`, which contain the assumed stack and cluster. Error if a
   // catalogue entry cannot be read.
   static Result<OpenInputs> in(const Catalogue& catalogue, const Scenario& scenario,
@@ -72,12 +76,12 @@ class OpenInputs {
   OpenInputs(OpenInputs&&) noexcept;
   OpenInputs& operator=(OpenInputs&&) noexcept;
 
-  // Widens the interval of each plan by its unstated inputs. Returns the inputs of the first plan.
+  // Widens the interval of each plan for its unstated inputs. Returns the inputs of the first plan.
   Assumed widen(std::span<PlannedRun> runs, int threads = 1);
   Assumed widen(PlannedRun& run) { return widen(std::span(&run, 1)); }
 
-  // Incremental version: prices the plan on the next alternative, in milliseconds. Returns false if
-  // all are priced.
+  // Incremental version of widen(). Prices the plan with the next alternative, which takes
+  // milliseconds. Returns false if all alternatives are already priced.
   bool price_next(const Plan& plan, OpenSteps& steps);
   Assumed widen(Prediction& prediction, const OpenSteps& steps) const;
 
@@ -86,13 +90,13 @@ class OpenInputs {
   struct State;
 
   std::optional<Seconds> step_on(Other& other, const Plan& plan) const;
-  // Logarithms of step / `step` for the alternatives that can run the plan.
+  // Returns log(step with an alternative / `step`) for every alternative that can run the plan.
   std::vector<double> distances(OpenInput input, Seconds step, const OpenSteps& steps) const;
 
   std::unique_ptr<State> state_;
 };
 
-// Predicts a plan as `tpsim simulate` does. The software counts as unstated if the names have no
+// Predicts a plan as `tpsim simulate` does. The software counts as unstated if `names` has no
 // stack.
 Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
                             const Plan& plan);

@@ -40,8 +40,8 @@ class Finder {
     return block_time(scenario_, without_, hidden) / block_time(scenario_, with_, hidden) - 1;
   }
 
-  // Returns the smallest width of a coarse ladder from which all wider ones gain, refined by
-  // bisection.
+  // Walks from kWidestTried down, each time to 3/4 of the width, while the recipe gains. Then
+  // bisects between the last width that gains and the first that does not.
   std::int64_t width() const {
     const std::int64_t step = kWidthStep * with_.degrees.tp;
     std::int64_t pays = 0, below = 0;

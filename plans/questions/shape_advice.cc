@@ -15,8 +15,8 @@ namespace {
 constexpr double kWorthTelling = 0.01;
 constexpr std::int64_t kElementsOfALoad = 8;  // 16 bytes of bf16
 constexpr std::int64_t kGoodMultiple = 64;    // k step of GEMMs and tile width of the libraries
-constexpr double kReach = 0.125;              // range of sizes to try, relative
-constexpr double kPoorFill = 0.85;            // fill of a GEMM's last wave
+constexpr double kReach = 0.125;              // tried sizes are within this relative distance
+constexpr double kPoorFill = 0.85;            // fill of a GEMM's waves below which it is reported
 
 // Returns the multiples of `step` near `from`, nearest first, without `from`.
 std::vector<std::int64_t> nearby(std::int64_t from, std::int64_t step) {
@@ -60,7 +60,7 @@ class Linter {
   std::vector<ShapeChange> by_hidden() const {
     std::vector<ShapeChange> changes;
     const ModelSpec& model = scenario_.model;
-    // Multiples that fit tiles and give every head whole 16-byte loads.
+    // Hidden sizes of whole tiles per tensor-parallel rank, with a head_dim of whole 16-byte loads.
     const std::int64_t step = std::lcm(kGoodMultiple * plan_.degrees.tp, model.attention.heads * 8);
     for (const std::int64_t hidden : nearby(model.hidden, step)) {
       changes.push_back({"hidden", model.hidden, hidden, with_hidden(model, hidden)});
@@ -91,7 +91,7 @@ class Linter {
     return changes;
   }
 
-  // Adds the nearest change with a gain in each direction.
+  // Adds a finding with the nearest smaller and the nearest larger size that has a gain.
   void add(std::string what, const std::vector<ShapeChange>& changes) {
     ShapeFinding finding{std::move(what), {}};
     bool below = false, above = false;
@@ -99,7 +99,7 @@ class Linter {
       bool& seen = change.to < change.from ? below : above;
       if (seen) continue;
       const double gained = gain(change.model);
-      // Continues after a nearer size without gain, since a farther one may have a gain.
+      // If the nearest size has no gain, a farther one may have one.
       if (gained < kWorthTelling) continue;
       seen = true;
       finding.better.push_back({change, gained});
@@ -124,7 +124,7 @@ class Linter {
         changes);
   }
 
-  // The reference model pads the table to equal rows per rank and no further.
+  // The reference model pads the vocab only to a multiple of tp, not to a multiple of 64 x tp.
   void check_vocabulary() {
     const std::int64_t tp = plan_.degrees.tp;
     const std::int64_t vocab = scenario_.model.vocab;
@@ -137,7 +137,7 @@ class Linter {
         {{"vocab", vocab, other.vocab, other}});
   }
 
-  // Finds GEMMs whose last wave leaves many SMs idle.
+  // Reports GEMMs that leave many SM slots idle in their last wave.
   void check_waves() {
     const ModelSpec& m = scenario_.model;
     const std::int64_t tp = plan_.degrees.tp;

@@ -1,5 +1,5 @@
-// A linter for the shape of a model under a plan. Finds sizes that miss alignment, GEMM tiles or
-// waves, and the nearest better sizes with their predicted gain.
+// A linter for the shape of a model under a plan. Finds sizes that prevent aligned loads or do not
+// fill GEMM tiles or waves. Suggests the nearest better sizes with their predicted gain.
 #pragma once
 
 #include <string>
@@ -11,16 +11,17 @@
 
 namespace tpsim {
 
-// One size of the model: hidden, heads, ffn_hidden or vocab.
+// A change of one size of the model: hidden, heads, ffn_hidden or vocab.
 struct ShapeChange {
   std::string size;
   std::int64_t from = 0, to = 0;
-  ModelSpec model;  // with the change and its consequences
+  ModelSpec model;  // model with this size and the sizes that follow from it
 };
 
 struct ShapeFinding {
-  std::string what;  // "head_dim 108 is not a multiple of 8: rows of 216 bytes miss 16-byte loads"
-  // Nearest sizes with a gain of 1 % or more; empty if there is none nearby.
+  // For example "head_dim 108 is not a multiple of 8: rows of 216 bytes prevent 16-byte loads".
+  std::string what;
+  // Nearest smaller and larger sizes with a gain of at least 1 %; empty if there are none nearby.
   struct Better {
     ShapeChange change;
     double gain = 0;  // relative gain of model FLOP/s per GPU
@@ -34,8 +35,9 @@ std::vector<ShapeFinding> shape_findings(const Scenario& scenario, const Plan& p
 // Scales sizes of planned ops that are multiples of model.hidden to `hidden`.
 void scale_planned(ModelSpec& model, std::int64_t hidden);
 
-// Returns the model with another hidden size and the same number of heads, or the reverse. FFN
-// widths that were multiples of the hidden size scale with it.
+// Return the model with another hidden size and the same number of heads, or with another number of
+// heads and the same hidden size. head_dim becomes hidden / heads. with_hidden() also scales an FFN
+// width that is a multiple of the old hidden size.
 ModelSpec with_hidden(ModelSpec model, std::int64_t hidden);
 ModelSpec with_heads(ModelSpec model, std::int64_t heads);
 

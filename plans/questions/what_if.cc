@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-constexpr double kLeastGain = 0.01;  // of speed
+constexpr double kLeastGain = 0.01;  // least speedup of a memory break-even over the previous one
 constexpr double kFurthest = 4;      // relative to today's value
 constexpr double kPrecision = 1e-3;
 
@@ -19,7 +19,8 @@ void scale_samples(Profile& profile, bool products, double speed) {
   }
 }
 
-// The smallest sample of each collective and rank count is latency; the rest scales with traffic.
+// Scales the samples of collectives. The smallest sample of each collective and rank count is its
+// latency and scales with `latency`. The remaining time scales with `traffic`.
 void scale_collectives(Profile& profile, double latency, double traffic) {
   std::map<std::pair<CollectiveKind, std::int64_t>, Seconds> least;
   for (const CollectiveSample& sample : profile.collectives) {
@@ -36,7 +37,7 @@ void scale_host(HostCost& host, double factor) {
   for (Seconds* time : times_of(host)) *time *= factor;
 }
 
-// Returns the space of plans that combine the settings of two plans.
+// Returns the space in which every setting has only the values of the two plans.
 SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
   for (const SettingRow& row : setting_rows()) {
     if (row.role == SettingRole::kGiven || row.is_list()) continue;
@@ -53,9 +54,10 @@ SearchSpace between(SearchSpace space, const Plan& one, const Plan& other) {
   return space;
 }
 
-// Finds the value at which the best plan changes. A search over all plans is slow; a search over
-// the settings of two plans is fast. The fast search finds where a plan overtakes today's plan. The
-// slow search then checks whether a third plan is even better there.
+// Finds the value of a constant at which the best plan changes. A search over all plans is slow; a
+// search over the settings of two plans is fast. The fast search finds the value at which another
+// plan overtakes today's plan. The slow search then checks whether a third plan is better at this
+// value.
 class BreakEvenFinder {
  public:
   BreakEvenFinder(const Scenario& scenario, const SearchSpace& space, int threads)
@@ -65,8 +67,8 @@ class BreakEvenFinder {
     return best_in(space_, constant, factor);
   }
 
-  // Searches between today's value, where `today` is best, and `furthest`. Empty if `today` stays
-  // best.
+  // Searches from today's value, at which `today` is the best plan, to `furthest`. Empty if `today`
+  // is the best plan at `furthest`.
   Result<std::optional<PlanBreakEven>> change(Constant constant, const Plan& today,
                                               double furthest) const {
     TPSIM_TRY(std::optional<Plan> other, best_at(constant, furthest));
@@ -93,7 +95,8 @@ class BreakEvenFinder {
     return std::optional<Plan>(found.plans.front().plan);
   }
 
-  // Moves the factor towards today's value, to the point where a mix of the two plans overtakes.
+  // Moves found.factor towards 1, to the value at which a plan with settings of either plan
+  // overtakes found.before.
   Status approach(PlanBreakEven& found) const {
     const SearchSpace few = between(space_, found.before, found.after);
     double near = 1;
@@ -124,7 +127,7 @@ Scenario with_constant(Scenario scenario, Constant constant, double factor) {
   switch (constant) {
     case Constant::kLinkBandwidth:
       cluster.intra_node.bandwidth *= factor;
-      // Measured collectives are within a node, so that NIC bandwidth does not affect them.
+      // Measured collectives ran within a node, so NIC bandwidth does not scale them.
       scale_collectives(profile, 1, 1 / factor);
       break;
     case Constant::kNicBandwidth: cluster.inter_node.bandwidth *= factor; break;
@@ -187,7 +190,7 @@ Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario
       continue;
     }
     const Bytes needed = memory_for(scenario, space, predicted.peak);
-    if (best <= Seconds()) {  // nothing fits today, so that no gain is defined
+    if (best <= Seconds()) {  // nothing fits today, so no gain is defined
       all.push_back({needed, *run, std::nullopt});
       break;
     }

@@ -1,5 +1,5 @@
-// Sensitivity to hardware: the change of the step with each hardware constant, and the values at
-// which another plan becomes the best. All results come from new predictions and searches.
+// Sensitivity to hardware: how the step changes with each hardware constant, and at which values
+// another plan becomes the best. All results come from new predictions and searches.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@
 namespace tpsim {
 
 enum class Constant : std::uint8_t {
-  kLinkBandwidth,  // inside a node
+  kLinkBandwidth,  // NVLink or PCIe inside a node
   kNicBandwidth,
   kLatency,  // of links, NICs and collectives
   kMemoryBandwidth,
-  kFlops,  // of GEMMs
-  kHost,   // all host time for issuing work
+  kFlops,  // FLOP/s of GEMMs
+  kHost,   // all host time for launching kernels and collectives
   kJitter,
 };
 template <>
@@ -30,9 +30,10 @@ inline constexpr auto kEnumNames<Constant> =
                                      "memory bandwidth", "FLOP/s", "host time", "jitter"});
 inline constexpr int kConstantCount = static_cast<int>(Constant::kJitter) + 1;
 
-// Returns the scenario with one constant multiplied by `factor`. Measured samples scale with their
-// limiting constant: GEMMs with FLOP/s, other kernels with memory bandwidth. Collectives scale with
-// link bandwidth, except the time of their smallest message, which is latency.
+// Returns the scenario with one constant multiplied by `factor`. Measured samples scale with the
+// constant that limits them: GEMMs with FLOP/s, other kernels with memory bandwidth, collectives
+// with link bandwidth. The time of a collective's smallest message is latency, and the link
+// bandwidth does not scale it.
 Scenario with_constant(Scenario scenario, Constant constant, double factor);
 
 struct Sensitivity {
@@ -44,18 +45,19 @@ inline constexpr double kNudge = 1.1;
 // Returns the sensitivities, largest effect first.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Plan& plan);
 
-// Callback for the completed share of long work, in [0,1]; may be empty.
+// Called with the completed share of the work, in [0,1]; may be empty.
 using HearShare = std::function<void(double)>;
 
-// GPU memory from which a faster plan fits.
+// Amount of GPU memory from which a faster plan fits.
 struct MemoryBreakEven {
-  Bytes memory;                // required memory of one GPU
-  PlannedRun run;              // the plan that fits from then on
-  std::optional<double> gain;  // relative speedup over today's best plan; empty if none fits
+  Bytes memory;    // required memory of one GPU
+  PlannedRun run;  // the plan that fits with this memory
+  // Speedup over the best plan with today's memory; empty if no plan fits today.
+  std::optional<double> gain;
 };
-// Returns break-evens in order of memory, up to `most` times today's memory. Each plan is at least
-// 1 % faster than the previous one. If no plan fits today, returns only the first plan that more
-// memory allows.
+// Returns break-evens in ascending order of memory, up to `most` times today's memory. Each plan is
+// at least 1 % faster than the previous one. If no plan fits today, returns only the plan that
+// needs the least memory.
 Result<std::vector<MemoryBreakEven>> memory_break_evens(const Scenario& scenario,
                                                         const SearchSpace& space, double most,
                                                         int threads = 1,
@@ -67,8 +69,9 @@ struct PlanBreakEven {
   double factor = 1;  // relative to today's value
   Plan before, after;
 };
-// Returns the first change in each direction within [1/4, 4] of today's bandwidths, to a precision
-// of 1/1000. `today`: the best plan, if known from a search.
+// Returns the first change for higher and for lower values of each bandwidth, within 1/4 to 4 times
+// today's value, to a precision of 1/1000. `today`: the best plan, if a search has already found
+// it.
 Result<std::vector<PlanBreakEven>> plan_break_evens(const Scenario& scenario,
                                                     const SearchSpace& space, int threads = 1,
                                                     const HearShare& progress = {},

@@ -20,7 +20,7 @@ namespace tpsim {
 namespace {
 
 // Reasons in the order of the checks in plans/search/enumerate.cc. Reasons that only skip
-// equivalent plans are not listed.
+// equivalent plans are in kRepeats.
 constexpr std::array<std::string_view, 6> kByDegrees = {
     "heads or widths do not divide by tp", "the sequence does not divide by 2 x cp",
     "the sequence does not divide by tp",  "fewer layers than stages",
@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, 4> kRepeats = {
     "sequence parallelism without tensor parallelism"};
 constexpr std::string_view kStages = "the stack cannot build these stages";
 
-// Returns how many checks a combination with this reason has passed.
+// Returns the number of checks that a combination passes before this reason rejects it. -1 if the
+// reason only skips equivalent plans.
 int depth_of(const StackSpec& stack, const std::string& reason) {
   const auto among = [&](const auto& all) {
     return std::find(all.begin(), all.end(), reason) != all.end();
@@ -43,7 +44,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   if (among(kRepeats)) return -1;
   const auto by_degrees = std::find(kByDegrees.begin(), kByDegrees.end(), reason);
   if (by_degrees != kByDegrees.end()) return static_cast<int>(by_degrees - kByDegrees.begin());
-  if (reason == kWholeSequences) return 1;  // checked together with other limits of cp
+  if (reason == kWholeSequences) return 1;  // same check as the other limits of cp
   constexpr int kPastDegrees = static_cast<int>(kByDegrees.size());
   if (reason == kInterleaving) return kPastDegrees;
   if (reason == kStages) return kPastDegrees + 2;
@@ -58,7 +59,7 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   return kPastDegrees + (is_late ? 3 : 1);
 }
 
-// Lists the values of dp in layouts whose tp divides the model.
+// Lists the largest dp values of layouts whose tp divides the model's heads and widths.
 std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
   std::set<std::int64_t, std::greater<>> all;
   for (const std::int64_t tp : divisors(space.gpus)) {
@@ -85,7 +86,7 @@ std::string values_text(const Scenario& scenario, Setting setting) {
                      joined_text(scenario.stack.choices.only[setting], ", ", text));
 }
 
-// Returns the numbers behind a reason; empty if there are none.
+// Returns the numbers that explain a reason; empty if there are none.
 std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
                        const std::string& reason) {
   const ModelSpec& model = scenario.model;
@@ -123,7 +124,8 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
   return "";
 }
 
-// Returns the divisors of `whole` next to a value that does not divide it: "nearest: 32, 64".
+// Returns the nearest divisors of `whole` below and above a value that does not divide it, such as
+// "nearest: 32, 64".
 std::string nearest_divisors(std::int64_t whole, std::int64_t value) {
   const std::vector<std::int64_t> all = divisors(whole);
   const auto above = std::upper_bound(all.begin(), all.end(), value);
@@ -133,7 +135,8 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t value) {
   return "nearest: " + text;
 }
 
-// Returns the requested degree, or product of degrees, that prevents every layout.
+// Returns the requested degree, or product of degrees, that makes every layout impossible. Empty if
+// there is none.
 std::string undivided(const Scenario& scenario, const SearchSpace& space) {
   constexpr std::array kDegrees = {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp};
   std::int64_t product = 1;

@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::size_t kMostAsked = 8;  // settings, since all subsets of them are tried
+constexpr std::size_t kMostAsked = 8;  // limit on settings, since all subsets of them are tried
 
 SearchSpace with_settings(SearchSpace space, const std::vector<SettingValue>& values) {
   for (const SettingValue& value : values) space = with_setting(std::move(space), value);
@@ -28,7 +28,7 @@ class Questioner {
     return search(scenario_, with_settings(space_, values), 1, {}, threads_);
   }
 
-  // Gives up sets of settings, smallest first, until some plan fits.
+  // Removes sets of requested settings, smallest sets first, until a plan fits.
   std::vector<Fix> fixes(const std::vector<SettingValue>& asked) const {
     std::vector<Fix> found;
     const auto all = static_cast<unsigned>(asked.size());
@@ -36,7 +36,7 @@ class Questioner {
       for (unsigned set = 1; set < (1U << all); ++set) {
         if (std::popcount(set) == size) try_without(asked, set, found);
       }
-      // Offloading the optimizer, where --offload none rules it out, also counts as one change.
+      // If --offload none was given, offloading the optimizer is also a change of one setting.
       if (size == 1) try_offloaded(asked, found);
     }
     std::stable_sort(found.begin(), found.end(), [](const Fix& a, const Fix& b) {

@@ -1,5 +1,5 @@
-// Compares the best plan with another requested plan, term by term, and finds obstacles to the
-// requested one. All answers use the model that ranks plans.
+// Compares the best plan with a plan of requested settings, term by term. If no such plan fits or
+// is legal, finds the reason and the changes that help. Uses the same cost model as the search.
 #pragma once
 
 #include <functional>
@@ -14,40 +14,42 @@
 
 namespace tpsim {
 
-// A term of the step in both plans. The sum of all differences is the difference of the steps.
+// Time of one term of the step in both plans. The differences of all terms sum to the difference of
+// the steps.
 struct TermDifference {
   std::string name;
   Seconds best, other;
   Seconds difference() const { return other - best; }
 };
 
-// A change of the requested settings that makes a plan fit.
+// A change of the requested settings with which a plan fits.
 struct Fix {
   std::vector<SettingValue> given_up;
-  std::vector<SettingValue> instead;  // the plan's values of the settings in given_up
+  std::vector<SettingValue> instead;  // values of the given-up settings in `run`
   PlannedRun run;
 };
 
 struct WhyNot {
   std::vector<SettingValue> asked;
   PlannedRun best;                  // best plan of the whole space
-  std::vector<TriedParts> tried;    // combinations of parts that the stack leaves open, best first
+  std::vector<TriedParts> tried;    // tried values of stack parts that are not stated, best first
   std::optional<PlannedRun> other;  // best plan with the requested settings, if one fits
   std::vector<TermDifference> waterfall;  // terms of `other` compared with `best`
-  bool ties = false;                      // see sim/step/order.h
-  // Set if no requested plan fits: the plan with the lowest peak, and the memory per GPU that it
-  // needs.
+  // The two steps differ too little to rank them (sim/step/order.h).
+  bool ties = false;
+  // If no requested plan fits: the plan with the lowest peak, and the memory per GPU that it needs.
   std::optional<PlannedRun> nearest_miss;
   // The deciding reason if no requested plan is legal (plans/questions/why_illegal.h).
   std::string illegal;
-  // Set if no requested plan fits or is legal. The smallest sets of settings to give up, best plan
-  // first. The smallest number of GPUs, in whole nodes, on which a requested plan fits (0: none in
-  // this cluster).
+  // Set if no requested plan fits or is legal. `fixes`: the smallest sets of settings whose removal
+  // lets a plan fit, best plan first. `enough_gpus`: the smallest number of GPUs, doubled from the
+  // requested number, on which a requested plan fits; 0 if there is none in this cluster.
   std::vector<Fix> fixes;
   std::int64_t enough_gpus = 0;
 };
 
-// Returns the errors of search(), and kDoesNotFit if no plan of the whole space fits.
+// Returns the errors of search(), and kDoesNotFit if no plan fits even without the requested
+// settings.
 Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
                        const std::vector<SettingValue>& asked, int threads = 1,
                        const std::function<void(double)>& progress = {});

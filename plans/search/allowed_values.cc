@@ -5,9 +5,9 @@
 namespace tpsim {
 namespace {
 
-// Minimum positions per rank: with fewer, a rank has too little work between gathers. Published
-// recipes keep 4096 positions (LLaMA 3.1 at 8192 with cp = 2, NVIDIA/dgxc-benchmarking) to 8192 (at
-// 131072 with cp = 16, Grattafiori et al. 2024, table 4).
+// Minimum number of positions per context-parallel rank. With fewer, a rank has too little work
+// between collectives. Published recipes keep 4096 positions (LLaMA 3.1 at 8192 with cp = 2,
+// NVIDIA/dgxc-benchmarking) to 8192 (at 131072 with cp = 16, Grattafiori et al. 2024, table 4).
 constexpr std::int64_t kLeastPositions = 4096;
 
 }  // namespace
@@ -45,7 +45,7 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks) {
   std::vector<std::int64_t> degrees = divisors(ranks);
-  const bool recurs = needs_whole_sequences(scenario.model);  // recurrences need whole sequences
+  const bool recurs = needs_whole_sequences(scenario.model);
   std::erase_if(degrees, [&](std::int64_t cp) {
     const bool short_parts = cp > 1 && (recurs || scenario.model.seq < cp * kLeastPositions);
     const bool is_free = space.asked[Setting::kCp].empty() && !is_around(space, {Setting::kCp, cp});

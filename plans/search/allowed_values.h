@@ -1,4 +1,4 @@
-// Values of each setting in a search space: the requested ones, or all reasonable ones.
+// Values that a search tries for each setting: the requested ones, or a default list.
 #pragma once
 
 #include <algorithm>
@@ -14,32 +14,35 @@ bool contains(const std::vector<T>& values, T value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Whether the plan from which the search starts has this value.
+// Returns whether space.around, the plan from which the search starts, has this value.
 bool is_around(const SearchSpace& space, const SettingValue& value);
-// Whether a setting may have this value: it is requested or the setting is free, it is not
-// excluded, and the software supports it.
+// Returns whether a plan of the space may have this value. The value must be requested, or the
+// setting must have no requested values. Excluded and unsupported values are not allowed.
 bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value);
-// Returns the values to try of a setting that is independent of the layout. These are the requested
-// values, or the default values of its row and the value of the starting plan, without excluded
-// values. If all of them are excluded, returns the remaining values. The software may not support
-// all of them.
+// Returns the values to try for a setting that does not depend on the layout: the requested values,
+// or else SettingRow::tried and the value of the starting plan. Excluded values are removed. If
+// this removes all default values, returns every other value of the setting. Does not check whether
+// the software supports a value.
 std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting);
 
-// Context-parallel degrees. If not requested, every rank keeps at least 4096 positions.
+// Returns context-parallel degrees. If cp is not requested, every rank keeps at least 4096
+// positions.
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks);
-// Tensor-parallel degrees of experts (ETP) if attention uses tp. Default: as attention (0), and 1.
+// Returns the expert tensor-parallel degrees (ETP) to try in layouts with this tp. Default: 0 (the
+// same as tp), and 1.
 std::vector<std::int64_t> expert_tensor_degrees(const Scenario& scenario, const SearchSpace& space,
                                                 std::int64_t tp);
-// Expert-parallel degrees: divisors of the experts and of (ranks of a stage / ETP).
+// Returns expert-parallel degrees: common divisors of the expert count and `ranks` (ranks of a
+// stage / ETP).
 std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchSpace& space,
                                          std::int64_t ranks);
-// For cost and energy fewer GPUs may be better: all numbers of whole nodes up to the requested
-// count.
+// Returns the numbers of GPUs to try. If the objective is cost or energy, fewer GPUs may be better,
+// so all numbers of whole nodes up to the requested count are tried.
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space);
 std::int64_t most_virtual_stages(const ModelSpec& model, std::int64_t pp);
 
-// Divisors of n in ascending order.
+// Returns the divisors of n in ascending order.
 std::vector<std::int64_t> divisors(std::int64_t n);
 
 }  // namespace tpsim

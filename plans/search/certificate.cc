@@ -31,7 +31,7 @@ std::string to_json(const SearchSpace& space) {
 }
 
 std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {
-  // Hashes the form of the files, so that only properties that files contain matter.
+  // Hashes the JSON of the files, so that data that is not in the files does not change the hash.
   std::uint64_t hash = kFnvStart;
   for (const std::string& text :
        {to_json(scenario.model), to_json(scenario.cluster), to_json(scenario.stack),

@@ -1,4 +1,4 @@
-// Certificate of a search: a hash of all inputs of its answer.
+// Certificate of a search: a hash of all inputs that determine its result.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace tpsim {
 
-// Returns the space as JSON, with every list as requested. The machines are not included.
+// Returns the space as JSON, with the requested values of every setting. Does not include the
+// cluster.
 std::string to_json(const SearchSpace& space);
 
 // FNV-1a, 64 bits, over the canonical JSON of model, cluster, stack, profile and space, in this

@@ -96,7 +96,8 @@ void PlanSpace::add_families() {
   }
 }
 
-// Adds a family for every combination of values of the variants from row `first` on.
+// Adds a family for every combination of values of the variant settings in row `first` and later
+// rows.
 void PlanSpace::add_variants(std::size_t first, const Plan& plan) {
   const std::span<const SettingRow> rows = setting_rows();
   std::size_t i = first;
@@ -124,7 +125,7 @@ void PlanSpace::exclude_refused(Cuts& cuts, std::int64_t pp) const {
   cuts.cuts.erase(refused, cuts.cuts.end());
 }
 
-// Adds the stage cut of the plan from which the search starts.
+// Adds the stage cut of the plan from which the search starts, if the cut is not in the list.
 void PlanSpace::add_custom_cut(Cuts& cuts, std::int64_t pp) const {
   const std::optional<Plan>& own = space_.around;
   if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;

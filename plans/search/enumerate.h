@@ -1,10 +1,11 @@
 // Enumerates all combinations of plan settings for a model and a cluster, and counts illegal ones
 // by reason.
 //
-// Plans are grouped into families. A family has one tensor-parallel degree and one value of every
-// variant setting (recompute, attention, ...), which determine how a layer is traced and priced.
-// Inside a family micro-batches ascend. In a group, a plan that recomputes some blocks represents
-// all numbers of recomputed blocks. Families can be visited in any order, by several threads.
+// Plans are grouped into families. The plans of a family have the same tensor-parallel degree and
+// the same value of every variant setting (recompute, attention, ...), which determine how a layer
+// is traced and priced. Within a family, groups are visited in ascending order of the micro-batch.
+// For recompute of some blocks, one plan of a group represents all numbers of recomputed blocks.
+// Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace tpsim {
 
-// Settings of a plan other than layout and chunks, which do not change the cost of a layer.
+// Settings outside of the layout that do not change the cost of a layer.
 struct Arrangement {
   int zero = 0;
   RankOrder rank_order{};
@@ -34,7 +35,7 @@ inline Plan arranged(Plan plan, const Arrangement& arrangement) {
   return plan;
 }
 
-// Identifies a group of a space, so that it can be rebuilt.
+// Identifies a group of a space. PlanSpace::group() rebuilds the group from it.
 struct GroupKey {
   std::int64_t family = 0;
   ParallelDegrees degrees;
@@ -48,14 +49,14 @@ struct GroupKeyHash {
   std::size_t operator()(const GroupKey& key) const noexcept;
 };
 
-// Plans of one family, layout, micro-batch, number of chunks and schedule, with every arrangement
-// and every cut. The space owns the cuts.
+// Plans with the same family, layout, micro-batch, number of chunks and schedule: every combination
+// of an arrangement and a stage cut. The space owns the cuts.
 struct PlanGroup {
   GroupKey key;
   Plan settings;  // without zero, rank_order, recompute_blocks and stage_layers
   std::span<const StageCut> cuts;
-  const CutFloors* floors = nullptr;  // of these cuts
-  std::int64_t plans = 0;             // per arrangement
+  const CutFloors* floors = nullptr;  // lower bounds over `cuts`
+  std::int64_t plans = 0;             // number of plans per arrangement
   std::vector<Arrangement> arrangements;
 };
 
@@ -77,30 +78,31 @@ class PlanSpace {
   }
   std::int64_t families() const { return static_cast<std::int64_t>(families_.size()); }
 
-  // Calls `visit` with every group of a family that has a legal plan. Illegal combinations are
-  // counted by reason. A layout that excludes all its combinations counts all of them. The order is
-  // deterministic.
+  // Calls `visit` with every group of a family that has a legal plan, in a deterministic order.
+  // Counts illegal combinations by reason. If a layout is illegal, all of its combinations are
+  // counted.
   using GroupVisit = std::function<void(const PlanGroup&)>;
   EnumerationCount visit_groups(std::int64_t family, const GroupVisit& visit) const;
   PlanGroup group(const GroupKey& key) const;
 
   // Calls `visit` with every legal plan of a family, cut by cut within its group. The plan's
-  // stage_layers are not set; they are cut.layers.
+  // stage_layers are not set: use those of the cut.
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
 
-  // Visits all families in order.
+  // Calls `visit` with every legal plan of the space, family by family, in a fixed order.
   EnumerationCount visit_plans(const Visit& visit) const;
 
-  // Returns the allowed numbers of recomputed blocks per chunk, ascending: the requested ones, or
-  // all that leave the largest chunk at least one block without recompute.
+  // Returns the allowed numbers of recomputed blocks per chunk, ascending. Without requested
+  // numbers, these are all numbers that leave at least one block of the largest chunk without
+  // recompute.
   std::span<const std::int64_t> recompute_counts(const StageCut& cut) const;
   // Returns the number of plans that a visited plan represents.
   std::int64_t plans_of(const Plan& plan, const StageCut& cut) const {
     const bool some = plan.recompute == Recompute::kBlocks;
     return some ? static_cast<std::int64_t>(recompute_counts(cut).size()) : 1;
   }
-  // Whether the space has, for plans that recompute some blocks, the same plans without recompute.
+  // Whether the space contains plans without recompute, next to plans that recompute some blocks.
   bool has_without_recompute() const { return has_without_recompute_; }
 
  private:
@@ -123,22 +125,25 @@ class PlanSpace {
   void add_custom_cut(Cuts& cuts, std::int64_t pp) const;
   void exclude_refused(Cuts& cuts, std::int64_t pp) const;
 
-  // Returns the first of the software's rules that the plan violates; null if there is none.
+  // Returns the reason of the first launcher or software rule that the plan violates; null if there
+  // is none.
   const char* refusal(const Plan& plan) const;
 
   const Scenario& scenario_;
-  std::vector<const LaunchRule*> rules_;  // of the software, for whole plans
-  SearchSpace space_;                     // with the lists filled that do not depend on the layout
+  std::vector<const LaunchRule*> rules_;  // rules of the launcher for whole plans
+  // With the values to try for settings that do not depend on the layout.
+  SearchSpace space_;
   std::vector<std::int64_t> gpu_counts_;
-  std::int64_t impossible_rank_orders_ = 0;  // requested, but not supported by the stack
+  // Number of rank orders to try that the stack does not support.
+  std::int64_t impossible_rank_orders_ = 0;
   std::vector<std::int64_t> micro_batches_;
   bool has_without_recompute_ = false;
   bool asks_for_selective_ = false;  // only selective recompute is requested
-  std::vector<Plan> families_;       // plans with the tp and the variants of each family
+  std::vector<Plan> families_;       // one plan per family: tp and the variant settings
   std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
 };
 
-// Visits the whole plans of all families in order.
+// Calls `visit` with every legal plan of the space, with stage_layers set.
 EnumerationCount enumerate_plans(const Scenario& scenario, const SearchSpace& space,
                                  const std::function<void(const Plan&)>& visit);
 

@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// A bit set: there are far fewer than 32 combinations of ZeRO stages and rank orders.
+// Bit of an arrangement in a bit set. There are far fewer than 32 ZeRO stages x rank orders.
 std::uint32_t bit(std::size_t arrangement) { return std::uint32_t{1} << arrangement; }
 bool is_set(std::uint32_t arrangements, std::size_t i) { return (arrangements & bit(i)) != 0; }
 std::uint32_t slot_bit(const Arrangement& one) {
@@ -74,8 +74,7 @@ FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
   return std::move(found_);
 }
 
-// Returns the arrangements that may be fast enough. Counts those that another search found too
-// slow.
+// Returns the arrangements of the group that are not in `slow_`. Counts the plans of the others.
 std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
   if (slow_ == nullptr) return kAllArrangements;
   const auto known = slow_->find(group.key);
@@ -91,13 +90,14 @@ std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
   return left;
 }
 
-// Returns the arrangements that may fit. Counts the others.
+// Returns the arrangements whose lower bounds of memory are within the limit. Counts the plans of
+// the others.
 std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrangements) {
   std::uint32_t left = 0;
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
-    // Checks persistent memory first, since it needs no traced layer.
+    // Persistent memory is checked first, because its bound needs no traced layer.
     const bool fits = group_bounds_.least_held(plan, *group.floors) <= limit_ &&
                       !is_below_floor(plan) &&
                       group_bounds_.least_peak(plan, *group.floors) <= limit_;
@@ -144,7 +144,7 @@ void FamilySearch::consider_group(const PlanGroup& group) {
   consider_plans(group, may_fit(group, kAllArrangements));
 }
 
-// Every plan gets an index, even if it is pruned.
+// Every combination of cut and arrangement gets an index, even if it is pruned.
 void FamilySearch::consider_plans(const PlanGroup& group, std::uint32_t arrangements) {
   const std::int64_t first = place_;
   const std::size_t all = group.arrangements.size();
@@ -166,8 +166,8 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
     return;
   }
   if (plan.recompute == Recompute::kBlocks) return consider_counts(plan, cut);
-  // The rank order does not change memory, unless shards are spread over the ranks of a node. If a
-  // plan does not fit in one order, it does not fit in the others.
+  // The rank order does not change memory, unless shards are spread over the ranks of a node. A
+  // plan that does not fit in the first order does not fit in the others.
   const bool moves_shards = pricer_.scenario().stack.parts.shard_group == kShardOverNode;
   if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_ && !moves_shards) {
     ++found_.over_memory;
@@ -195,8 +195,8 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
     ++found_.over_memory;
     return false;
   }
-  // The bound is at least the work of one stage. The step is at most the work of all chunks in
-  // sequence.
+  // Upper limit of the step from its lower bound: the bound is at least the work of one stage, and
+  // the step is at most the work of all chunks in sequence.
   const double stages = 2.0 * static_cast<double>(cut.layers.size()) + 1;
   if (!is_countable(pricer_.scenario().stack, stages * value.step)) {
     ++found_.too_long;
@@ -214,12 +214,12 @@ bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
   return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
 }
 
-// Evaluates all numbers of recomputed blocks of a plan. They share an index.
+// Evaluates a plan with every number of recomputed blocks. All of them have the same index.
 void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
   const std::span<const std::int64_t> counts = plans_.recompute_counts(cut);
   const auto all = static_cast<std::int64_t>(counts.size());
   const bool wants_fewest = fewest_is_fastest(plan);
-  // `plan` itself recomputes no block.
+  // `plan` recomputes no block here, so its bound holds for all numbers.
   if (fewest_is_fastest(plan) && cannot_reach_goal(plan, cut)) {
     found_.not_as_good += all;
     return;
@@ -243,7 +243,8 @@ void FamilySearch::consider_counts(Plan plan, const StageCut& cut) {
   if (i < all) found_.more_recompute += all - i - 1;
 }
 
-// Whether no plan of this layout and arrangement fits with this micro-batch or a larger one.
+// Returns whether a lower bound of memory exceeds the limit for this layout and arrangement, at
+// this micro-batch or a smaller one that was checked before. Then no such plan fits.
 bool FamilySearch::is_below_floor(const Plan& plan) {
   MemoryFloor& floor = floors_[fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario())];
   if (plan.micro_batch != floor.micro_batch) {

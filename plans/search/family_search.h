@@ -1,4 +1,5 @@
-// Evaluates the plans of one family in closed form: whether they fit, and a bound of their score.
+// Evaluates the plans of one family in closed form: whether each plan fits in memory, and a lower
+// bound of its score.
 #pragma once
 
 #include <cstdint>
@@ -14,49 +15,49 @@
 
 namespace tpsim {
 
-// A plan that fits, with the data to score and rebuild it.
+// A plan that fits in memory, with the data to score and rebuild it.
 struct Candidate {
   double bound = 0;  // lower bound of the score
   double step = 0;   // lower bound of the step
   double peak = 0;
   double busy = 0;         // busy time of a device in the pipeline, mean over stages
-  std::int64_t place = 0;  // index in the enumeration, which breaks ties
+  std::int64_t place = 0;  // index in the enumeration order, which breaks ties
   Plan plan;               // without stage_layers
   const StageCut* cut = nullptr;
 };
 
-// Returns the value that the objective minimizes, for a candidate with this step. The candidate's
-// memory is exact.
+// Returns the score, the value that the objective minimizes, of a candidate whose step takes `step`
+// seconds. The candidate's peak memory is exact.
 double score_of(Objective objective, const Candidate& candidate, double step);
 
-// A group of plans, some of which may fit. No plan of the group has a score below the bound.
+// A group of which some plans may fit in memory. No plan of the group has a score below `bound`.
 struct BoundedGroup {
   double bound = 0;
-  std::int64_t place = 0;          // of the group's first plan
+  std::int64_t place = 0;          // index of the group's first plan in the enumeration order
   std::int64_t plans = 0;          // plans that were not pruned
   std::uint32_t arrangements = 0;  // bit set of arrangements that were not pruned
-  std::uint32_t slots = 0;         // the same as a bit set of ZeRO stages and rank orders
+  // The same arrangements, with one bit per ZeRO stage and rank order.
+  std::uint32_t slots = 0;
   GroupKey key;
 };
 
-// Groups that an earlier search found too slow, with the ZeRO stages and rank orders
-// (BoundedGroup::slots) to skip.
+// Groups that an earlier search found too slow. The value has the BoundedGroup::slots to skip.
 using SlowGroups = std::unordered_map<GroupKey, std::uint32_t, GroupKeyHash>;
 
 // Evaluates the plans of families in closed form; one object per thread. Bounds of a whole group
 // (sim/bounds/group_bounds.h) are checked before its plans.
 //
-// Among plans that differ only in the number of recomputed blocks, fewer blocks are never slower.
-// More recompute lengthens the tasks of the pipeline. It can shorten only the exposed part of an
-// overlapped reduction, by at most the growth of the last backward. With virtual stages the last
-// backward consists of several chunks, which need not all delay the end of a stage. In that case
-// every number is tried.
+// Plans that differ only in the number of recomputed blocks: fewer blocks are never slower, so only
+// the smallest number that fits is evaluated. More recompute lengthens the tasks of the pipeline.
+// It can shorten only the exposed part of an overlapped reduction, by at most the growth of the
+// last backward. With virtual stages the last backward consists of several chunks, and not all of
+// them delay the end of a stage. Then every number is evaluated.
 class FamilySearch {
  public:
   struct Found {
     EnumerationCount count;
     std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
-    std::int64_t not_as_good = 0;  // with a score above the goal
+    std::int64_t not_as_good = 0;  // plans whose bound exceeds the goal
     std::vector<Candidate> candidates;
     std::vector<BoundedGroup> groups;
   };
@@ -73,12 +74,12 @@ class FamilySearch {
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
-  // Evaluates all plans one by one. Stops when there are more than `most` candidates.
+  // Evaluates all plans of the family one by one. Collects at most `most` + 1 candidates.
   Found run(std::int64_t family, std::int64_t most);
-  // Computes bounds of groups only, without groups whose bound exceeds `goal` and those in `slow`
-  // (may be null). Plans of the groups that do not fit are not counted yet.
+  // Computes bounds of groups only. Leaves out groups whose bound exceeds `goal`, and the slots in
+  // `slow` (may be null). The memory of single plans is not checked yet.
   Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
-  // Evaluates the plans of a group. Plans that cannot reach a score of `goal` are skipped.
+  // Evaluates the plans of a group. Skips plans whose bound exceeds `goal`.
   Found open(const BoundedGroup& group, double goal);
 
   LayerPricer& pricer() { return pricer_; }
@@ -114,10 +115,10 @@ class FamilySearch {
   bool trades_memory_;  // the objective allows a longer step for less memory
   Bytes limit_;
   Found found_;
-  // Memory floors of the current family, by layout and arrangement.
+  // Results of is_below_floor() for the current family, by layout and arrangement.
   std::unordered_map<LayerKey, MemoryFloor, LayerKeyHash> floors_;
   RankOrder first_order_;
-  int zero_over_memory_ = -1;  // ZeRO stage that exceeded memory in the first rank order
+  int zero_over_memory_ = -1;  // ZeRO stage with which the current cut exceeded memory; -1: none
   double goal_ = 0;
   const SlowGroups* slow_ = nullptr;
   std::size_t most_ = 0;

@@ -97,7 +97,7 @@ void FamilyWalk::add_layouts() {
   }
 }
 
-// Adds all layouts of experts over the ranks of a stage.
+// Adds a layout for every allowed pair of ETP and EP.
 void FamilyWalk::add_expert_layouts(ParallelDegrees degrees) {
   const std::int64_t ranks = degrees.tp * degrees.cp * degrees.dp;
   for (const std::int64_t etp : expert_tensor_degrees(scenario_, asked_, degrees.tp)) {
@@ -224,8 +224,8 @@ void FamilyWalk::arrange_ranks(PlanGroup& group) {
   }
 }
 
-// Returns a reason against settings that are illegal here, or have no effect and would only repeat
-// another plan.
+// Returns the reason to reject the whole family: its settings are illegal for this model and
+// software, or have no effect and only repeat another family. Null if there is none.
 const char* FamilyWalk::reason_against_family() const {
   const std::int64_t tp = plan_.degrees.tp;
   if (plan_.sequence_parallel && tp == 1) return "sequence parallelism without tensor parallelism";
@@ -263,8 +263,8 @@ const char* FamilyWalk::reason_against_family() const {
   return nullptr;
 }
 
-// Whether the software supports ZeRO 0 here. Software with ZeRO 1 only uses ZeRO 1 even without
-// replicas.
+// Returns whether the software supports the current plan with ZeRO 0. Software that always uses
+// ZeRO 1 does not, even if there are no replicas.
 bool FamilyWalk::runs_without_zero() {
   const int zero = std::exchange(plan_.zero, 0);
   const bool runs = space_.refusal(plan_) == nullptr;

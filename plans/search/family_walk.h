@@ -1,5 +1,5 @@
-// Enumerates the groups of one family of a plan space, and the reasons against the other
-// combinations.
+// Enumerates the groups of one family of a plan space, and counts the rejected combinations by
+// reason.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// Whether the other rank order would place some group of the plan differently on the nodes.
+// Returns whether the other rank order places some group of the plan on different nodes.
 bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node);
 
 class FamilyWalk {
@@ -31,7 +31,7 @@ class FamilyWalk {
                                                  : static_cast<std::int64_t>(cuts.cuts.size());
   }
   const std::vector<std::int64_t>& values(Setting setting) const { return space_.values(setting); }
-  // Whether the software supports a value, and the reason if not.
+  // has(): whether the software supports a value. refusal(): the reason if it does not.
   bool has(const SettingValue& value) const { return scenario_.stack.choices.has(value); }
   static const char* refusal(Setting setting) { return tpsim::refusal_reason(setting).c_str(); }
 
@@ -59,7 +59,7 @@ class FamilyWalk {
   Plan plan_;
   const char* reason_against_family_ = nullptr;
   std::vector<Layout> layouts_;
-  bool rank_order_matters_ = false;  // of the current layout
+  bool rank_order_matters_ = false;  // whether it matters in the current layout
   EnumerationCount count_;
   std::vector<std::pair<const char*, std::int64_t>> pruned_;  // so far, few reasons
 };

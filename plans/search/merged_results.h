@@ -1,5 +1,5 @@
-// Merges the results of two searches: with the optimizer on the GPUs, and with the optimizer
-// offloaded.
+// Merges the results of two searches: one with the optimizer on the GPUs, one with the optimizer
+// offloaded to the host.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace tpsim {
 
-// Adds the counts and the time of one search to those of another.
+// Adds the counts and the elapsed time of search `from` to those of `to`.
 void add_counts(const SearchResult& from, SearchResult& to);
-// Keeps the better nearest miss of two searches without plans in `second`.
+// Sets second.nearest_miss to the nearest miss with the lower peak. For two searches without plans.
 void keep_nearest_miss(SearchResult& second, SearchResult& first);
-// Merges the `top` best plans of both searches. At equal scores the plans of the first search
-// precede.
+// Returns the `top` best plans of both searches. At equal scores, plans of the first search come
+// first.
 SearchResult merged(SearchResult first, SearchResult second, std::size_t top);
 
 }  // namespace tpsim

@@ -29,7 +29,8 @@ Result<std::vector<PartValues>> combinations(const PartLists& lists) {
   return all;
 }
 
-// A front has no scores: its first plan has the shortest step.
+// Returns the score of the first plan. A Pareto front has no scores: its first plan has the
+// shortest step, and the step is returned.
 double first_score(const SearchResult& found) {
   if (found.plans.empty()) return std::numeric_limits<double>::max();
   return found.scores.empty() ? found.plans.front().predicted.step.value() : found.scores.front();

@@ -1,4 +1,4 @@
-// Searches over the software parts that a stack leaves open.
+// Searches over the values of software parts that a stack does not fix.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ namespace tpsim {
 using SearchOfScenario =
     std::function<Result<SearchResult>(const Scenario&, const std::function<void(double)>&)>;
 
-// Runs `search` with every combination of the parts that the scenario's stack leaves open. Returns
-// the result of the combination with the best first plan, and all combinations in `tried`. Error
-// for more than 64 combinations.
+// Runs `search` with every combination of values of the stack's open parts (StackChoices::parts).
+// Returns the result of the combination with the best first plan, and all combinations in `tried`.
+// Error for more than 64 combinations.
 Result<SearchResult> over_open_parts(const Scenario& scenario,
                                      const std::function<void(double)>& progress,
                                      const SearchOfScenario& search);

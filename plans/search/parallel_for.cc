@@ -29,7 +29,7 @@ void parallel_for(std::int64_t count, int threads, const std::function<IndexWork
   try {
     while (static_cast<int>(others.size()) < threads - 1) others.emplace_back(take_indices);
   } catch (const std::system_error&) {
-    // The threads that did start, and the caller, do all the work.
+    // The system cannot start more threads. The started ones and the caller do all the work.
   }
   take_indices();
   for (std::thread& thread : others) thread.join();

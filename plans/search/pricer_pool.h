@@ -1,4 +1,3 @@
-// Pricers shared by several searches of one scenario.
 #pragma once
 
 #include <memory>
@@ -10,8 +9,8 @@
 
 namespace tpsim {
 
-// Pricers of one scenario, one per search thread. Layers that one search has traced need not be
-// traced again by the next search.
+// Pricers of one scenario, one per search thread, for several searches in turn. A search reuses the
+// layers that earlier searches traced and priced.
 class PricerPool {
  public:
   explicit PricerPool(const Scenario& scenario)
@@ -24,7 +23,7 @@ class PricerPool {
     if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_));
     return all_[taken_++];
   }
-  // Call between searches, when no taken pricer is in use.
+  // Makes all pricers available again. Call between searches, when no pricer is in use.
   void take_back_all() { taken_ = 0; }
 
  private:

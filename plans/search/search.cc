@@ -20,8 +20,8 @@ SearchSpace offloaded(SearchSpace space) {
 
 bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
 
-// If memory ruled plans out, a second pass tries plans that offload the optimizer. The second pass
-// is skipped if memory is the objective and plans fit without offload.
+// If some plans exceed memory, a second pass tries plans with an offloaded optimizer. The second
+// pass is skipped if the objective is memory and a plan fits without offload.
 Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& space, int top,
                                 const Progress& progress, int threads) {
   PricerPool pricers(scenario);
@@ -33,8 +33,8 @@ Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& spa
   const auto wanted = static_cast<std::size_t>(std::max(1, top));
   const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
   const SearchSpace other = offloaded(space);
-  // Offloading the optimizer never shortens a step. Groups that are too slow without offload are
-  // skipped with it.
+  // Offloading the optimizer never shortens a step, so the second pass skips groups that are too
+  // slow without offload.
   const SlowGroups slow = first.groups_beyond(cap);
   pricers.take_back_all();
   TPSIM_TRY(SearchResult second,
@@ -42,7 +42,7 @@ Result<SearchResult> best_plans(const Scenario& scenario, const SearchSpace& spa
   return merged(std::move(found), std::move(second), wanted);
 }
 
-// Plans with offload are in a front only if no other plan fits.
+// A front contains plans with offload only if no plan fits without offload.
 Result<SearchResult> front_of(const Scenario& scenario, const SearchSpace& space,
                               const Progress& progress, int threads) {
   PricerPool pricers(scenario);

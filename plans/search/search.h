@@ -10,19 +10,21 @@
 
 namespace tpsim {
 
-// Returns the scenario with the parts that the search selected, with which its plans are predicted.
+// Returns the scenario with the part values that the search chose for its plans.
 Scenario with_found_parts(Scenario scenario, const SearchResult& found);
 
-// Returns the `top` best plans. Of plans that differ only in the number of recomputed blocks per
-// chunk, only the best is returned. `progress` gets the completed share in [0,1]; it may be empty.
-// If no plan fits, plans is empty and nearest_miss is set. Error if the GPU count exceeds the
-// cluster, if every plan's step is too long to count (sim/step/predict.h), or if the stack leaves
-// parts open in more than 64 combinations. The result does not depend on the number of threads.
+// Returns the `top` best plans. If plans differ only in the number of recomputed blocks per chunk,
+// only the best of them is returned. `progress` receives the completed share in [0,1] and may be
+// empty. If no plan fits, `plans` is empty and nearest_miss is set. Error if the GPU count exceeds
+// the cluster, if every plan's step is longer than the limit of sim/step/predict.h, or if the
+// stack's open parts have more than 64 combinations. The result does not depend on the number of
+// threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
 
-// Returns the Pareto front of step time and memory (and GPU-seconds if GPU counts vary), in order
-// of step time, as `plans`. Guarantees are those of search().
+// Returns the Pareto front of step time and memory as `plans`, in ascending order of step time.
+// GPU-seconds are a third criterion if GPU counts vary. Errors and guarantees are those of
+// search().
 Result<SearchResult> pareto_front(const Scenario& scenario, const SearchSpace& space,
                                   const std::function<void(double)>& progress, int threads = 1);
 

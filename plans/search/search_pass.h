@@ -1,5 +1,5 @@
-// One pass of a search: bounds of every family of plans, then event simulation of the plans that
-// may be among the best. Internal to plans/search.
+// One pass of a search: bounds of every family of plans, then simulation, task by task, of the
+// plans that may be among the best. Internal to plans/search.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ inline constexpr const char* kOverMemory = "would run out of memory";
 inline constexpr const char* kOverHost = "needs more memory than a host has";
 inline constexpr const char* kTooLong = "a step may take longer than the limit";
 inline constexpr double kNoCap = std::numeric_limits<double>::max();
-// Share of the progress bar for bounds. Simulation often stops early.
+// Share of the progress bar that computing bounds takes. The simulation often stops early.
 inline constexpr double kBoundsShare = 0.9;
 inline constexpr const char* kNotAsGood = "cannot be as good as the plans shown";
 inline constexpr const char* kMoreRecompute = "recomputes more blocks than memory asks for";
@@ -46,8 +46,8 @@ inline Plan whole_plan(const Plan& settings, const StageCut& cut) {
 
 class SearchPass {
  public:
-  // `cap`: a score that plans must reach; with a cap, a pass without plans reports no nearest miss.
-  // `slow`: groups that cannot reach the cap, or null.
+  // `cap`: plans with a higher score are skipped; with a cap, a pass without plans does not look
+  // for a nearest miss. `slow`: groups whose scores exceed the cap, or null.
   SearchPass(PricerPool& pricers, const SearchSpace& space, int top, double cap = kNoCap,
              const SlowGroups* slow = nullptr)
       : space_(space),
@@ -78,7 +78,7 @@ class SearchPass {
     });
   }
 
-  // Returns the groups whose plans are all slower than the score, whatever the memory.
+  // Returns the groups whose lower bound exceeds the score. Does not consider memory.
   SlowGroups groups_beyond(double score) const {
     SlowGroups slow;
     for (const BoundedGroup& group : groups_) {
@@ -103,7 +103,8 @@ class SearchPass {
   using Found = FamilySearch::Found;
   using FamilyWork = std::function<Found(FamilySearch&, std::int64_t family)>;
 
-  // Results of threads are merged in the order of families, so that the order is deterministic.
+  // Calls `work` for every family. Merges the results in the order of families, so that the result
+  // does not depend on the threads.
   Status visit_families(int threads, bool trades_memory, const FamilyWork& work,
                         const std::function<void(double)>& progress) {
     std::atomic<std::int64_t> kept = 0, done = 0;
@@ -174,7 +175,7 @@ class SearchPass {
         "", "fix more settings, or lift the limit with --no-limits"};
   }
 
-  // Completed share of the search, after `done` of `all` candidates or groups.
+  // Returns the completed share of the search after `done` of `all` candidates or groups.
   static double share_done(std::size_t done, std::size_t all) {
     const double part = static_cast<double>(done) / static_cast<double>(all);
     return kBoundsShare + (1 - kBoundsShare) * part;
@@ -185,7 +186,8 @@ class SearchPass {
     Candidate candidate;
   };
 
-  // Keeps only the best of candidates with the same index.
+  // Inserts a plan into the `top` best. Keeps only the best candidate with each index: candidates
+  // with equal indices differ only in the number of recomputed blocks.
   void keep(const Scored& scored, std::vector<Scored>& best) const {
     const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
       return other.candidate.place == scored.candidate.place;
@@ -202,9 +204,9 @@ class SearchPass {
     if (best.size() > top_) best.pop_back();
   }
 
-  // Processes groups and plans in the order of their bounds. A group with the lowest bound is
-  // expanded into plans; a plan with the lowest bound is simulated. Stops when the lowest bound
-  // exceeds the worst of the `top` best scores.
+  // Processes groups and plans in ascending order of their bounds. A group is expanded into its
+  // plans; a plan is simulated. Stops when the lowest bound exceeds the worst of the `top` best
+  // scores.
   Status open_best(const std::function<void(double)>& progress) {
     std::sort(groups_.begin(), groups_.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
       return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
@@ -252,8 +254,8 @@ class SearchPass {
     return Ok{};
   }
 
-  // Bounds never exceed exact scores. Stops when a bound exceeds the worst of the `top` best
-  // scores.
+  // Simulates candidates in ascending order of their bounds. Bounds never exceed exact scores, so
+  // the loop stops when a bound exceeds the worst of the `top` best scores.
   Status choose_best(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), comes_before);
     std::vector<Scored> best;
@@ -267,8 +269,8 @@ class SearchPass {
     return add_plans(best);
   }
 
-  // Processes candidates in the order of their bounds. A candidate whose bound is dominated by an
-  // exact plan is skipped.
+  // Simulates candidates in ascending order of their bounds. Skips a candidate if a simulated plan
+  // dominates its bound.
   Status choose_front(const std::function<void(double)>& progress) {
     std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
@@ -292,7 +294,8 @@ class SearchPass {
     return Ok{};
   }
 
-  // Whether `a` dominates `b`. Of equal plans the first one enumerated wins.
+  // Returns whether `a` is at least as good as `b` in step, peak and GPU-seconds. The front keeps
+  // the first of two equal plans.
   static bool beats(const Candidate& a, const Candidate& b) {
     const double a_gpus = a.step * static_cast<double>(gpu_count(a.plan));
     const double b_gpus = b.step * static_cast<double>(gpu_count(b.plan));
@@ -320,7 +323,7 @@ class SearchPass {
     return Ok{};
   }
 
-  // Finds the plan with the lowest peak if no plan fits.
+  // If no plan fits, sets nearest_miss to the plan with the lowest peak.
   Status find_nearest_miss() {
     if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
     PlanBounds bounds(pricer());
@@ -345,8 +348,9 @@ class SearchPass {
   const SlowGroups* slow_;
   PricerPool& pricers_;
   PlanSpace plans_;
-  std::int64_t most_;                       // maximum number of candidates or groups
-  std::shared_ptr<FamilySearch> families_;  // of one thread, with priced layers in its cache
+  std::int64_t most_;  // maximum number of candidates or groups
+  // Search object of one thread, whose pricer caches layers.
+  std::shared_ptr<FamilySearch> families_;
   SearchResult result_;
   std::vector<Candidate> candidates_;
   std::vector<BoundedGroup> groups_;

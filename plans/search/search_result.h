@@ -12,8 +12,8 @@
 
 namespace tpsim {
 
-// A combination of the parts that a stack leaves open (StackChoices::parts), and the step of its
-// best plan; empty if no plan fits.
+// A combination of values of the stack's open parts (StackChoices::parts), with the step of the
+// best plan. `step` is empty if no plan fits.
 struct TriedParts {
   PartValues parts;
   std::optional<Seconds> step;
@@ -23,22 +23,23 @@ struct SearchResult {
   std::int64_t considered = 0;
   // Plans that fit in memory and survived pruning.
   std::int64_t feasible = 0;
-  // Plans pruned by their bounds before the memory check, since even their best case is slower than
-  // the plans found. Also counted in `pruned`. 0 for the objective memory and for a front.
+  // Plans that were skipped before their memory was computed, because even their best case is
+  // slower than the plans found. Also counted in `pruned`. 0 for the objective memory and for a
+  // Pareto front.
   std::int64_t not_as_good = 0;
   std::int64_t simulated = 0;                  // plans simulated event by event
   std::map<std::string, std::int64_t> pruned;  // reason -> number of combinations
   Seconds elapsed;
   std::vector<PlannedRun> plans;  // best first, simulated event by event
   // Value of the objective for each plan: seconds, bytes or GPU-seconds per step. Empty for a
-  // front.
+  // Pareto front.
   std::vector<double> scores;
-  // Offload was not requested, and plans fit without offload while memory or a front was searched.
-  // Plans with offload might be faster or smaller.
+  // Whether plans with offload were skipped because plans fit without offload, for the objective
+  // memory or a Pareto front. Plans with offload might then be faster or use less memory.
   bool offload_left_out = false;
-  std::optional<PlannedRun> nearest_miss;  // plan with the lowest peak if none fits
-  // Combinations of the parts that the stack leaves open, best first. All other members describe
-  // the first combination.
+  std::optional<PlannedRun> nearest_miss;  // plan with the lowest peak if no plan fits
+  // Combinations of values of the stack's open parts, best first. All other members describe the
+  // first combination.
   std::vector<TriedParts> tried;
 };
 

@@ -1,4 +1,4 @@
-// The space of a search: settings, stages, software parts, and the objective.
+// The space of a search: requested values of each setting, stage cuts, objective and memory limit.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,33 @@
 
 namespace tpsim {
 
-// Cost and energy are per token, and may be lowest on fewer GPUs than available. Cost is
-// proportional to the GPU-seconds of a step. Energy distinguishes working and waiting GPUs: see
+// Cost and energy are per token and may be lowest on fewer GPUs than available. Cost is
+// proportional to the GPU-seconds of a step. Energy weights the time in which GPUs wait with
 // kWaitingDraw.
 enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
 template <>
 inline constexpr auto kEnumNames<Objective> = std::to_array<std::string_view>({"time", "memory",
                                                                                "cost", "energy"});
-// Power of a waiting GPU relative to a working one. An estimate: it polls in a collective at low
-// utilization, well above the idle power of 50 to 70 W of an A100 (400 W) or H100 (700 W).
+// Power of a waiting GPU relative to a computing one. An estimate: a waiting GPU polls in a
+// collective at low utilization, well above the idle power of 50 to 70 W of an A100 (400 W) or H100
+// (700 W).
 inline constexpr double kWaitingDraw = 0.3;
 
-// The space to search. A setting with an empty list is free: every legal value is tried. For some
-// settings only the values of their row in core/plan/plan_settings.h are tried. For example,
-// offload is tried only if memory rules plans out.
+// The space to search. A setting with an empty list in `asked` is free. Every legal value of a free
+// setting is tried, or only the values of SettingRow::tried (core/plan/plan_settings.h) if there
+// are any. Offload is tried only if plans exceed memory.
 //
-// Stages are cut evenly, with embedding and head counted as one block each or not at all. Uneven
-// cuts are tried too: the first and last chunk of the model may each have up to `uneven_ends` fewer
-// blocks. The other chunks share these blocks evenly.
+// Stage cuts are even, with embedding and head counted as one block each or not counted. Uneven
+// cuts are tried too: the first and the last chunk of the model may each have up to `uneven_ends`
+// fewer blocks than an even share. The other chunks share these blocks evenly.
 struct SearchSpace {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
-  SettingLists asked;                  // ascending, each value once
+  // Requested values of each setting: ascending, each value once.
+  SettingLists asked;
   std::vector<SettingValue> excluded;  // plans with any of these values are excluded
-  // A starting plan: its values and its stage cut are tried too if the settings are free. The best
-  // plan is then at least as good as the starting plan, if that one is legal and fits.
+  // A starting plan. Its stage cut is tried too, and its values of free settings. If the starting
+  // plan is legal and fits, the best plan is at least as good.
   std::optional<Plan> around;
   std::int64_t uneven_ends = 2;
   Objective objective = Objective::kTime;
@@ -43,19 +45,19 @@ struct SearchSpace {
   double oom_risk = 0.05;  // maximum probability of running out of memory
 };
 
-// Returns the space with one setting fixed to a value.
+// Returns the space with one setting fixed to a value. The value is no longer excluded.
 SearchSpace with_setting(SearchSpace space, const SettingValue& value);
-// Returns the space around a saved plan: the same number of GPUs, and settings with
-// SettingRow::fixed_by_plan fixed to the plan's values. All other settings are free, and the plan's
-// values are tried too.
+// Returns the space that starts from a plan: the same number of GPUs and batch. Settings with
+// SettingRow::fixed_by_plan have the plan's values. All other settings are free; for these the
+// plan's values are tried too.
 SearchSpace space_around(const Plan& plan);
-// Whether a search that lacks memory tries plans with the optimizer offloaded to the host.
+// Returns whether a search in which plans exceed memory also tries an offloaded optimizer.
 bool may_offload(const Scenario& scenario, const SearchSpace& space);
 
-// Returns the memory that plans may use on a device so that the probability of running out of
-// memory is at most oom_risk. (At a peak equal to the capacity it would be one half.)
+// Returns the largest predicted peak per device for which the probability of running out of memory
+// is at most oom_risk. For a peak equal to the capacity, this probability would be one half.
 Bytes memory_limit(const Scenario& scenario, const SearchSpace& space);
-// Returns the device memory with which a plan of this peak fits.
+// Returns the memory that a device needs so that a plan of this peak fits.
 Bytes memory_for(const Scenario& scenario, const SearchSpace& space, Bytes peak);
 
 }  // namespace tpsim

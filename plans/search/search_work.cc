@@ -15,12 +15,13 @@
 namespace tpsim {
 namespace {
 
-// Number of stage cuts for one pp: summed over all virtual stages, and without virtual stages.
+// Number of stage cuts for one pp: over all numbers of virtual stages (of_all), and without virtual
+// stages (of_one).
 struct Cuts {
   double of_all = 0, of_one = 0;
   double most = 1;            // largest number of virtual stages
-  double chunks = 0;          // entries of all cuts' lists
-  double chunks_squared = 0;  // per stage, summed over all cuts
+  double chunks = 0;          // total length of the chunk lists of all cuts
+  double chunks_squared = 0;  // squared number of chunks per stage, summed over all cuts
 };
 
 class WorkCount {
@@ -36,18 +37,18 @@ class WorkCount {
     }
     double chunks = 0;
     for (const auto& [pp, cuts] : cuts_) chunks += cuts.chunks;
-    // Measured in 2026: 0.3 us per plan with few chunks, growing with the square of a stage's
-    // chunks.
+    // Measured in 2026: 0.3 us per plan. With many chunks the time grows with the square of the
+    // chunks per stage.
     constexpr Seconds kPlan(0.3e-6);
     constexpr double kManyChunks = 350;
-    // Each chunk of a cut has a number of blocks, and a kind in two lists.
+    // Bytes per chunk of a cut: the number of blocks, and the kind of chunk in two lists.
     constexpr Bytes kEntry(8 + 4 + 4);
     SearchWork work;
     work.plans = plans_;
     work.estimate.time = (plans_ + weighted_ / (kManyChunks * kManyChunks)) * kPlan;
     work.estimate.memory = chunks * kEntry;
     const WorkEstimate simulated = work_of_tasks(most_tasks_);
-    constexpr double kAsGood = 50;  // plans that are simulated but not among the best
+    constexpr double kAsGood = 50;  // guessed number of simulated plans that are not among the best
     work.estimate.time += (kAsGood + top) * simulated.time;
     work.estimate.memory += simulated.memory;
     return work;
@@ -78,12 +79,12 @@ class WorkCount {
     }
   }
 
-  // Product of the settings that multiply the plans of every layout.
+  // Returns by how much settings outside of the layout multiply the number of plans.
   double variants() {
     if (variants_ > 0) return variants_;
     variants_ = 1;
     for (const SettingRow& row : setting_rows()) {
-      // Only one or two schedules suit a number of virtual stages.
+      // For each number of virtual stages, at most two schedules are legal.
       if (row.tried.empty() || row.setting == Setting::kSchedule) continue;
       variants_ *= static_cast<double>(tried_values(space_, row.setting).size());
     }
@@ -129,7 +130,8 @@ SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) 
 
 namespace {
 
-// Error if none of the requested precisions is possible. The search counts impossible ones.
+// Error if none of the requested precisions is supported. If only some are unsupported, the search
+// counts their plans as illegal.
 Status check_some_precision(const Scenario& scenario, const std::vector<std::int64_t>& asked) {
   std::optional<Error> first;
   for (const std::int64_t precision : asked) {

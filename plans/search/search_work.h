@@ -9,20 +9,20 @@
 namespace tpsim {
 
 struct SearchWork {
-  double plans = 0;  // upper bound of considered plans
+  double plans = 0;  // upper bound of enumerated plans
   WorkEstimate estimate;
 };
 
-// Counts layouts of the space without cutting a model or tracing a layer. Returns an upper bound of
-// the plans, from which time and memory follow. The number of simulated plans beyond the `top` best
-// is a guess.
+// Estimates the work of a search from an upper bound of its plans. Counts layouts without tracing
+// any layer. The estimate includes the simulation of the `top` best plans and of a guessed number
+// of others.
 SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top);
 
-// Error for GPU counts that the cluster lacks and for an impossible batch. Error kDoesNotFit if the
-// work exceeds the scenario's limits, including the simulation of `top` plans.
+// Error if the cluster does not have the GPUs, or if the batch is impossible. kDoesNotFit if the
+// search, including the simulation of `top` plans, would exceed the scenario's limits.
 Status check_space(const Scenario& scenario, const SearchSpace& space, int top);
 
-// Maximum number of plans kept for ranking (about 1 GiB). A search that exceeds it fails.
+// Maximum number of plans kept for ranking (about 1 GiB). A search with more fitting plans fails.
 inline constexpr std::int64_t kMostCandidates = 4'000'000;
 
 }  // namespace tpsim

@@ -8,7 +8,8 @@
 namespace tpsim {
 namespace {
 
-// Returns a cut with `first` and `last` blocks at the ends and the others distributed evenly.
+// Returns a cut with `first` and `last` blocks at the ends and the others distributed evenly. Empty
+// if there is no such cut.
 std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
                                         std::int64_t first, std::int64_t last) {
   const std::int64_t between = layers - first - last;
@@ -27,7 +28,7 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
   std::vector<std::vector<std::int64_t>> cuts;
   const std::int64_t share = layers / stages;
   for (std::int64_t first = share; first >= share - most; --first) {
-    // With two chunks, one end has the blocks that the other lacks.
+    // With two chunks, the blocks that one chunk loses go to the other.
     if (stages == 2) {
       cuts.push_back(cut_with_ends(layers, stages, first, layers - first));
       cuts.push_back(cut_with_ends(layers, stages, layers - first, first));

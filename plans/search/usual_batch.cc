@@ -6,7 +6,8 @@
 namespace tpsim {
 namespace {
 
-// Default tokens without a usual batch. LLaMA 3 405B used 1 K tokens per GPU, DeepSeek-V3 30 K.
+// Returns the default batch in sequences. For comparison: LLaMA 3 405B used 1 K tokens per GPU,
+// DeepSeek-V3 30 K.
 double usual_sequences(const ModelSpec& model, std::int64_t gpus) {
   constexpr double kTokens = 4.0 * 1024 * 1024, kOfGpu = 6 * 1024;
   if (model.usual.global_batch > 0) return static_cast<double>(model.usual.global_batch);

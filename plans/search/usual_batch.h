@@ -7,14 +7,14 @@
 
 namespace tpsim {
 
-// Returns the default batch of a search on `gpus` GPUs: the model's usual batch, else near 4 M
-// tokens (or 6 K tokens per GPU, if larger). The batch is a multiple of the GPUs or of a divisor of
-// their number.
+// Returns the default global batch of a search on `gpus` GPUs, in sequences: the model's usual
+// batch, else about 4 M tokens, or 6 K tokens per GPU if that is more. The batch is a multiple of
+// the number of GPUs or of one of its divisors.
 std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus);
 
-// Returns the default batch of a plan on `gpus` GPUs: the multiple of `at_once` nearest to the
-// model's usual batch, else nearest to the tokens above. `at_once`: sequences in one micro-batch of
-// all replicas.
+// Returns the default global batch of a plan on `gpus` GPUs, in sequences: the multiple of
+// `at_once` nearest to the model's usual batch, else to that number of tokens. `at_once`: sequences
+// of one micro-batch on all data-parallel replicas.
 std::int64_t usual_global_batch(const ModelSpec& model, std::int64_t gpus, std::int64_t at_once);
 
 }  // namespace tpsim

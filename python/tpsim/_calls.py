@@ -1,7 +1,8 @@
-"""The commands as functions. A keyword is the option of this name; None means not given.
+"""The commands of tpsim as functions. Each keyword is the option of the same name; None means that
+it is not given.
 
-A searched setting takes one value, several, or the option's own text: tp=4, tp=[4, 8], tp="4,8". A
-size or time is text with a unit: max_memory="72GiB", step_time="105s".
+A keyword of a searched setting takes one value, a list, or the text of the command line: tp=4,
+tp=[4, 8] or tp="4,8". Sizes and times are texts with a unit: max_memory="72GiB", step_time="105s".
 
 The keywords come from the program's table of options (_options.py). The build generates _calls.pyi
 for type checkers from the same table (python/write_generated.py).
@@ -25,7 +26,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Option(NamedTuple):
-    """A keyword: name, placeholder in --help (empty for a switch), and whether a list is allowed.
+    """An option as a keyword: its name, its placeholder in --help (empty for a switch), and whether
+    it takes a list.
     """
 
     name: str
@@ -33,7 +35,8 @@ class Option(NamedTuple):
     takes_list: bool
 
 
-# Options for the report of a measured run, which has no type here.
+# Options that the Python functions lack, because their report (of a measured run) does not have a
+# class here.
 _WITHOUT_TYPE = {"explain": {"runs", "row"}}
 
 
@@ -59,12 +62,14 @@ def _keywords(command: str) -> List[inspect.Parameter]:
         inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY,
                           default=None if option.value else False, annotation=_annotation(option))
         for option in _options_of(command)
-        if not keyword.iskeyword(option.name)  # --from has its own parameter
+        if not keyword.iskeyword(option.name)  # --from is the parameter from_
     ]
 
 
 def _with_options(command: str) -> Callable[[Function], Function]:
-    """Adds the options of a command as keywords to those that the function declares."""
+    """Returns a decorator that adds a command's options as keywords to the function's own
+    parameters.
+    """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -90,12 +95,12 @@ def _single_text(name: str, value: Any) -> str:
     raise TypeError(f"{name}: {type(value).__name__} is not a text, number, bool, path or list of these")
 
 
-# More values than any setting has; an iterable may be infinite.
+# Maximum number of values in a list, more than any setting has. An iterable may be infinite.
 _MOST_VALUES = 4096
 
 
 def _text(name: str, value: Any) -> str:
-    """Returns a value in the notation of the command line. `name` is for errors."""
+    """Returns a value as the command line writes it. `name` is the keyword, for errors."""
     is_list = isinstance(value, Iterable) and not isinstance(
         value, (str, bytes, bytearray, memoryview, Mapping, os.PathLike))
     if not is_list:
@@ -107,12 +112,12 @@ def _text(name: str, value: Any) -> str:
 
 
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
-    """Returns the given values as text by option, without switches that are off."""
+    """Returns the given options with their values as text. Switches that are off are omitted."""
     switches = {option.name for option in _options_of(command) if not option.value}
     known = [option.name for option in _options_of(command)]
     for name in options:
         if name not in known:
-            import difflib  # most programs do not need it
+            import difflib  # imported only if an error needs it
 
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
@@ -131,12 +136,12 @@ def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
 def plan(
     model: Union[PathLike, Plan], *, gpus: Union[int, str, None] = None, **options: Any
 ) -> PlanReport:
-    """Finds the best layouts of a model over a number of GPUs; see tpsim plan --help.
+    """Finds the best layouts of a model for a number of GPUs; see tpsim plan --help.
 
-    model is a catalogue name, a tpsim model file or a Hugging Face config.json. Or a Plan: the
-    search then keeps its model, machine, software, precision, batch and number of GPUs. Raises
-    Error of kind "does_not_fit" if nothing fits. With pareto, returns the Pareto front of time and
-    memory.
+    `model` is a name in the catalogue, a tpsim model file, a Hugging Face config.json, or a Plan.
+    With a Plan, the search keeps the plan's model, machine, software, precision, batch and number
+    of GPUs. With pareto, returns the Pareto front of step time and memory. Raises Error of kind
+    "does_not_fit" if no plan fits in memory.
     """
     saved = plan_text(model) if isinstance(model, Plan) else None
     named = None if isinstance(model, Plan) else model
@@ -145,10 +150,10 @@ def plan(
 
 @_with_options("simulate")
 def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
-    """Predicts one plan: a given one changed by the keywords, or one built from them.
+    """Predicts one plan. If `plan` is given, the keywords change it; otherwise they define it.
 
-    Raises Error of kind "does_not_fit" for a plan that probably runs out of memory, unless
-    allow_oom is set.
+    Raises Error of kind "does_not_fit" if the plan probably runs out of memory, unless allow_oom is
+    set.
     """
     answer = call("simulate", _given("simulate", options), plan_text(plan))
     return single_report_from(SimulateReport, answer)
@@ -159,12 +164,12 @@ def explain(
     plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False,
     program: bool = False, **options: Any
 ) -> Union[ExplainReport, WhyNotReport, WhatIfReport, ProgramReport]:
-    """Returns every term of a prediction with its formula, inputs and source. With gpus, of the
-    best plan.
+    """Returns every term of a plan's prediction with its formula, inputs and source. With gpus,
+    explains the best plan for this number of GPUs.
 
-    why_not="tp=8" compares the best plan with the best plan with tp 8, or returns why there is
-    none. It requires a plan or gpus. what_if returns which other machines and shapes would change
-    the plan. program lists the ops, collectives and allocations of a rank.
+    why_not="tp=8" compares the best plan with the best plan that has tp 8, or returns the reason
+    why there is none. It requires a plan or gpus. what_if returns the machine and model sizes that
+    would change the best plan. program lists the ops, collectives and allocations of a rank.
     """
     given = _given("explain", options, why_not=why_not, what_if=what_if, program=program)
     answer = call("explain", given, plan_text(plan))
@@ -181,18 +186,19 @@ def explain(
 def campaign(
     plan: Optional[AnyPlan] = None, *, tokens: Union[float, str], **options: Any
 ) -> CampaignReport:
-    """Predicts a whole run: days, GPU-hours, energy, CO2, money, failures, checkpoints."""
+    """Predicts a whole training run: days, GPU-hours, energy, CO2, cost, failures and checkpoints.
+    """
     given = _given("campaign", options, tokens=tokens)
     return report_from(CampaignReport, call("campaign", given, plan_text(plan)))
 
 
 @_with_options("export")
 def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
-    """Returns the launch files of a training stack: texts by name.
+    """Returns the launch files of a training stack for the plan: texts by file name.
 
-    Raises Error with the reason for a plan that the stack cannot express. The kind is
-    "does_not_fit" for a plan that does not fit in memory (unless allow_oom is set). Likewise for
-    files that do not reproduce the plan when they are read back (unless allow_loss is set).
+    Raises Error with the reason if the stack cannot express the plan. The error has the kind
+    "does_not_fit" if the plan does not fit in memory (unless allow_oom is set), or if importing the
+    files gives another plan (unless allow_loss is set).
     """
     answer = call("export", _given("export", options, to=to), needed_plan_text("export", plan))
     return {file["name"]: file["text"] for file in answer.document["files"]}
@@ -200,20 +206,22 @@ def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
 
 @_with_options("import_plan")
 def import_plan(launch: PathLike, *, from_: str, model: PathLike, **options: Any) -> Plan:
-    """Reads the plan from a folder of launch files, or from one launch file."""
+    """Imports a plan from a folder of launch files, or from one launch file."""
     given = _given("import_plan", options, model=model)
     given["from"] = from_
     return plan_from(call("import_plan", given, path=os.fsdecode(launch)))
 
 
 def load_plan(path: PathLike) -> Plan:
-    """Reads a saved plan, without a prediction."""
+    """Reads a plan file. The plan does not have a prediction."""
     return plan_from(call("read_plan", path=os.fsdecode(path)))
 
 
 @_with_options("check_log")
 def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
-    """Compares a training log with its plan. If it is not as predicted, names the term."""
+    """Compares a training log with the prediction of its plan. If they differ, names the likely
+    cause.
+    """
     text = needed_plan_text("check_log", plan)
     answer = call("check_log", _given("check_log", options), text, os.fsdecode(log))
     return report_from(LogReport, answer)
@@ -221,7 +229,7 @@ def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
 
 @_with_options("validate")
 def validate(runs: PathLike, **options: Any) -> ValidationReport:
-    """Predicts every row of a table of measured runs and returns the errors of the predictions."""
+    """Predicts every run in a table of measured runs, and returns the errors of the predictions."""
     return report_from(ValidationReport, call("validate", _given("validate", options, runs=runs)))
 
 

@@ -1,17 +1,18 @@
-"""The exception for all errors of the program."""
+"""The exception that all functions raise for errors of the program."""
 
 
 class Error(Exception):
-    """Error of a command: the text that the command line prints after "tpsim: error: ".
+    """An error of a command.
 
-    str(error) is this text. exit_code is the command's exit code.
+    str(error) is the text that the command line prints after "tpsim: error: ". exit_code is the
+    command's exit code.
     """
 
     kind: str  # "bad_input", "does_not_fit", "missing", "interrupted", "terminated" or "bug"
     exit_code: int
     message: str
     where: str  # the option, or file and line; may be empty
-    hint: str  # what to do, or the nearest valid choice; may be empty
+    hint: str  # next step, or the nearest valid choice; may be empty
 
     def __init__(
         self, text: str, kind: str, exit_code: int, message: str, where: str, hint: str

@@ -1,4 +1,4 @@
-"""HTML tables of results for notebooks, in the notebook's own colours.
+"""Writes results as HTML tables for notebooks, in the colors of the notebook.
 
 All text is escaped. The tables contain no scripts and load no files.
 """
@@ -14,7 +14,7 @@ _CELL = ' style="text-align:left;vertical-align:top"'
 
 
 def html_of(value: Any) -> str:
-    """Returns the table of a result."""
+    """Returns the HTML table of a result. TypeError if its class does not have one."""
     for kind, function in _FUNCTIONS.items():
         if isinstance(value, kind):
             return function(value)
@@ -34,7 +34,7 @@ def _table(title: str, head: Row, rows: Iterable[Row]) -> str:
     return f"<div>{escape(title)}</div><table>{top}<tbody>{body}</tbody></table>"
 
 
-# Unit, its length in seconds, and the shortest time to print in it.
+# Unit of time, its length in seconds, and the shortest time that is printed in this unit.
 _UNITS = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("us", 1e-6, 0.0))
 
 
@@ -48,7 +48,7 @@ def _seconds(value: float) -> str:
 
 
 def _step(value: float, low: float, high: float) -> str:
-    """Returns a step and its interval in the step's unit."""
+    """Returns a step time and its interval as text, both in the unit that suits the step time."""
     unit, size = _unit(value)
     return f"{value / size:.4g} {unit}, {low / size:.4g} to {high / size:.4g} {unit}"
 
@@ -211,7 +211,7 @@ def _validation(report: results.ValidationReport) -> str:
     return _table(title, head, rows)
 
 
-# Subclasses precede their base classes.
+# Functions that write the table of a result, by class. Subclasses precede their base classes.
 _FUNCTIONS: Dict[type, Callable[[Any], str]] = {
     results.Plan: _plan,
     results.PlanReport: _search,

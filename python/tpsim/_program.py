@@ -1,7 +1,8 @@
-"""Runs the program tpsim as a child process that answers calls: `tpsim call` (docs/json.md).
+"""Runs the program tpsim as child processes that answer calls: `tpsim call` (docs/json.md).
 
-A child answers one call after another. A call takes an idle child or starts one, so that threads
-can call concurrently. A forked Python process starts its own children. Children end with Python.
+A child answers one call at a time. Each call takes an idle child or starts a new one, so that
+threads can call concurrently. After a fork, the new Python process starts its own children. All
+children end when Python ends.
 """
 
 import atexit
@@ -15,13 +16,13 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Opt
 from tpsim._errors import Error
 from tpsim._options import VERSION
 
-_MOST_IDLE = 8  # idle children to keep
-_MOST_STDERR = 4096  # bytes at the end of a child's stderr that an error quotes
+_MOST_IDLE = 8  # maximum number of idle children that are kept
+_MOST_STDERR = 4096  # bytes at the end of stderr that an error quotes
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Answer(NamedTuple):
-    """The document of the command's --json, and the texts of its plan files."""
+    """An answer: the command's --json document, and the texts of its plan files."""
 
     document: Any
     files: List[str]
@@ -31,7 +32,8 @@ def call(
     name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
     path: Optional[str] = None,
 ) -> Answer:
-    """Returns the program's answer to a call of docs/json.md. Raises Error with the program's text.
+    """Returns the program's answer to a call as in docs/json.md. Raises Error if the program
+    reports one.
     """
     answer = json.loads(_pool.call(_request(name, options, plan, path)))
     if "error" in answer:
@@ -47,7 +49,7 @@ def _request(
 ) -> bytes:
     request = {"format": "tpsim-request/1", "call": name, "options": options, "plan": plan,
                "path": path}
-    # The program refuses text that is not UTF-8, as on the command line.
+    # The program reports text that is not UTF-8 as an error, like the command line does.
     return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -57,8 +59,8 @@ def _fail(kind: str, exit_code: int, message: str, where: str, hint: str = "") -
 
 
 def _installed_with_package() -> Iterator[str]:
-    """Yields the paths of the program that the package's installer recorded."""
-    from importlib import metadata  # slow to import, and needed once
+    """Yields paths of the program that the installer of the Python package recorded."""
+    from importlib import metadata  # imported here: it is slow and needed once
 
     for distribution in metadata.distributions(name="tpsim", path=[os.path.dirname(_PACKAGE)]):
         for file in distribution.files or []:
@@ -67,8 +69,8 @@ def _installed_with_package() -> Iterator[str]:
 
 
 def _around_package() -> Iterator[str]:
-    """Yields paths in the build tree, and in bin/ of the parent folders (installation, pip
-    --target).
+    """Yields possible paths of the program: in the build tree, and in bin/ of the parent folders,
+    as after an installation or pip --target.
     """
     folder = os.path.dirname(_PACKAGE)
     yield os.path.join(os.path.dirname(folder), "tpsim")
@@ -87,8 +89,9 @@ def _is_program(path: str) -> bool:
 
 
 def find_program() -> str:
-    """Returns the path of the program. Searches $TPSIM_PROGRAM, the package's installation, the
-    build tree and PATH, in this order. Raises Error of kind "missing" if there is none.
+    """Returns the path of the program. Searches $TPSIM_PROGRAM, the files installed with the
+    package, the build tree and PATH, in this order. Raises Error of kind "missing" if the program
+    is not found.
     """
     named = os.environ.get("TPSIM_PROGRAM")
     if named:
@@ -105,13 +108,13 @@ def find_program() -> str:
 
 
 class _Child:
-    """One process of the program."""
+    """A child process of the program."""
 
     def __init__(self, program: str) -> None:
         self.program = program
         self.ends_with_python = False
         self._said = b""
-        # In a separate session: Ctrl-C reaches only Python, which ends the call.
+        # A separate session, so that Ctrl-C reaches only Python, which then ends the call.
         self._process = subprocess.Popen(
             [program, "call"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True)
@@ -123,8 +126,8 @@ class _Child:
         return self._process.poll() is None
 
     def exchange(self, line: bytes) -> bytes:
-        """Returns the answer to a request. Raises BrokenPipeError if the process ended before it
-        read the request, and EOFError if the process ended before it answered.
+        """Sends a request and returns the answer. Raises BrokenPipeError if the process ended
+        before it read the request, and EOFError if it ended before it answered.
         """
         rest = memoryview(line)
         while rest:
@@ -133,7 +136,7 @@ class _Child:
         poll.register(self._out, select.POLLIN)
         poll.register(self._err, select.POLLIN)
         pieces: List[bytes] = []
-        while not pieces or not pieces[-1].endswith(b"\n"):  # nothing follows an answer
+        while not pieces or not pieces[-1].endswith(b"\n"):  # an answer is one line
             for descriptor, _ in poll.poll():
                 piece = os.read(descriptor, 1 << 20)
                 if descriptor == self._out:
@@ -147,7 +150,9 @@ class _Child:
         return b"".join(pieces)
 
     def how_it_ended(self) -> Tuple[int, str]:
-        """Returns the exit code, as a shell reports it, and the text on stderr."""
+        """Returns the exit code of the ended process, as a shell reports it, and the end of its
+        stderr.
+        """
         status = self._process.wait()
         os.set_blocking(self._err, False)  # a grandchild may keep the pipe open
         piece = os.read(self._err, _MOST_STDERR)
@@ -161,7 +166,7 @@ class _Child:
         return (128 - status if status < 0 else status, self._said.decode("utf-8", "replace").strip())
 
     def stop(self) -> None:
-        """Kills the process. A thread that waits for its answer gets the end of file."""
+        """Kills the process. If a thread waits for its answer, the thread gets EOFError."""
         self._process.kill()
         self._process.wait()
 
@@ -178,7 +183,9 @@ class _Child:
             self.kill()
 
     def disown(self) -> None:
-        """Leaves the process to the parent Python process, of which this one is a fork."""
+        """Closes the pipes without ending the process. Called after a fork: the process belongs to
+        the parent.
+        """
         self.close()
         self._process.returncode = 0
 
@@ -190,13 +197,13 @@ class _Child:
         self._said = (self._said + piece)[-_MOST_STDERR:]
 
 
-# Program, working directory and environment of a child. A call reuses a child only if the caller still
-# has the same ones, since relative paths and TPSIM_DATA depend on them.
+# Program, working directory and environment of a child. A call reuses a child only if the caller
+# has the same, because relative paths and TPSIM_DATA depend on them.
 _Surroundings = Tuple[str, Optional[Tuple[int, int]], Dict[str, str]]
 
 
 class _Pool:
-    """The children of this Python process."""
+    """The child processes of this Python process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -218,13 +225,13 @@ class _Pool:
                 ended = child.how_it_ended()
                 if is_new:
                     _fail_ended(child.program, *ended)
-                continue  # an idle child was killed: use another one
+                continue  # the idle child has ended: use another one
             except EOFError:
                 self._all.discard(child)
                 if child.ends_with_python:
-                    raise SystemExit from None  # ends this thread silently
+                    raise SystemExit from None  # ends this thread without a message
                 _fail_ended(child.program, *child.how_it_ended())
-            except BaseException:  # Ctrl-C: stop the work and drop its answer
+            except BaseException:  # such as Ctrl-C: stop the work and drop its answer
                 self._all.discard(child)
                 child.kill()
                 raise
@@ -232,7 +239,9 @@ class _Pool:
             return answer
 
     def _taken(self, surroundings: _Surroundings) -> Optional[_Child]:
-        """Returns an idle child, if there is one. Ends children with other surroundings."""
+        """Returns an idle child that was started with these surroundings; None if there is none.
+        Ends idle children with other surroundings.
+        """
         while True:
             with self._lock:
                 if not self._idle:
@@ -252,7 +261,7 @@ class _Pool:
         child.end()
 
     def _started(self, program: str) -> _Child:
-        """Starts a child and checks that its version is the package's."""
+        """Starts a child. Raises Error if the version of the program differs from the package's."""
         try:
             child = _Child(program)
         except OSError as error:
@@ -276,7 +285,7 @@ class _Pool:
         return child
 
     def end(self) -> None:
-        """Ends idle children, and busy children of threads that Python does not wait for."""
+        """Ends all children when Python exits. Busy children belong to daemon threads."""
         with self._lock:
             idle, self._idle = [child for _, child in self._idle], []
         for child in self._all.copy():
@@ -313,7 +322,9 @@ _known: Dict[Tuple[Optional[str], Optional[str]], str] = {}
 
 
 def _known_program() -> str:
-    """Returns find_program(), cached until its result may change."""
+    """Returns the path from find_program(). The path is cached until TPSIM_PROGRAM or PATH changes
+    or the file is gone.
+    """
     key = (os.environ.get("TPSIM_PROGRAM"), os.environ.get("PATH"))
     if key not in _known or not _is_program(_known[key]):
         _known[key] = find_program()

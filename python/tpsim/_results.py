@@ -1,7 +1,7 @@
-"""Results as values. Their fields are the keys of the --json documents.
+"""Classes of results. Their fields have the names of the keys in the --json documents.
 
-Documents: docs/json.md, docs/campaign.md, docs/check-log.md. Times are in seconds (_s), memory is
-in GiB.
+Documents: docs/json.md, docs/campaign.md, docs/check-log.md. Fields that end in _s are in seconds,
+and memory is in GiB.
 """
 
 import dataclasses
@@ -32,15 +32,15 @@ T = TypeVar("T")
 if typing.TYPE_CHECKING:
     PathLike = Union[str, os.PathLike[str]]
 else:
-    PathLike = Union[str, os.PathLike]  # Python 3.8 has no os.PathLike[str]
+    PathLike = Union[str, os.PathLike]  # os.PathLike[str] needs Python 3.9
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value:
-    """Base class of immutable values: every subclass is a frozen dataclass.
+    """Base class of results. Every subclass is a frozen dataclass.
 
-    The methods below replace those that dataclass() would generate for each class. Generating them
-    sixty times would take most of the import time.
+    The methods below replace those that dataclass() would generate for each class. Generating
+    methods for sixty classes would take most of the import time.
     """
 
     def __init_subclass__(cls) -> None:
@@ -85,12 +85,12 @@ def _fields(kind: type) -> Tuple["dataclasses.Field[Any]", ...]:
 
 @functools.lru_cache(maxsize=None)
 def _hints(kind: type) -> Dict[str, Any]:
-    """Returns the types of a class's fields."""
+    """Returns the type of each field of a class."""
     return typing.get_type_hints(kind)
 
 
 def _value(kind: Any, data: Any) -> Any:
-    """Converts the part of a document for a field of this type."""
+    """Converts a JSON value to the type of a field."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if data is None:
         return None
@@ -106,7 +106,8 @@ def _value(kind: Any, data: Any) -> Any:
 
 
 def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
-    """Builds a value from its document. Ignores keys that this version of the module does not have.
+    """Builds a result from its JSON document. Keys without a field are ignored. `own` sets further
+    fields.
     """
     hints = _hints(typing.cast(Any, kind))
     values = {
@@ -118,7 +119,7 @@ def _read(kind: Type[T], data: Mapping[str, Any], **own: Any) -> T:
 
 
 class StageMemory(Value):
-    """Memory of one device of a pipeline stage at its peak, in GiB."""
+    """Peak memory of one device of a pipeline stage by kind, in GiB."""
 
     stage: int
     weights: float
@@ -133,9 +134,10 @@ class StageMemory(Value):
 
 
 class Memory(Value):
-    """Memory of one device in GiB: capacity, peak of the fullest stage, and memory by stage.
+    """Memory of one device in GiB: its capacity, the peak of the stage that needs the most, and the
+    memory of each stage.
 
-    host_of_node is the memory of a node's host for the offloaded optimizers of its GPUs.
+    host_of_node is the host memory per node that holds the offloaded optimizer state of its GPUs.
     """
 
     capacity: float
@@ -145,7 +147,9 @@ class Memory(Value):
 
 
 class Sources(Value):
-    """Shares of the device time by the source of its price."""
+    """Shares of the device time by the source of the kernel times: measured at this size,
+    interpolated between measured sizes, or analytical model.
+    """
 
     exact_entries: float
     interpolated_entries: float
@@ -153,7 +157,7 @@ class Sources(Value):
 
 
 class Prediction(Value):
-    """Prediction of a plan. The terms of breakdown_s add up to step_s."""
+    """Prediction of a plan. The sum of the terms in breakdown_s is step_s."""
 
     step_s: float
     step_s_low: float
@@ -171,9 +175,9 @@ class Prediction(Value):
 
 
 class Plan(Value):
-    """A layout of a model over GPUs, with model, machine and prediction.
+    """A layout of a model over GPUs, with its model, machine and prediction.
 
-    Every function with a plan accepts a Plan or the path of a saved plan.
+    Every function that takes a plan accepts a Plan or the path of a plan file.
     """
 
     tp: int
@@ -199,7 +203,8 @@ class Plan(Value):
     precision: str
     fp8_param_gather: bool
     predicted: Optional[Prediction] = None
-    # In plans of a search by time: probability that the best is faster; whether it is below 90 %.
+    # Set by a search for the shortest step: the probability that the best plan is faster than this
+    # one, and whether it is below 90 %.
     p_best_is_faster: Optional[float] = None
     ties: Optional[bool] = None
     file: str = field(default="", repr=False, compare=False)  # text of the plan file
@@ -210,7 +215,9 @@ class Plan(Value):
         return self.tp * self.pp * self.dp * self.cp
 
     def text(self) -> str:
-        """Returns the text of the plan file. ValueError for a plan inside a campaign's report."""
+        """Returns the text of the plan file. Raises ValueError for a plan in a campaign's report,
+        which does not contain its model.
+        """
         if not self.file:
             raise ValueError("this plan came without its model: simulate it to have one with it")
         return self.file
@@ -235,40 +242,42 @@ AnyPlan = Union[Plan, PathLike]
 
 
 def plan_from(answer: Answer) -> Plan:
-    """Returns the plan of a plan file, without a prediction."""
+    """Builds the plan from the answer for a plan file. The plan does not have a prediction."""
     return _read(Plan, answer.document["plan"], file=answer.files[0])
 
 
 class Search(Value):
-    """Statistics of a search: combinations considered, those that fit and were bounded one by one,
-    and reasons for pruning. Pruned combinations are not possible, or cannot be as good as the plans
-    shown.
+    """Statistics of a search: the number of combinations considered, of those that fit in memory,
+    of those simulated, and of those skipped, by reason. A combination is skipped if it is invalid,
+    or if even its best case is worse than the plans shown.
     """
 
     considered: int
     feasible: int
-    simulated: int  # those that fit and could be among the best
+    simulated: int  # combinations that were simulated event by event
     pruned: Dict[str, int]
     objective: str
-    leaves_out_offload: bool  # memory ruled plans out, and none with offload were searched
-    inputs_hash: str  # of model, cluster, stack, profile and constraints
+    leaves_out_offload: bool  # some plans did not fit, and offload was not searched
+    inputs_hash: str  # hash of model, cluster, stack, profile and constraints
     seconds: float
 
 
 class Profile(Value):
-    """The profile that prices ops, and its provenance: measured, published or a datasheet."""
+    """The profile with the kernel times of the GPU. provenance is measured, published or a
+    datasheet.
+    """
 
     name: str
     provenance: str
 
 
 class Report(Value):
-    """Base class of reports. to_dict() is the command's --json document."""
+    """Base class of reports. to_dict() returns the command's --json document."""
 
     document: str = field(repr=False, compare=False)
 
     def to_dict(self) -> Dict[str, Any]:
-        """Returns the whole document, as json.loads does."""
+        """Returns the whole --json document as a dictionary."""
         document: Dict[str, Any] = json.loads(self.document)
         return document
 
@@ -278,13 +287,15 @@ class Report(Value):
 
 
 def _html_of(value: Value) -> str:
-    from tpsim import _html  # imports every class of this file
+    from tpsim import _html  # imported here: it imports this module
 
     return _html.html_of(value)
 
 
 class OpenChoice(Value):
-    """An unstated input, its assumed value, and the change of the step over its possible values."""
+    """An input that was not stated, its assumed value, and the range of the step time over its
+    possible values.
+    """
 
     what: str
     taken: str
@@ -296,8 +307,8 @@ class OpenChoice(Value):
 
 
 class Assumed(Value):
-    """The upper half of the 90 % interval with all inputs stated, and with all open, in percent of
-    the step.
+    """Upper half-width of the 90 % interval in percent of the step time: if all inputs were stated,
+    and with the inputs as they are. `open` lists the inputs that were not stated.
     """
 
     half_width_pct_all_stated: float
@@ -306,8 +317,8 @@ class Assumed(Value):
 
 
 class TriedParts(Value):
-    """Parts of software that a search tried, and the best plan's step with them; None: no plan
-    fits.
+    """Software parts that a search tried, and the step time of the best plan with these parts.
+    None: no plan fits in memory.
     """
 
     parts: Dict[str, str]
@@ -315,7 +326,7 @@ class TriedParts(Value):
 
 
 class ScenarioReport(Report):
-    """Model, machine and software of a report."""
+    """Base class of reports with a model, a machine and software."""
 
     model: str
     parameters: int
@@ -354,7 +365,8 @@ class SimulateReport(ScenarioReport):
 
 
 class TermPart(Value):
-    """A part of the software that affects a term. asked_for: requested instead of the stack's own.
+    """A software part that affects a term. asked_for: the user requested the value; otherwise it is
+    the stack's.
     """
 
     name: str
@@ -363,7 +375,9 @@ class TermPart(Value):
 
 
 class Term(Value):
-    """A term of the step with its formula, the values in it and the sources of its constants."""
+    """A term of the step time with its formula, the values in the formula, and the sources of its
+    constants.
+    """
 
     name: str
     time_s: float
@@ -380,15 +394,15 @@ class ExplainReport(SimulateReport):
 
 
 class ProgramPhase(Value):
-    """The events of a phase in order: ops, collectives, allocations and frees."""
+    """The events of a phase (such as forward) in order: ops, collectives, allocations and frees."""
 
     phase: str
     events: Tuple[Dict[str, Any], ...]
 
 
 class PartProgram(Value):
-    """The program of a rank for a part of the model. count: number of such parts; block: kind of
-    block.
+    """The program of a rank for a part of the model, such as a block. `count` is the number of such
+    parts, and `block` the kind of block.
     """
 
     part: str
@@ -399,13 +413,15 @@ class PartProgram(Value):
 
 
 class ProgramReport(SimulateReport):
-    """One plan with the programs that its prediction prices."""
+    """One plan with the programs (ops, collectives, allocations) from which it was predicted."""
 
     programs: Tuple[PartProgram, ...] = ()
 
 
 class TermDifference(Value):
-    """A term of the step in the best plan and in the other plan. The differences add up."""
+    """A term of the step time in the best plan and in the other plan. The sum of all differences is
+    the difference of the step times.
+    """
 
     name: str
     best_s: float
@@ -414,7 +430,9 @@ class TermDifference(Value):
 
 
 class Mend(Value):
-    """A dropped constraint, its replacement, and the best plan without it."""
+    """A constraint that was dropped, the value that replaces it, and the best plan without the
+    constraint.
+    """
 
     given_up: str
     instead: str
@@ -422,8 +440,8 @@ class Mend(Value):
 
 
 class WhyNotReport(Report):
-    """Compares the best plan with the best plan that has the requested settings; or the reason why
-    there is none.
+    """Comparison of the best plan with the best plan that has the requested settings, or the reason
+    why no such plan exists.
     """
 
     asked: str
@@ -438,7 +456,7 @@ class WhyNotReport(Report):
 
 
 class Sensitivity(Value):
-    """The step of the same plan if a constant of the machine is multiplied by factor."""
+    """Step time of the same plan if a constant of the machine is multiplied by `factor`."""
 
     constant: str
     factor: float
@@ -447,7 +465,9 @@ class Sensitivity(Value):
 
 
 class MemoryBreakEven(Value):
-    """Memory per device from which another plan is the best. gain is None if no plan fits today."""
+    """Memory per device from which another plan becomes the best. gain is None if no plan fits in
+    today's memory.
+    """
 
     memory_gib: float
     gain: Optional[float]
@@ -455,7 +475,9 @@ class MemoryBreakEven(Value):
 
 
 class PlanBreakEven(Value):
-    """Factor of a constant from which another plan, named here, is the best."""
+    """Factor of a machine constant from which another plan becomes the best. `plan` describes this
+    plan.
+    """
 
     constant: str
     factor: float
@@ -463,7 +485,7 @@ class PlanBreakEven(Value):
 
 
 class ShapeChange(Value):
-    """Another size of the model, and its gain in step time for the same work."""
+    """Another value of a model size, and the gain in step time for the same amount of work."""
 
     size: str
     from_: int
@@ -472,14 +494,16 @@ class ShapeChange(Value):
 
 
 class ShapeFinding(Value):
-    """A size that is inefficient on this GPU with this plan, and better sizes near it."""
+    """A model size that is inefficient on this GPU with this plan, and better values near it."""
 
     what: str
     better: Tuple[ShapeChange, ...]
 
 
 class WhatIfReport(Report):
-    """Sensitivities to machine and model shape; break-even points if gpus or a plan is given."""
+    """Sensitivity of the step time to machine constants and model sizes. With gpus or a plan, also
+    the points from which another plan is the best.
+    """
 
     plan: Plan
     sensitivities: Tuple[Sensitivity, ...]
@@ -489,7 +513,7 @@ class WhatIfReport(Report):
 
 
 class CampaignTime(Value):
-    """Days of a run by category. The parts add up to wall_days."""
+    """Duration of a run in days, by category. The sum of the categories is wall_days."""
 
     wall_days: float
     wall_days_low: float
@@ -503,7 +527,7 @@ class CampaignTime(Value):
 
 
 class CampaignCost(Value):
-    """GPU-hours, energy, CO2 and cost of a run: of the GPUs only, and in total."""
+    """GPU-hours, energy, CO2 and cost of a run, for the GPUs alone and in total."""
 
     gpu_hours: float
     reserved_gpu_hours: float
@@ -520,7 +544,8 @@ class CampaignCost(Value):
 
 
 class Checkpoints(Value):
-    """Checkpoints of a run, and the best interval by three formulas."""
+    """Size, duration and interval of a run's checkpoints, and the best interval by three formulas.
+    """
 
     bytes: float
     write_s: float
@@ -534,7 +559,7 @@ class Checkpoints(Value):
 
 
 class Replays(Value):
-    """Simulated campaigns with random failures."""
+    """Statistics of simulated campaigns with random failures."""
 
     campaigns: int
     mean_days: float
@@ -562,14 +587,14 @@ class Replanned(Value):
 
 
 class Assumption(Value):
-    """An assumption of a campaign: a number with unit, and its source."""
+    """An assumption of a campaign: a number with its unit, and its source."""
 
     value: str
     source: str
 
 
 class Phase(Value):
-    """Steps with one batch size."""
+    """A phase of a run with constant batch size, as in batch-size ramp-up."""
 
     global_batch: int
     steps: int
@@ -577,7 +602,8 @@ class Phase(Value):
 
 
 class GoalSize(Value):
-    """One cluster size compared with a goal. `none`: why this size has no plan."""
+    """A cluster size, compared with a goal. `none` is the reason if no plan exists for this size.
+    """
 
     gpus: int
     plan: Optional[Plan] = None
@@ -594,7 +620,7 @@ class GoalSize(Value):
 
 
 class Goal(Value):
-    """A deadline, a budget or both, and every size that was tried."""
+    """A goal (deadline, budget or both), and every cluster size that was tried."""
 
     standing: str
     sizes: Tuple[GoalSize, ...]
@@ -603,7 +629,7 @@ class Goal(Value):
 
 
 class CampaignReport(Report):
-    """Time, cost and other figures of a whole run."""
+    """Prediction of a whole run: time, cost, energy, failures and checkpoints."""
 
     model: str
     cluster: str
@@ -629,7 +655,9 @@ class CampaignReport(Report):
 
 
 class StageReserved(Value):
-    """Reserved memory in GiB on the fullest logged rank of a stage, and its prediction."""
+    """Reserved memory of a stage in GiB: the highest value of its ranks in the log, and the
+    prediction.
+    """
 
     stage: int
     reserved: float
@@ -637,21 +665,23 @@ class StageReserved(Value):
 
 
 class Finding(Value):
-    """A cause of a gap, and its evidence."""
+    """A cause of the difference between log and prediction, with its evidence."""
 
     cause: str
     evidence: str
 
 
 class LikelyCause(Value):
-    """One changed assumption, and the step predicted with it."""
+    """A changed assumption, and the step time predicted with it."""
 
     what: str
     step_s: float
 
 
 class KernelPart(Value):
-    """A part of the step measured by a trace's kernels, and the prediction of its terms."""
+    """A part of the step: its time in the trace's kernels, and the predicted time of the same
+    terms.
+    """
 
     what: str
     measured_s: float
@@ -659,7 +689,7 @@ class KernelPart(Value):
 
 
 class TracedCollective(Value):
-    """All calls of one kind of collective in a traced step, overlapped or not."""
+    """All calls of one kind of collective in a traced step, whether overlapped or not."""
 
     name: str
     calls: float
@@ -667,7 +697,7 @@ class TracedCollective(Value):
 
 
 class TracedKernels(Value):
-    """The kernels of one rank's steps."""
+    """Times of the kernels in the traced steps of one rank."""
 
     steps: int
     rank: int
@@ -676,7 +706,9 @@ class TracedKernels(Value):
 
 
 class LogReport(Report):
-    """Comparison of a training log with the prediction. The main cause of a gap is first."""
+    """Comparison of a training log with the prediction. Causes of a difference are sorted: the main
+    cause is first.
+    """
 
     as_predicted: bool
     steps: int
@@ -701,11 +733,11 @@ class LogReport(Report):
     model_tflops_per_gpu: float
     other_batch_steps: int
     likely: Tuple[LikelyCause, ...]
-    kernels: Optional[TracedKernels] = None  # if the log is a torch.profiler trace
+    kernels: Optional[TracedKernels] = None  # only if the log is a torch.profiler trace
 
 
 class ValidatedRun(Value):
-    """One measured run and its prediction; None for missing values."""
+    """A measured run and its prediction. Missing values are None."""
 
     id: str
     outcome: str
@@ -728,7 +760,7 @@ class ValidatedRun(Value):
 
 
 class ValidationSummary(Value):
-    """Errors over many runs, in percent."""
+    """Errors of the predicted step time over many runs, in percent."""
 
     n: int
     mape: float
@@ -750,7 +782,7 @@ class ValidationSummary(Value):
 
 
 class ValidationReport(Report):
-    """Predictions of published or own runs."""
+    """Predictions of measured runs, and their errors."""
 
     rows: Tuple[ValidatedRun, ...]
     summary: ValidationSummary
@@ -759,26 +791,29 @@ class ValidationReport(Report):
 
 
 def report_from(kind: Type[T], answer: Answer) -> T:
-    """Builds a report from its document."""
+    """Builds a report of this class from the answer."""
     return _read(kind, answer.document, document=json.dumps(answer.document))
 
 
 def plan_report_from(answer: Answer) -> PlanReport:
-    """Builds a search's report, each plan with its file."""
+    """Builds the report of a search. Each plan gets the text of its plan file."""
     data = answer.document
     plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], answer.files))
     return _read(PlanReport, data, document=json.dumps(data), plans=plans)
 
 
 def single_report_from(kind: Type[T], answer: Answer) -> T:
-    """Builds the report of simulate, whose document contains the plan's keys, or of explain."""
+    """Builds the report of simulate, whose document is the plan itself, or of explain, which has
+    the plan under a key.
+    """
     data = answer.document
     plan = _read(Plan, data.get("plan", data), file=answer.files[0])
     return _read(kind, data, document=json.dumps(data), plan=plan)
 
 
 def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
-    """Returns the text of a plan's file. A path without a plan is an error as on the command line.
+    """Returns the text of a plan file. If the path does not contain a plan, raises the same Error
+    as the command line.
     """
     if plan is None:
         return None
@@ -788,8 +823,8 @@ def plan_text(plan: Union[Plan, PathLike, None]) -> Optional[str]:
 
 
 def needed_plan_text(function: str, plan: Union[Plan, PathLike]) -> str:
-    """Likewise, for functions that require a plan. TypeError for None and for values that are not
-    paths.
+    """Returns the text of a plan file, for functions that require a plan. TypeError if `plan` is
+    None or not a path.
     """
     text = plan_text(plan)
     if text is None:

@@ -29,7 +29,7 @@ def options():
 
 
 def quiet(work):
-    """Returns `work` with its output dropped: frameworks print while they are imported."""
+    """Returns a function that runs `work` and drops its output, because frameworks print during import."""
     def run():
         warnings.simplefilter("ignore")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
@@ -51,13 +51,13 @@ def run_recipe(arguments, sources):
 
 
 def judged_by(judge, files, sources):
-    """The verdict on a file, or a list of verdicts on several, which share the imports of the framework."""
+    """Returns the verdict on one file, or a list of verdicts. Several files share the imports of the framework."""
     verdicts = [refused(lambda one=one: judge(one, sources)) for one in files]
     return verdicts[0] if len(verdicts) == 1 else {"verdicts": verdicts}
 
 
 def refused(work):
-    """Returns the result of `work`, or an error as data. An exception of the framework's code keeps its text."""
+    """Returns the result of `work`. An exception becomes a dictionary with the keys "error" and "hint"."""
     try:
         return work()
     except recipe.Refusal as refusal:
@@ -69,7 +69,7 @@ def refused(work):
 
 
 def place_of(error):
-    """Returns the last line of the framework's code in the traceback."""
+    """Returns the "file:line" at which the framework's code raised the error."""
     trace, place = error.__traceback__, ""
     while trace:
         name = trace.tb_frame.f_code.co_filename

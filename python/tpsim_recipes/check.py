@@ -1,7 +1,9 @@
-"""Checks the arguments of a launch file with the framework's own code, and returns the resolved values.
+"""Checks the arguments of a launch file with the framework's own code, and returns the values that
+the framework resolves.
 
-A judge takes a JSON file, {"arguments": [word], "overrides": {key: value}, "environment": {name: value}}, and the
-folders to import from. It returns {"accepted": bool, "message", "where", "settings": {name: value}}.
+A judge is a function that takes a JSON file, {"arguments": [word], "overrides": {key: value},
+"environment": {name: value}}, and the folders to import from. It returns {"accepted": bool,
+"message", "where", "settings": {name: value}}.
 """
 import argparse
 import json
@@ -12,7 +14,7 @@ from . import plain, recipe
 
 
 class Rejected(Exception):
-    """The framework's argument parser stopped with this message."""
+    """The framework refused the arguments with this message."""
 
 
 def raise_message(_parser, message):
@@ -20,7 +22,7 @@ def raise_message(_parser, message):
 
 
 def where_of(error):
-    """Returns the last line of the checkout in the error's traceback."""
+    """Returns the "file:line" at which code of the checkout raised the error."""
     trace, place = error.__traceback__, ""
     while trace:
         name = trace.tb_frame.f_code.co_filename
@@ -45,7 +47,9 @@ ENVIRONMENT = dict(os.environ)
 
 
 def prepared(file, sources, program):
-    """Sets the process up for the arguments in `file`. Sources are made importable once."""
+    """Prepares the process for the arguments in `file`: environment, sys.argv, and on the first
+    call the import paths.
+    """
     given = json.loads(file.read_text(encoding="utf-8"))
     if not FINDER:
         FINDER.append(recipe.prepare(sources, given.get("gpu", "h100")))
@@ -56,7 +60,7 @@ def prepared(file, sources, program):
 
 
 def with_stubs(answer, finder):
-    """Adds modules that could not be loaded: they make the result doubtful."""
+    """Adds the modules that could not be loaded to the answer, because they make it less reliable."""
     if finder.failed:
         answer["stubs"] = finder.failed
     return answer
@@ -81,7 +85,7 @@ def value_at(owner, key):
 
 
 def grouped(overrides):
-    """Overrides with the elements of lists ("model.recompute_modules.0") joined under one key."""
+    """Returns the overrides. Elements of a list ("model.recompute_modules.0") are joined under one key."""
     joined = {}
     for key, value in overrides.items():
         name, _, index = key.rpartition(".")
@@ -93,7 +97,7 @@ def grouped(overrides):
 
 
 def provider_of(overrides):
-    """The class of Megatron-Bridge's recipes that has the settings of the model."""
+    """Returns the class of Megatron-Bridge that has the model settings of these overrides."""
     if "model.hybrid_layer_pattern" in overrides:
         from megatron.bridge.models.hybrid.hybrid_provider import HybridModelProvider as Provider  # pylint: disable=import-error,import-outside-toplevel
     elif overrides.get("model.multi_latent_attention"):
@@ -104,7 +108,7 @@ def provider_of(overrides):
 
 
 def override(config, key, value):
-    """Sets one setting as apply_overrides() of Megatron-Bridge does; a name that no section has is an error."""
+    """Sets one setting like apply_overrides() of Megatron-Bridge. Raises Rejected if a section is missing."""
     from megatron.bridge.utils.activation_map import str_to_dtype  # pylint: disable=import-error,import-outside-toplevel
     *sections, name = key.split(".")
     owner = config
@@ -118,7 +122,7 @@ def override(config, key, value):
 
 
 def megatron_bridge(file, sources):
-    """Applies overrides of a recipe to the configuration with which all recipes for pre-training start."""
+    """Checks overrides: applies them to the configuration from which all pre-training recipes start."""
     given, finder = prepared(file, sources, "pretrain.py")
 
     def work():
@@ -134,13 +138,14 @@ def megatron_bridge(file, sources):
             config.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
         for key, value in overrides.items():
             override(config, key, value)
-        config.dataset.seq_length = config.model.seq_length  # data is the user's
+        config.dataset.seq_length = config.model.seq_length  # exported files do not state the data
         runtime_config_update(config)
         return {key: value_at(config, key) for key in overrides}
     return with_stubs(judged(work), finder)
 
 
-# Fields that a provider of Megatron-Bridge is made with. A recipe has them; the others are overrides.
+# Fields of a model provider that a recipe sets when it creates the provider. Other fields are
+# overrides.
 SHAPE = ("num_layers", "hidden_size", "num_attention_heads", "num_moe_experts", "moe_router_topk", "num_query_groups",
          "kv_channels", "hybrid_layer_pattern", "mtp_num_layers")
 JUDGES = {"megatron-bridge": megatron_bridge, "megatron-lm": megatron_lm}

@@ -1,22 +1,22 @@
-"""Finds the packages of a framework in a checkout or in the folders above a file."""
+"""Finds the packages of frameworks in checkouts, or in the folders above a file."""
 import pathlib
 
-# Folders of a checkout that may contain its packages.
+# Subfolders of a checkout that may contain its packages.
 SOURCES = ("", "src", "3rdparty/Megatron-LM", "Megatron-LM")
-# A folder that identifies a framework's sources.
+# Subfolder that identifies the sources of each framework.
 FRAMEWORKS = {"megatron-bridge": "megatron/bridge", "nemo": "nemo/collections", "torchtitan": "torchtitan",
               "olmo-core": "olmo_core", "megatron-lm": "megatron/training"}
 
 
 def sources_of(folder):
-    """Returns the subfolders to import from."""
+    """Returns the subfolders that contain packages of a framework, to import from."""
     folder = pathlib.Path(folder).resolve()
     return [place for place in (folder / name for name in SOURCES)
             if any((place / package).is_dir() for package in (*FRAMEWORKS.values(), "megatron/core"))]
 
 
 def above(path):
-    """Returns the checkouts that contain a file: folders above it with a framework's package."""
+    """Returns the source folders above a file, to import from."""
     found = []
     for folder in pathlib.Path(path).resolve().parents:
         found += [place for place in sources_of(folder) if place not in found]
@@ -24,7 +24,9 @@ def above(path):
 
 
 def module_name(path, sources):
-    """Returns the dotted name of a file in one of the folders; empty if it is in none, or not in a package."""
+    """Returns the dotted module name of a file in one of the source folders. Empty if the file is
+    in none of them, or not in a package.
+    """
     path = pathlib.Path(path).resolve()
     for source in sources:
         if source in path.parents:
@@ -42,7 +44,9 @@ def framework_of(sources):
 
 
 def framework_of_target(name):
-    """Returns the framework from the module of the class or function that creates the configuration."""
+    """Returns the framework to which a module belongs, by the dotted name of the class or function
+    that creates the configuration. Empty if unknown.
+    """
     return next((framework for framework, package in FRAMEWORKS.items()
                  if name.startswith((package.replace("/", ".") + ".", package.partition("/")[0] + "."))
                  and not name.startswith("megatron.core")), "")

@@ -1,8 +1,9 @@
 """Runs untrusted code in a separate process with limits.
 
-If Linux allows user namespaces, the process has no network and sees a restricted file system. Python and the given
-folders are read-only, and one empty folder is writable. Everywhere, Python's audit events refuse to start programs, to
-connect and to write. Native code that bypasses Python is not stopped by audit events.
+If Linux allows user namespaces, the process has no network and a restricted file system: Python and
+the given folders are read-only, and one empty folder is writable. On all systems, an audit hook of
+Python refuses to start programs, to connect and to write. The hook does not stop native code that
+bypasses Python.
 """
 import contextlib
 import ctypes
@@ -37,11 +38,11 @@ CHANGING = {"os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.t
 
 
 class NotIsolated(Exception):
-    """The kernel does not allow the namespaces."""
+    """The system does not allow the namespaces."""
 
 
 class Failed(Exception):
-    """The process did not answer."""
+    """The process ended without an answer, or did not end within the time limit."""
 
 
 def libc_call(name, *arguments):
@@ -57,7 +58,7 @@ def mount(source, target, kind, flags, data=None):
 
 
 def enter_namespaces():
-    """Isolates the caller in new namespaces. Its children share a process namespace that ends with the first child."""
+    """Moves the caller to new namespaces. Its children share a process namespace, which ends with the first child."""
     if sys.platform != "linux":
         raise NotIsolated("only Linux has namespaces")
     user, group = os.geteuid(), os.getegid()
@@ -77,11 +78,13 @@ def folders_of_python():
 
 
 def enter_file_system(visible):
-    """Enters a separate root: `visible` and Python read-only, and an empty writable folder."""
-    root = "/tmp"  # covered by a tmpfs, in this namespace only
+    """Enters a new root file system. The folders `visible` and Python are read-only, and one empty
+    folder is writable.
+    """
+    root = "/tmp"  # a tmpfs is mounted over it, in this namespace only
     wanted = [os.path.realpath(place) for place in visible]
     mount("none", "/", None, MS_REC | MS_PRIVATE)
-    # Opened before the mount, which may hide a checkout below /tmp.
+    # Open the folders before this mount, which hides checkouts below /tmp.
     opened = {place: os.open(place, os.O_PATH) for place in dict.fromkeys([*folders_of_python(), *wanted])
               if os.path.exists(place)}
     mount("tmpfs", root, "tmpfs", 2 | 4, "size=32m,mode=755")
@@ -99,7 +102,9 @@ def enter_file_system(visible):
 
 
 def bind(descriptor, place, root):
-    """Mounts the open `place` below the root, unless a parent folder is already there."""
+    """Mounts an open file or folder at `place` below the new root, unless a mounted parent folder
+    already contains it.
+    """
     target = root + place
     if os.path.lexists(target):
         return
@@ -120,7 +125,7 @@ def pivot(root):
 
 
 def make_read_only(root):
-    """Makes every mount below `root` read-only. Flags locked by the system are kept."""
+    """Makes every mount below `root` read-only. Mount flags that the system has locked are kept."""
     with open("/proc/self/mountinfo", encoding="utf-8") as table:
         places = [line.split()[4].encode().decode("unicode_escape") for line in table]
     for place in places:
@@ -151,7 +156,7 @@ def drop_rights():
 
 
 def refuse_by_events(may_write):
-    """Refuses actions by audit events. Writing is only refused here if the file system is not read-only."""
+    """Installs the audit hook that refuses actions. Writing is refused only if the file system is not read-only."""
     def hook(event, arguments):
         if event in REFUSED or event in CHANGING and not may_write:
             raise PermissionError(f"a recipe may not do that here: {event}")
@@ -163,7 +168,9 @@ def refuse_by_events(may_write):
 
 
 def start(work, visible, seconds, pipe):
-    """Runs in the child: isolates the process, then works in its own child, the first of the process namespace."""
+    """Runs in the child process: isolates it, then runs `work` in a child of its own, the first
+    process of the namespace.
+    """
     os.setsid()
     set_limits(seconds)
     why_not = ""
@@ -192,8 +199,8 @@ def start(work, visible, seconds, pipe):
 
 
 def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
-    """Returns the dictionary that `work` returns in a separate process. "not_isolated" is the reason for missing
-    isolation, or empty.
+    """Runs `work` in a separate process and returns its dictionary. The key "not_isolated" is the
+    reason why the process was not isolated; empty if it was.
     """
     reading, writing = os.pipe()
     child = os.fork()

@@ -13,12 +13,12 @@ UNREAD = object()
 
 
 def name_of(value):
-    """Returns "module.Class" for a class or function; "torch.bfloat16" for a stub."""
+    """Returns the dotted name of a class or function: "module.Class", or for a stub "torch.bfloat16"."""
     return repr(value) if isinstance(value, StubMeta) else f"{value.__module__}.{value.__qualname__}"
 
 
 class Walk:
-    """Collects the keys of fields that have the default of their own class."""
+    """Converts values to plain data, and collects the keys of fields that have the default of their class."""
 
     def __init__(self):
         self.defaults = []
@@ -69,7 +69,7 @@ class Walk:
         more = [name for name in getattr(value, "__dict__", {}) if name not in names and not name.startswith("_")]
         for name in [*names, *more]:
             there = vars(value).get(name, UNREAD) if hub else getattr(value, name, None)
-            if there is UNREAD:  # not in the instance: read without recording
+            if there is UNREAD:  # the instance lacks it: read the class, without recording
                 there = getattr(type(value), name, None)
             if name.startswith("_") or name in made or callable(there) and name in more:
                 continue
@@ -81,7 +81,9 @@ class Walk:
 
 
 def is_default(owner, name, value):
-    """Whether the value is the default of the first class that declared the field: the framework's own default."""
+    """Whether the value is the field's default in the first class that declares it, which is the
+    framework's own default.
+    """
     for base in reversed(owner.__mro__):
         field = base.__dict__.get("__dataclass_fields__", {}).get(name)
         if field is None:

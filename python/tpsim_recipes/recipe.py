@@ -9,13 +9,13 @@ import types
 
 from . import checkout, plain, recorders, replaced, stubs
 
-# A function with this name and without required arguments is a recipe.
+# Names of functions that are recipes if they do not require arguments.
 RECIPE = re.compile(r"(?!_)(.*_)?(config|recipe)(_.*)?")
 USUAL = ("pretrain_recipe", "pretrain_config")
 
 
 class Refusal(Exception):
-    """An error that the user can fix; `choices` are names to choose from."""
+    """An error that the user can fix. `choices` are valid names, such as recipes of the file."""
 
     def __init__(self, message, hint="", choices=()):
         super().__init__(message)
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 def prepare(sources, gpu="h100", facts=None):
-    """Makes `sources` importable with stubs; returns the finder."""
+    """Makes `sources` importable, with stubs for missing modules. Returns the finder."""
     sys.path[:0] = [str(source) for source in sources]
     sys.dont_write_bytecode = True
     known = {} if facts is None else facts
@@ -40,7 +40,7 @@ def prepare(sources, gpu="h100", facts=None):
 
 
 def answer_versions():
-    """Reports a version newer than any check for packages that are not installed."""
+    """Makes importlib.metadata report a version that passes all checks, for packages that are not installed."""
     import importlib.metadata as metadata  # pylint: disable=import-outside-toplevel
     own = metadata.version
 
@@ -53,7 +53,7 @@ def answer_versions():
 
 
 def load(path, sources):
-    """Loads the file as a module, by its dotted name if it belongs to a package."""
+    """Loads the file as a module. A file of a package is loaded under its dotted name."""
     name = checkout.module_name(path, sources)
     if name:
         module = importlib.import_module(name)
@@ -69,7 +69,7 @@ def load(path, sources):
 
 
 def functions_in(module, sources):
-    """Returns the module's own functions; for a package also those imported from inside the package."""
+    """Returns the functions that the module defines. For a package, also functions imported from its modules."""
     named = {}
     for name, value in vars(module).items():
         is_own = getattr(value, "__module__", None) == module.__name__
@@ -89,7 +89,7 @@ def needed_by(function):
 
 
 def makes_config(function):
-    """Decides by the return annotation, as in torchtitan's registries."""
+    """Whether the function returns a configuration, by its return annotation, as in torchtitan's registries."""
     made = function.__annotations__.get("return")
     return str(getattr(made, "__qualname__", made)).endswith("Config")
 
@@ -130,7 +130,9 @@ def from_function(path, sources, asked, given):
 
 
 def from_script(path, words):
-    """Runs the file as a program, up to the start of training; None if training does not start."""
+    """Runs the file as a program until training starts, and returns the recorded start. None if
+    training does not start.
+    """
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path), *words]
     try:
@@ -148,7 +150,9 @@ def is_script(text):
 
 
 def resolved(path, sources, asked, given):
-    """Returns the configuration, with "tpsim_recipe": its origin and the fields with their class's default."""
+    """Returns the configuration as plain data. The key "tpsim_recipe" has its origin, and the
+    fields that have their class's default.
+    """
     framework, function, config = checkout.framework_of(sources), asked, None
     text = path.read_text(encoding="utf-8")
     name = checkout.module_name(path, sources)

@@ -1,9 +1,9 @@
-"""Stand-ins for objects that a framework would build: they record the given arguments."""
+"""Objects that stand in for those that a framework would build. They record the given arguments."""
 import inspect
 
 
 class Recorder:
-    """`target`: name of the class or function. Arguments are attributes that can be read and changed."""
+    """Records a call of the class or function `target`. Its arguments are attributes that can be read and changed."""
 
     def __init__(self, target, made_by=None, words=None):
         state = self.__dict__
@@ -35,7 +35,7 @@ class Recorder:
 
 
 def defaults_of(made_by):
-    """Returns defaults by name, for a class or function; empty for a stub."""
+    """Returns the default values of the parameters by name, for a class or function. Empty for a stub."""
     from .stubs import StubMeta  # pylint: disable=import-outside-toplevel
     if made_by is None or isinstance(made_by, StubMeta):
         return {}
@@ -48,7 +48,7 @@ def defaults_of(made_by):
 
 
 class Started(BaseException):
-    """Raised when training is about to start with this configuration."""
+    """Raised instead of starting training; contains the configuration."""
 
     def __init__(self, config, framework):
         super().__init__()

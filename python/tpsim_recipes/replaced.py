@@ -1,7 +1,7 @@
-"""Modules and functions with special behaviour. The rest of a framework is its own code, or a stub.
+"""Replacements for modules and functions. Other code of a framework runs unchanged, or is a stub.
 
-`modules()` replaces whole modules that are not needed or not installed. `patch()` replaces functions that would start
-training in modules of the checkout.
+`modules()` replaces whole modules that are not needed or not installed. `patch()` replaces
+functions that would start training, in modules of the checkout.
 """
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ from .plain import name_of
 from .recorders import Recorder, Started, defaults_of
 from .stubs import Stub, StubMeta, StubModule
 
-# Compute capability of the GPUs that configurations may request.
+# Compute capability by a part of the GPU's name, for recipes that query the device.
 CAPABILITIES = {"a100": (8, 0), "h100": (9, 0), "h200": (9, 0), "b200": (10, 0), "gb200": (10, 0), "b300": (10, 3),
                 "gb300": (10, 3), "rtx": (12, 0)}
 
@@ -48,18 +48,18 @@ def fill_torch(module, gpu):
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """A tensor's dimension is split over a mesh axis; configurations compare placements."""
+    """Placement: a dimension of the tensor is sharded over a mesh axis. Configurations compare placements."""
     dim: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Replicate:
-    """A tensor is whole on every rank of a mesh axis."""
+    """Placement: every rank of a mesh axis has the whole tensor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """A tensor is the sum over a mesh axis."""
+    """Placement: the tensor is the sum of the ranks' values over a mesh axis."""
     reduce_op: str = "sum"
 
 
@@ -77,7 +77,7 @@ def submodule(name):
 # Megatron-Bridge
 
 class Bridge:
-    """AutoBridge of a model on the Hugging Face hub, with the configuration of tpsim's catalogue."""
+    """Replaces AutoBridge for a Hugging Face model. Its configuration comes from tpsim's catalogue."""
 
     def __init__(self, name, facts):
         self.name = str(name)
@@ -108,15 +108,16 @@ def has_class(module, name):
         return False
 
 
-# Fields of the model's configuration. Reading an unknown one records it in `asked`.
+# Fields that describe the model. If code reads one that has not been set, `asked` records the
+# field.
 OF_THE_MODEL = {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "vocab_size",
                 "num_moe_experts", "moe_ffn_hidden_size", "moe_router_topk", "mtp_num_layers", "seq_length"}
-asked = {}  # by the model's name: unknown fields that were read
+asked = {}  # by model name: the fields that were read
 
 
 def hub_provider(owner, hub, facts):
-    """Returns an instance without calling __init__. The recipe's own values are kept, other fields have the class's
-    defaults. Fields of the model come from `facts`.
+    """Returns an instance of the class `owner` without calling __init__. Fields of the model come
+    from `facts`, other fields have the class's defaults. Values that the recipe sets are kept.
     """
     asked.setdefault(hub, set())
 
@@ -148,7 +149,7 @@ def hub_provider(owner, hub, facts):
 
 
 def mla_defaults():
-    """Returns defaults of Megatron's MLA configuration, whose fields a provider of such a model has."""
+    """Returns the default fields of Megatron's MLA configuration, which a provider of an MLA model also has."""
     try:
         module = importlib.import_module("megatron.core.transformer.transformer_config")
         own = module.MLATransformerConfig.__dataclass_fields__.values()
@@ -175,7 +176,7 @@ def fill_transformers(module):
 
 
 def fill_wrapt(module):
-    """Makes decorators written with wrapt return the decorated object unchanged."""
+    """Fills the module wrapt: decorators return the decorated function unchanged."""
     def plain_decorator(*places, **_words):
         return places[-1] if places else lambda decorated: decorated
 
@@ -186,7 +187,7 @@ def fill_wrapt(module):
 
 def fill_dataclass_extensions(module):
     class Registrable:
-        """A class that registers its subclasses by name."""
+        """Replaces a class that registers its subclasses by name. Registration has no effect."""
 
         @classmethod
         def register(cls, _name=None, **_words):
@@ -199,7 +200,7 @@ def fill_dataclass_extensions(module):
 
 
 class HubConfig:
-    """A configuration on the hub, of which only the name is known."""
+    """A Hugging Face configuration of which only the name is known."""
 
     def __init__(self, name):
         self.__dict__["_tpsim_model"] = name
@@ -214,7 +215,7 @@ class HubConfig:
 # nemo_run
 
 class Made(Recorder):
-    """run.Config and run.Partial: a class or function with its arguments, before the call."""
+    """Replaces run.Config and run.Partial: a class or function with its arguments, which is not called."""
 
     def __init__(self, made_by, *places, **words):
         if isinstance(made_by, Recorder):
@@ -265,7 +266,8 @@ def run_factory(function, default_factory=None, **_words):
     function()
 
 
-# Functions and methods that start training, by module, with the argument for the configuration.
+# Functions and methods that start training, by module: name, parameter with the configuration,
+# framework.
 STARTS = {
     "megatron.bridge.training.pretrain": [("pretrain", "config", "megatron-bridge")],
     "megatron.bridge.training.finetune": [("finetune", "config", "megatron-bridge")],
@@ -282,7 +284,7 @@ def starter(argument, framework):
 
 
 def patch_olmo_experiment(module):
-    """Patches scripts of OLMo's internal launcher: any cluster is accepted, without login."""
+    """Patches OLMo's internal launcher so that scripts do not need a login or a cluster."""
     module.get_beaker_username = lambda: "user"
 
     def main(*, config_builder):
@@ -302,7 +304,7 @@ def patch_olmo_script(module):
 
 
 def patch_olmo_config(module):
-    """Applies overrides without OmegaConf."""
+    """Replaces the merging of overrides, because OmegaConf is not installed."""
     def merge(self, dotlist, *_places, **_words):
         for word in dotlist:
             path, _, text = word.lstrip("-").partition("=")
@@ -316,7 +318,7 @@ def patch_olmo_config(module):
 
 
 def value_of(text):
-    """Converts a value in command-line notation."""
+    """Converts the text of a value on the command line to a Python value."""
     known = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in known:
         return known[text.lower()]
@@ -332,7 +334,7 @@ PATCHES = {"olmo_core.config": patch_olmo_config,
 
 
 def patch(module):
-    """Replaces functions that start training in a module of the checkout that was just loaded."""
+    """Replaces the functions that start training in a module of the checkout that has just been loaded."""
     if module.__name__ in PATCHES:
         PATCHES[module.__name__](module)
     for path, argument, framework in STARTS.get(module.__name__, ()):
@@ -347,7 +349,9 @@ def patch(module):
 
 
 def recorded_start(own):
-    """Wraps a function that trains with given parts: model, data, trainer, strategy."""
+    """Returns a replacement for a function that trains with given parts: model, data, trainer,
+    strategy. It raises Started.
+    """
     def start(*places, **words):
         words.update(dict(zip(own.__code__.co_varnames, places)))
         raise Started(Recorder(name_of(own), own, words), "nemo")
@@ -357,7 +361,7 @@ def recorded_start(own):
 
 
 def modules(gpu, facts_of):
-    """Returns functions that fill replaced modules, by module name."""
+    """Returns the functions that fill replaced modules, by module name."""
     return {"torch": lambda module: fill_torch(module, gpu),
             "torch.distributed.tensor": fill_placements,
             "torch.distributed.tensor.placement_types": fill_placements,

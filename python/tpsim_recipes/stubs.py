@@ -1,8 +1,10 @@
-"""Stands in for modules that are not installed, so that a configuration can be built without them.
+"""Replaces modules that are not installed by stubs, so that a configuration can be built without
+them.
 
-A finder at the end of sys.meta_path provides every module that no other finder has. Its modules return a stub class for
-any attribute. Modules of the standard library, and missing modules inside a package of the checkout, stay missing,
-since code tests for them. A checkout's own module that fails with stubs becomes a stub itself and is listed.
+A finder at the end of sys.meta_path provides every module that no other finder has. Any attribute
+of such a module is a stub class. Modules of the standard library, and modules missing in a package
+of the checkout, are not replaced, because code tests whether they exist. If a module of the
+checkout fails to load with stubs, it becomes a stub itself and is reported.
 """
 import importlib.abc
 import importlib.machinery
@@ -10,12 +12,12 @@ import sys
 import types
 import typing
 
-OPTIONAL = {"msvcrt", "winreg"}  # parts of the standard library that this system lacks
-VERSION = "99.0.0"  # newer than any version check
+OPTIONAL = {"msvcrt", "winreg"}  # standard modules that exist only on Windows
+VERSION = "99.0.0"  # newer than all versions that frameworks require
 
 
 MOST_TRIES = 20
-stand_ins = set()  # missing modules of the checkout that another module requires
+stand_ins = set()  # modules missing in the checkout that others import
 
 
 def is_standard(name):
@@ -32,12 +34,14 @@ def annotations_of(cls):
 
 
 class StubMeta(type(typing.Protocol)):
-    """Metaclass of stub classes. Derives from Protocol's, so that real classes may mix stubs, ABCs and protocols."""
+    """Metaclass of stub classes. It derives from Protocol's metaclass, so that classes may inherit
+    from stubs, ABCs and protocols.
+    """
 
     def __getattr__(cls, name):
         if is_dunder(name) or name.startswith(("_abc_", "_is_protocol", "_is_runtime", "_proto")):
             raise AttributeError(name)
-        if name in annotations_of(cls):  # a field of a dataclass, which takes its default from the class
+        if name in annotations_of(cls):  # a dataclass field: a stub would be its default value
             raise AttributeError(f"{cls.__name__} has no attribute {name}")
         child = stub_class(f"{cls.__module__}.{cls.__qualname__}", name)
         type.__setattr__(cls, name, child)
@@ -91,7 +95,7 @@ class StubMeta(type(typing.Protocol)):
         pass
 
     def register(cls, *places, **_words):
-        """ABC.register and registries: returns the class, or a decorator."""
+        """Replaces ABC.register() and other registries: returns the class unchanged, or a decorator that does."""
         if len(places) == 1 and isinstance(places[0], type):
             return places[0]
         return lambda decorated: decorated
@@ -112,7 +116,7 @@ def is_decorated(value):
 
 
 class Stub(metaclass=StubMeta):
-    """An instance of any stub class: falsy, callable, a context manager, and without effects."""
+    """An instance of any stub class. It is falsy, callable and a context manager, and has no effects."""
 
     _tpsim_stub = True
 
@@ -200,7 +204,9 @@ def stub_class(module, name):
 
 
 class StubModule(types.ModuleType):
-    """A module with every attribute. `replaced` has attributes with their own meaning."""
+    """A module in which every attribute exists. Attributes of replaced modules have their own
+    values; others are stubs.
+    """
 
     def __getattr__(self, name):
         if name in ("__version__", "VERSION", "version") and name.startswith("__"):
@@ -213,13 +219,14 @@ class StubModule(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """`replaced`: functions that fill a module, by module name."""
+    """The first finder. `replaced` contains functions that fill replaced modules, by module name."""
 
     def __init__(self, replaced):
         self.replaced = replaced
-        self.failed = {}  # modules of the checkout that became stubs, with the error
+        self.failed = {}  # checkout modules that became stubs, with the error
 
-    # First finder: handles replaced modules, and modules of the checkout, which may fail.
+    # The first finder in sys.meta_path. Handles replaced modules, and modules of the checkout,
+    # whose loading may fail.
     def find_spec(self, fullname, path=None, _target=None):
         if fullname in self.replaced:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
@@ -241,7 +248,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Forgiving(importlib.abc.Loader):
-    """Loads a module of the checkout. A module that fails keeps its attributes and is otherwise a stub."""
+    """Loads a module of the checkout. If loading fails, the module keeps the attributes it has, and
+    other attributes are stubs.
+    """
 
     def __init__(self, own, failed):
         self.own = own
@@ -258,7 +267,7 @@ class Forgiving(importlib.abc.Loader):
             try:
                 return self.own.exec_module(module)
             except ModuleNotFoundError as error:
-                # The missing module belongs to another version than this one requires.
+                # The checkout was written for a version of a package that has this missing module.
                 if error.name is None or error.name in stand_ins or is_standard(error.name):
                     return self.give_up(module, error)
                 stand_ins.add(error.name)
@@ -272,7 +281,7 @@ class Forgiving(importlib.abc.Loader):
 
 
 class LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Last finder: provides modules that are not installed."""
+    """The last finder: provides stubs for modules that are not installed."""
 
     def find_spec(self, fullname, _path=None, _target=None):
         rest = fullname.partition(".")[2]
@@ -292,7 +301,7 @@ class LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(replaced):
-    """Returns the finder, whose `failed` lists the checkout's modules that became stubs."""
+    """Installs the finders and returns the first one. Its `failed` lists modules of the checkout that became stubs."""
     finder = Finder(replaced)
     sys.meta_path.insert(0, finder)
     sys.meta_path.append(LastFinder())

@@ -1,4 +1,4 @@
-// A world of one rank, whose groups need no messages.
+// A world with a single rank, whose groups need no communication.
 #pragma once
 
 #include "ranks/world.h"

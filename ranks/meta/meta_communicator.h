@@ -1,4 +1,5 @@
-// A communicator for the device without storage: collectives only reach the recorder.
+// Communicator of the meta device, whose tensors have no storage. It records collectives and moves
+// no data.
 #pragma once
 
 #include "ranks/communicator.h"

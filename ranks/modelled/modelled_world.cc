@@ -16,7 +16,7 @@ constexpr Label kModelled{ModelPart::kMeasurement, "modelled"};
 
 using Clock = std::chrono::steady_clock;
 
-// Typical delay of waking up from sleep.
+// Margin for the delay with which a sleeping thread wakes up.
 constexpr std::chrono::microseconds kSleepError(200);
 
 void wait_until(Clock::time_point end) {
@@ -25,7 +25,8 @@ void wait_until(Clock::time_point end) {
   }
 }
 
-// Similar to activations after a norm; small enough that long sums stay finite in fp16.
+// Standard deviation of received values, similar to activations after a norm. Long sums stay finite
+// in fp16.
 constexpr double kDeviation = 0.1;
 
 double drawn(DType dtype, std::size_t index, std::int64_t integers_below) {
@@ -84,7 +85,8 @@ class ModelledCommunicator final : public Communicator {
   }
 
  private:
-  // The collective starts when the device has completed the work issued before.
+  // Runs `work` and waits for the predicted time. The collective starts when the device has
+  // completed the work issued before.
   template <class Work>
   void timed(CollectiveKind kind, std::int64_t bytes, Work work) {
     const std::chrono::duration<double> wait(seconds_({kind, group(), size(), bytes, kModelled}));
@@ -96,8 +98,8 @@ class ModelledCommunicator final : public Communicator {
     wait_until(end);
   }
 
-  // Draws few numbers on the device and repeats them, since an upload would take longer than the
-  // transfer.
+  // Fills x on the device, because an upload would take longer than the modeled transfer. Draws at
+  // most kDrawn numbers and repeats them.
   void fill_on_device(const Tensor& x) {
     constexpr std::int64_t kDrawn = 1 << 20;
     const std::int64_t all = x.elements();
@@ -115,7 +117,8 @@ class ModelledCommunicator final : public Communicator {
     }
   }
 
-  // Caches the drawn numbers, since drawing takes longer than most transfers.
+  // Fills x with pseudo-random values. Caches them, because drawing takes longer than most
+  // transfers.
   void fill(const Tensor& x) {
     const bool whole = x.dtype() == DType::kInt32 || x.dtype() == DType::kUInt8;
     if (!whole && device().delay(0)) return fill_on_device(x);

@@ -1,9 +1,10 @@
-// One rank of a run without other ranks. Its collectives move no data and take the time that a
-// model predicts.
+// Runs one rank of a job without the other ranks. Its collectives move no data between ranks and
+// take the time that a model predicts.
 //
-// Contents are finite and reproducible but meaningless. An all-reduce leaves its tensor unchanged,
-// a gather repeats this rank's part, an all-to-all returns the input, and received tensors are
-// drawn by position. The ops that follow have the shapes and the cost of the real rank.
+// Tensor values are finite and reproducible but meaningless. An all-reduce leaves its tensor
+// unchanged, an all-gather repeats this rank's part, an all-to-all returns the input, and received
+// tensors have pseudo-random values. The ops that follow have the shapes and the cost of the real
+// rank.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,8 @@
 namespace tpsim {
 namespace {
 
-// Up to this size every rank sends all its data: one exchange instead of two.
+// Maximum size of an all-reduce in which every rank sends all its data to all ranks: one exchange
+// instead of two.
 constexpr std::int64_t kSmallBytes = 8192;
 constexpr int kTag = 0, kReductionTag = 1;
 
@@ -29,13 +30,13 @@ std::byte* address(void* data, DType dtype, std::int64_t index) {
   return static_cast<std::byte*>(data) + index * size_of(dtype);
 }
 
-// A non-blocking reduction that advances in steps. Every rank sums its share of each piece and, for
-// an all-reduce, sends the sum to the others. Sums run in rank order with one rounding, as in
-// MpiCommunicator.
+// A non-blocking reduction that advances in steps. Every rank sums its share of each piece. In an
+// all-reduce it then sends the sum to the other ranks. Sums are accumulated in rank order with one
+// rounding, as in MpiCommunicator.
 class MpiReduction {
  public:
-  // If `part` is undefined, `all` gets the sum on all ranks. All ranks of `comm` must start the
-  // same reductions in the same order, one at a time.
+  // Starts an all-reduce of `all` if `part` is undefined, else a reduce-scatter. All ranks of
+  // `comm` must start the same reductions in the same order, one at a time.
   MpiReduction(MPI_Comm comm, Tensor all, Tensor part, ReduceOp op)
       : comm_(comm), all_(std::move(all)), part_(std::move(part)), op_(op) {
     rank_ = rank_in(comm_);
@@ -73,7 +74,8 @@ class MpiReduction {
     return true;
   }
 
-  // Leaks the messages and their buffers, at the end of a process whose peers may never answer.
+  // Keeps an unfinished reduction with its messages and buffers until the process exits, because
+  // its peers may never answer.
   static void abandon(MpiReduction reduction) {
     static auto* const abandoned = new std::vector<MpiReduction>();  // never destroyed
     abandoned->push_back(std::move(reduction));
@@ -81,7 +83,7 @@ class MpiReduction {
 
  private:
   enum class Stage : std::uint8_t { kSharesTravel, kSumsTravel, kDone };
-  // The share of rank r in the piece, in elements of all_.
+  // The elements of `all_` that rank r reduces in the current piece.
   struct Share {
     std::int64_t first = 0, count = 0;
   };
@@ -168,15 +170,15 @@ class MpiReduction {
 //
 // Reductions exchange shares with MPI and add them here, in rank order with one rounding. Results
 // are therefore bit-equal to those of thread ranks. This is also faster than Open MPI's
-// MPI_Allreduce above a few kilobytes, and than its slower MPI_Reduce_scatter_block.
+// MPI_Allreduce above a few kilobytes, and faster than its MPI_Reduce_scatter_block.
 class MpiCommunicator final : public Communicator {
  public:
   // Takes ownership of `comm`, which has the group's members in the group's order.
   MpiCommunicator(Device& device, GroupKind group, MPI_Comm comm)
       : Communicator(device, group, rank_in(comm), size_of_group(comm)), comm_(comm) {}
 
-  // Leaks the buffer of a message that was not received, since the receiver may have failed and
-  // waiting could hang.
+  // Keeps the buffer of a message that was not received until the process exits. The receiver may
+  // have failed, so waiting for it could hang.
   ~MpiCommunicator() override {
     static std::vector<std::vector<std::byte>> abandoned;
     for (Pending& pending : pending_) {
@@ -255,7 +257,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Bcast(x.raw(), count_of(x.elements()), mpi_type(x.dtype()), root, comm_);
   }
 
-  // Buffered, since both ranks of an exchange may send first.
+  // Sends a copy of the data, because both ranks of an exchange may send before they receive.
   void do_send(const Tensor& x, int to) override {
     std::vector<std::byte> data = unused_buffer();
     const auto* from = static_cast<const std::byte*>(x.raw());
@@ -304,8 +306,8 @@ class MpiCommunicator final : public Communicator {
     return shares;
   }
 
-  // Sends share r of `data` to rank r, and adds the received data of this rank's share into
-  // `result`.
+  // Sends share r of `data` to rank r, and writes the sum of the received data, this rank's share
+  // of all ranks, to `result`.
   void reduce_own_share(const void* data, const Shares& shares, DType dtype, ReduceOp op,
                         void* result) {
     const int mine = shares.count[static_cast<std::size_t>(rank())];

@@ -9,7 +9,8 @@
 
 namespace tpsim {
 
-// Longer arrays are reduced in pieces, so that received data is added while it is in cache.
+// Maximum number of elements of a piece. Longer arrays are reduced piece by piece, so that received
+// data is added while it is in cache.
 inline constexpr std::int64_t kPieceElements = 1 << 20;
 
 inline int rank_in(MPI_Comm comm) {
@@ -24,7 +25,8 @@ inline int size_of_group(MPI_Comm comm) {
   return size;
 }
 
-// Returns an MPI type of the same width, since MPI only moves elements.
+// Returns an MPI type of the same width. The value type does not matter, because MPI only moves
+// elements and never adds them.
 inline MPI_Datatype mpi_type(DType dtype) {
   switch (size_of(dtype)) {
     case 4: return MPI_UINT32_T;

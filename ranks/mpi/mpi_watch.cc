@@ -7,7 +7,8 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);
 
-// Odd during a call; every call has a different number.
+// Incremented at the start and the end of each call: odd during a call, and different for every
+// call.
 std::atomic<std::uint64_t> turns{0};
 std::atomic<const char*> current_operation{""};
 
@@ -30,7 +31,7 @@ MpiWatch::~MpiWatch() {
 }
 
 void MpiWatch::look() {
-  // Counts checks instead of reading the clock, so that the time in which this process is stopped
+  // Counts checks instead of reading the clock, so that time in which this process is suspended
   // does not count.
   std::uint64_t seen = 0;
   std::int64_t looks = 0;

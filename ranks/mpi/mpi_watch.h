@@ -1,4 +1,4 @@
-// Detects MPI calls that do not return, since MPI has no timeout for a rank that hangs.
+// Detects MPI calls that do not return. MPI itself has no timeout for a rank that hangs.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Marks an MPI call that waits for other ranks. MPI calls are made by one thread, one at a time.
-// Cheap: reads no clock.
+// Marks an MPI call that waits for other ranks, from construction to destruction. Only one thread
+// makes MPI calls, one at a time. Cheap: does not read the clock.
 class MpiCall {
  public:
   // `what` must have static storage.
@@ -23,8 +23,8 @@ class MpiCall {
 // A thread that checks the current MPI call several times per second.
 class MpiWatch {
  public:
-  // Calls `give_up` on the watch's thread, at most once, with the call that has not returned within
-  // `patience`.
+  // Calls `give_up` on the watch's thread if an MPI call does not return within `patience`. Passes
+  // the name of the call. Calls it at most once.
   MpiWatch(std::chrono::seconds patience, std::function<void(const std::string& what)> give_up);
   ~MpiWatch();
   MpiWatch(const MpiWatch&) = delete;

@@ -34,7 +34,8 @@ int free_port() {
   return known ? ntohs(any.sin_port) : 0;
 }
 
-// Delay before a rank reports, long enough for the first reporting rank to end this process.
+// Returns the delay before a rank reports. It is long enough for the first reporting rank to end
+// this process.
 std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
   if (thrown_out) return std::chrono::seconds(10);
   return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
@@ -45,8 +46,8 @@ Error with_rank(int rank, Error error) {
   return error;
 }
 
-// Runs on the watch's thread while another thread is inside MPI, so that no MPI function may be
-// called. The launcher ends the job when the first process ends in this way.
+// Reports a timeout and ends the process. Runs on the watch's thread while another thread is inside
+// MPI, so it must not call MPI. The launcher ends the job when this process exits.
 void give_up(int rank, std::chrono::seconds patience, const std::string& what,
              const MpiErrorReport& report) {
   std::this_thread::sleep_for(patience_of(rank, false));

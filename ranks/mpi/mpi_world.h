@@ -8,7 +8,7 @@
 
 namespace tpsim {
 
-// This process's place in the job, from MPI. Host, port and token are equal on all ranks.
+// Position of this process in the job, from MPI. Host, port and token are equal on all ranks.
 struct MpiPlace {
   int rank = 0, size = 1;
   int local_rank = 0;      // on this machine
@@ -27,14 +27,14 @@ using MpiErrorReport = std::function<int(const Error&)>;
 
 // Initializes MPI, runs `body` as this process's rank, and finalizes MPI. At most once per process.
 //
-// If `body` fails, `report` is called with the error and returns the exit code. All processes of
-// the job are then ended with that code, since they may wait for this one. The message starts with
-// the rank's number, except on rank 0. Ranks other than 0 wait briefly before they report, so that
-// an error of all ranks is reported once. A rank stopped by another's failure (CommunicatorAborted)
-// does not report.
+// If `body` fails, calls `report` with the error; `report` returns the exit code. Then ends all
+// processes of the job with that code, because they may wait for this process. The message starts
+// with the rank's number, except on rank 0. Ranks other than 0 wait briefly before they report, so
+// that an error of all ranks is reported once. A rank stopped by another rank's failure
+// (CommunicatorAborted) waits ten seconds, so that normally only the failed rank reports.
 //
-// If a rank waits longer than TPSIM_TIMEOUT (ranks/launcher.h) for another, the error is reported
-// in the same way, with kind kMissing, and ends the process.
+// If a rank waits for another rank longer than TPSIM_TIMEOUT (ranks/launcher.h), the process
+// reports an error of kind kMissing in the same way and exits.
 Status run_under_mpi(const RankBody& body, const MpiErrorReport& report);
 
 }  // namespace tpsim

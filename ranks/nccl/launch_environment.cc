@@ -11,8 +11,8 @@ namespace tpsim {
 namespace {
 
 constexpr int kDefaultPort = 29517;
-// Jobs that share a node need different ports. The range is below the ephemeral ports (32768 and
-// up); the job's number selects the port.
+// Range of default ports, selected by the job number: jobs that share a node need different ports.
+// The range is below the ephemeral ports (32768 and up).
 constexpr int kJobPorts = 20000, kJobPortCount = 9000;
 
 Result<int> number(const Environment& environment, const char* name, int fallback) {
@@ -23,7 +23,7 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   return bad_input(fmt::format("'{}' is not a whole number", *text), name);
 }
 
-// Port from Slurm's job and step numbers; the default port without Slurm.
+// Returns the default port, derived from Slurm's job and step numbers; kDefaultPort without Slurm.
 int port_of_job(const Environment& environment) {
   const std::optional<int> job = whole_number(environment("SLURM_JOB_ID"));
   if (!job || *job < 0) return kDefaultPort;
@@ -32,7 +32,7 @@ int port_of_job(const Environment& environment) {
   return kJobPorts + static_cast<int>(number % kJobPortCount);
 }
 
-// TPSIM_PORT, MASTER_PORT + 1, or the job's port.
+// Returns TPSIM_PORT if set, else MASTER_PORT + 1, else the job's default port.
 Result<int> port_of(const Environment& environment) {
   constexpr int kMostPort = 65535;
   const bool given = environment("TPSIM_PORT").has_value();
@@ -58,7 +58,7 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
                    "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder");
 }
 
-// Equal on all ranks of a job, and different for other jobs.
+// Returns the secret of the job. It is equal on all ranks of a job and different for other jobs.
 std::string token_of(const Environment& environment, int size) {
   if (const auto given = environment("TPSIM_TOKEN")) return *given;
   std::string token = fmt::format("tpsim/{}", size);

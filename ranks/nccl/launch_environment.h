@@ -21,13 +21,13 @@ struct Launch {
   bool under_mpi = false;  // MPI reports failures and ends the job; from TPSIM_UNDER_MPI
 };
 
-// Returns nothing if no launcher started this process, or only this process. Reads the variables of
-// launchers(): torchrun, Slurm, Open MPI, MPICH and Intel MPI. The rendezvous is at MASTER_ADDR
-// (Slurm: the first node; one machine: itself). The port is TPSIM_PORT, or MASTER_PORT + 1, since
-// torchrun listens on MASTER_PORT.
+// Returns nothing if no launcher started this process, or if it is the only one. Reads the
+// variables of launchers(): torchrun, Slurm, Open MPI, MPICH and Intel MPI. The rendezvous address
+// is MASTER_ADDR; by default the first node of a Slurm job, or this machine for a job on one
+// machine. The port is TPSIM_PORT, or MASTER_PORT + 1, because torchrun listens on MASTER_PORT.
 //
-// The token is TPSIM_TOKEN. By default the token follows from the launcher's job number. The
-// default keeps other jobs out, but not a user who knows that number.
+// The token is TPSIM_TOKEN. The default is derived from the launcher's job number. It keeps out
+// other jobs, but not a user who knows the job number.
 Result<std::optional<Launch>> launch_from(const Environment& environment);
 
 // Returns the first host of a Slurm node list: "gpu[007-012,015],login1" -> "gpu007".

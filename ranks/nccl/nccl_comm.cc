@@ -31,9 +31,10 @@ class EventMark final : public WorkMark {
   cudaEvent_t event_ = nullptr;
 };
 
-// Returns NCCL's final result of a call, or ncclInProgress after the limit. `state` queries NCCL.
-// An NCCL thread launches a collective of a non-blocking communicator within about 10 us, less than
-// the shortest sleep. Forming a group takes longer.
+// Waits for the final result of a call and returns it; ncclInProgress if it takes longer than
+// `limit`. `state` queries NCCL. First yields, because NCCL launches a collective of a non-blocking
+// communicator within about 10 us, less than the shortest sleep. Then sleeps, because forming a
+// group takes longer.
 template <class State>
 ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
   constexpr std::chrono::microseconds kPause(50), kSoon(200);
@@ -101,7 +102,7 @@ NcclComm::NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<Wor
       exceptions_(std::uncaught_exceptions()),
       mark_(std::move(mark)) {}
 
-// Aborts after a failure, since ncclCommFinalize would wait for the others.
+// Aborts after a failure, because ncclCommFinalize would wait for the other ranks.
 NcclComm::~NcclComm() {
   if (!aborted_.empty()) return;
   constexpr std::chrono::seconds kFinalizeLimit(5);
@@ -137,7 +138,8 @@ void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) 
   throw CommunicatorAborted(failed_);
 }
 
-// Times the oldest unfinished work: a new mark is set only if no mark is pending.
+// Measures how long the oldest unfinished work has run. A new mark is set only if the previous mark
+// is reached.
 void NcclComm::note(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   if (waits_ && !mark_->reached()) return;

@@ -18,7 +18,8 @@
 
 namespace tpsim {
 
-// Marks work on a stream and checks its completion. An event, except in tests.
+// Marks work on a stream and checks its completion. The implementation is a CUDA event, except in
+// tests.
 class WorkMark {
  public:
   virtual ~WorkMark() = default;
@@ -27,7 +28,7 @@ class WorkMark {
 };
 std::unique_ptr<WorkMark> event_mark();
 
-// Arguments of a member that joins a new group.
+// Arguments with which a rank joins a new group.
 struct NcclInitArgs {
   ncclUniqueId id{};
   int rank = 0;
@@ -43,7 +44,8 @@ class NcclComm {
  public:
   NcclComm(const NcclLibrary& nccl, ncclComm_t comm, std::unique_ptr<WorkMark> mark,
            std::chrono::milliseconds limit);
-  // Finalizes collectively. Aborts if a call failed or an exception propagates.
+  // Finalizes the communicator, together with the other ranks. Aborts it instead if a call failed
+  // or an exception propagates.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
@@ -53,8 +55,8 @@ class NcclComm {
   using Call = std::function<ncclResult_t(ncclComm_t)>;
   void enqueue(const char* what, cudaStream_t stream, const Call& call);
 
-  // The following functions are for the monitoring thread. Returns why the communicator is
-  // unusable, if it is.
+  // The following functions are for the monitoring thread. trouble() returns why the communicator
+  // is unusable; nothing if it is usable.
   std::optional<std::string> trouble();
   // Prevents further calls and passes ownership to the caller, who aborts it. Returns null if
   // ownership was passed before.
@@ -73,14 +75,14 @@ class NcclComm {
   std::string failed_;   // reason, if a call of this object failed
   std::string aborted_;  // reason; comm_ then belongs to the caller of give_up()
   std::unique_ptr<WorkMark> mark_;
-  bool waits_ = false;  // for the mark, since since_
+  bool waits_ = false;  // the mark is set and not yet reached, since since_
   std::chrono::steady_clock::time_point since_;
 };
 
-// Aborts all communicators of a process together. One by one could deadlock: an abort waits for the
-// communicator's last kernel, which may be behind the kernel of a communicator that is aborted
-// later. Therefore all aborts start before any is waited for. Each thread that runs an abort calls
-// `begin` first.
+// Aborts all communicators of a process together. Aborting them one by one could deadlock: an abort
+// waits for the communicator's last kernel, which may be queued behind the kernel of a communicator
+// that is aborted later. Therefore all aborts start before the function waits for any of them. Each
+// thread that runs an abort calls `begin` first.
 void abort_together(const std::vector<std::shared_ptr<NcclComm>>& comms, const std::string& reason,
                     const std::function<void()>& begin = nullptr);
 

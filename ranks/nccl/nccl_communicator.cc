@@ -24,11 +24,12 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }
 
-// SMs that GEMMs leave to an overlapped collective. On an H200 a GEMM of 1.06 ms and a kernel of
-// 0.27 ms take 1.32 ms without spare SMs and 1.14 ms with them (tpsim_bench_gpu --beside).
+// Number of SMs that GEMMs leave free for an overlapped collective. On an H200 a GEMM of 1.06 ms
+// and a kernel of 0.27 ms take 1.32 ms without free SMs and 1.14 ms with them (tpsim_bench_gpu
+// --beside).
 constexpr int kSpared = 16;
 
-constexpr std::int64_t kWord = kBlockAlignment;  // bytes between two greetings
+constexpr std::int64_t kWord = kBlockAlignment;  // distance in bytes of the two words of greet()
 
 bool goes_on(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
@@ -38,7 +39,7 @@ cudaEvent_t new_event() {
   return event;
 }
 
-// A stream with high priority, so that its blocks are scheduled before those of waiting ops. A GEMM
+// Returns a stream with high priority: its blocks are scheduled before those of waiting ops. A GEMM
 // that starts at the same time would otherwise occupy all SMs.
 cudaStream_t new_stream() {
   int least = 0, greatest = 0;
@@ -50,7 +51,7 @@ cudaStream_t new_stream() {
   return stream;
 }
 
-// The staging buffer of a message, and the event after which it may be reused.
+// The staging buffer of a message, and the event after which the buffer may be reused.
 class Outbox {
  public:
   explicit Outbox(CudaDevice& device) : device_(device), left_(new_event()) {}
@@ -61,7 +62,7 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // Issues a copy of x to the buffer, after the previous message has left.
+  // Issues a copy of x to the buffer, ordered after the send of the previous message.
   void* copy_of(const Tensor& x) {
     check_cuda(cudaStreamWaitEvent(device_.stream(), left_, 0), "cudaStreamWaitEvent");
     if (bytes_ < x.bytes()) {
@@ -89,7 +90,7 @@ class Outbox {
   std::int64_t bytes_ = 0;
 };
 
-// Messages to higher ranks, or to lower ranks.
+// Communicator and stream of the messages to higher ranks, or to lower ranks.
 struct Direction {
   std::shared_ptr<NcclComm> comm;
   cudaStream_t stream = nullptr;
@@ -106,8 +107,8 @@ struct Links {
   Links() = default;
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
-  // Waits for both directions before destroying a stream, since a neighbour may wait for the other
-  // direction.
+  // Waits for the streams of both directions before it destroys any of them, because a neighbor may
+  // still wait for a message in the other direction.
   ~Links() {
     for (const Direction* direction : {&up, &down}) {
       if (direction->stream != nullptr) static_cast<void>(cudaStreamSynchronize(direction->stream));
@@ -153,7 +154,7 @@ class NcclCommunicator final : public Communicator {
     reduce_scatter_on(cuda_.stream(), all, part);
   }
 
-  // Starts after the ops that wrote the data; later ops overlap with the reduction.
+  // The reduction starts after the ops that wrote its data. Ops issued later overlap with it.
   void do_begin(const Begun& call) override {
     if (links_->beside == nullptr) links_->beside = new_stream();
     if (!std::exchange(spares_, true)) cuda_.spare_multiprocessors(kSpared);
@@ -177,7 +178,7 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  // One NCCL group, so that all transfers run concurrently.
+  // Uses one NCCL group, so that all transfers run concurrently.
   void do_all_to_all(const Tensor& from, const Tensor& to) override {
     const std::int64_t part = from.elements() / size();
     const auto count = static_cast<std::size_t>(part);
@@ -191,7 +192,8 @@ class NcclCommunicator final : public Communicator {
         if (!goes_on(result)) break;
         result = nccl_.receive(incoming, count, type, peer, comm, cuda_.stream());
       }
-      // Also after a failure, since no later call would start inside an open group.
+      // Ends the group after a failure too, because later calls would not start inside an open
+      // group.
       const ncclResult_t ended = nccl_.group_end();
       return goes_on(result) ? ended : result;
     });
@@ -253,9 +255,9 @@ class NcclCommunicator final : public Communicator {
     check_cuda(cudaStreamWaitEvent(waiting, links_->handover, 0), "cudaStreamWaitEvent");
   }
 
-  // NCCL sets up a connection at first use, with both sides waiting. Two ranks that both send first
-  // would deadlock. Neighbours therefore exchange an empty message first, in both directions before
-  // waiting for either.
+  // NCCL sets up a connection at first use, when both sides wait for each other. Two ranks that
+  // both send first would deadlock. Neighbors therefore first exchange a one-byte message in both
+  // directions, and wait after both are issued.
   void connect_neighbours() {
     const auto ways = {std::pair{&links_->up, true}, std::pair{&links_->down, false}};
     auto* const words = static_cast<std::byte*>(cuda_.acquire_unrecorded(2 * kWord));
@@ -270,7 +272,8 @@ class NcclCommunicator final : public Communicator {
     cuda_.give_back_unrecorded(words);
   }
 
-  // The last and the first rank are neighbours if messages go in both directions.
+  // Exchanges one byte with the neighbors in one direction. The last and the first rank are
+  // neighbors if the group has messages in both directions.
   void greet(const Direction& direction, bool upward, std::byte* words) {
     const bool goes_round = links_->up.comm != nullptr && links_->down.comm != nullptr;
     std::set<int> neighbours;

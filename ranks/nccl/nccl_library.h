@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// Name of the member, name of NCCL's function.
+// Pairs of NcclLibrary member and NCCL function.
 #define TPSIM_NCCL_FUNCTIONS(DO)         \
   DO(version, ncclGetVersion)            \
   DO(unique_id, ncclGetUniqueId)         \
@@ -32,16 +32,17 @@ namespace tpsim {
 
 struct NcclLibrary {
   TPSIM_NCCL_FUNCTIONS(TPSIM_FUNCTION_MEMBER)
-  std::string path;  // path of the library
+  std::string path;  // of the loaded library
 
-  // Throws CommunicatorAborted with NCCL's error message.
+  // Throws CommunicatorAborted with NCCL's error message, unless `result` is success or in
+  // progress.
   void check(ncclResult_t result, const char* what) const;
   std::string refusal(ncclResult_t result, const std::string& what) const;
-  // State of the communicator after its calls so far.
+  // Returns the state of the communicator: ncclInProgress until its last call has completed.
   ncclResult_t state_of(ncclComm_t comm) const;
 };
 
-// Loads the library once per process. kMissing lists the places that were searched.
+// Loads NCCL once per process. Error kMissing lists the searched paths.
 const Result<NcclLibrary>& nccl_library();
 
 }  // namespace tpsim

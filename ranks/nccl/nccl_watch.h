@@ -13,12 +13,12 @@
 
 namespace tpsim {
 
-// The first error, of a communicator or of another rank, aborts all communicators, so that no
-// caller keeps waiting.
+// The first error, of a communicator of this process or of another rank, aborts all communicators,
+// so that no caller keeps waiting.
 class NcclWatch {
  public:
   struct Callbacks {
-    std::function<void()> begin = nullptr;  // called first in the thread
+    std::function<void()> begin = nullptr;  // called at the start of each thread
     // Returns why another rank has failed; empty if none has. Called every few seconds.
     std::function<std::string()> elsewhere = nullptr;
     // Called with the reason if NCCL has not aborted the communicators within `abort_limit`. Ends
@@ -36,7 +36,7 @@ class NcclWatch {
   // Aborts all communicators because of an error of this rank.
   void abort(const std::string& reason);
 
-  // Empty if there is no error.
+  // The first error; `text` is empty if there is none.
   struct Trouble {
     std::string text;
     bool elsewhere = false;  // another rank reports it

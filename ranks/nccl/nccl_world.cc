@@ -19,10 +19,12 @@ namespace {
 
 // Rendezvous key under which a rank stores the reason of its failure.
 constexpr const char* kFailure = "failure";
-// A message occupies one SM per channel, from the send until the receive. NCCL's 16 channels over
-// NVLink would cost GEMMs a wave.
+// Maximum number of channels of a P2P message. A message occupies one SM per channel from the send
+// until the receive. With NCCL's default of 16 channels over NVLink, GEMMs would need one more
+// wave.
 constexpr int kMessageChannels = 4;
-// Streams of ops, messages in two directions of two pipelines, and NCCL.
+// Minimum number of hardware queues: streams of ops, of messages in two directions of two
+// pipelines, and of NCCL.
 constexpr int kLeastQueues = 8;
 
 class NcclWorld final : public World {
@@ -56,12 +58,13 @@ class NcclWorld final : public World {
     return made(member, std::move(comms));
   }
 
-  // Destroys objects that waited for other ranks. Call after the error was reported and everything
-  // aborted.
+  // Destroys the objects that would have waited for other ranks. Call after the error was reported
+  // and all communicators were aborted.
   void let_go() { unfinished_.clear(); }
 
  private:
-  // Different for every call with these members, and equal on all of them.
+  // Returns a name of a group that is the same on all members and different for every call with
+  // these members.
   std::string name_of_group(GroupKind group, const std::vector<std::int64_t>& members) {
     std::size_t hash = 0;
     for (const std::int64_t rank : members) {
@@ -72,7 +75,8 @@ class NcclWorld final : public World {
     return fmt::format("{}-{}", name, formed_[name]++);
   }
 
-  // The first member creates the id with which the others join.
+  // Creates one NCCL communicator. The first member creates the id, with which the other members
+  // join.
   std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member,
                                  int most_channels = 0) {
     const NcclLibrary& nccl = *nccl_library();
@@ -98,7 +102,7 @@ class NcclWorld final : public World {
         [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
 
-  // World::communicator can only fail by an exception.
+  // Throws the error of a result, because World::communicator has no other way to fail.
   template <class T>
   static void demand(const Result<T>& result) {
     if (!result.ok()) throw CommunicatorAborted(to_string(result.error()));
@@ -117,7 +121,8 @@ struct RankOutcome {
   bool thrown_out = false;  // another rank reports the failure
 };
 
-// Errors of the device and of NCCL after an abort are only consequences.
+// Replaces the status by the first error that the watch found: errors of the device and of NCCL
+// after an abort are only consequences.
 RankOutcome outcome_after(Status status, const NcclWatch::Trouble& trouble) {
   if (trouble.text.empty()) return {std::move(status)};
   return {Error{ErrorKind::kMissing, trouble.text, "", ""}, trouble.elsewhere};
@@ -142,18 +147,19 @@ RankOutcome run_in_world(const Launch& launch, CudaDevice& device, Rendezvous& r
       outcome_of(world, [&](World& ranks) -> Status { return body(ranks, device); });
   RankOutcome outcome = outcome_after(status, watch.trouble());
   if (!outcome.status.ok() && !outcome.thrown_out) {
-    // If this write fails, the others notice the failure themselves.
+    // If this write fails, the other ranks still find the failure by their own timeouts.
     static_cast<void>(rendezvous.put(
         kFailure, fmt::format("rank {}: {}", launch.rank, outcome.status.error().message),
         std::chrono::seconds(1)));
   }
-  // Reports before aborting, since an abort may take long.
+  // Aborts after the failure is stored for the other ranks, because an abort may take long.
   if (!outcome.status.ok()) watch.abort(outcome.status.error().message);
   world.let_go();
   return outcome;
 }
 
-// Megatron's scripts often set 1, with which pipeline messages can wait for each other forever.
+// Warns if CUDA_DEVICE_MAX_CONNECTIONS is small. Megatron's scripts often set it to 1; pipeline
+// messages may then wait for each other forever.
 void warn_of_few_queues(const Launch& launch) {
   const std::optional<int> queues = whole_number(process_environment(kQueuesVariable));
   if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
@@ -176,7 +182,7 @@ Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
 
 }  // namespace
 
-// Long enough for the launcher to end this process.
+// The delay is long enough for the launcher to end this process.
 void let_first_speak(const Launch& launch) {
   if (launch.rank == 0 || launch.under_mpi) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 20 * std::min(launch.rank, 50)));

@@ -11,18 +11,20 @@ namespace tpsim {
 
 using GpuRankBody = std::function<Status(World&, CudaDevice&)>;
 
-// Waits so that rank 0 and its launcher can report an error of all ranks first. Returns at once on
-// rank 0 and if MPI reports.
+// Waits about one second on ranks other than 0. If all ranks have the same error, rank 0 reports it
+// and the launcher ends the other processes meanwhile. Returns at once on rank 0, or if MPI reports
+// errors.
 void let_first_speak(const Launch& launch);
 
 // Runs `body` as this process's rank on GPU `local_rank` (modulo the number of GPUs).
 //
-// A thread monitors the collectives. An error is a failed collective, a collective longer than
-// TPSIM_TIMEOUT seconds (default 600), or a failure reported by another rank. After an error all
-// collectives of this rank are aborted, and the next collective throws in `body`. The error is
-// returned with the rank's number in front. Ranks other than 0 return a second later, and ranks
-// stopped by another's failure ten seconds later. The launcher should end the job when one process
-// fails, as torchrun, mpirun and srun --kill-on-bad-exit do, so that one message is visible.
+// A thread monitors the collectives. Errors are a failed collective, a collective that takes longer
+// than TPSIM_TIMEOUT seconds (default 600), and a failure reported by another rank. After an error
+// all collectives of this rank are aborted, and the next collective throws in `body`. The returned
+// message starts with the rank's number. Ranks other than 0 return about one second later, and
+// ranks stopped by another rank's failure ten seconds later. The launcher should end the job when
+// one process fails, as torchrun, mpirun and srun --kill-on-bad-exit do. The user then sees only
+// one message.
 Status run_under_nccl(const Launch& launch, const GpuRankBody& body);
 
 }  // namespace tpsim

@@ -23,7 +23,8 @@ class FolderRendezvous final : public Rendezvous {
  public:
   explicit FolderRendezvous(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Creates the folder. Files are written atomically, and two ranks may write the same message.
+  // Creates the folder if needed. Files are written atomically, so that two ranks may write the
+  // same key.
   Status put(const std::string& key, const std::string& value, std::chrono::seconds) override {
     std::error_code ignored;
     std::filesystem::create_directories(folder_, ignored);

@@ -28,7 +28,8 @@ class Rendezvous {
   virtual std::string look_up(const std::string& key) = 0;
 };
 
-// With a launch by address, rank 0 runs the server (text_server.h) for the lifetime of the object.
+// Connects to the rendezvous of the job. If the launch has an address, not a folder, rank 0 runs
+// the server (text_server.h) for the lifetime of the returned object.
 Result<std::unique_ptr<Rendezvous>> meet(const Launch& launch);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Owners of TCP connections and addresses.
+// RAII wrappers of TCP sockets and resolved addresses.
 #pragma once
 
 #include <netdb.h>

@@ -39,7 +39,7 @@ bool is_same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-// State of a connection: received data, and the answer that is still to be sent.
+// State of a connection: the received data, and the answer that has not been sent yet.
 class Conversation {
  public:
   explicit Conversation(Socket socket)
@@ -62,7 +62,7 @@ class Conversation {
   const std::string& text(std::size_t i) const { return texts_[i]; }
 
   void answer(std::string_view text) { answer_ = framed(text); }
-  // Sends the answer. Returns false if it was sent completely, or the peer is gone.
+  // Sends a part of the answer. Returns whether more remains to be sent; false if the peer is gone.
   bool speak() {
     const ssize_t n =
         ::send(socket_.descriptor(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
@@ -150,7 +150,8 @@ class ThreadedServer final : public TextServer {
     return true;
   }
 
-  // Returns the stored value of a key. Keys beyond the storage limit get no value.
+  // Stores `value` if the key has no value yet, and returns the stored value. Returns an empty text
+  // for a key without value, or if the storage limit is exceeded.
   std::string exchange(const std::string& key, const std::string& value) {
     const auto found = texts_.find(key);
     if (found != texts_.end()) return found->second;
@@ -178,7 +179,8 @@ bool is_loopback(const sockaddr& address) {
   return address.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
 }
 
-// Returns nothing, with errno set, if the machine cannot listen on the address.
+// Returns a listening socket. Returns nothing, with errno set, if the machine cannot listen on the
+// address.
 std::optional<Socket> listener_at(const sockaddr* address, socklen_t size) {
   Socket listener(::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -196,7 +198,7 @@ std::optional<Socket> listener_on_all(int port) {
   return listener_at(reinterpret_cast<const sockaddr*>(&any), sizeof any);
 }
 
-// Whether a text is a numeric address, or "localhost", which is loopback on every machine.
+// Whether `host` is a numeric address or "localhost", which means the same on every machine.
 bool says_where(const std::string& host) {
   Addresses numeric;
   addrinfo wanted{};

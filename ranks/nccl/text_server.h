@@ -30,9 +30,9 @@ class TextServer {
  public:
   virtual ~TextServer() = default;
 
-  // Listens on `host` only, a name or an address. If the name resolves to loopback on this machine
-  // (127.0.1.1 in Debian's /etc/hosts), it has another address for other machines; the server then
-  // listens on all addresses.
+  // Starts a server that listens on `host` only, a name or an address. If the name resolves only to
+  // loopback on this machine (127.0.1.1 in Debian's /etc/hosts), other machines see another address
+  // for it. The server then listens on all addresses.
   static Result<std::unique_ptr<TextServer>> start(const std::string& host, int port,
                                                    const std::string& token);
 };

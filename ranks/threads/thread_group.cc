@@ -10,7 +10,7 @@
 namespace tpsim {
 namespace {
 
-// About twice the time of a small collective if all members are there.
+// About twice the time of a small collective whose members are all waiting.
 constexpr auto kSpinTime = std::chrono::microseconds(20);
 
 // Hint to the core that the thread polls.
@@ -18,12 +18,12 @@ void pause_core() {
 #ifdef __x86_64__
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb");  // since `yield` has no effect on most cores
+  asm volatile("isb");  // `yield` has no effect on most cores
 #endif
 }
 
-// Polls briefly. Threads that share cores do not spin, since spinning would delay the thread that
-// they wait for.
+// Polls for kSpinTime. If there are more threads than cores, threads do not spin: spinning would
+// delay the thread that they wait for.
 template <class Condition>
 void spin_until(int threads, Condition condition) {
   static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -55,7 +55,8 @@ void ThreadGroup::exchange(int rank, void* mine,
 }
 
 ThreadGroup::Phase ThreadGroup::arrive() {
-  // Reads the phase before the flag: an abort that the flag misses has not yet advanced the phase.
+  // Reads the phase before the flag: if an abort happens after the flag is read, it advances the
+  // phase that was read.
   const Phase phase = phase_.load(std::memory_order_acquire);
   if (aborted()) return phase;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
@@ -91,8 +92,8 @@ void ThreadGroup::await(Phase phase) {
   if (aborted()) leave_aborted();
 }
 
-// Marks itself as inside before it reads the flag. If an aborting member finds nobody inside, all
-// later members see the flag.
+// Increments `inside_` before it reads the flag. If an aborting member then finds `inside_` zero,
+// every member that enters later sees the flag.
 void ThreadGroup::read(const std::function<void(std::span<void* const>)>& work) {
   inside_.fetch_add(1);
   const bool goes_on = !aborted_.load();
@@ -105,7 +106,7 @@ void ThreadGroup::wait_for_readers() const {
   while (inside_.load() > 0) std::this_thread::yield();
 }
 
-// Waits until nobody reads this member's memory, since the member frees it when it leaves.
+// Waits until no member reads this member's memory, which is freed after the throw.
 void ThreadGroup::leave_aborted() {
   wait_for_readers();
   const std::lock_guard lock(reason_mutex_);
@@ -122,7 +123,7 @@ void ThreadGroup::abort(const std::string& reason) {
   phase_.fetch_add(1, std::memory_order_acq_rel);
   phase_.notify_all();
   for (Mailbox& box : mailboxes_) {
-    // Taking the lock orders the notification after a waiter's check of the flag.
+    // Takes the lock so that a waiter between its check of the flag and its wait is also notified.
     { const std::lock_guard lock(box.mutex); }
     box.arrived.notify_all();
   }

@@ -1,7 +1,7 @@
 // A group whose members are threads of one process and read each other's memory.
 //
-// An exchange: publish addresses, barrier, read and write, barrier. Waiting spins briefly and then
-// sleeps. abort() ends every wait of every member with CommunicatorAborted.
+// An exchange has four steps: publish addresses, barrier, read and write, barrier. A waiting thread
+// spins briefly and then sleeps. abort() ends all waits of all members with CommunicatorAborted.
 #pragma once
 
 #include <atomic>
@@ -25,29 +25,31 @@ class ThreadGroup {
 
   int size() const { return size_; }
 
-  // Collective: calls `work` with the addresses of all members in rank order, and returns when all
-  // have done so. Until then, only `work` may change the members' published memory. `work` must not
-  // throw, since the others would continue to read.
+  // Calls `work` with the addresses of all members in rank order. Returns when `work` has returned
+  // on all members. Until then, only `work` may change the memory that members published. `work`
+  // must not throw, because the other members would continue to read. Collective.
   void exchange(int rank, void* mine, const std::function<void(std::span<void* const>)>& work);
 
-  // exchange() in steps, for a member that overlaps other work. publish() and arrive() return the
-  // phase that the others must reach before the next step. reached() tests it and await() waits for
-  // it. read() calls `work`. Published memory must not change until the others have arrived twice.
-  // All functions except the first two throw after an abort.
+  // exchange() in steps, for a member that overlaps it with other work: publish(), await(), read(),
+  // arrive(), await(). publish() and arrive() return the phase that ends when all members have made
+  // the same call. reached() returns whether the phase has ended, await() waits for its end. read()
+  // calls `work`. Published memory must not change until the second phase has ended. All functions
+  // except publish() and arrive() throw after an abort.
   using Phase = std::uint32_t;
   Phase publish(int rank, void* mine);
   Phase arrive();
   bool reached(Phase phase);
   void await(Phase phase);
   void read(const std::function<void(std::span<void* const>)>& work);
-  // Waits until no other member accesses this one's memory. Call after abort().
+  // Waits until no other member accesses this member's memory. Call after abort().
   void wait_for_readers() const;
 
-  // Messages between two members arrive in order. post() copies the message and returns.
+  // Messages from one member to another arrive in order. post() copies the message and returns.
+  // collect() waits for the next message.
   void post(int from, int to, std::span<const std::byte> message);
   void collect(int from, int to, std::span<std::byte> message);
 
-  // Keeps only the first reason.
+  // Aborts the group. Only the reason of the first call is kept.
   void abort(const std::string& reason);
 
  private:

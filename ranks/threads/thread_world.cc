@@ -21,7 +21,8 @@ namespace {
 
 using Addresses = std::span<void* const>;
 
-// Rank r's share of an all-reduce: whole cache lines, so that no line is written by two ranks.
+// The elements that rank r reduces in an all-reduce. Shares are whole cache lines, so that no line
+// is written by two ranks.
 struct Share {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -38,7 +39,8 @@ std::byte* part_address(void* all, std::int64_t part_bytes, int rank) {
   return static_cast<std::byte*>(all) + part_bytes * rank;
 }
 
-// One rank's part of an all-reduce, written to all ranks, and of a reduce-scatter.
+// Reduces this rank's share of an all-reduce and writes it to all ranks. reduce_part() reduces this
+// rank's part of a reduce-scatter.
 void all_reduce_share(const Tensor& x, ReduceOp op, const Share& share, Addresses all) {
   const std::vector<const void*> sources(all.begin(), all.end());
   reduce({x.dtype(), op, share.first, share.count}, sources, all);
@@ -136,7 +138,8 @@ class ThreadCommunicator final : public Communicator {
   bool needs_host() const override { return true; }
 
  private:
-  // Stage of the reduction in flight: waiting for the others to arrive, or to finish reading.
+  // Stage of the reduction in flight. kOthersCome: waits until all members have published.
+  // kOthersRead: waits until all members have read.
   enum class Stage : std::uint8_t { kNone, kOthersCome, kOthersRead };
 
   bool others_are_there(bool wait) {
@@ -149,10 +152,11 @@ class ThreadCommunicator final : public Communicator {
   ThreadGroup::Phase phase_ = 0;
 };
 
-// The n-th group of a kind with the same members; each member counts separately.
+// Identifies a group: kind, members, and how many groups of this kind with these members were
+// created before. Each member counts its own calls.
 using GroupName = std::tuple<GroupKind, std::vector<std::int64_t>, int>;
 
-// State shared by the threads: their groups, and the first failure.
+// State shared by the threads of a run: their groups, and the first failure.
 class ThreadTeam {
  public:
   std::shared_ptr<ThreadGroup> group(const GroupName& name) {
@@ -221,7 +225,7 @@ Status run_on_threads(int size, const RankBody& body) {
     threads.reserve(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) threads.emplace_back(run_rank, rank);
   } catch (const std::system_error& error) {
-    // The started threads would wait for the missing ones forever.
+    // Aborts the groups: the started threads would wait forever for the missing ones.
     const auto rank = static_cast<int>(threads.size());
     team.fail(rank, {ErrorKind::kMissing, std::string("cannot start a thread: ") + error.what(), "",
                      "allow more threads (ulimit -u), or start fewer ranks"});

@@ -8,8 +8,8 @@ namespace tpsim {
 
 // Runs `body` on one thread per rank, each with its own World, and waits for all.
 //
-// If a rank fails by an Error or an exception, the collectives of the others throw. Returns the
-// first failure, with the rank's number in front unless it is rank 0.
+// If `body` fails on a rank, by an Error or an exception, the collectives of the other ranks throw.
+// Returns the first failure. The message starts with the rank's number, except for rank 0.
 Status run_on_threads(int size, const RankBody& body);
 
 }  // namespace tpsim

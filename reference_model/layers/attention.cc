@@ -47,8 +47,8 @@ std::vector<Projection> projections_of(const ModelSpec& model) {
   return all;
 }
 
-// Adds the q/k norm weights: one gain for a head's entries, or one for the entries of all local
-// heads.
+// Adds the q/k norm weights: one weight per entry of a head, shared by all heads (QkNorm::kHead),
+// or separate weights for each local head.
 void specify_head_norms(SpecList& specs) {
   const AttentionShape& attention = specs.model().attention;
   if (attention.qk_norm == QkNorm::kNone || attention.qk_norm == QkNorm::kPlain) return;
@@ -97,8 +97,8 @@ ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& 
     latent_.emplace(context, unit, block);
     return;
   }
-  // Under linear_bias, three separate matrices count their biases but do not add them: see
-  // check_trainable().
+  // With linear_bias alone, separate q, k, v matrices have biases that count as parameters but are
+  // not added to the output: see check_trainable().
   const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
   for (const auto& [name, rows] : projections_of(context.model)) {
     projections_.push_back(&get_parameter(unit, block + name + ".weight"));
@@ -161,8 +161,8 @@ Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) co
   return gather_key_heads(context_, core_.layout(), qkv, saved.gathered);
 }
 
-// Returns the columns of this rank that no projection computes: values that equal keys, or both of
-// an earlier layer.
+// Returns the number of key and value columns of this rank that no projection computes: values
+// equal to the keys, or keys and values of an earlier layer.
 std::int64_t ParallelAttention::copied_columns() const {
   const ModelSpec& model = context_.model;
   if (model.attention.key_values == KeyValueSource::kProjected) return 0;
@@ -175,7 +175,8 @@ void ParallelAttention::note_copied_columns(const Tensor& x, bool backward) cons
   context_.device.note(planned_pass_record(elements, backward, context_.plan.dtype, kQkv));
 }
 
-// Adds the biases of q, k, v. If one op adds all three, they are adjacent in memory.
+// Adds the biases of q, k and v. A fused bias, which covers all columns, uses the op for whole
+// rows.
 void ParallelAttention::add_biases(const Tensor& qkv) const {
   std::int64_t column = 0;
   for (std::size_t i = 0; i < projections_.size(); ++i) {

@@ -21,7 +21,7 @@ struct AttentionSaved {
   LatentSaved latent;
   CoreSaved core;
   Tensor gate, gated;  // if AttentionShape::output_gate
-  Tensor gathered;     // if ranks share key heads: the tensor that the values are a view of
+  Tensor gathered;     // if ranks share key heads: gather_key_heads()
 };
 
 class ParallelAttention {

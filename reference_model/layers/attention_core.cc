@@ -101,8 +101,8 @@ AttentionCore::AttentionCore(const RankContext& context, const Weights& weights)
 Visibility AttentionCore::visibility() const {
   const AttentionShape& attention = context_.model.attention;
   const std::int64_t seq = context_.model.seq;
-  // A window or chunk that spans the whole sequence does not limit anything.
-  // Positions that an indexer chooses stand for a window of as many.
+  // A window or chunk that spans the whole sequence does not limit anything. Attention to positions
+  // that an indexer selects is modeled as a window of the same number of keys.
   const std::int64_t window = reach(attention);
   return {window >= seq ? 0 : window, attention.chunk >= seq ? 0 : attention.chunk};
 }
@@ -165,7 +165,7 @@ Tensor AttentionCore::draw_probs(const Run& run, const Operands& x, std::uint64_
   return saved.dropped;
 }
 
-// Query head h reads key head h / group. Each place in the group runs as one batched GEMM.
+// Query head h reads key head h / group. One batched GEMM runs the g-th query head of every group.
 Tensor AttentionCore::unfused_probs(const Run& run, const Operands& x,
                                     CoreSaved::Run& saved) const {
   const AttentionDims& d = run.dims;
@@ -244,8 +244,8 @@ Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
   return dqkv;
 }
 
-// The run with the most keys overwrites the gradients and clears those of later keys. The gradients
-// of the other runs are added.
+// Starts with the run that has the most keys. Its gradients overwrite `sum`, and the gradients of
+// keys after its end are cleared. The gradients of the other runs are added.
 Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& dqkv,
                                           CoreSaved& saved) const {
   const Tensor key_values = gather_key_values(context_, layout_, saved.qkv);

@@ -1,11 +1,10 @@
 // The causal core of attention, Megatron's CoreAttention: softmax(q k') v over this rank's heads
 // and queries.
 //
-// Unfused (scores, SoftmaxForward as Megatron's FusedScaleMaskSoftmax, values; BLOOM was trained
-// this way) or flash. q, k and v are read through strides from the projection's output without a
-// copy. The constructor slices the ALiBi slopes of this rank's heads. With context parallelism the
-// queries are two runs of positions, and each run has the keys of the whole sequence up to its end
-// (reference_model/parallel/context_parallel.h).
+// Unfused (GEMM, SoftmaxForward as Megatron's FusedScaleMaskSoftmax, GEMM; BLOOM was trained this
+// way) or flash attention. q, k and v are read through strides from the projection's output without
+// a copy. With context parallelism a rank has two runs of queries. Each run attends to the keys of
+// the sequence up to its last position (reference_model/parallel/context_parallel.h).
 #pragma once
 
 #include <vector>
@@ -18,7 +17,7 @@ namespace tpsim {
 struct CoreSaved {
   // One run of queries.
   struct Run {
-    Tensor probs;          // unfused: [batch * heads, queries, keys]; undefined while recomputed
+    Tensor probs;  // unfused: [batch * heads, queries, keys]; undefined if backward recomputes them
     Tensor capped;         // with a score cap: the capped scores
     Tensor mask, dropped;  // with dropout: its mask; the probabilities after dropout
     Tensor log_sum;        // flash: [batch, heads, queries] fp32
@@ -32,7 +31,7 @@ struct CoreSaved {
 
 class AttentionCore {
  public:
-  // Each may be null.
+  // Parameters of the core. Null if the model has no such parameter.
   struct Weights {
     Parameter *q_norm = nullptr, *k_norm = nullptr, *sinks = nullptr;
   };
@@ -40,25 +39,26 @@ class AttentionCore {
   AttentionCore(const RankContext& context, const Weights& weights);
 
   const QkvLayout& layout() const { return layout_; }
-  // Applies q/k norm, rotary embedding and temperature to saved.qkv in place; and their backward to
-  // dqkv in place.
+  // prepare() applies q/k norm, rotary embedding and temperature to saved.qkv in place.
+  // prepare_backward() applies their backward to dqkv in place.
   void prepare(CoreSaved& saved) const;
   void prepare_backward(const Tensor& dqkv, CoreSaved& saved) const;
   // Applies rotary embedding, or its inverse, to `heads` heads at this rank's positions.
   void rotate(const Heads& x, std::int64_t heads, bool inverse) const;
   // Sets saved.context and the tensors that backward needs. saved.seed seeds dropout.
   void forward(CoreSaved& saved) const;
-  // Returns the gradient of saved.qkv from that of saved.context. Frees the probabilities.
+  // Returns the gradient of saved.qkv from the gradient of saved.context. Frees the probabilities.
   Tensor backward(const Tensor& dcontext, CoreSaved& saved) const;
 
  private:
-  // A run of queries, which are the last of their keys.
+  // A range of consecutive queries. Its keys are all positions up to its last query.
   struct Run {
     AttentionDims dims;
     std::int64_t row = 0;       // first query in qkv
     std::int64_t position = 0;  // first query in the sequence
   };
-  // Inputs of a run, and in backward the gradients that it writes; q starts at the first query.
+  // Views of a run's inputs, and in backward of the gradients that it writes. x.q, dx.q, out and
+  // dout start at the run's first query.
   struct Operands {
     QkvView x, dx;
     Heads out, dout;
@@ -77,7 +77,8 @@ class AttentionCore {
                    CoreSaved::Run& saved) const;
   void run_backward(const Run& run, const Operands& x, std::uint64_t seed,
                     CoreSaved::Run& saved) const;
-  // Returns the gradients of all keys and values from the queries of this rank.
+  // Returns the gradients of the keys and values of all positions that come from this rank's
+  // queries.
   Tensor key_value_gradients(const Tensor& dcontext, const Tensor& dqkv, CoreSaved& saved) const;
   // Sets saved.probs, and with dropout saved.dropped. Returns the left operand of the values GEMM.
   Tensor draw_probs(const Run& run, const Operands& x, std::uint64_t seed,

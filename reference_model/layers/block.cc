@@ -27,7 +27,7 @@ BlockNorms norms_of(const ModelSpec& model) {
   return {};
 }
 
-// Before the names of planned ops' weights.
+// Prefix of the weight names of planned ops.
 constexpr const char* kPlannedPrefix = "planned.";
 
 bool is_parallel(const ModelSpec& model) {
@@ -221,8 +221,8 @@ Tensor Block::mlp_backward(Tensor dy, BlockSaved& saved) const {
   return dx;
 }
 
-// Backward of run_parallel(): sums the gradients of both branches; if the branches share a norm,
-// before the norm's backward.
+// Backward of run_parallel(). If the branches share a norm, their gradients are added before the
+// norm's backward.
 Tensor Block::parallel_backward(const Tensor& dz, BlockSaved& saved) const {
   const auto of_branch = [&](const Tensor& mask, Parameter* bias, const char* label) {
     Tensor dropped = drop_backward(dz, mask, label);

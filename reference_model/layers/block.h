@@ -3,16 +3,16 @@
 //   n1 = norm(x)   a = attention(n1)   y = x + a + bias
 //   n2 = norm(y)   m = mlp(n2)         z = y + m + bias     (or m = experts(n2))
 //
-// NormPlace selects other places of the norms: after the branches, around them, or before two
-// parallel branches of x. A block may lack one branch. A recurrence may replace attention.
-// Planned ops may do so too, or run beside another mixer on x.
+// NormPlace selects other positions of the norms: after the branches, around them, or before two
+// parallel branches of x. A block may have only one branch. A recurrence or planned ops may replace
+// attention. Planned ops may also run in addition to another mixer, with input x.
 //
 // With residual_from_after_norm (Megatron's apply_residual_connection_post_layernorm) the residuals
 // start at n1 and n2. A recomputed block (Megatron's CheckpointFunction) saves x only and repeats
 // forward in backward. Selective recompute drops the attention probabilities.
 //
-// Collectives over the tensor group: two forward (mixer_forward, mlp_forward) and two backward
-// (ParallelMLP::backward, ParallelAttention::backward). See docs/reference-model.md.
+// Collectives over the tensor group: two in forward (mixer_forward, mlp_forward) and two in
+// backward (ParallelMLP::backward, ParallelAttention::backward). See docs/reference-model.md.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,7 @@ struct BlockSaved {
   std::int64_t draw = 0;            // number of this forward pass; part of the dropout seed
 };
 
-// The parameters of a block. Experts have a separate unit; null without experts.
+// The parameter units of a block. `experts` is null if the block has no experts.
 struct BlockUnits {
   ParameterUnit* block = nullptr;
   ParameterUnit* experts = nullptr;
@@ -104,7 +104,7 @@ class Block {
   std::optional<Norm> after1_, after2_;  // after the branches
   std::optional<ParallelAttention> attention_;
   std::optional<Recurrence> recurrence_;
-  std::optional<PlannedOps> planned_;  // the mixer, or ops beside it
+  std::optional<PlannedOps> planned_;  // the mixer, or extra ops on x
   std::optional<ParallelMLP> mlp_;     // dense, or the shared expert
   std::optional<Experts> experts_;
   Place place_;

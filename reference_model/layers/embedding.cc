@@ -26,7 +26,7 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab,
-                     .is_multiplied = false};  // a tied head sets this
+                     .is_multiplied = false};  // the head sets this to true
   return store.add_unit({std::move(spec)}, repeats_first_stage ? UnitRole::kRepeatedWordEmbeddings
                                                                : UnitRole::kWordEmbeddings);
 }
@@ -106,8 +106,8 @@ Tensor VocabParallelEmbedding::finish(Tensor x, EmbeddingSaved& saved) {
   return x;
 }
 
-// Each rank looks up the tokens in its vocabulary range. The sum over the tensor group completes
-// the result.
+// Each rank looks up the tokens in its vocabulary range; other rows are zero. The sum over the
+// tensor group completes the result.
 Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
   const LocalSizes sizes = local_sizes(context_);
   Tensor x =

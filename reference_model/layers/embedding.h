@@ -1,8 +1,9 @@
-// Megatron's VocabParallelEmbedding, with learned positions (if the model has them), embedding
-// scale, BLOOM's LayerNorm after the embedding, and parts that are planned on the first stage.
+// Megatron's VocabParallelEmbedding. Also has learned positions, an embedding scale, BLOOM's
+// LayerNorm after the embedding, and planned parts outside the blocks (outer_part.h), if the model
+// has them.
 //
 // A rank holds vocab / tp rows of the padded table. Forward: masked lookup, then all-reduce or
-// reduce-scatter. Backward: each rank adds the rows of its own tokens.
+// reduce-scatter. Backward: each rank adds the gradients of the tokens in its own rows.
 #pragma once
 
 #include <deque>
@@ -22,8 +23,9 @@ struct EmbeddingSaved {
   std::vector<OuterPartSaved> parts;
 };
 
-// Adds the unit of the word embeddings, [padded vocab / tp, hidden]: for the embedding, for an
-// untied head, or for a tied head on another stage (`repeats_first_stage`).
+// Adds the unit of a word embedding table, [padded vocab / tp, hidden]. It is the table of the
+// embedding, of an untied head, or of a tied head on another stage than the embedding
+// (`repeats_first_stage`).
 ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& store,
                                    const std::string& name, bool repeats_first_stage);
 std::string embedding_table_name(const ModelSpec& model);
@@ -43,7 +45,8 @@ class VocabParallelEmbedding {
   // Lookup and reduction over the tensor group.
   Tensor lookup(const Tensor& tokens);
   Parameter* positions() const;
-  // Rows of this rank's activations, and the rows of the position table for them.
+  // Consecutive rows of this rank's activations, and the rows of the position table that belong to
+  // them.
   struct PositionRows {
     Tensor x, table;
   };

@@ -30,8 +30,8 @@ void sum_over(Device& device, std::initializer_list<Communicator*> groups,
   counts = on_host<float>(device, all);
 }
 
-// The scores of a token divided by their sum: softmax, or sigmoids. `slope` is the derivative of
-// the logarithm of a score with respect to its logit.
+// Router scores of one token (softmax or sigmoid), normalized to sum 1. `slope` is the derivative
+// of the logarithm of a score with respect to its logit.
 struct Shares {
   std::vector<double> share, slope;
 };

@@ -1,6 +1,6 @@
 // Load balancing of experts, computed on the host: an auxiliary loss of the router (Fedus et al.
-// 2022, section 2.2), or biases of the choice that change after each step (Wang et al. 2024, arXiv
-// 2408.15664). Both count the tokens that chose each expert.
+// 2022, section 2.2), or expert biases for the selection that change after each step (Wang et al.
+// 2024, arXiv 2408.15664). Both use the number of tokens routed to each expert.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ namespace tpsim {
 // Adds `scale` times the gradient of the auxiliary loss to dlogits [local T, E].
 //
 // The loss of one layer and micro-batch covers the T tokens of all tensor- and context-parallel
-// ranks: coefficient * E * sum over experts of f * P. f is the expert's share of the K T choices, a
-// constant. P is the mean over tokens of the expert's share of a token's scores. `chosen` is
-// [local T, K] int32.
+// ranks: coefficient * E * sum over experts of f * P. With K experts per token, f is the expert's
+// share of the K T routed tokens, treated as a constant. P is the mean over tokens of the expert's
+// normalized router score. `chosen` is [local T, K] int32.
 void add_auxiliary_gradient(const RankContext& context, const Tensor& logits, const Tensor& chosen,
                             double scale, const Tensor& dlogits);
 
-// Returns the tokens of this rank that chose each expert. Waits for the device.
+// Returns how many tokens of this rank are routed to each expert. Waits for the device.
 std::vector<float> tokens_by_expert(Device& device, const Tensor& chosen, std::int64_t experts);
 
-// Number of tokens in a step that chose each expert, by the layer's prefix.
+// Number of tokens routed to each expert in a step, by the layer's prefix.
 class ExpertLoads {
  public:
   void count(Device& device, const std::string& layer, const Tensor& chosen, std::int64_t experts);
@@ -33,8 +33,8 @@ class ExpertLoads {
   // Returns the busiest expert's tokens over the mean, for the worst layer; 0 if nothing was
   // counted.
   double imbalance() const;
-  // Changes each layer's correction bias by `rate`: up for experts below the mean, down for experts
-  // above.
+  // Adds `rate` to the correction bias of experts with fewer tokens than the mean, and subtracts it
+  // for experts with more.
   void correct(Device& device, const ParameterStore& store, double rate) const;
   void clear() { loads_.clear(); }
 

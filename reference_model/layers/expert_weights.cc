@@ -1,4 +1,5 @@
-// The experts of a rank: their names in checkpoints and their offsets in the rank's unit.
+// Parameters of the experts of a rank: their names in checkpoints and their offsets in the rank's
+// unit.
 #include <string_view>
 #include <unordered_map>
 
@@ -8,8 +9,8 @@
 namespace tpsim {
 namespace {
 
-// Returns the slots of an expert. Without dropping, all tokens may choose the same expert. A device
-// that does not compute assumes balanced experts.
+// Returns the maximum number of slots of an expert. Without dropping, all tokens may be routed to
+// the same expert. A device that does not compute assumes balanced experts.
 std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
   const ExpertShape& experts = context.model.experts;
   const bool room_for_all = experts.dropless && context.device.computes();
@@ -52,7 +53,8 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   const auto name_of = [&](std::int64_t i, const std::string& name) {
     return expert_name(names, first_expert(context) + i, name);
   };
-  // A bias has one row, so that it is sharded by columns like the outputs of its GEMM.
+  // A bias is a matrix with one row, so that it can be sharded by columns like the output of its
+  // GEMM.
   const auto bias = [&](const std::string& name, std::int64_t columns, Sharding sharding) {
     ParameterSpec& spec = specs.matrix(name + ".bias", 1, columns, sharding);
     spec.initial = InitialValue::kZeros;

@@ -33,7 +33,7 @@ constexpr const char* kArrived = "experts.arrived";
 constexpr const char* kActive = "experts.active";
 constexpr const char* kSlopes = "experts.dup";
 
-// Returns columns `column` .. `column` + `count` of one expert's rows in [experts, N, width].
+// Returns a view of columns [column, column + count) of one expert's rows in [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
                       std::int64_t count) {
   const Shape& s = rows.shape();
@@ -55,8 +55,9 @@ bool is_dispatched_tokens(std::string_view allocation) {
 
 bool is_expert_activation(std::string_view allocation) { return allocation == kActive; }
 
-// Rows [local experts, N, width]. With `first_rank_alone` only one rank of an expert adds the
-// replicated bias, because the results of these ranks are summed.
+// Adds each local expert's bias to its rows in [local experts, N, width]. With `first_rank_alone`,
+// only the first rank of an expert's tensor group adds the replicated bias, because the results of
+// these ranks are summed.
 void Experts::add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const {
   if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) return;
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
@@ -204,7 +205,7 @@ std::int64_t Experts::slots_needed(const Tensor& chosen) const {
 std::int64_t Experts::most_over_ranks(std::int64_t count) const {
   constexpr Label kRoom{ModelPart::kCoordination, "experts.room"};
   if (context_.plan.degrees.ep * expert_tensor_ranks(context_.plan) == 1) return count;
-  const auto value = static_cast<float>(count);  // below 2^24
+  const auto value = static_cast<float>(count);  // below 2^24, exact in fp32
   const Tensor most =
       context_.device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kRoom.text);
   context_.device.upload(std::as_bytes(std::span(&value, 1)), most);
@@ -324,7 +325,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
 void Experts::balance(const ExpertsSaved& saved, const Tensor& dlogits) const {
   const double coefficient = context_.balance.auxiliary_loss;
   if (coefficient > 0) {
-    // The loss is the mean over the micro-batches of all data-parallel ranks.
+    // The training loss is the mean over the micro-batches of all data-parallel ranks.
     const auto parts = static_cast<double>(micro_batches(context_.plan) * context_.plan.degrees.dp);
     add_auxiliary_gradient(context_, saved.logits, saved.chosen, coefficient / parts, dlogits);
   }

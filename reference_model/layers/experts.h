@@ -26,15 +26,16 @@ namespace tpsim {
 // Whether the allocation with this label holds tokens for this rank's experts. Without dropping,
 // its size depends on the router's choices.
 bool is_dispatched_tokens(std::string_view allocation);
-// Results of the experts' activation.
+// Whether the allocation with this label holds results of the experts' activation function.
 bool is_expert_activation(std::string_view allocation);
 
-// E experts of C slots from this rank's T tokens; N slots arrive for each of this rank's experts.
+// Sizes: T tokens of this rank, E experts of the model, C slots of each expert for this rank's
+// tokens, N slots that each of this rank's experts receives from all ranks.
 struct ExpertsSaved {
   Tensor x;                                // [seq_share, batch, hidden]
   Tensor combined;                         // [seq_share, batch, width], with latent experts
   Tensor logits;                           // [T, E] fp32
-  Tensor weights, chosen, slots, choices;  // of RouteForward
+  Tensor weights, chosen, slots, choices;  // results of RouteForward
   Tensor input;                            // [experts here, N, width]
   Tensor up, active;                       // [experts here, N, ffn], up twice as wide for SwiGLU
   Tensor output;                           // [E, C, width]: results for this rank's tokens
@@ -56,47 +57,50 @@ class Experts {
   Tensor backward(const Tensor& dz, ExpertsSaved saved) const;
 
  private:
-  // One matrix of each local expert, which run as one batched GEMM. `offset` is the first matrix's
-  // place in the unit.
+  // A batched weight: the same matrix of every local expert, run as one batched GEMM. `offset`:
+  // element offset of the first matrix in the unit.
   struct Stack {
     std::int64_t offset = 0;
     std::int64_t rows = 0, cols = 0;
     const Parameter* first = nullptr;  // has the FP8 scales of the stack
   };
-  // Name after the block's prefix, without ".weight".
+  // Returns the name of an expert's matrix, without the block's prefix and without ".weight".
   static std::string expert_name(const WeightNames& names, std::int64_t expert,
                                  const std::string& matrix);
-  // Name of the latent projection, down or up, after the block's prefix.
+  // Returns the name of the down or up projection of latent experts, without the block's prefix.
   static std::string latent_name(bool down);
   static std::int64_t first_expert(const RankContext& context);
 
-  // A column range of [experts, N, width], as one matrix for each expert.
+  // Returns a view of a column range of [experts, N, width], as one matrix for each expert.
   static Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
   Matrix stacked(const Tensor& flat, const Stack& stack) const;
 
   void route(ExpertsSaved& saved) const;
-  // Returns the slots that an expert needs so that no token is dropped: those of the busiest expert
-  // over all ranks that exchange tokens, rounded up. Collective. `capacity_` if tokens are dropped,
-  // or if the device computes nothing.
+  // Returns the number of slots per expert that drops no token: the tokens of the busiest expert
+  // over all ranks that exchange tokens, rounded up. Returns `capacity_` if tokens may be dropped,
+  // or if the device computes nothing. Collective.
   std::int64_t slots_needed(const Tensor& chosen) const;
   std::int64_t most_over_ranks(std::int64_t count) const;
-  // [E, C, width] of this rank's tokens -> [experts here, N, width], and back.
+  // to_experts() dispatches slots: [E, C, width] of this rank's tokens -> [experts here, N, width].
+  // from_experts() returns them.
   Tensor to_experts(Tensor slots) const;
   Tensor from_experts(Tensor slots) const;
   // Permutes between the order of sending ranks and the order of experts.
   Tensor reordered(const Tensor& slots, bool by_expert) const;
-  // Returns the gradient of `input` from that of the down projection's result. Accumulates wgrads.
+  // Returns the gradient of `input` from the gradient of the down projection's result. Accumulates
+  // wgrads.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product, const Stack& stack) const;
-  // Latent projection of x, or x if `by` is null; and its backward.
+  // Returns the latent projection of x, or x if `by` is null. project_backward() returns the
+  // gradient of x.
   Tensor project(const Tensor& x, const Parameter* by) const;
   Tensor project_backward(Tensor dy, const Tensor& x, Parameter* by) const;
 
   bool gated() const { return is_gated(context_.model.mlp); }
-  // Biases of the local experts, in the order of their matrices.
+  // Biases of one matrix of the local experts, expert by expert.
   struct Biases {
     std::vector<Parameter*> of_experts;
-    std::int64_t column = 0;  // first column that they are added to
+    std::int64_t column = 0;  // first column to which the biases are added
   };
   void add_biases(const Tensor& rows, const Biases& biases, bool first_rank_alone) const;
   void bias_gradients(const Tensor& drows, const Biases& biases, bool first_rank_alone) const;
@@ -107,7 +111,7 @@ class Experts {
   const RankContext& context_;
   std::string layer_;  // the block's prefix
   LocalSizes sizes_;
-  std::int64_t capacity_;  // most slots of one expert for this rank's tokens
+  std::int64_t capacity_;  // maximum slots of one expert for this rank's tokens
   std::int64_t width_;     // of an expert's input and output
   Parameter& router_;
   Parameter *latent_down_, *latent_up_;  // null without latent experts

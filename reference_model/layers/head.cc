@@ -35,8 +35,8 @@ Head::Head(const RankContext& context, ParameterStore& store, ParameterUnit& wor
       table_(word_embeddings),
       norm_unit_(add_final_norm(context, store)),
       norm_(norm_unit_, final_norm_name(context.model)) {
-  // The head's wgrad is the first write to a shared table's gradient in backward; the lookup
-  // follows.
+  // In backward the wgrad GEMM of the head writes the table's gradient first. The gradient of a
+  // tied embedding follows.
   table_.parameters().front().spec.is_multiplied = true;
 }
 
@@ -78,8 +78,8 @@ void Head::take_sums(HeadSaved& saved) const {
                                 sizes.vocab_begin, sizes.vocab_columns, kSums});
 }
 
-// One pass over the logits: sums relative to this rank's own maxima. They are rescaled to the
-// maxima over all ranks.
+// Reads the logits once: the sums are relative to this rank's own maxima, and are rescaled when the
+// maxima over all ranks are known.
 void Head::online_softmax_stats(HeadSaved& saved) const {
   const LocalSizes sizes = local_sizes(context_);
   const std::int64_t tokens = saved.logits.rows();

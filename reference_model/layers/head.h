@@ -1,9 +1,9 @@
 // The last layer: final norm, logits (Megatron's parallel_lm_logits) and
 // vocab_parallel_cross_entropy.
 //
-// The logits are column-parallel: a rank has the logits of its vocab / tp tokens of the vocabulary.
-// The loss takes two all-reduces: the maximum of each token, then the sum of exponentials together
-// with the label's logit. Logits are never gathered.
+// The logits are column-parallel: a rank has the logits of vocab / tp tokens. The loss takes two
+// all-reduces: the maximum logit of each token, then the sum of exponentials together with the
+// label's logit. Logits are never gathered.
 #pragma once
 
 #include "reference_model/layers/norm.h"
@@ -22,12 +22,14 @@ struct HeadSaved {
 
 class Head {
  public:
-  // Adds the unit of the final norm. With tied embeddings the embedding shares `word_embeddings`.
+  // Adds the ParameterUnit of the final norm to `store`. With tied embeddings, the head and the
+  // embedding share `word_embeddings`.
   Head(const RankContext& context, ParameterStore& store, ParameterUnit& word_embeddings);
 
   // Returns the loss of each token, [seq * batch] fp32, equal on all tensor-parallel ranks.
   Tensor forward(const Tensor& x, const Tensor& labels, HeadSaved& saved);
-  // Returns the gradient of x for the loss `scale` x sum over tokens. Overwrites the logits.
+  // Returns the gradient of x, where the loss is `scale` times the sum of the token losses.
+  // Overwrites the logits.
   Tensor backward(float scale, HeadSaved saved);
 
  private:

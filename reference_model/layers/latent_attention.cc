@@ -13,7 +13,7 @@ constexpr Label kLatentNorm{ModelPart::kAttentionNorm, "attention.latent_norm"};
 constexpr Label kCopyHeads{ModelPart::kAttentionCore, "attention.latent_heads"};
 constexpr float kEpsilon = 1e-6F;  // of the latent norms, in all models
 
-// Returns the first `rank` entries of every row as one head.
+// Returns a view of each row as one head; AttentionDims selects how many of its entries are used.
 Heads as_head(const Tensor& x) {
   const std::int64_t width = x.cols();
   return {x, 0, x.shape()[1] * width, width, width};
@@ -116,7 +116,7 @@ Tensor LatentAttention::forward(const Tensor& x, LatentSaved& saved,
   return qkv;
 }
 
-// Copies the position-free part of keys, and the values, between kv_b's output and qkv.
+// Copies the values, and the part of keys without rotary embedding, between kv_b's output and qkv.
 void LatentAttention::copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const {
   const std::int64_t head_dim = context_.model.attention.head_dim;
   const std::int64_t both = shape_.nope_dim + shape_.value_dim;

@@ -16,8 +16,8 @@
 namespace tpsim {
 
 struct LatentSaved {
-  // Normed latents as returned by kept_input(); kv is followed by the shared key. q is x if q_rank
-  // is 0.
+  // Latents after their norms, as returned by kept_input(). The columns of kv are the latent, then
+  // the key part shared by all heads. q is x if q_rank is 0.
   Tensor q, kv;
   Tensor raw_q, raw_kv;  // latents before their norms
 };
@@ -27,8 +27,8 @@ class LatentAttention {
   static void specify(SpecList& specs);
   LatentAttention(const RankContext& context, ParameterUnit& unit, const std::string& block);
 
-  // Returns q, k and v of this rank's heads in adjacent columns, after rotary embedding, from
-  // x [seq_share, batch, hidden].
+  // From x [seq_share, batch, hidden], returns q, k and v of this rank's heads in adjacent columns,
+  // after rotary embedding.
   Tensor forward(const Tensor& x, LatentSaved& saved, const AttentionCore& core) const;
   // Returns the gradient of x, summed over the tensor group.
   Tensor backward(const Tensor& dqkv, const Tensor& x, LatentSaved saved,
@@ -38,9 +38,10 @@ class LatentAttention {
   struct Down {
     Parameter *weight = nullptr, *bias = nullptr, *norm = nullptr;
   };
-  // Projects down and normalizes the first `rank` columns.
+  // Applies a down projection, then the norm over the first `rank` columns. `raw` receives these
+  // columns before the norm.
   Tensor down(const Tensor& x, const Down& by, std::int64_t rank, Tensor& raw) const;
-  // dx = beta dx + the gradient through a down projection.
+  // Backward of down(): dx = beta dx + gradient of x. Accumulates the wgrads.
   void down_backward(const Tensor& dlatent, const Tensor& x, const Down& by, const Tensor& raw,
                      const Tensor& dx, float beta) const;
   void up_keys_and_values(const Tensor& kv, const Tensor& qkv, const AttentionCore& core) const;
@@ -50,7 +51,7 @@ class LatentAttention {
   void copy_heads(const Tensor& qkv, const Tensor& up, bool from_up) const;
   // Number of query columns in a row of qkv.
   std::int64_t query_columns() const;
-  // Returns the shared key, which is part of each row of kv, as one head.
+  // Returns a view of the key part that all heads share, inside kv, as one head.
   Heads shared_key(const Tensor& kv) const;
 
   const RankContext& context_;

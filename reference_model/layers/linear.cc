@@ -5,7 +5,8 @@
 namespace tpsim {
 namespace {
 
-// Joins tensors that are adjacent in memory. The result has the scales of the first.
+// A weight or gradient, joined from the tensors of parameters that are adjacent in memory. `scales`
+// belong to the first parameter.
 struct Joined {
   Tensor tensor;
   Tensor scales;
@@ -64,7 +65,8 @@ Matmul weight_gradient(const RankContext& context, Matrix dy, const Matrix& x,
       gradient.scales);
 }
 
-// dx = dy weight for the first columns of dy; dx += dy weight for the columns after them.
+// dgrad of several weights with the same input: the weight of the first columns of dy overwrites
+// dx, the following weights add to dx.
 Matmul input_gradient(const RankContext& context, const Matrix& dy, const Joined& weight,
                       const Tensor& dx, const Label& label) {
   return input_gradient(context, dy, weight, matrix_of(dx), dy.offset == 0 ? 0.0F : 1.0F, label);

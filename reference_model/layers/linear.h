@@ -16,9 +16,10 @@
 
 namespace tpsim {
 
-// Returns the GEMM with operands quantized by the plan's recipe; unchanged if its label is not that
-// of a linear layer or of experts. Forward has a transposed weight as second operand, wgrad a
-// transposed gradient as first. `scales`: Parameter::scales of the weight.
+// Returns the GEMM with operands quantized by the plan's recipe. Returns it unchanged if its label
+// is not one of a linear layer or of experts. The transposed operand identifies the GEMM: the
+// second in forward (the weight), the first in wgrad (the gradient). `scales`: Parameter::scales of
+// the weight.
 Matmul with_recipe(const RankContext& context, Matmul product, const Tensor& scales);
 
 // Forward: y[T, out] = x[T, in] weight'. Allocates y.
@@ -32,8 +33,9 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 // Returns a view of columns first .. first + count of x.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
 
-// The same into existing memory: y = x weight'; dx = beta dx + dy weight; wgrad: weight.gradient =
-// dy' x, or += after the first micro-batch (accumulation_beta()).
+// The same, with results written to existing memory. Forward: y = x weight'. dgrad: dx = beta dx +
+// dy weight. wgrad: weight.gradient = dy' x in the first micro-batch, then +=
+// (accumulation_beta()).
 void linear_forward(const RankContext& context, const Matrix& x, const Parameter& weight,
                     const Matrix& y, const Label& label);
 void linear_input_gradient(const RankContext& context, const Matrix& dy, const Parameter& weight,
@@ -41,12 +43,12 @@ void linear_input_gradient(const RankContext& context, const Matrix& dy, const P
 void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
                             Parameter& weight, const Label& label);
 
-// dgrad, then wgrad. Returns dx. dy is quantized once for both GEMMs.
+// Runs dgrad, then wgrad, and returns dx. dy is quantized once for both GEMMs.
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                        Parameter& weight, const Label& label);
 
-// Several weights with one input, such as q, k and v: their outputs are adjacent columns of y.
-// Weights that are adjacent in memory run as one GEMM.
+// Forward of several weights with the same input, such as q, k and v. Their outputs are adjacent
+// columns of y. Weights that are adjacent in memory run as one GEMM.
 void side_by_side_forward(const RankContext& context, const Tensor& x,
                           const std::vector<Parameter*>& weights, const Tensor& y,
                           const Label& label);

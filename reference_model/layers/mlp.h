@@ -17,7 +17,7 @@ struct MlpSaved {
   Tensor active;  // output of the activation: [seq, batch, ffn / tp]
 };
 
-// Names of the matrices after the block's prefix, and the width.
+// Matrix names, without the block's prefix, and width of an MLP.
 struct MlpShape {
   std::vector<std::string> up;  // one matrix, or gate and up
   std::string down;
@@ -27,8 +27,8 @@ struct MlpShape {
 MlpShape dense_mlp(const ModelSpec& model);
 MlpShape shared_expert(const ModelSpec& model);
 
-// The activation between the projections. A plain activation also adds `bias` if defined; for a
-// gated one `bias` is ignored. activate_backward() writes dup, the gradient of `up`.
+// The activation function between the projections. A plain activation also adds `bias` if defined.
+// A gated activation ignores `bias`. activate_backward() writes dup, the gradient of `up`.
 void activate(const RankContext& context, const Tensor& up, const Tensor& bias,
               const Tensor& active, const Label& label);
 void activate_backward(const RankContext& context, const Tensor& dactive, const Tensor& up,
@@ -50,7 +50,8 @@ class ParallelMLP {
  private:
   bool gated() const { return is_gated(context_.model.mlp); }
   const Label& activation_label() const;
-  // The bias that the activation op adds; undefined if gated, where add_up_bias() adds the biases.
+  // Returns the bias that the activation op adds. Undefined for a gated MLP, whose biases
+  // add_up_bias() adds.
   Tensor fused_bias() const;
   void add_up_bias(const Tensor& up) const;
   void up_bias_gradients(const Tensor& dup) const;

@@ -1,6 +1,6 @@
 // LayerNorm or RMSNorm over the hidden dimension: Megatron's MixedFusedLayerNorm.
 //
-// Weights are whole on every tensor-parallel rank.
+// Weights are replicated on every tensor-parallel rank.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ class Norm {
 
   Tensor forward(const RankContext& context, const Tensor& x, NormSaved& saved,
                  const char* label) const;
-  // Returns the gradient of x, plus `residual` if defined: the gradient that bypassed the norm.
-  // Adds to the gradients of weight and bias.
+  // Returns the gradient of x, plus `residual` if defined: the gradient of the residual connection
+  // around the norm. Accumulates the gradients of weight and bias.
   Tensor backward(const RankContext& context, const Tensor& dy, const NormSaved& saved,
                   const Tensor& residual, const char* label) const;
 
@@ -33,8 +33,8 @@ class Norm {
   Parameter* bias_;
 };
 
-// Returns the parameter `name` of a unit; null if the unit has no such parameter, which
-// get_parameter() treats as a bug.
+// find_parameter() returns the parameter `name` of a unit, or null if the unit has none.
+// get_parameter() fails an internal check instead.
 Parameter* find_parameter(ParameterUnit& unit, const std::string& name);
 Parameter& get_parameter(ParameterUnit& unit, const std::string& name);
 

@@ -7,7 +7,8 @@ std::string layer_prefix(const OuterPart& part, std::int64_t layer) {
   return part.name + ".layers." + std::to_string(layer) + ".";
 }
 
-// The width of a layer's activations: that of what its first matrix reads.
+// Returns the width of a layer's input: the number of columns of its first matrix, or `hidden` if
+// it has none.
 std::int64_t input_width(const OuterPart& part, std::int64_t hidden) {
   for (const PlannedOp& op : part.layer_ops) {
     if (op.kind == PlannedOpKind::kLinear) return op.columns;

@@ -1,5 +1,6 @@
-// A part around the blocks, planned on the first stage (core/model/planned_op.h): an encoder of
-// pictures or sound, or tables of each layer. Every tensor-parallel rank has all of it.
+// A part outside the blocks that runs on the first stage, such as a vision or audio encoder, or
+// embedding tables of each layer. It is priced but not executed (core/model/planned_op.h). Its
+// weights are replicated on every tensor-parallel rank.
 #pragma once
 
 #include <deque>
@@ -18,10 +19,11 @@ struct OuterPartSaved {
 class PlannedPart {
  public:
   static void specify(const OuterPart& part, SpecList& specs);
-  // `part` outlives this.
+  // `part` must outlive this object.
   PlannedPart(const RankContext& context, ParameterUnit& unit, const OuterPart& part);
 
-  // `x`: the sequence's activations, for parts without items of their own. No layer is recomputed.
+  // `x`: activations of the token sequence, the input of parts that have no images or audio as
+  // input. Layers are not recomputed in backward.
   void forward(const Tensor& x, OuterPartSaved& saved) const;
   void backward(OuterPartSaved saved) const;
 

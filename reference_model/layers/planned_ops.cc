@@ -7,7 +7,7 @@ namespace tpsim {
 namespace {
 
 constexpr Label kLinear{ModelPart::kAttentionLinear, "planned.linear"};
-// Small matrices on a share of the tokens, as those of hyper-connections: kept in 16 or 32 bits.
+// Label of small GEMMs on a sequence shard, as in hyper-connections. These GEMMs are not quantized.
 constexpr Label kTokenLinear{ModelPart::kResidual, "planned.linear"};
 constexpr Label kPairs{ModelPart::kAttentionCore, "planned.pairs"};
 constexpr Label kIndexer{ModelPart::kRecurrence, "planned.indexer"};
@@ -84,7 +84,7 @@ PlannedWork PlannedOps::work_of(const PlannedOp& op, const Tensor& rows,
     work.pairs = static_cast<double>(work.batch * patches) * static_cast<double>(patches);
     return work;
   }
-  // Ranks that share a sequence have equal parts of its pairs.
+  // Context-parallel ranks have equal parts of the query-key pairs of a sequence.
   const double share = static_cast<double>(work.queries) / static_cast<double>(context_.model.seq);
   work.pairs = static_cast<double>(work.batch) * share * planned_pairs(op, context_.model.seq);
   return work;
@@ -97,7 +97,8 @@ Tensor PlannedOps::allocate_like(const Tensor& rows, const PlannedOp& op,
   return allocate_activation(context_, {positions, rows.shape()[1], width}, kLinear.text);
 }
 
-// Returns a linear op's input: a tensor as wide as its matrix has columns.
+// Returns a linear op's input: the latest result with the op's number of columns, else the block's
+// input if it fits, else a new tensor.
 Tensor PlannedOps::input_of(std::size_t index, const Inputs& inputs,
                             const PlannedSaved& saved) const {
   const PlannedOp& op = ops_[index];
@@ -187,7 +188,8 @@ Tensor PlannedOps::mix(const Tensor& x, PlannedSaved& saved) const {
 
 Tensor PlannedOps::mix_backward(PlannedSaved saved) const {
   const Tensor inside = regather_input(context_, saved.x, kRegather);
-  // Only sizes matter: the share of the tokens is a view of the whole.
+  // The ops are not executed, so only sizes matter: the sequence shard is a view of the gathered
+  // tensor.
   const Shape share{residual_shape(context_)[0], inside.shape()[1], inside.shape()[2]};
   ops_backward({.inside = inside, .share = inside.slice(0, share)}, saved);
   Tensor dx = allocate_activation(context_, inside.shape(), kReduced.text);

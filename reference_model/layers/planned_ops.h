@@ -1,9 +1,10 @@
-// Planned ops of a block or of a part around the blocks: see core/model/planned_op.h.
+// Ops that are priced from their sizes but not executed (core/model/planned_op.h). They belong to a
+// block, or to a part outside the blocks.
 //
-// A linear op is a GEMM on a weight of its own. Its input is the latest result as wide as the
-// matrix has columns, else the block's input, else a tensor that is not saved. Results are saved
-// for backward. Scores and passes are noted, not executed: check_trainable() refuses models with
-// planned ops.
+// A linear op is a GEMM with its own weight. Its input is the latest result with as many columns as
+// the weight, else the block's input, else a tensor that is not saved. Results are saved for
+// backward. Attention scores and elementwise passes are only noted for the cost model:
+// check_trainable() refuses models with planned ops.
 #pragma once
 
 #include <string>
@@ -17,14 +18,14 @@ namespace tpsim {
 
 struct PlannedSaved {
   Tensor x;                     // the input, outside the tensor-parallel region
-  std::vector<Tensor> results;  // of each op; undefined where it has no width
+  std::vector<Tensor> results;  // of each op; undefined if the op has no result
 };
 
 class PlannedOps {
  public:
   static void specify(const std::vector<PlannedOp>& ops, const std::string& prefix,
                       SpecList& specs);
-  // `ops` outlives this.
+  // `ops` must outlive this object.
   PlannedOps(const RankContext& context, ParameterUnit& unit, const std::vector<PlannedOp>& ops,
              const std::string& prefix);
 
@@ -33,19 +34,19 @@ class PlannedOps {
   // Returns the gradient of x, summed over the tensor group.
   Tensor mix_backward(PlannedSaved saved) const;
 
-  // Runs the ops next to a mixer, with the mixer's input x.
+  // Runs the ops in addition to a mixer, on the mixer's input x.
   void run(const Tensor& x, PlannedSaved& saved) const;
-  // Adds to dx, the gradient of x.
+  // Adds the gradient through these ops to dx, the gradient of x.
   void run_backward(const Tensor& dx, PlannedSaved saved) const;
 
-  // Runs the ops on tokens that are replicated on every rank. `patches` > 0: patches per image,
-  // with bidirectional attention inside an image.
+  // Runs the ops on tokens that are replicated on every rank, as in a vision encoder. `patches` >
+  // 0: patches per image; attention is bidirectional within an image. 0: causal sequence.
   void run_whole(const Tensor& x, std::int64_t patches, PlannedSaved& saved) const;
   void run_whole_backward(std::int64_t patches, PlannedSaved saved) const;
 
  private:
-  // Inputs of ops: x inside the tensor-parallel region, this rank's share of its tokens, and
-  // positions of an item (0: a causal sequence).
+  // Inputs of ops. `inside`: x inside the tensor-parallel region. `share`: this rank's sequence
+  // shard of x. `patches`: patches per image; 0 for a causal sequence.
   struct Inputs {
     Tensor inside, share;
     std::int64_t patches = 0;

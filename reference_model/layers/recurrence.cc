@@ -14,7 +14,7 @@ constexpr Label kTurned{ModelPart::kRecurrence, "recurrence.turn"};
 constexpr Label kScanned{ModelPart::kRecurrence, "recurrence.scan"};
 constexpr Label kGated{ModelPart::kRecurrence, "recurrence.gate"};
 
-// Checkpoint names, and rows over all ranks.
+// Checkpoint name of a tensor, and its number of rows over all ranks.
 struct NamedRows {
   std::string name;
   std::int64_t rows = 0;
@@ -30,8 +30,8 @@ std::string recurrence_prefix(const ModelSpec& model, const std::string& block) 
   return block + (model.mixer == MixerKind::kMamba2 ? "mixer." : "linear_attn.");
 }
 
-// Vectors and the convolution's taps. The norm of a delta net has the width of one head and is
-// shared by all heads.
+// Returns the vectors of the mixer, and the weights of the convolution. The norm of a delta net has
+// the width of one head and is shared by all heads.
 std::vector<NamedRows> recurrent_vectors(const ModelSpec& model) {
   const RecurrentShape& r = model.recurrent;
   std::vector<NamedRows> all = {{"conv1d.weight", recurrent_channels(r)}};

@@ -1,14 +1,14 @@
-// A recurrence in place of attention: Mamba-2 or a gated delta net.
+// Recurrent mixer in place of attention: Mamba-2 or a gated delta net.
 //
-//   p = x W_in                      gate, values, two kinds of keys, rates by head
+//   p = x W_in                      gate, values, keys and queries (Mamba-2: B, C), rates by head
 //   c = silu(convolution(values, keys))
 //   s = scan(c, rates)              kernels/recurrence_records.h
 //   y = (norm(s) * silu(gate)) W_out
 //
-// Heads, and the groups that share keys, are sharded over the tensor group. Saved for backward: x,
-// p, s and the input of W_out. A delta net's kernels also save c and each chunk's triangular
-// system; Mamba-2's kernels recompute convolution and states. There are no kernels for convolution,
-// scan and gate: this layer is traced and priced, but not executed (check_trainable).
+// Heads, and the groups of heads that share keys, are sharded over the tensor group. Saved for
+// backward: x, p, s and the input of W_out. A delta net's kernels also save c and each chunk's
+// triangular system; Mamba-2's kernels recompute convolution and states. There are no kernels for
+// convolution, scan and gate: this layer is traced and priced, but not executed (check_trainable).
 #pragma once
 
 #include <string>

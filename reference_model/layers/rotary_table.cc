@@ -7,7 +7,8 @@
 namespace tpsim {
 namespace {
 
-// Returns the share of a pair's frequency that yarn divides by the factor, 0 to 1.
+// Returns t of `yarn` in rotary_table.h, 0 to 1, for pair i: the share of the frequency that is
+// divided by the factor.
 double yarn_share(const RotaryStretch& stretch, double theta, std::int64_t width, std::int64_t i) {
   const auto n = static_cast<double>(width);
   const auto pair_that_turns = [&](double turns) {
@@ -37,7 +38,7 @@ double stretched(const RotaryStretch& stretch, const ModelSpec& model, std::int6
       const double turns = original * f / (2 * std::numbers::pi);
       const double between = stretch.high_freq_factor - stretch.low_freq_factor;
       const double above = turns - stretch.low_freq_factor;
-      // Equal factors leave nothing between them.
+      // Equal low and high factors: t is a step function.
       const double t = between > 0 ? std::clamp(above / between, 0.0, 1.0) : above > 0 ? 1.0 : 0.0;
       return f * t + f / stretch.factor * (1 - t);
     }

@@ -11,7 +11,7 @@ namespace tpsim {
 // Names of a block's tensors omit the block's prefix ("model.layers.3.") and the suffixes ".weight"
 // and ".bias". A name is empty if the model lacks the part.
 struct WeightNames {
-  std::string blocks;  // before the layer's number
+  std::string blocks;  // prefix of the layer's number
   std::string words, head, final_norm, embedding_norm, positions;
   std::vector<std::string> projections;  // q, k, v or one fused matrix
   std::string output, q_norm, k_norm, sinks;
@@ -19,16 +19,16 @@ struct WeightNames {
   std::string attention_norm, after_attention_norm, mlp_norm, after_mlp_norm;
   std::vector<std::string> up;  // one matrix, or gate and up
   std::string down;
-  std::string router;                  // a name without ".weight"
-  std::string experts;                 // before an expert's number
-  std::vector<std::string> expert_up;  // after it
+  std::string router;                  // without ".weight"
+  std::string experts;                 // prefix of an expert's number
+  std::vector<std::string> expert_up;  // after the number
   std::string expert_down;
   std::vector<std::string> shared_up;
   std::string shared_down;
 };
 WeightNames names_of(const ModelSpec& model);
 
-// "model.layers.3."
+// Returns the prefix of a block's tensor names: "model.layers.3.".
 std::string block_prefix(const ModelSpec& model, std::int64_t layer);
 
 }  // namespace tpsim

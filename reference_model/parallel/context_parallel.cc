@@ -10,9 +10,9 @@ Tensor allocate_key_values(const RankContext& context, const QkvLayout& layout, 
   return allocate_activation(context, {seq, layout.batch, key_value_width(layout)}, label);
 }
 
-// Copies between the order of ranks, which hold two chunks each (0, 2n-1, 1, 2n-2, ...), and the
-// order of positions. The first chunks of all ranks are one copy. The second chunks are another
-// copy, in reverse.
+// Copies between the order of ranks (rank r holds chunks r and 2 cp - 1 - r) and the order of
+// positions. One op copies the first chunks of all ranks. A second op copies the second chunks, in
+// reverse order.
 void reorder_chunks(const RankContext& context, const Tensor& by_rank, const Tensor& by_position,
                     bool to_position) {
   const std::int64_t cp = context.plan.degrees.cp;

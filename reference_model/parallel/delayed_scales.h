@@ -1,8 +1,8 @@
 // Delayed scaling for Precision::kFp8, as Transformer Engine's DelayedScaling: the scale of each
 // operand of a linear layer follows from an amax history of previous steps.
 //
-// A step adds one entry to the history, whatever the number of micro-batches, so that all GEMMs
-// quantize a tensor with the same scale. In the first step the GEMMs compute the scales
+// Each step adds one entry to the history, independent of the number of micro-batches. All GEMMs of
+// a step quantize a tensor with the same scale. In the first step the GEMMs compute the scales
 // (OperandRounding::finds_scales). Saved states do not contain the histories.
 #pragma once
 
@@ -23,7 +23,7 @@ class DelayedScales {
  public:
   // Sets Parameter::scales of every matrix that a GEMM reads.
   void attach(Device& device, ParameterStore& store);
-  // Whether a step has ended.
+  // Whether a step has ended, so that scales come from the history.
   bool has_history() const { return steps_ > 0; }
   // Adds the amax values of a step to the histories, as maximum over the ranks of a stage, and
   // computes the scales of the next step. Collective.

@@ -1,6 +1,6 @@
 // Gradient reduction over the groups that hold the same weights (Megatron's finalize_model_grads).
-// Reductions run at the step's end, or unit by unit, overlapped with backward. The order of
-// additions, and so the result, is the same.
+// Reductions run at the end of the step, or unit by unit, overlapped with backward. The order of
+// additions is the same in both cases, and therefore the result.
 #include <utility>
 
 #include "reference_model/parallel/parameters.h"

@@ -5,7 +5,8 @@
 namespace tpsim {
 namespace {
 
-// Recompute by ops repeats the all-gather with the GEMM, so it saves the shard.
+// Whether the gathered input is saved for backward. Recompute::kOps repeats the all-gather in
+// backward, and therefore saves only the shard.
 bool keeps_gathered(const RankContext& context) {
   return !context.options.tp_recompute_allgather && context.plan.recompute != Recompute::kOps;
 }

@@ -1,4 +1,4 @@
-// The borders of the tensor-parallel region: Megatron's mappings.
+// Collectives at the entry and the exit of the tensor-parallel region: Megatron's mappings.py.
 //
 //                                                      forward         backward
 //   enter the region, without sequence parallelism     nothing         all-reduce
@@ -22,13 +22,13 @@
 
 namespace tpsim {
 
-// [seq_share, batch, n] -> [seq, batch, n] by an all-gather; returns x without sequence
-// parallelism.
+// All-gathers x over the tensor group: [seq_share, batch, n] -> [seq, batch, n]. Without sequence
+// parallelism, returns x.
 Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const Label& label);
 // Returns the tensor to save for wgrad: `inside`, the gathered x; or x itself, if backward gathers
 // again (options.tp_recompute_allgather, or ops are recomputed).
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
-// Returns `inside` in backward: gathers again if kept_input() saved x.
+// Returns the gathered input in backward. Repeats the all-gather if kept_input() saved the shard x.
 Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label);
 // Sums partial sums [seq, batch, n] over the tensor group -> [seq_share, batch, n]: all-reduce in
 // place, or reduce-scatter with sequence parallelism.
@@ -36,8 +36,8 @@ Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& 
 
 // Whether the all-reduce or reduce-scatter of dgrad overlaps with the wgrad GEMM.
 bool overlaps_input_gradient_reduction(const RankContext& context);
-// leave_tensor_parallel(x) overlapped with `work`, if overlaps_input_gradient_reduction(); else
-// runs `work` first. `work` must neither use x nor communicate in the tensor group.
+// Runs `work` and leave_tensor_parallel(x). Overlaps them if overlaps_input_gradient_reduction(),
+// else runs `work` first. `work` must neither use x nor communicate in the tensor group.
 Tensor leave_overlapped(const RankContext& context, Tensor x, const Label& label,
                         const std::function<void()>& work);
 

@@ -27,7 +27,8 @@ bool is_whole(const ParameterSpec& spec) {
   return spec.sharding == Sharding::kReplicated || spec.sharding == Sharding::kPartial;
 }
 
-// FNV-1a: a name gives the same random numbers on every rank and in every build.
+// Offset basis of FNV-1a. The hash of a tensor's name selects its random numbers, and is the same
+// on every rank and in every build.
 constexpr std::uint64_t kNameHashStart = 1469598103934665603ULL;
 
 }  // namespace
@@ -90,8 +91,8 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
   const auto is_replicated = [&](const ParameterSpec& spec) {
     return is_whole(spec) && sharers.size() > 1;
   };
-  // Sharded tensors precede replicated ones and matrices precede vectors: few segments, and one
-  // replicated tail.
+  // Sharded tensors precede replicated ones, and matrices precede vectors. This gives few segments,
+  // and replicated tensors are one range at the end.
   std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     const auto order = [&](const ParameterSpec& s) {
       const bool replicated = is_replicated(s);
@@ -258,7 +259,7 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
     bind_gradients(unit, unit.gradients);
     return;
   }
-  const bool again = unit.pending_gradients_.defined();  // the embedding and the head share a table
+  const bool again = unit.pending_gradients_.defined();  // tied: head, then embedding
   if (!again) {
     const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
     unit.pending_gradients_ = context_.device.allocate(
@@ -282,7 +283,8 @@ void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
 void ParameterStore::end_backward(ParameterUnit& unit) {
   for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
   if (unit.pending_gradients_.defined()) {
-    // FSDP accumulates a unit's gradients when its backward ends, for every dtype.
+    // With ZeRO 2 and 3 gradients of any dtype accumulate when the unit's backward ends, as in
+    // FSDP. Else gradients that need a cast accumulate after the chunk's backward.
     const bool at_once = zero_stage(unit) >= 2 || whole_dtype(unit) == context_.plan.dtype;
     if (keeps_shares(unit)) {
       const Tensor whole = std::exchange(unit.pending_gradients_, Tensor());
@@ -362,7 +364,8 @@ void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
 
 void ParameterStore::set_fresh(bool fresh) {
   for (ParameterUnit& unit : units_) {
-    // If whole gradients exist too, only the step's reduction writes the share, once.
+    // A unit with whole gradients writes its share only once in a step, in the final reduction. The
+    // share is then always fresh.
     unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());
     for (Parameter& p : unit.parameters()) p.gradient_is_fresh = fresh && p.is_multiplied();
   }

@@ -1,4 +1,4 @@
-// Weights and gradients of a rank in flat buffers, which ZeRO shards. Plays the part of Megatron's
+// Weights and gradients of a rank in flat buffers, which ZeRO shards. Corresponds to Megatron's
 // DistributedDataParallel and MemoryBuffer.
 //
 // A unit (a block, the word embeddings, ...) is one flat range: tensor-parallel shards first,
@@ -55,7 +55,8 @@ class SpecList {
                         Sharding sharding = Sharding::kReplicated);
   void vector(const std::string& name, std::int64_t rows, InitialValue initial,
               Sharding sharding = Sharding::kReplicated);
-  // The weight of a norm, initialized to a factor of one.
+  // Adds the weight of a norm, initialized so that the norm multiplies by one: 0 for models that
+  // add one to the weight (norm_plus_one), else 1.
   void gain(const std::string& name, std::int64_t rows, Sharding sharding = Sharding::kReplicated);
   // Adds `name`.weight and `name`.bias. The bias is sharded if the weight is sharded by rows.
   void linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
@@ -74,9 +75,9 @@ class SpecList {
 struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;  // in its unit
-  Tensor weight;            // undefined outside forward and backward with ZeRO-3
+  Tensor weight;            // with ZeRO-3 undefined outside forward and backward
   Tensor gradient;          // undefined outside the unit's backward
-  // The gradient has no value yet, so that a GEMM may overwrite it.
+  // Whether the gradient has no value yet, so that a GEMM may overwrite it.
   bool gradient_is_fresh = false;
   // [3, 2] fp32 with delayed scaling (delayed_scales.h), else undefined: scales of the GEMM's
   // input, of the weight, and of the output's gradient.
@@ -90,11 +91,13 @@ struct Parameter {
 // can only add, zero_if_fresh() clears a fresh gradient. Both mark the gradient as not fresh.
 float accumulation_beta(Parameter& p);
 void zero_if_fresh(Device& device, Parameter& p);
-// Weight, and gradient after zero_if_fresh(); undefined if `p` is null.
+// weight_of() returns the weight, gradient_of() the gradient after zero_if_fresh(). Both return an
+// undefined tensor if `p` is null.
 inline Tensor weight_of(const Parameter* p) { return p != nullptr ? p->weight : Tensor(); }
 Tensor gradient_of(Device& device, Parameter* p);
 
-// A range of a unit with one weight decay and one rule for the gradient norm.
+// A range of a unit that has the same weight decay, and is counted in the gradient norm as a whole
+// or not at all.
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -133,11 +136,11 @@ class ParameterUnit {
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;     // of this micro-batch, not yet accumulated
-  bool is_reduced_ = false;      // in this step the reduction over the data group is done or begun
+  bool is_reduced_ = false;      // the data-parallel reduction of this step has begun or ended
   bool share_is_fresh_ = false;  // ZeRO 2, 3: the accumulated share has no value yet
 };
 
-// A checkpoint tensor without gradient, [n] fp32.
+// A tensor of the checkpoint that has no gradient, [n] fp32.
 struct Buffer {
   std::string name;
   Tensor values;
@@ -162,39 +165,44 @@ class ParameterStore {
   void end_forward(ParameterUnit& unit);
   void begin_backward(ParameterUnit& unit);
   void end_backward(ParameterUnit& unit);
-  // After a model chunk's backward: adds gradients in separate buffers to the accumulation buffers.
+  // Call after each backward of a model chunk. Adds the micro-batch's gradients that are in
+  // separate buffers to the accumulation buffers.
   void accumulate_pending();
-  // Before a model chunk's backward: whether it is the chunk's last one in this step. If reductions
-  // overlap with backward, the end of a unit's last backward starts its reduction.
+  // Call before each backward of a model chunk. `is_last`: this is the chunk's last backward in the
+  // step. With overlapped reductions, the last backward of a unit starts its gradient reduction.
   void set_last_backward(bool is_last) { is_last_backward_ = is_last; }
 
-  // Sums gradients over the tensor group; and, with ZeRO 0 and 1, over the data group. Does nothing
-  // if the reduction is done or has begun in this step.
+  // reduce_partials() sums whole gradients over the tensor group, reduce_over_data_parallel() over
+  // the data group. Both do nothing if the data-parallel reduction has begun in this step, or if
+  // gradients stay sharded (keeps_shares()).
   void reduce_partials(ParameterUnit& unit);
   void reduce_over_data_parallel(ParameterUnit& unit);
-  // ZeRO 2 and 3: waits for reduce-scatters in flight and accumulates their shares. Called before a
-  // block's backward ends, before the embedding's backward, and after a chunk's backward.
+  // ZeRO 2 and 3: waits for the reduce-scatters in flight and accumulates the reduced shares.
+  // Called before a block's backward ends, before the embedding's backward, and after a chunk's
+  // backward.
   void finish_shares();
   // Waits for all reductions in flight.
   void finish_reductions();
 
-  // Before the first micro-batch: clears the accumulated gradients. If the first micro-batch
-  // overwrites gradients, clears only those that no GEMM writes.
+  // Call before the first micro-batch. Clears the accumulated gradients. If the first micro-batch
+  // overwrites gradients, clears only gradients that no GEMM writes.
   void clear_gradients();
-  // Marks the gradients that GEMMs write as fresh, or all as not fresh. run_whole() calls this
-  // around the first micro-batch, since a replayed graph does not update the marks.
+  // Marks the gradients that GEMMs write as fresh, or all as not fresh. RankModel::run_whole()
+  // calls this around the first micro-batch, because a replayed CUDA graph does not update the
+  // marks.
   void set_fresh(bool fresh);
 
   const std::deque<ParameterUnit>& units() const { return units_; }
   std::deque<ParameterUnit>& units() { return units_; }
-  // Ranks that hold the same weights of a unit, and ranks that hold its tensor-parallel shards.
+  // data_group(): ranks that hold the same weights of a unit. tensor_group(): ranks that hold the
+  // tensor-parallel shards of a unit.
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
   int zero_stage(const ParameterUnit& unit) const;  // 0 if its data group has one rank
   // Whether gradients stay sharded between micro-batches (ZeRO 2 and 3). Otherwise whole gradients
   // accumulate until the end of the step.
   bool keeps_shares(const ParameterUnit& unit) const;
-  // Dtype of whole gradients that accumulate over micro-batches.
+  // Dtype of the whole gradients, which accumulate over micro-batches.
   DType whole_dtype(const ParameterUnit& unit) const;
   // Whether the gradient share is a separate buffer, instead of a slice of the whole gradients.
   bool has_own_share(const ParameterUnit& unit) const;
@@ -202,18 +210,21 @@ class ParameterStore {
   std::int64_t share_begin(const ParameterUnit& unit) const;
 
  private:
-  // A reduced share inside the unit's whole gradients, not yet accumulated (ZeRO 2 and 3).
+  // A gradient share whose reduce-scatter has begun and that is not yet accumulated (ZeRO 2 and 3).
+  // `share` is a slice of the unit's whole gradients.
   struct ShareOnItsWay {
     ParameterUnit* unit = nullptr;
     Tensor share;
   };
 
-  // Sums gradients of replicated tensors over the tensor group, since each rank has seen a part of
-  // the sequence or of the heads. Without sequence parallelism: only those of kPartial.
+  // Sums gradients of replicated tensors over the tensor group, because each rank computes them
+  // from a part of the sequence or of the heads. Without sequence parallelism, sums only tensors of
+  // Sharding::kPartial.
   void reduce_sequence_partials(ParameterUnit& unit, const Tensor& gradients);
   Communicator& reduction_group(const ParameterUnit& unit) const;
   bool overlaps_reduction() const { return context_.options.overlap_gradient_reduction; }
-  // ZeRO 0 and 1: a unit's gradients of all micro-batches are accumulated; may start the reduction.
+  // Called after a micro-batch's gradients are added to the whole gradients of a unit. With
+  // overlapped reductions, starts the reduction after the last micro-batch.
   void gradients_complete(ParameterUnit& unit);
   void bind_weights(ParameterUnit& unit);
   void bind_gradients(ParameterUnit& unit, const Tensor& buffer);
@@ -224,7 +235,8 @@ class ParameterStore {
   void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
   void reduce_into_share(ParameterUnit& unit, const Tensor& whole);
   void accumulate_pending(ParameterUnit& unit);
-  // Returns gradients in the dtype of their reduction; a copy if the dtypes differ.
+  // Returns the gradients in the dtype in which they are reduced. Casts them to a copy if their
+  // dtype differs.
   Tensor as_reduced(const Tensor& whole);
 
   const RankContext& context_;

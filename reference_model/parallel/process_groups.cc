@@ -9,13 +9,15 @@ namespace tpsim {
 
 namespace {
 
-// Whether the experts have other ranks in this group than the rest of a block.
+// Whether experts need their own communicator, because their group has other ranks than the group
+// of the dense layers.
 bool is_own_group(const Plan& plan, GroupKind kind) {
   return kind == GroupKind::kExpertData ? folds_experts(plan)
                                         : expert_tensor_ranks(plan) != plan.degrees.tp;
 }
 
-// ZeRO-3 gathers the weights of one layer while it reduces the gradients of another.
+// Whether reductions need their own communicators. With overlap, ZeRO-3 gathers the weights of one
+// layer while it reduces the gradients of another.
 bool reduces_beside_gathers(const Plan& plan, const TrainingOptions& options) {
   return options.overlap_gradient_reduction && plan.zero == 3;
 }
@@ -62,8 +64,9 @@ ProcessGroups OwnedGroups::groups() const {
 
 namespace {
 
-// Directions of pipeline messages: activations go up, gradients go down. With virtual stages
-// messages also wrap around from the last stage to the first.
+// Directions of the messages in one pipeline communicator. Activations go to the next stage,
+// gradients to the previous one. With virtual stages messages also wrap around between the last and
+// the first stage, so that both directions occur.
 MessageWays pipeline_ways(const Plan& plan, bool backward) {
   const bool goes_round = plan.virtual_stages > 1;
   return {.up = goes_round || !backward, .down = goes_round || backward};

@@ -1,5 +1,5 @@
-// The communicators of a rank, one for each kind of group: Megatron's initialize_model_parallel and
-// its get_tensor_model_parallel_group() and the like.
+// Process groups of a rank: one communicator for each kind of group. Corresponds to Megatron's
+// initialize_model_parallel() and get_tensor_model_parallel_group().
 //
 // Ranks of a group: group_members() in core/plan/rank_layout.h.
 #pragma once
@@ -16,12 +16,13 @@ namespace tpsim {
 class OwnedGroups {
  public:
   // `form` creates this rank's communicator of a kind of group. All ranks call `form` in the same
-  // order: once for each kind, once more for the pipeline (one communicator for each direction),
-  // and once more for the data groups if ZeRO-3 overlaps their reductions with gathers.
+  // order: once for each kind, except for expert groups with the same ranks as the dense groups;
+  // once more for the pipeline (one communicator for each direction); and once more for the data
+  // groups if ZeRO-3 overlaps their reductions with gathers.
   using Form = std::function<std::unique_ptr<Communicator>(GroupKind)>;
   OwnedGroups(const Plan& plan, const TrainingOptions& options, const Form& form);
 
-  // References to the communicators; `this` must outlive them.
+  // Returns references to the communicators; `this` must outlive them.
   ProcessGroups groups() const;
 
  private:
@@ -34,8 +35,8 @@ class OwnedGroups {
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan,
                         const TrainingOptions& options = {});
 
-// Number of communicators with more than one rank that form_groups() creates on `rank`. The
-// pipeline counts once for each direction in which messages travel.
+// Returns the number of communicators with more than one rank that form_groups() creates on `rank`.
+// The pipeline counts once for each direction of its messages.
 std::int64_t formed_groups(const Plan& plan, const TrainingOptions& options, std::int64_t rank);
 
 }  // namespace tpsim

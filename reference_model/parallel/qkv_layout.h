@@ -30,8 +30,9 @@ QkvView view_of(const QkvLayout& layout, const Tensor& qkv);
 // Views into key_values [positions, batch, key_value_width]; q is undefined.
 QkvView view_of_key_values(const QkvLayout& layout, const Tensor& key_values);
 
-// Keys and values of all rows as key_value_pieces(layout) matrices for CopyMatrices: inside qkv,
-// and packed without queries.
+// Views of the keys and values of all rows for CopyMatrices, as key_value_pieces() matrices: one
+// for each head if fused, else one. key_values_in() addresses them inside qkv, packed_key_values()
+// in a tensor without queries.
 std::int64_t key_value_pieces(const QkvLayout& layout);
 Matrix key_values_in(const QkvLayout& layout, const Tensor& qkv);
 Matrix packed_key_values(const QkvLayout& layout, const Tensor& key_values);

@@ -13,10 +13,10 @@
 
 namespace tpsim {
 
-// The communicators of one rank. OwnedGroups creates them
-// (reference_model/parallel/process_groups.h); core/plan/rank_layout.h lists their ranks. They must
-// outlive the model. Activations and their gradients have one pipeline communicator each, so that
-// messages in one direction stay in order.
+// The communicators of one rank, which must outlive the model. OwnedGroups creates them
+// (reference_model/parallel/process_groups.h); core/plan/rank_layout.h defines their ranks.
+// Activations and their gradients have one pipeline communicator each, so that messages in one
+// direction stay in order.
 struct ProcessGroups {
   Communicator& tensor;
   Communicator& data;  // ranks that hold the same weights: data x context parallel
@@ -29,15 +29,15 @@ struct ProcessGroups {
   Communicator& embedding;  // first and last stage; other stages: this rank only
   Communicator& model;      // tensor x pipeline: one copy of all weights
   Communicator& world;
-  Communicator& context;      // ranks that share every sequence
+  Communicator& context;      // ranks over which each sequence is sharded
   Communicator& expert;       // expert-parallel ranks
   Communicator& expert_data;  // ranks that hold the same experts
-  // Ranks that share every expert. expert_tensor and expert_data are `tensor` and `data` if experts
-  // have the layout of the rest of a block.
+  // Ranks over which each expert is sharded. expert_tensor and expert_data equal `tensor` and
+  // `data` if experts are sharded like the rest of a block.
   Communicator& expert_tensor;
 };
 
-// Load balancing of experts (reference_model/layers/expert_balance.h); zero switches it off.
+// Load balancing of experts (reference_model/layers/expert_balance.h). 0 switches a method off.
 struct BalanceSettings {
   double auxiliary_loss = 0;  // coefficient of the router's loss
   double bias_rate = 0;       // change of the router's biases in a step
@@ -53,7 +53,7 @@ struct RankContext {
   Plan plan;
   TrainingOptions options;
   BalanceSettings balance = {};
-  ExpertLoads* loads = nullptr;           // counts tokens by expert; null: not counted
+  ExpertLoads* loads = nullptr;           // token counts of experts; null: not counted
   const DelayedScales* scales = nullptr;  // with Precision::kFp8; null if no op is executed
 };
 
@@ -74,16 +74,17 @@ LocalSizes local_sizes(const RankContext& context);
 
 // Shape of a rank's activation outside the tensor-parallel region.
 Shape residual_shape(const RankContext& context);  // [seq_share, batch, hidden]
-// Shape of what stages send each other: the residual, once for each residual stream.
+// Shape of the activation that a stage sends to the next: [seq_share, batch, hidden x residual
+// streams].
 Shape stage_shape(const RankContext& context);
 // Allocates a dropout mask with the shape of `like`, uint8.
 Tensor allocate_mask(const RankContext& context, const Tensor& like, const char* label);
-// Returns a dropout seed, which plays the part of Megatron's CudaRNGStatesTracker. The seed depends
-// on layer, forward pass of the layer (`draw`), place in the layer and data-parallel rank. With
-// `by_rank` it also depends on the tensor-parallel rank, for tensors that are sharded.
+// Returns a dropout seed. Corresponds to Megatron's CudaRNGStatesTracker. The seed depends on
+// layer, forward pass of the layer (`draw`), dropout op in the layer (`place`) and data-parallel
+// rank. With `by_rank` it also depends on the tensor-parallel rank, for tensors that are sharded.
 std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::int64_t draw,
                            int place, bool by_rank);
-// Maximum of `mine` over all ranks of the world; also a barrier.
+// Returns the maximum of `mine` over all ranks of the world. Collective, and a barrier.
 float greatest_over_world(const RankContext& context, float mine, const Label& label);
 Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);
 

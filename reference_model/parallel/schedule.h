@@ -40,8 +40,8 @@ PipelineShape pipeline_shape(const Plan& plan);
 // 1f1b: min(m, p - stage).
 std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage);
 
-// Whether each forward is followed by its own backward: one stage, one chunk, one micro-batch in
-// flight.
+// Whether each forward is followed by the backward of the same micro-batch: one stage, one chunk,
+// one micro-batch in flight.
 bool alternates(const PipelineShape& shape);
 
 // Iterates over the tasks of one stage in execution order. advance() takes a few nanoseconds, since
@@ -75,7 +75,8 @@ class ScheduleCursor {
   }
 
  private:
-  // All tasks of one kind in order: each group of p micro-batches visits one chunk after the other.
+  // Iterates over all tasks of one kind in order: each group of p micro-batches runs through one
+  // chunk after the other.
   class Walk {
    public:
     Walk(TaskKind kind, const PipelineShape& shape);
@@ -99,7 +100,7 @@ class ScheduleCursor {
     std::int32_t group_ = 0, in_group_ = 0;  // their sum is the micro-batch
   };
 
-  // Forward while fewer than most_in_flight_ micro-batches are in flight, else backward.
+  // Returns kForward while fewer than most_in_flight_ micro-batches are in flight, else kBackward.
   TaskKind next_kind() const {
     return forwards_left_ > 0 && in_flight_ < most_in_flight_ ? TaskKind::kForward
                                                               : TaskKind::kBackward;

@@ -13,7 +13,7 @@ constexpr Label kPickHeads{ModelPart::kAttentionLinear, "attention.pick_heads"};
 // slice of a value head.
 struct HeadColumns {
   std::int64_t rows = 0;
-  std::int64_t queries = 0;  // columns of a rank
+  std::int64_t queries = 0;  // query columns of a rank
   std::int64_t part = 0;     // columns of the slice of a key head
   std::int64_t width = 0;    // all columns of a rank
   std::int64_t head = 0;     // columns of a whole key head
@@ -36,7 +36,7 @@ HeadColumns columns_of_rank(const RankContext& context, const QkvLayout& layout,
   return columns;
 }
 
-// Returns `count` columns of rank `rank`'s rows in the gathered tensor, starting at column `at`.
+// Returns a view of `count` columns of rank `rank` in the gathered tensor, starting at column `at`.
 Matrix in_gathered(const HeadColumns& columns, const Tensor& all, std::int64_t rank,
                    std::int64_t at, std::int64_t count) {
   return {.tensor = all,

@@ -14,10 +14,10 @@ namespace tpsim {
 
 bool shares_key_heads(const RankContext& context);
 
-// Gathers this rank's columns of q, k and v, [positions, batch, columns]. Returns whole heads,
-// [positions, batch, qkv_width(layout)]. `gathered` gets the columns of all ranks, [ranks,
-// positions, batch, columns]. As in Megatron, where the values are a view of these columns, the
-// columns must live as long as the values.
+// All-gathers `columns`, this rank's columns of q, k and v, [positions, batch, columns]. Returns
+// this rank's whole heads, [positions, batch, qkv_width(layout)]. `gathered` receives the columns
+// of all ranks, [ranks, positions, batch, columns], and must live as long as the values: in
+// Megatron the values are a view of the gathered columns.
 Tensor gather_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& columns,
                         Tensor& gathered);
 // Backward: returns the gradient of `columns`, summed over the ranks that share a head.

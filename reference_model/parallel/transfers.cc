@@ -20,7 +20,8 @@ Tensor part_of(const RankContext& context, const Tensor& x) {
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
                    const char* label) {
-  // Residual streams are planned, not executed: they travel as one tensor.
+  // Models with several residual streams are priced but not executed. The streams are sent as one
+  // tensor.
   const Tensor sent = context.model.ends.streams > 1
                           ? allocate_activation(context, stage_shape(context), label)
                           : x;

@@ -43,7 +43,7 @@ void upload(Device& device, std::span<const float> values, const Tensor& x) {
   device.upload(std::as_bytes(std::span<const std::uint16_t>(halves)), x);
 }
 
-// Place of a local parameter in its global tensor, without padding rows.
+// Returns the position of a local parameter in its global tensor, without padding rows.
 BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const ParameterSpec& spec) {
   const Communicator& sharers = model.store().tensor_group(unit);
   const std::int64_t tp = sharers.size(), at = sharers.rank();
@@ -60,7 +60,7 @@ BlockPlace place_of(RankModel& model, const ParameterUnit& unit, const Parameter
   return place;
 }
 
-// Gathers the whole flat unit from the ranks' shares.
+// Returns the values of the whole flat unit, gathered from the ZeRO shares of the ranks.
 std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, const Tensor& share) {
   const RankContext& context = model.context();
   if (share.elements() == unit.size()) return download(context.device, share);
@@ -98,7 +98,8 @@ bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
   return is_cut || model.store().tensor_group(unit).rank() == 0;
 }
 
-// Reads the block of every parameter under prefix + name and uploads this rank's share.
+// Reads this rank's block of every parameter, stored under prefix + name, and uploads this rank's
+// ZeRO share. `whole_values`, if not null, receives the whole unit.
 Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
                   const BlockReader& reader, const std::string& prefix,
                   std::vector<float>* whole_values) {
@@ -119,7 +120,7 @@ Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
   return Ok{};
 }
 
-// Reads weights (rounded to their dtype) and master weights of one unit.
+// Reads the master weights of one unit, and the weights, rounded to their dtype.
 Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state,
                     const BlockReader& reader, const std::string& prefix) {
   std::vector<float> whole;
@@ -165,8 +166,8 @@ std::filesystem::path file_of_rank(const std::filesystem::path& folder,
   return folder / file_name_of(global_rank(context.plan, context.at));
 }
 
-// Whether this rank writes: it is the first of the ranks with the same weights, or of those with
-// the same experts.
+// Whether this rank writes a file: it is the first of the ranks with the same weights, or of the
+// ranks with the same experts.
 bool writes(const RankContext& context) {
   return context.groups.data.rank() == 0 || context.groups.expert_data.rank() == 0;
 }
@@ -177,7 +178,8 @@ Status write_rank_file(RankModel& model, const std::vector<TensorBlock>& blocks,
   return write_blocks(file_of_rank(folder, model.context()), blocks);
 }
 
-// Returns the files that all ranks wrote into the folder, on every rank.
+// Returns name, size and checksum of the files that all ranks wrote into the folder. The result is
+// the same on every rank. Collective.
 Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesystem::path& folder) {
   const RankContext& context = model.context();
   const std::int64_t ranks = gpu_count(context.plan), me = global_rank(context.plan, context.at);
@@ -240,7 +242,8 @@ Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& re
   return Ok{};
 }
 
-// All ranks of a stage hold the buffers; the first one adds them.
+// Adds the buffers to `blocks`, on one rank of each stage, because all ranks of a stage hold the
+// same buffers.
 void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
   const RankContext& context = model.context();
   if (context.groups.data.rank() != 0 || context.groups.tensor.rank() != 0) return;
@@ -288,7 +291,7 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
   }
   if (failed >= 0) {
     if (is_first(model)) discard_unfinished_states(folder);
-    first_failed_rank(model, true);  // barrier: a rank that ends could end the job
+    first_failed_rank(model, true);  // barrier: the exit of a rank may end the job
   }
   return outcome_of_all(model, written, failed);
 }

@@ -1,5 +1,5 @@
 // Conversion of a rank's tensors to and from files: weights of Hugging Face checkpoints, training
-// state in any layout, gradients for inspection.
+// state of any parallel layout, gradients for inspection.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@ namespace tpsim {
 
 enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
 
-// Returns the blocks of one kind of tensor that this rank writes, without padding. Exactly one of
-// the ranks that hold a block returns it. Collective over the data-parallel groups, which gather
-// their ZeRO shares.
+// Returns the blocks of one kind of tensor that this rank must write, without padding. If several
+// ranks hold the same block, exactly one of them returns it. Collective over the data-parallel
+// groups, which gather their ZeRO shares.
 std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
 
 // Sets weights and master weights from a checkpoint's tensors.
 Status load_weights(RankModel& model, const BlockReader& reader);
 
-// Collective: checks that every rank succeeded. The first failed rank gets its own error as result.
-// All others throw CommunicatorAborted, so that no rank waits for a failed one and one rank
-// reports.
+// Checks that every rank succeeded. If ranks failed, the first failed rank returns its own error,
+// and all others throw CommunicatorAborted: no rank waits for a failed one, and only one rank
+// reports. Collective.
 Status agree(RankModel& model, const Status& mine);
 
 // Writes the training state of `step` below `folder` (state_folder.h), with the settings of the
@@ -37,8 +37,8 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder);
 // states are set on the first rank only, which reads the folder. Collective.
 Result<SavedState> agreed_state(RankModel& model, const std::filesystem::path& folder);
 
-// Merges the blocks of all ranks into one safetensors file with the checkpoint's names. Collective;
-// the world's first rank writes.
+// Merges the blocks of all ranks into one safetensors file with the checkpoint's names. The first
+// rank of the world writes the file. Collective.
 Status write_merged(RankModel& model, const std::vector<TensorBlock>& blocks,
                     const std::filesystem::path& path);
 

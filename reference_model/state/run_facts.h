@@ -1,6 +1,6 @@
 // The settings of a run that determine its losses, by name. A saved state contains them.
 //
-// The layout is not included: a state can be resumed in any layout.
+// The parallel layout is not included: a state can be resumed in any layout.
 #pragma once
 
 #include <string>
@@ -21,9 +21,10 @@ using RunFacts = std::vector<RunFact>;
 // Prefix of the names of facts about the model.
 inline constexpr std::string_view kModelFact = "model.";
 
-// Returns a message for each setting that differs between state and run: "lr 0.0001, now 5".
+// Returns a message for each setting that differs between the saved state and this run: "lr 0.0001,
+// now 5".
 std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now);
-// Error if the state belongs to another model.
+// Error if the saved state belongs to another model than this run's.
 Status check_model(const RunFacts& saved, const RunFacts& now);
 
 }  // namespace tpsim

@@ -80,12 +80,13 @@ Result<Manifest> read_manifest(const fs::path& state) {
       [](FieldReader& in, Manifest& read) { manifest_fields(in, read); });
 }
 
-// Accepts only names of files in the state's own folder, since a manifest may come from anyone.
+// Whether a name is a file in the state's own folder. Other names are refused, because a manifest
+// may come from an untrusted source.
 bool is_plain_name(const std::string& name) {
   return fs::path(name).filename() == name && name != "." && name != "..";
 }
 
-// A pipe would block the reader, and a device has no end.
+// Error if the path is not a regular file: a pipe would block the reader, and a device never ends.
 Status check_is_regular(const fs::path& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
@@ -143,8 +144,8 @@ Result<Manifest> check_state(const fs::path& folder, std::int64_t step) {
   return manifest;
 }
 
-// Steps of the folder's states, newest first. Ignores folders with other names than saved_state()
-// gives.
+// Returns the steps of the folder's states, newest first. Ignores folders whose names differ from
+// those of saved_state().
 std::vector<std::int64_t> saved_steps(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code ignored;
@@ -161,15 +162,16 @@ std::vector<std::int64_t> saved_steps(const fs::path& folder) {
   return steps;
 }
 
-// Removes the manifest first, so that an interrupted removal never leaves a state that counts.
+// Removes the manifest first: if the removal is interrupted, the remaining files are not a valid
+// state.
 void remove_state(const fs::path& state) {
   std::error_code ignored;
   fs::remove(state / kManifest, ignored);
   fs::remove_all(state, ignored);
 }
 
-// Removes states older than the intact state `newest` if enough intact states are newer. Damaged
-// states, and states of later steps, do not count.
+// Keeps the intact state `newest` and the kKeptStates - 1 intact states before it, and removes the
+// states before these. Damaged states do not count as kept. States of later steps are not touched.
 void forget_older_states(const fs::path& folder, std::int64_t newest) {
   int whole = 1;
   for (const std::int64_t step : saved_steps(folder)) {

@@ -1,8 +1,8 @@
 // Saved training states on disk: one folder step-NNNNNNNN for each.
 //
-// A state is written into a hidden folder, manifest last, synced, and then renamed. A folder step-*
-// is therefore complete. The manifest has the size and a checksum of each file, which detect later
-// damage, and the run's settings (run_facts.h).
+// A state is written into a hidden folder, with the manifest last. The files are synced, and then
+// the folder is renamed. A folder step-* is therefore complete. The manifest has the size and a
+// checksum of each file, which detect later damage, and the run's settings (run_facts.h).
 //
 // The two newest intact states are kept. A state is removed only if two intact states are newer, so
 // that a damaged state never replaces an intact one.
@@ -21,20 +21,20 @@ namespace tpsim {
 struct StateFile {
   std::string name;
   std::int64_t bytes = 0;
-  std::uint64_t checksum = 0;  // detects damage, not malice
+  std::uint64_t checksum = 0;  // detects damage, not tampering
 };
 // Reads a file and returns its name, size and checksum.
 Result<StateFile> describe_state_file(const std::filesystem::path& path);
 
-// Folder of a complete state of a step.
+// Returns the folder of a complete state of a step.
 std::filesystem::path saved_state(const std::filesystem::path& folder, std::int64_t step);
 
-// Folder of the files of a state that is being written.
+// Returns the folder for the files of a state that is being written.
 std::filesystem::path unfinished_state(const std::filesystem::path& folder, std::int64_t step);
-// Creates that folder, empty. Removes unfinished states of earlier runs.
+// Creates the empty folder unfinished_state(). Removes unfinished states of earlier runs.
 Status begin_state(const std::filesystem::path& folder, std::int64_t step);
-// Writes the manifest, renames the folder to the step's state, and removes older states. Reads the
-// previous state to check that it is intact. All files must have been written.
+// Call after all files of the state are written. Writes the manifest, renames the folder to
+// saved_state(), and removes older states. Reads the previous state to check that it is intact.
 Status complete_state(const std::filesystem::path& folder, std::int64_t step,
                       const std::vector<StateFile>& files, const RunFacts& run);
 // Removes unfinished states.

@@ -35,14 +35,15 @@ std::optional<InBlock> in_block(const ModelSpec& model, const std::string& name)
   return place;
 }
 
-// Returns the place of `rows` rows of a stored matrix that concatenates several matrices by rows.
+// Returns the location of rows starting at row `first` in a checkpoint matrix of `rows` rows, which
+// concatenates several matrices row-wise, such as a fused QKV weight.
 StoredPlace rows_of(const std::string& name, std::int64_t first, std::int64_t rows,
                     std::int64_t cols) {
   return {name, {rows, cols}, 1, 0, first * cols, cols, 1};
 }
 
-// Returns the place of one expert's matrix in a tensor [experts, in, out]. Gate and up are adjacent
-// or interleaved.
+// Returns the location of one expert's matrix in a tensor [experts, in, out] that holds all
+// experts. The gate and up matrices are adjacent or interleaved columns.
 std::optional<StoredPlace> stacked_place(const ModelSpec& block, const InBlock& at) {
   const WeightNames names = names_of(block);
   if (!at.rest.starts_with(names.experts)) return std::nullopt;

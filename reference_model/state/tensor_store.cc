@@ -22,8 +22,8 @@ bool lies_inside(std::int64_t begin, std::int64_t size, std::int64_t whole) {
   return begin >= 0 && size <= whole && begin <= whole - size;
 }
 
-// Returns the place of a file's tensor in its global tensor, from the metadata if present. Empty if
-// the place is invalid: outside the tensor, or too large for memory.
+// Returns the position of a file's tensor in its global tensor, from the metadata if present. Empty
+// if the position is invalid: outside the tensor, or too large for memory.
 std::optional<BlockPlace> place_of(const SafetensorEntry& entry, const std::string* text) {
   BlockPlace p;
   p.rows = entry.shape.empty() ? 1 : entry.shape[0];
@@ -115,7 +115,8 @@ std::vector<std::string> BlockReader::names() const {
   return names;
 }
 
-// Parts that do not overlap and have as many elements as the region cover it.
+// Checks that the parts have the region's global shape and cover the region: parts must not
+// overlap, and must contain all elements of the region.
 Status BlockReader::check_covered(const std::string& name, const std::vector<Part>& parts,
                                   const BlockPlace& region) const {
   const auto bad = [&](const std::string& why) {

@@ -1,7 +1,8 @@
-// Global tensors as blocks. Blocks that one layout wrote can be read into any other layout.
+// Global tensors, stored as blocks. Blocks that one parallel layout wrote can be read into any
+// other layout.
 //
-// A Hugging Face checkpoint file has whole tensors. A file written by a rank has blocks, with their
-// place in the global tensor in the file's metadata. BlockReader reads both.
+// A Hugging Face checkpoint file has whole tensors. A file written by a rank has blocks; the file's
+// metadata has the position of each block in its global tensor. BlockReader reads both.
 #pragma once
 
 #include <filesystem>

@@ -18,7 +18,7 @@ constexpr Label kHostAdamW{ModelPart::kHostOptimizer, "optimizer.host_adamw"};
 constexpr Label kWeightsUp{ModelPart::kWeightsToDevice, "optimizer.weights_up"};
 constexpr Label kGatherWeights{ModelPart::kParameterGather, "data.gather_weights"};
 
-// The intersection of [begin, end) with this rank's share, relative to the share.
+// The intersection of a segment with this rank's share, relative to the start of the share.
 struct ElementRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
@@ -89,13 +89,15 @@ void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
 }
 
-// Whether data-parallel ranks hold different gradients: ZeRO shares, or experts.
+// Whether data-parallel ranks hold different gradients, because of ZeRO shards or of experts with
+// their own data groups.
 bool Optimizer::shares_differ() const {
   const Plan& plan = context_.plan;
   return (plan.zero > 0 && has_replicas(plan)) || folds_experts(plan);
 }
 
-// If several ranks hold the same whole gradients, only the first one counts in the norm.
+// Whether this rank counts the gradients of a unit in the norm. If several ranks of the sum hold
+// the same gradients, only the first one counts them.
 bool Optimizer::counts_in_norm(const ParameterUnit& unit) const {
   return !shares_differ() || store_.zero_stage(unit) > 0 || store_.data_group(unit).rank() == 0;
 }

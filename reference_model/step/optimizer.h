@@ -1,6 +1,6 @@
 // The end of a step: reduces gradients over the groups, clips them by the global norm (Megatron's
-// clip_grad_norm_fp32), and updates this rank's weights with AdamW: all of them, or its ZeRO share.
-// Plays the part of Megatron's Float16OptimizerWithFloat16Params and DistributedOptimizer.
+// clip_grad_norm_fp32), and updates this rank's weights (with ZeRO only its share) with AdamW.
+// Corresponds to Megatron's Float16OptimizerWithFloat16Params and DistributedOptimizer.
 //
 // If the optimizer is offloaded, its state is in host memory: gradients are copied to the host, the
 // CPU updates the weights, and the weights are copied back.
@@ -36,8 +36,8 @@ class Optimizer {
   void materialize();
 
   // Reduces the gradients of the step: replicated tensors over the tensor group, tied word
-  // embeddings over first and last stage, all over the data group (ZeRO 0 and 1; ZeRO 2 and 3
-  // reduce in backward). Waits for reductions in flight.
+  // embeddings over first and last stage, and with ZeRO 0 and 1 all gradients over the data group.
+  // ZeRO 2 and 3 reduce over the data group in backward. Waits for reductions in flight.
   void reduce_gradients();
   // Updates the weights; `step` counts from 1. Returns the global gradient norm before clipping; 0
   // if clipping is switched off.

@@ -116,8 +116,9 @@ void RankModel::run_pipeline(const DataSource& data) {
   }
 }
 
-// Forward and backward of a micro-batch on one rank, without communication. Every micro-batch runs
-// the same ops, except that the first one overwrites gradients.
+// Runs forward and backward of a micro-batch as recorded and replayed work (CUDA graph). The model
+// is on one rank, without communication. Every micro-batch runs the same ops, except that the first
+// one overwrites gradients.
 void RankModel::run_whole(const PipelineTask& forward, const PipelineTask& backward,
                           const DataSource& data) {
   MicroBatch batch = load(forward, data);
@@ -139,7 +140,8 @@ ModelChunk& RankModel::chunk_of(const PipelineTask& task) const {
 StepResult RankModel::update(std::int64_t step) {
   StepResult result;
   result.grad_norm = optimizer_.update(step);
-  // Only the last stage has losses, which are equal over the tensor group.
+  // Only the last stage has losses. They are equal over the tensor group, so only its first rank
+  // counts them.
   if (context_.plan.degrees.tp > 1 && context_.at.tp != 0) {
     context_.device.run(Fill{loss_sum_, 0.0F, kReportLoss});
   }

@@ -16,7 +16,8 @@
 
 namespace tpsim {
 
-// Token ids of one micro-batch, [seq, batch] int32; undefined if the chunk does not need them.
+// Token ids and labels of one micro-batch, [seq, batch] int32. Each is undefined if the chunk does
+// not need it.
 struct MicroBatch {
   Tensor tokens;
   Tensor labels;
@@ -26,8 +27,8 @@ struct MicroBatch {
 // has the embedding, the last chunk the head.
 class ModelChunk {
  public:
-  // `chunk` counts over the whole model. `shared_table`: word embeddings of an earlier chunk of
-  // this rank, which a tied head shares; may be null.
+  // `chunk` counts from 0 over the whole model. `shared_table`: word embeddings of an earlier chunk
+  // of this rank, which a tied head shares; may be null.
   ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
              ParameterUnit* shared_table);
 
@@ -103,7 +104,7 @@ class RankModel {
   ParameterStore store_;
   Optimizer optimizer_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
-  std::vector<std::int64_t> backwards_left_;  // by chunk, in this step
+  std::vector<std::int64_t> backwards_left_;  // of each chunk, in this step
   Tensor loss_sum_;                           // [1] fp32, over this rank's tokens
 };
 

@@ -16,7 +16,8 @@ class TokenSource {
   // Opens a file with an integer tensor `tokens` [steps, batch, seq + 1]. After the last step the
   // file starts over.
   static Result<TokenSource> open(const std::filesystem::path& path);
-  // Uniformly distributed tokens, which depend on (seed, step, sample) only: equal in every layout.
+  // Returns a source of uniformly distributed tokens. They depend on (seed, step, sample) only, and
+  // are therefore equal in every parallel layout.
   static TokenSource synthetic(std::int64_t seq, std::int64_t vocab, std::uint64_t seed);
 
   std::int64_t seq() const { return seq_; }
@@ -26,7 +27,7 @@ class TokenSource {
   std::int64_t largest() const;
   // Identifies the source: "made up", or shape and checksum of the tokens.
   std::string description() const;
-  // Returns seq + 1 tokens.
+  // Returns the seq + 1 tokens of sample `index` of a step. Both count from 0.
   std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;
 
  private:
@@ -38,7 +39,7 @@ class TokenSource {
   std::vector<std::int64_t> tokens_;
 };
 
-// Place of a micro-batch. Data-parallel ranks take consecutive shares of the global batch.
+// Identifies a micro-batch. Data-parallel ranks read consecutive parts of the global batch.
 struct MicroBatchPlace {
   std::int64_t step = 0;  // from 0
   std::int64_t micro_batch = 0;

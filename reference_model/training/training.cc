@@ -140,7 +140,8 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
   return state.step;
 }
 
-// A signal reaches ranks at different times; all ranks stop after the same step.
+// Whether any rank wants to stop. A signal reaches ranks at different times. The result is equal on
+// all ranks, so that all stop after the same step.
 bool any_rank_stops(RankModel& model, const TrainingHooks& hooks) {
   if (!hooks.should_stop) return false;
   return greatest_over_world(model.context(), hooks.should_stop() ? 1.0F : 0.0F,

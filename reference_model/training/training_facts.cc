@@ -14,14 +14,14 @@
 namespace tpsim {
 namespace {
 
-// Excluded fields of the model: they do not affect the weights.
+// Fields of the model that are not part of its identity, because they do not affect the weights.
 constexpr std::array<std::string_view, 5> kBesideModel = {"name", "source", "seq", "hidden_dropout",
                                                           "attention_dropout"};
 
 std::string plain_text(const JsonValue& value) {
   if (const auto* text = value.as<std::string>()) return *text;
   std::string text = to_text(value);
-  text.pop_back();  // its newline
+  text.pop_back();  // removes the newline
   return text;
 }
 

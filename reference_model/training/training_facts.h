@@ -8,7 +8,8 @@ namespace tpsim {
 struct TrainingRun;
 class TokenSource;
 
-// Returns settings of model, optimizer, batch, seed and tokens. Excludes the parallel layout.
+// Returns the settings of model, optimizer, batch, seed and tokens. Excludes the parallel layout,
+// which does not affect the losses.
 RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens);
 
 }  // namespace tpsim

@@ -22,11 +22,11 @@ struct TrainingRun {
   std::uint64_t seed = 1;
   std::filesystem::path checkpoint;      // initial weights; empty: random by seed
   std::filesystem::path state_folder;    // where training state is saved, and resumed from
-  std::int64_t save_every = 0;           // steps; 0 never saves
+  std::int64_t save_every = 0;           // in steps; 0: never
   std::filesystem::path dump_gradients;  // file for the first step's gradients before clipping
   bool time_ops = false;                 // fills StepReport::times
   bool record_work = false;              // micro-batches are recorded and replayed (CUDA graphs)
-  AlgorithmChoices algorithms;           // of a profile of this device; may be empty
+  AlgorithmChoices algorithms;           // from a profile of this device; may be empty
 };
 
 struct StepReport {
@@ -43,7 +43,8 @@ struct StepReport {
 
 // Callbacks of a run; each may be empty.
 struct TrainingHooks {
-  // Called on the first rank: where the run resumes, and which saved states are damaged.
+  // Called on the first rank with messages: from which state the run resumes, and which saved
+  // states are damaged.
   std::function<void(const std::string&)> on_note;
   // Called on every rank after every step. If one returns true, all ranks save and stop.
   std::function<bool()> should_stop;

@@ -11,14 +11,14 @@
 namespace tpsim {
 namespace {
 
-// Tolerance for another order of summation than in a plan's own bound.
+// Tolerance for rounding: PlanBounds sums the same times in another order.
 constexpr double kGroupRounding = 1 - 1e-8;
 
 std::size_t slot_of(const LayerKey& key) {
   return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
 }
 
-// Number of blocks of each kind in a chunk.
+// Returns the number of blocks of each kind in a chunk.
 std::vector<std::int64_t> kinds_of(const ModelSpec& model, const ChunkKind& chunk) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(block_kind_count(model)), 0);
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
@@ -103,7 +103,8 @@ Work work_in(const HostDeviceTime& time) {
 
 }  // namespace
 
-// With Recompute::kBlocks, a block costs at least the smaller of recomputed and not recomputed.
+// Returns the cost of a block of this kind. With Recompute::kBlocks, takes the smaller of the costs
+// with and without recompute, which bounds both.
 GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
   const auto of = [&](const Plan& whole) {
     const LayerCost& cost = pricer_.layer(LayerKind::kBlock, whole, kind);
@@ -146,7 +147,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
       layers.ends.add(layers.blocks[static_cast<std::size_t>(kind)], more);
     }
   }
-  // Computing delayed scales adds to the time, so that there is no upper limit.
+  // The exchange of delayed scales adds time that depends on the cut, so there is no upper bound.
   if (exchanges_scales(pricer_.scenario().stack, plan)) {
     layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
   }
@@ -170,7 +171,7 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
   };
   const auto of = [&](const Plan& whole, std::int64_t kind) {
     const MemoryChange& forward = pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward;
-    // A block whose activations go to the host leaves nothing on the device.
+    // With activation offload, a block may leave nothing on the device.
     const bool may_offload = pricer_.scenario().stack.parts.offload_layers > 0;
     return Block{may_offload ? 0 : total(forward.left), total(forward.highest)};
   };
@@ -206,7 +207,7 @@ const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
   return fixed;
 }
 
-// Memory that does not depend on the tensors.
+// Returns the bytes of CUDA context, workspaces and communication buffers.
 double GroupBounds::memory_outside_blocks(const Plan& plan, const Fixed& fixed) const {
   const StackMemory& stack = pricer_.scenario().stack.memory;
   const MemoryOverheads overheads =
@@ -228,10 +229,11 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
   return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
 }
 
-// Some stage has each kind of block, and some stage has at least an even share of all blocks.
+// Holds because each kind of block is in some stage, and some stage has at least an even share of
+// all blocks.
 Bytes GroupBounds::least_of_block(const Plan& plan) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients)
-    return {};  // gradients do not exist next to activations
+    return {};  // gradients and activations are not in memory at the same time
   const Fixed& fixed = fixed_of(plan);
   const Left& left = left_of(plan);
   const std::int64_t layers = pricer_.scenario().model.layers;
@@ -245,8 +247,8 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   return Bytes(kGroupRounding * (most + memory_outside_blocks(plan, fixed)));
 }
 
-// At its first backward, the first stage has min(m, pp) micro-batches in flight with all of its
-// chunks.
+// At its first backward, the first stage has at least min(m, pp) micro-batches in flight in all of
+// its chunks, with m micro-batches.
 Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients) return least_held(plan, cuts);
   const Fixed& fixed = fixed_of(plan);
@@ -271,12 +273,13 @@ bool GroupBounds::host_runs_ahead(const Plan& plan) const {
   return plan.degrees.pp > 1 && runs_ahead(pricer_.scenario().stack, plan.virtual_stages);
 }
 
-// Host time per chunk in addition to its layers, if passes are separate.
+// Returns the host time per chunk besides that of its layers. 0 if the host runs ahead.
 double GroupBounds::host_of_chunk(const Plan& plan) const {
   return host_runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
 }
 
-// Forward and backward of consecutive chunks take at least as long as either queue alone.
+// Returns a lower bound of the time of forward and backward: the larger of device and host time,
+// for each pass separately if the host waits between passes.
 double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   const Work &f = layer.forward, &b = layer.backward;
   if (plan.degrees.pp == 1) {
@@ -290,7 +293,8 @@ double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
   return pricer_.scenario().stack.parts.overlap_p2p ? 0 : transfer.wire.value();
 }
 
-// Mean over the stages of a bound: the stage's own work plus the first tasks of the stages before.
+// Mean over the stages of each stage's bound: its own work plus the first tasks of the stages
+// before it.
 double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const Layers& layers,
                                   const TransferCost& transfer) const {
   const auto m = static_cast<double>(micro_batches(plan));
@@ -309,8 +313,8 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
          (stages - 1) / 2 * (transfer.wire.value() + per_chunk);
 }
 
-// Bound by the fullest stage: its own work after the first forwards of the stages before. The first
-// backwards of those stages follow its last task.
+// Bounds from the fullest stage: its own work follows the first forwards of the stages before it.
+// After its last task, the first backwards of these stages follow.
 GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutFloor& cut,
                                                     const Layers& layers,
                                                     const TransferCost& transfer) const {
@@ -328,13 +332,13 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
   const double own = work_of(plan, stage) + chunks * per_chunk +
                      2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
-  // For a host that runs ahead, host time may count in backward only.
+  // If the host runs ahead, its time for forward may count in backward, so it is left out here.
   const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;
   return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
 }
 
-// Lower bound of the step's end for a stage with at least these blocks; overlap shortens
-// collectives as far as possible.
+// Returns lower bounds of the end of the step for a stage with at least these blocks. Assumes the
+// largest possible overlap of collectives.
 GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::int64_t>& blocks,
                                      const Layers& layers, const Fixed& fixed,
                                      const TransferCost& transfer) const {
@@ -373,7 +377,7 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
     const Pipeline by_fullest = by_fullest_stage(plan, cut, layers, transfer);
     const End first = end_of(plan, cut.first, layers, fixed, transfer);
     const End fullest = end_of(plan, cut.fullest, layers, fixed, transfer);
-    // The first stage finishes its tasks last.
+    // The first stage ends its last task no earlier than all other stages.
     const double pipeline = std::max(mean, by_fullest.whole);
     const double met = std::max(pipeline + first.tail, by_fullest.fullest + fullest.tail);
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;

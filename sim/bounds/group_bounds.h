@@ -1,5 +1,5 @@
-// Lower bounds for all plans with the same layout, micro-batch and number of chunks, for any split
-// into stages. Uses only the layers.
+// Lower bounds for all plans with the same layout, micro-batch and number of chunks. The bounds use
+// per-layer costs only and hold for any split into stages.
 //
 // A search computes this bound first and evaluates the group's plans one by one only if the bound
 // does not exclude the group. Never above the bound of sim/bounds/plan_bounds.h for any plan of the
@@ -17,33 +17,34 @@
 
 namespace tpsim {
 
-// Block counts by kind that bound memory and work of one split into stages.
+// Numbers of blocks, by kind of block, from which memory and work of one stage cut are bounded.
 struct CutFloor {
-  std::vector<std::int64_t> fullest;  // stage with the most blocks, the last one of several
-  std::int64_t stages_ahead = 0;      // before the fullest stage
-  std::vector<std::int64_t> ahead;    // in the first chunks of the stages ahead
-  std::vector<std::int64_t> first;    // first stage
+  std::vector<std::int64_t> fullest;  // in the stage with the most blocks, the last such stage
+  std::int64_t stages_ahead = 0;      // number of stages before the fullest stage
+  std::vector<std::int64_t> ahead;    // in the first chunks of the stages before the fullest stage
+  std::vector<std::int64_t> first;    // in the first stage
   friend bool operator==(const CutFloor&, const CutFloor&) = default;
 };
-// The same for several splits into equal numbers of stages and chunks.
+// Floors of several cuts with the same numbers of stages and chunks.
 struct CutFloors {
-  std::vector<CutFloor> each;  // all distinct ones
-  // Blocks of first chunks ahead of a stage, mean over all stages: the minimum over splits, by
-  // kind.
+  std::vector<CutFloor> each;  // distinct floors of the cuts
+  // Blocks in the first chunks of all stages before a stage, mean over the stages, by kind of
+  // block. The minimum over all cuts.
   std::vector<double> mean_ahead;
 };
 CutFloors cut_floors(std::span<const StageCut> cuts, const ModelSpec& model);
 
-// Plans are given without stage_layers. Fast if consecutive calls differ in few settings.
+// Bounds of plans without stage_layers. Fast if consecutive calls differ in few settings.
 class GroupBounds {
  public:
   explicit GroupBounds(LayerPricer& pricer) : pricer_(pricer) {}
 
-  // Permanent memory of the fullest stage; no layer is traced.
+  // Persistent memory of the fullest stage. Traces no layer.
   Bytes least_held(const Plan& plan, const CutFloors& cuts);
-  // Memory of a stage that processes one block of one micro-batch. Increases with the micro-batch.
+  // Lower bound of the peak with a single block's activations of one micro-batch. Increases with
+  // the micro-batch.
   Bytes least_of_block(const Plan& plan);
-  // Memory of the first stage, including the micro-batches in flight.
+  // Peak of the first stage, including the micro-batches in flight.
   Bytes least_peak(const Plan& plan, const CutFloors& cuts);
 
   struct Times {
@@ -53,7 +54,7 @@ class GroupBounds {
   Times least_times(const Plan& plan, const CutFloors& cuts);
 
  private:
-  // Work of one layer and micro-batch, in seconds.
+  // Time of one layer for one micro-batch, in seconds.
   struct Work {
     double device = 0, host = 0;  // lower bounds
     double alone = 0;             // upper bound
@@ -74,22 +75,24 @@ class GroupBounds {
   struct Left {  // saved activations in bytes
     LayerKey key;
     bool is_known = false;
-    std::vector<double> blocks;   // by kind
-    std::vector<double> highest;  // during forward of a block
+    std::vector<double> blocks;   // left by forward of a block, by kind
+    std::vector<double> highest;  // highest during forward of a block, by kind
     double embedding = 0;
   };
   struct Fixed {
     LayerKey key;
     bool is_known = false;
     FixedCosts of_layers;
-    double held = 0;                 // of the whole model
-    std::vector<double> block_held;  // by kind
+    double held = 0;                 // persistent bytes of the whole model
+    std::vector<double> block_held;  // persistent bytes of a block, by kind
   };
-  // From a stage's last task to the global norm, and from the norm to the end. Seconds.
+  // Lower bounds of the end of a step in seconds. `tail`: from a stage's last task to the global
+  // norm. `update`: from the norm to the end of the step.
   struct End {
     double tail = 0, update = 0;
   };
-  // Lower bounds in seconds: until the last task of the fullest stage, and of all stages.
+  // Lower bounds in seconds. `fullest`: end of the last task of the stage with the most blocks.
+  // `whole`: end of the last task of any stage.
   struct Pipeline {
     double fullest = 0, whole = 0;
   };
@@ -111,11 +114,11 @@ class GroupBounds {
   double wire_wait_time(const TransferCost& transfer) const;
 
   LayerPricer& pricer_;
-  // By ZeRO around layers (none, stage 2, stage 3), as in PlanBounds.
+  // By ZeRO stage: below 2, stage 2, stage 3.
   std::array<Layers, 3> layers_;
   std::array<Left, 3> left_;
   std::array<Fixed, 4> fixed_;  // by ZeRO stage
-  std::int64_t world_ = 0;      // number of GPUs for the next two
+  std::int64_t world_ = 0;      // number of GPUs for which the next two members were computed
   double expected_maximum_ = 0;
   Seconds norm_;
 };

@@ -16,7 +16,8 @@ constexpr double kRounding = 1 - 1e-9;
 // Tolerance for rounding to a whole number of blocks.
 constexpr double kRoundingOfCounts = 1e-6;
 
-// Micro-batches in flight on a stage, in chunks and in blocks.
+// Micro-batches in flight on a stage, summed over its chunks: their number, and their number
+// weighted with the blocks of the chunk.
 struct InFlight {
   double chunks = 0, blocks = 0;
 };
@@ -181,7 +182,7 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
       .total();
 }
 
-// Later stages of a kind have fewer micro-batches in flight: only the first of each kind matters.
+// Only the first stage of each kind matters: later ones have fewer micro-batches in flight.
 Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   Bytes most;
   for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
@@ -191,8 +192,9 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   return most;
 }
 
-// Each recomputed block lowers the memory in flight, apart from the current task, by the same
-// amount. Chunks with fewer blocks save less.
+// Solves for the number of recomputed blocks at which the memory in flight fits, without the
+// current task. Each recomputed block saves the same amount; chunks with fewer blocks save less, so
+// the result is a lower bound.
 std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
                                                  Bytes limit) {
   prepare(plan, cut);
@@ -200,7 +202,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
     const Plan whole = with_whole_recompute(plan, recomputes);
     return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward.left);
   };
-  // With several kinds of blocks: the smallest saved memory and the largest saving.
+  // With several kinds of blocks, uses the smallest saved activations and the largest saving.
   double kept = left_by(false, 0);
   double saved = kept - left_by(true, 0);
   for (std::int64_t kind = 1; kind < block_kind_count(pricer_.scenario().model); ++kind) {
@@ -226,7 +228,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   return static_cast<std::int64_t>(std::ceil(least - kRoundingOfCounts));
 }
 
-// Bounds of one stage by its own work.
+// Returns the bounds of one stage that follow from its own work.
 PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cut,
                                             std::size_t kind_of_stage) {
   const StageKind& stage = cut.stages[kind_of_stage];
@@ -248,7 +250,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
-    // The receive of the stage's first input is part of the start.
+    // The receive of the stage's first input counts in the start of the stage.
     const double received = stack.parts.p2p_calls == P2pCalls::kSerial
                                 ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
                                 : 0;
@@ -277,9 +279,9 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
   return sum / static_cast<double>(plan.degrees.pp);
 }
 
-// A stage's first task starts after one forward of every stage before; after its last task, one
-// backward of each follows. In a run of equal stages, the last stage starts last, and its result
-// passes through all others of the run.
+// The first task of a stage starts after one forward of every stage before it. After its last task,
+// one backward of each of these stages follows. In a run of equal stages, the last one starts last,
+// and its gradient passes through all others of the run.
 PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
   const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
@@ -293,9 +295,9 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
     const auto count = static_cast<double>(run->count);
-    start -= stage.forward + wire;  // of the run's last stage
-    // If senders wait for transfers, the result of a stage has already arrived. The first stage
-    // sends no gradient.
+    start -= stage.forward + wire;  // forward of the run's last stage
+    // If senders wait, `hop` includes the stage's own send, and the first stage sends no gradient.
+    // Otherwise `hop` includes the transfer that the stage waits for.
     const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
     const Seconds hop = stage.backward + (is_first && waits ? Seconds() : wire);
     reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;

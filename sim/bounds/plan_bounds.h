@@ -1,8 +1,8 @@
-// Closed form for one plan: the exact peak memory, and a lower bound of the step for its layout.
+// Closed form for one plan and stage cut: the exact peak memory, and a lower bound of the step.
 //
-// The search evaluates every plan, so that work is cached by how often its inputs change. Layers
-// are traced and priced once per family of plans that share them, chunks once per number of blocks.
-// A plan then costs some hundred additions over its few kinds of stages. Nothing is simulated.
+// The search evaluates every plan, so work is cached by how often its inputs change. Layers are
+// traced and priced once per family of plans, chunks once per number of blocks. A plan then costs
+// some hundred additions over its few kinds of stages. Nothing is simulated.
 #pragma once
 
 #include <array>
@@ -17,62 +17,65 @@
 
 namespace tpsim {
 
-// Fast if consecutive calls differ in few settings. Plans are given without stage_layers; `cut`
-// replaces them and must outlive the bounds.
+// Plans are given without stage_layers; `cut` replaces them and must outlive the PlanBounds. Fast
+// if consecutive calls differ in few settings.
 class PlanBounds {
  public:
   explicit PlanBounds(LayerPricer& pricer) : pricer_(pricer) {}
 
   struct Value {
-    Bytes peak;    // of the fullest stage
-    Seconds step;  // at most step_cost(); without a pipeline equal to it, except for rounding
-    Seconds busy;  // device time of the pipeline, mean over stages; exact
+    Bytes peak;    // peak memory of the stage that needs the most
+    Seconds step;  // never above step_cost(); with pp = 1 equal to it, except for rounding
+    Seconds busy;  // exact device time of the tasks, mean over stages
   };
-  // Stops at the first stage above `limit`. `peak` is then the known need of that stage: above the
-  // limit, but possibly below the true peak. `step` and `busy` are then zero.
+  // Stops at the first stage whose peak exceeds `limit`. `peak` is then a value above the limit, at
+  // most the true peak; `step` and `busy` are zero.
   Value evaluate(const Plan& plan, const StageCut& cut, Bytes limit);
-  // Computes `step` and `busy` for any peak.
+  // Computes `step` and `busy` without computing the peak.
   Value times(const Plan& plan, const StageCut& cut);
-  // Whether offloaded state fits into host memory.
+  // Returns whether the offloaded state fits in host memory.
   bool fits_hosts(const Plan& plan, const StageCut& cut);
   bool fits(const Plan& plan, const StageCut& cut, Bytes limit);
-  // For Recompute::kBlocks: plans with fewer recomputed blocks per chunk cannot fit.
+  // For Recompute::kBlocks: returns a number of recomputed blocks per chunk below which no plan
+  // fits.
   std::int64_t least_recomputed_blocks(const Plan& plan, const StageCut& cut, Bytes limit);
 
  private:
   struct Chunk {
-    // Number of the family that the costs are for; another number: not computed.
+    // Family::number for which `memory` and `times` were computed; any other value: not computed.
     std::uint32_t memory_of = 0, times_of = 0;
     ChunkMemory memory;
     ChunkTimes times;
-    PassTimes pass;  // on a stage with `pass_among` chunks; 0: not computed
+    PassTimes pass;  // `times` on a stage with `pass_among` chunks; 0: not computed
     std::int64_t pass_among = 0;
   };
-  // Costs that depend only on chunk_key().
+  // Costs of chunks that depend only on chunk_key(), for the last key.
   struct Family {
     LayerKey key;
-    std::uint32_t number = 0;                         // number of this family
-    std::vector<Chunk> chunks;                        // by blocks and ends
-    std::unordered_map<std::int64_t, Chunk> partial;  // by blocks, ends and recomputed blocks
+    std::uint32_t number = 0;  // counts the keys; never 0 if `key` is set
+    // By first layer, number of blocks, and embedding and head.
+    std::vector<Chunk> chunks;
+    std::unordered_map<std::int64_t, Chunk> partial;  // the same index, and recomputed blocks
   };
   struct Fixed {
     LayerKey key;
     FixedCosts of_layers;
-    std::uint32_t number = 0;       // number of this key
-    std::vector<std::uint32_t> of;  // number that each of `stages` is for
-    std::vector<FixedCost> stages;  // totals by blocks and ends
-    // The same if blocks differ, with the number that each is for.
+    std::uint32_t number = 0;       // counts the keys
+    std::vector<std::uint32_t> of;  // `number` for which each element of `stages` was computed
+    std::vector<FixedCost> stages;  // totals by number of blocks, embedding and head
+    // Totals if the model has several kinds of blocks, with the number they were computed for.
     std::unordered_map<const StageKind*, std::pair<std::uint32_t, FixedCost>> of_stages;
   };
-  // A kind of stage in the pipeline. Seconds.
+  // Times of a kind of stage in the pipeline.
   struct StageBound {
-    Seconds forward, backward;  // of the first chunk and one micro-batch
-    Seconds own;                // all its tasks and sends in a step
+    Seconds forward, backward;  // of its first chunk, for one micro-batch
+    Seconds own;                // all tasks and sends of the stage in a step
     Seconds device;             // device time of the tasks
-    Seconds tail;               // from its last task to the global norm
+    Seconds tail;               // from the last task to the global norm
     Seconds update;             // from the norm to the end of the step
   };
-  // Cache key of moments: the stage kind, by address, and the number of micro-batches that matter.
+  // Cache key of moments: the kind of stage, by address, and the number of micro-batches up to
+  // which more of them change the peak (PeakMoments::deciding_micro_batches()).
   struct MomentsKey {
     const StageKind* stage = nullptr;
     std::int64_t micro_batches = 0;
@@ -83,7 +86,7 @@ class PlanBounds {
       return std::hash<const void*>()(key.stage) * 31 + static_cast<std::size_t>(key.micro_batches);
     }
   };
-  // Time until all ranks synchronize for the norm, and until the pipeline ends.
+  // Time until all ranks synchronize for the global norm, and until the pipeline ends.
   struct Ends {
     Seconds meeting, pipeline;
   };
@@ -106,19 +109,19 @@ class PlanBounds {
   Ends ends_of(const StageCut& cut) const;
 
   LayerPricer& pricer_;
-  std::array<Family, 3> families_;  // by ZeRO around layers: none, stage 2, stage 3
+  std::array<Family, 3> families_;  // by ZeRO stage: below 2, stage 2, stage 3
   std::array<Fixed, 4> fixed_;      // by ZeRO stage
   std::unordered_map<MomentsKey, PeakMoments, MomentsHash> moments_;
-  // Last result by kind of stage: the next plan often needs the same.
+  // Last result by kind of stage, since the next plan often needs the same one.
   std::vector<std::pair<MomentsKey, const PeakMoments*>> recent_moments_;
-  std::vector<const ChunkMemory*> stage_chunks_;  // of the current stage, by kind
-  Family* family_ = nullptr;                      // of the current plan
+  std::vector<const ChunkMemory*> stage_chunks_;  // chunks of the current stage
+  Family* family_ = nullptr;                      // family of the current plan
   // Costs of the current plan, by kind of stage.
   std::vector<const FixedCost*> stage_fixed_;
   std::vector<StageBound> stages_;
   TransferCost transfer_;
   MemoryOverheads overheads_;
-  std::int64_t world_ = 0;  // number of GPUs for the next two
+  std::int64_t world_ = 0;  // number of GPUs for which the next two members were computed
   double expected_maximum_ = 0;
   Seconds norm_;
 };

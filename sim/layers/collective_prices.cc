@@ -1,4 +1,4 @@
-// Times of collectives and P2P transfers of a plan's groups, in seconds.
+// Prices collectives and P2P transfers of a plan's groups, in seconds.
 #include "sim/layers/expert_prices.h"
 #include "sim/layers/layer_pricer.h"
 #include "sim/layers/shard_groups.h"
@@ -32,7 +32,8 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
       sync == DataParallelSync::kSlices && moves_slices(record)
           ? collectives().price_owner_broadcasts(bytes, inner)
           : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
-  // Gradient shards are also all-reduced over the ranks that hold the same shard.
+  // With shard groups smaller than the data-parallel group, gradient shards are also all-reduced
+  // over the ranks with the same shard.
   if (in_shards && record.kind != CollectiveKind::kAllGather) {
     time +=
         collectives().price(CollectiveKind::kAllReduce, (1 / static_cast<double>(shards)) * bytes,

@@ -9,16 +9,16 @@ namespace tpsim {
 namespace {
 
 struct Shares {
-  double queries = 0;  // query elements of this rank; results have the same number
-  double both = 0;     // elements of its keys and values
-  double others = 0;   // number of other ranks
+  double queries = 0;  // query elements of this rank; its attention output has as many
+  double both = 0;     // key and value elements of this rank
+  double others = 0;   // number of other context-parallel ranks
 };
 
 Shares shares_of(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record) {
   const AttentionShape& attention = scenario.model.attention;
   const double both = static_cast<double>(record.bytes) /
                       static_cast<double>(plan.degrees.cp * size_of(plan.dtype));
-  // A rank keeps at least one key head.
+  // A tensor-parallel rank has at least one key head.
   const std::int64_t kept = std::max(attention.kv_heads, plan.degrees.tp);
   const double repeated = static_cast<double>(attention.heads) / static_cast<double>(kept);
   return {both / 2 * repeated, both, static_cast<double>(plan.degrees.cp - 1)};
@@ -31,15 +31,16 @@ RingExchange exchange(const CollectiveRecord& record, CollectiveKind kind, doubl
   return sent;
 }
 
-// Bytes read and written by PyTorch's ring per query element, in bf16 and fp32. A compiled op is
-// one pass over its inputs and outputs; eager ops have one pass each.
+// Bytes that PyTorch's ring reads and writes per query element, in bf16 and fp32. Compiled code is
+// one fused pass over inputs and outputs; in eager mode every op is a pass.
 struct TorchTraffic {
   double merge, gradients, first, last;
 };
 constexpr TorchTraffic kCompiled{
     .merge = 2 + 8, .gradients = 10 + 2 * 9, .first = 3 * 6, .last = 3 * 6};
-// Merging casts to fp32, subtracts, scales and subtracts. Gradients of half the keys and values are
-// added to that half; the halves are concatenated; both tensors are packed for the exchange.
+// Merging casts to fp32, subtracts, scales and subtracts. Gradients of half of the keys and values
+// are added to that half, and the halves are concatenated. Both gradients are packed for the
+// exchange.
 constexpr TorchTraffic kEager{.merge = 6 + 12 + 8 + 12,
                               .gradients = 10 + 2 * (5 + 8) + 16,
                               .first = 12 + 3 * 10 + 16,
@@ -65,13 +66,13 @@ RingExchanges torch_ring(const Scenario& scenario, const Plan& plan, const Colle
   return {{sent}, Bytes(queries * (traffic.first + others * traffic.gradients + traffic.last))};
 }
 
-// A step with keys of a later rank uses half of the queries; a step with keys of an earlier rank
-// uses half of the keys. Each copies that half. Numbers are means over ranks.
+// A pass with keys of a later rank uses half of the queries; a pass with keys of an earlier rank
+// uses half of the keys. Each pass copies this half. Numbers are means over ranks.
 RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
                             const CollectiveRecord& record, bool in_backward) {
   const auto [queries, both, others] = shares_of(scenario, plan, record);
   const auto narrow = static_cast<double>(size_of(plan.dtype));
-  constexpr double kCopy = 2, kSum = 3;  // tensors read and written
+  constexpr double kCopy = 2, kSum = 3;  // tensors read and written by a copy and by a sum
   constexpr double kHalf = 0.5 / 2, kSummed = 0.75;
   if (record.kind != CollectiveKind::kAllGather) {
     RingExchange last = exchange(record, CollectiveKind::kSend, both * narrow);
@@ -89,14 +90,14 @@ RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
   keys.beside = 1;
   RingExchange with_gradients = exchange(record, CollectiveKind::kSend, 2 * both * narrow);
   with_gradients.calls = with_gradients.beside = others - 1;
-  // Queries, results and gradients of both.
+  // Queries, attention outputs, and gradients of the outputs are copied.
   const double copied = kCopy * (both + others * kHalf * (both + 3 * queries));
   const double summed = queries * (kCopy + others * kSummed * kSum);
   return {{keys, with_gradients}, Bytes(narrow * (copied + summed))};
 }
 
-// Every tensor changes from a part of the tokens to a part of the heads, or back, by an all-to-all
-// of its own. Tokens are put in the order of the exchange before and after: copies on both sides.
+// One all-to-all per tensor converts a shard of the tokens into a shard of the heads, or back.
+// Tokens are reordered before and after the exchange, with one copy each.
 RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const CollectiveRecord& record,
                          bool in_backward) {
   const auto [queries, both, others] = shares_of(scenario, plan, record);
@@ -105,18 +106,18 @@ RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const Colle
     return exchange(record, CollectiveKind::kAllToAll, elements * narrow);
   };
   constexpr double kCopies = 2 * 2;                 // read and written, before and after
-  if (record.kind != CollectiveKind::kAllGather) {  // gradients of q, k and v
+  if (record.kind != CollectiveKind::kAllGather) {  // gradients of queries, keys and values
     RingExchange keys = exchanged(both / 2);
     keys.calls = 2;
     return {{exchanged(queries), keys}, Bytes(narrow * kCopies * (queries + both))};
   }
-  if (in_backward) {  // the gradient of the result; q, k and v stay as they were exchanged
+  if (in_backward) {  // gradient of the output; exchanged q, k and v were saved
     return {{exchanged(queries)}, Bytes(narrow * kCopies * queries)};
   }
   RingExchange keys = exchanged(both / 2);
   keys.calls = 2;
   RingExchange whole = exchanged(queries);
-  whole.calls = 2;  // queries and the result
+  whole.calls = 2;  // queries and output
   return {{whole, keys}, Bytes(narrow * kCopies * (2 * queries + both))};
 }
 

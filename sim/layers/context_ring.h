@@ -1,20 +1,20 @@
-// Exchanges of context parallelism in a ring, priced in place of the gather that the reference
-// model executes (docs/decisions/context-parallelism.md). A rank attends pass by pass: first to its
-// own chunks, then to half as many keys of every other rank, which balances causal masks. All
-// passes take the same time.
+// Exchanges of ring and all-to-all context parallelism. They replace the all-gather that the
+// reference model executes (docs/decisions/context-parallelism.md). In a ring, a rank computes
+// attention in passes: first with its own keys, then with half as many keys of every other rank,
+// which balances causal masks. All passes take the same time.
 //   p2p         Megatron's default, from Transformer Engine (AttnFuncWithCPAndKVP2P). Each pass
 //               overlaps the exchange of keys and values for the next pass. Backward begins with
-//               the keys and values that arrived last. Gradients go around in the plan's dtype.
+//               the keys and values that arrived last. Gradients are exchanged in the plan's dtype.
 //   torch_ring  PyTorch's (torch.distributed.tensor.experimental, context_parallel). Keys and
-//               values of as many heads as queries have are gathered, and again in backward. The
-//               results of passes are merged in fp32. Gradients are accumulated in fp32, and those
-//               of keys and values go around once per pass. An eager program overlaps every
-//               exchange but the last with compute. A program that torch.compile traced waits for
-//               every exchange where it is issued.
-//   a2a         All-to-alls of queries, keys, values and results (DeepSpeed Ulysses, in Transformer
-//               Engine AttnFuncWithCPAndQKVOA2A): a rank attends to the whole sequence with a part
-//               of the heads. Nothing overlaps with the exchanges. Backward exchanges the gradient
-//               of the result and those of queries, keys and values.
+//               values are repeated to the number of query heads and all-gathered, again in
+//               backward. The results of passes are merged in fp32. Gradients are accumulated in
+//               fp32; those of keys and values are sent on after every pass. An eager program
+//               overlaps every exchange but the last with compute. A program traced by
+//               torch.compile waits for every exchange immediately.
+//   a2a         All-to-alls of queries, keys, values and outputs (DeepSpeed Ulysses, in Transformer
+//               Engine AttnFuncWithCPAndQKVOA2A). A rank computes attention over the whole sequence
+//               with a part of the heads. The exchanges do not overlap with compute. Backward
+//               exchanges the gradients of the output and of queries, keys and values.
 #pragma once
 
 #include <vector>
@@ -28,18 +28,19 @@ namespace tpsim {
 struct RingExchange {
   CollectiveRecord record;
   double calls = 1;
-  double beside = 0;  // number of calls, each overlapped with one attention step
+  double beside = 0;  // number of calls that each overlap with one attention pass
 };
-// Replaces one collective of the program.
+// The exchanges that replace one collective of the program.
 struct RingExchanges {
   std::vector<RingExchange> sent;
-  Bytes copied;  // read and written around the exchanges, and to merge the results of the steps
+  // Bytes read and written around the exchanges and to merge the results of the passes.
+  Bytes copied;
 };
 
 bool attends_in_ring(const StackSpec& stack);
-// Returns the exchanges that replace a collective of keys and values, or of their gradients.
-// `in_backward`: the collective belongs to attention's backward.
-// Error if all-to-alls cannot give every context-parallel rank whole heads.
+// check_exchange(): error if all-to-alls cannot give every context-parallel rank whole heads.
+// ring_exchanges(): returns the exchanges that replace a collective of keys and values, or of their
+// gradients. `in_backward`: the collective belongs to attention's backward.
 Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
                              const CollectiveRecord& record, bool in_backward);

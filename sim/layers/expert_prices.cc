@@ -13,12 +13,12 @@
 namespace tpsim {
 namespace {
 
-// Standard deviation over mean of the experts' shares of a micro-batch's tokens, after the router's
-// auxiliary loss or biases have settled.
+// Relative standard deviation of the experts' shares of a micro-batch's tokens, once the router's
+// auxiliary loss or biases have converged.
 constexpr double kNaturalSpread = 0.3;
 
-// Copy kernels of a dispatcher: SMs assigned by the launcher, rate per SM, and extra time per call
-// (docs/experts.md).
+// Copy kernels of a dispatcher: number of SMs that the launcher assigns, bytes per second and SM,
+// and extra time per call (docs/experts.md).
 struct CopyKernel {
   double processors = 0;
   BytesPerSecond each;
@@ -27,7 +27,8 @@ struct CopyKernel {
 constexpr CopyKernel kDeepEp{20, BytesPerSecond(14e9), Seconds()};
 constexpr CopyKernel kHybridEp{16, BytesPerSecond(37e9), Seconds(60e-6)};
 
-// Probability that none of k distinct choices among `experts` is in one of `parts` equal parts.
+// Returns the probability that a token with k distinct random experts has none in a given one of
+// `parts` equal parts.
 double share_missed(const ExpertShape& experts, std::int64_t parts) {
   const double all = static_cast<double>(experts.count);
   const double others = all - all / static_cast<double>(parts);
@@ -39,7 +40,7 @@ double share_missed(const ExpertShape& experts, std::int64_t parts) {
   return missed;
 }
 
-// Binomial coefficient.
+// Returns the binomial coefficient.
 double ways(std::int64_t count, std::int64_t chosen) {
   if (chosen > count) return 0;
   double sets = 1;
@@ -49,8 +50,8 @@ double ways(std::int64_t count, std::int64_t chosen) {
   return sets;
 }
 
-// The same for `groups` groups of `each` items, with at least one item of every group chosen.
-// Inclusion-exclusion over groups without a chosen item.
+// Returns the number of ways to choose items from `groups` groups of `each` items, with at least
+// one item from every group. Inclusion-exclusion over the groups without a chosen item.
 double ways_in_all(std::int64_t groups, std::int64_t each, std::int64_t chosen) {
   double sets = 0;
   for (std::int64_t without = 0; without <= groups; ++without) {
@@ -60,9 +61,9 @@ double ways_in_all(std::int64_t groups, std::int64_t each, std::int64_t chosen) 
   return sets;
 }
 
-// Expected number of parts, in a group that the router keeps, with any of a token's experts. The
-// router keeps groups for their best two experts, so that each group has at least one chosen
-// expert.
+// Returns the expected number of parts of a kept group that contain any of a token's experts. Each
+// kept group contains at least one chosen expert, since the router keeps groups for their best two
+// experts.
 double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
   const std::int64_t each = experts.count / experts.router.groups;
   const std::int64_t others = experts.router.groups_kept - 1;
@@ -141,7 +142,8 @@ double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
 
 namespace {
 
-// Bytes that a rank sends if one copy of a token goes to each destination with any of its experts.
+// Bytes that a rank sends with one copy per token and destination that has any of the token's
+// experts.
 struct OnceSent {
   Bytes to_nodes, to_ranks;
   CopyKernel kernel;
@@ -159,13 +161,13 @@ OnceSent once_sent(const Scenario& scenario, Bytes once, const GroupPlacement& g
   return {nodes * once, ranks * once, is_deep ? kDeepEp : kHybridEp};
 }
 
-// Bytes of the tokens without copies; the record counts k copies per token.
+// Returns the bytes of a rank's tokens, once each. The record counts k copies per token.
 Bytes tokens_once(const Scenario& scenario, const CollectiveRecord& record) {
   const auto copies = static_cast<double>(scenario.model.experts.per_token);
   return Bytes(static_cast<double>(record.bytes) / copies);
 }
 
-// The collective that moves the tokens, for dispatchers that use one.
+// The collective that dispatches tokens, for dispatchers that use a collective.
 struct PlainDispatch {
   CollectiveKind kind;
   Bytes bytes;

@@ -1,15 +1,17 @@
-// Costs of a block's experts besides the GEMMs: all-to-all of tokens, launches around it, and
+// Costs of a block's experts besides the GEMMs: token dispatch and combine, their launches, and
 // waiting for the busiest rank.
 //
-// Copies of tokens, with T tokens per rank, k of E experts per token, and R ranks on N nodes
-// (NVLink domains):
+// Bytes sent by a dispatcher, with T tokens per rank, k of E experts per token, and R ranks on N
+// nodes (NVLink domains):
 //   all-gather  every token to every rank
 //   all-to-all  k copies of a token, one per expert
-//   DeepEP and HybridEP  one copy to every other node with any of a token's experts, forwarded to
-//     every rank there with any. Of n equal parts, uniformly random choices reach
-//     E (1 - C(E - E/n, k) / C(E, k)) / E on average (hypergeometric), at most the parts of the
-//     groups that the router keeps. Both directions overlap; the slower one counts.
-// These kernels copy with some of the GPU's SMs, each at its own rate: docs/experts.md.
+//   DeepEP and HybridEP  one copy of a token to every other node with any of its experts, which
+//     forwards the copy to its ranks with any of these experts. If the experts are divided into n
+//     equal parts, uniformly random routing reaches n (1 - C(E - E/n, k) / C(E, k)) parts on
+//     average (hypergeometric), and at most the parts of the groups that the router keeps.
+//     Transfers between nodes and inside a node overlap; the slower one counts.
+// DeepEP's and HybridEP's kernels copy with some of the GPU's SMs, at a fixed rate per SM:
+// docs/experts.md.
 #pragma once
 
 #include <string>
@@ -23,56 +25,61 @@
 
 namespace tpsim {
 
-// Tokens of the group's busiest rank over the mean, at least 1, for every layer and micro-batch.
-// Without a stated load, the experts' shares vary as with an auxiliary loss. With counts, the
-// result is the mean over their blocks, each with its own busiest rank.
+// Returns the tokens of the busiest rank of the expert group over the mean, at least 1. The same
+// value applies to every layer and micro-batch. If the load is not stated, the experts' shares vary
+// as they do with an auxiliary loss. With expert counts, returns the mean over the blocks of the
+// counts; each block has its own busiest rank.
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 
-// Error if the software uses expert counts that the model does not have.
+// Error if the software sets expert_load to counted and the model has no expert counts.
 Status check_load(const StackSpec& stack, const ModelSpec& model);
 
-// Load from the model's expert counts, with consecutive experts on each rank.
+// Returns the load of the busiest rank from the model's expert counts. Each rank has consecutive
+// experts.
 double counted_load(const ExpertShape& experts, std::int64_t ranks);
 
-// Load if the experts' shares of the tokens have this standard deviation over their mean.
+// Returns the load of the busiest rank if the experts' shares of the tokens have the relative
+// standard deviation `spread`.
 double busiest_load(const ModelSpec& model, const Plan& plan, double spread);
 
-// Expected number of `parts` equal parts of the experts with any of a token's experts. Respects the
-// groups that the router keeps.
+// Returns how many of `parts` equal parts of the experts contain any of a token's experts, on
+// average. Respects the group limit of the router.
 double expected_destinations(const ExpertShape& experts, std::int64_t parts);
 
-// Time of dispatch or combine. `record` is the program's all-to-all over the expert group; its
-// bytes count the k copies of a rank's tokens.
+// Returns the time of dispatch or combine. `record`: the program's all-to-all over the expert
+// group, whose bytes count k copies of each token of a rank.
 Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
                       const CollectiveRecord& record, const GroupPlacement& group);
 
-// Explains the price: bytes, number of copies, kernels.
+// Returns a text that explains this time: bytes, number of copies, kernels.
 std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
                              const CollectiveRecord& record, const GroupPlacement& group);
 
-// Scales allocations for received tokens by `size`, if no tokens are dropped.
+// Multiplies the allocations for received tokens by `size`, if the model drops no tokens.
 void grow_arrivals(Program& program, const ModelSpec& model, double size);
 
-// Tokens that the buffers of the busiest rank hold, over the mean: its load, or the stack's fixed
-// capacity.
+// Returns the size of the busiest rank's token buffers over the mean number of tokens: its load, or
+// the fixed capacity that the stack states.
 double buffered_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 
-// Bytes of a block's saved activations of experts that Megatron-Core's paged stash packs.
+// Bytes of a block's saved expert activations that Megatron-Core's paged stash compacts.
 struct StashedBytes {
-  double buffers = 0;  // as they are allocated
-  double tokens = 0;   // of the mean number of tokens: read and written by either copy
-  double stash = 0;    // as the stash keeps them
+  double buffers = 0;  // allocated buffers of the busiest rank
+  double tokens = 0;   // mean number of tokens: read and written by each copy
+  double stash = 0;    // size in the stash
 };
 StashedBytes stashed_bytes(const LayerTrace& trace, const StackSpec& stack, const ModelSpec& model,
                            const Plan& plan);
-// Forward leaves the stash in place of the buffers, which are back before backward begins.
+// Replaces the buffers by the stash at the end of forward. Backward begins with the buffers
+// restored.
 void keep_in_stash(LayerMemory& memory, const StashedBytes& bytes);
 
-// Whether the op or collective processes received tokens, whose number depends on the rank.
+// Returns whether the op or collective processes received tokens, whose number differs between
+// ranks.
 bool waits_for_busiest(const Label& label);
 
-// Whether the op is unnecessary: DeepEP and HybridEP do not copy a token per expert before dispatch
-// or after combine.
+// Returns whether the dispatcher makes the op unnecessary: DeepEP and HybridEP need no copy of a
+// token per expert before dispatch or after combine.
 bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Time and memory of a layer, of its share of the step's end, and of a P2P transfer.
+// Time and memory of a layer, its costs at the end of a step, and the cost of a P2P transfer.
 #pragma once
 
 #include "costs/host_device_time.h"
@@ -11,43 +11,42 @@ namespace tpsim {
 struct PhaseCost {
   HostDeviceTime time;
   SecondsBy<kWorkTerms.back()> work;         // sums to time.device
-  SecondsBy<PriceSource::kModel> by_source;  // without collectives
+  SecondsBy<PriceSource::kModel> by_source;  // device time without collectives
   MemoryChange memory;
-  double load = 1;           // of the busiest rank's experts (sim/layers/expert_prices.h)
-  std::int64_t experts = 1;  // per rank in a block
+  double load = 1;           // tokens of the busiest expert-parallel rank over the mean
+  std::int64_t experts = 1;  // experts per rank in a block
 };
 PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 
-// Costs per micro-batch.
+// Costs of a layer for one micro-batch.
 struct LayerCost {
   PhaseCost forward, backward;
-  PhaseCost
-      accumulate;  // after the chunk's backward: gradients are added to the accumulation buffer
+  PhaseCost accumulate;  // after the chunk's backward: adds gradients to the accumulation buffer
 };
 
-// Memory only; known from the trace without pricing.
+// Memory of a layer, known from the trace without pricing.
 struct LayerMemory {
   MemoryChange forward, backward, accumulate;
   double gradients =
-      0;  // bytes of whole gradients that backward holds in addition to the kept ones
+      0;  // bytes of unsharded gradients that backward allocates besides the persistent ones
 };
 
-// Costs per step, independent of the number of micro-batches.
+// Costs of a layer that do not depend on the number of micro-batches.
 struct FixedCost {
   BytesByCategory held{};    // weights, gradients, optimizer state
-  BytesByCategory update{};  // allocated during the step's end, for all layers at once
+  BytesByCategory update{};  // peak of the allocations at the end of the step
   StepEndCost end;
-  Bytes host;  // in host memory, if host and device memory are separate
-  // For a block: one gradient in the weights' dtype per distinct weight shape.
+  Bytes host;  // bytes in host memory; zero if the device is the host
+  // For a block: bytes of one gradient in the weights' dtype for each distinct weight shape.
   Bytes stand_ins = {};
 };
 
-// P2P transfer of an activation to the next stage.
+// P2P transfer of one activation to the next stage.
 struct TransferCost {
-  Seconds wire;      // between stages
-  Seconds gather;    // inside the receiving tensor group
-  double bytes = 0;  // of the whole activation
+  Seconds wire;      // time of the transfer between stages
+  Seconds gather;    // time of the all-gather in the receiving tensor group
+  double bytes = 0;  // bytes of the activation before it is sliced
 };
 
 }  // namespace tpsim

@@ -7,8 +7,8 @@
 namespace tpsim {
 namespace {
 
-// Placement of groups on nodes. If the GPUs fill whole nodes, degrees and node size determine the
-// placement. Otherwise the total number of GPUs matters too.
+// Adds what determines the placement of groups on nodes: the node size, and the total number of
+// GPUs if they do not fill whole nodes.
 void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
   const std::int64_t gpus = gpu_count(plan);
   key.node = node_size(cluster, gpus);
@@ -17,11 +17,11 @@ void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
 
 }  // namespace
 
-// Embedding and head keep the plan's dtype for every precision of the blocks.
+// Embedding and head do not use the low-precision recipe, so their keys leave it out.
 LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, std::int64_t block) {
   const bool is_block = kind == LayerKind::kBlock;
   const bool cuts_layers =
-      has_replicas(plan) && plan.zero >= 2;  // ZeRO communicates around every layer
+      has_replicas(plan) && plan.zero >= 2;  // with ZeRO 2 and 3 every layer has collectives
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
   add_nodes(key, plan, scenario.cluster);
@@ -39,7 +39,8 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   }
   if (cuts_layers) key.zero = plan.zero;
   key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
-  if (cuts_layers || (is_block && folds_experts(plan))) {  // the placement of replicas matters
+  // The placement of data-parallel ranks matters.
+  if (cuts_layers || (is_block && folds_experts(plan))) {
     key.degrees.dp = plan.degrees.dp;
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
@@ -60,8 +61,8 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   key.offload = plan.offload;
   key.precision = plan.precision;
   key.fp8_param_gather = plan.fp8_param_gather;
-  // Placement: always relevant for the tied table; for other layers if pp varies faster than dp.
-  // The size of an owner's broadcast depends on its stage.
+  // pp changes the placement of the tied table's group, and of all groups if pp ranks are placed
+  // before dp ranks. pp also changes the size of an owner's broadcast.
   const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
                             plan.rank_order == RankOrder::kTpPpDp ||
                             scenario.stack.parts.sync == DataParallelSync::kOwners;
@@ -69,7 +70,8 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   return key;
 }
 
-// The ranks of a stage synchronize scales after every chunk.
+// With delayed scaling, the ranks of a stage exchange scales after every chunk, which depends on dp
+// and pp.
 LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
   LayerKey key = layer_key(LayerKind::kBlock, plan, scenario);
   if (!exchanges_scales(scenario.stack, plan)) return key;
@@ -79,7 +81,7 @@ LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
   return key;
 }
 
-// All degrees matter: they give the number of GPUs and so the use of nodes.
+// All degrees count, because the total number of GPUs determines how many of a node are used.
 LayerKey transfer_key(const Plan& plan) {
   LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
   key.degrees.ep = key.degrees.etp = 0;

@@ -1,4 +1,4 @@
-// Keys of the layer caches: plans with equal keys share one price.
+// Keys of the layer caches: plans with equal keys have equal layer costs.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// The settings that affect the cost of a layer; other settings stay zero.
+// The settings that affect the cost of a layer. Settings that do not affect it stay zero.
 struct LayerKey {
   LayerKind kind{};
   std::int64_t block = 0;  // kind of the block
@@ -20,7 +20,7 @@ struct LayerKey {
   std::int64_t micro_batch = 0;
   std::int64_t virtual_stages = 0;
   std::int64_t node = 0;   // node_size(): GPUs that the plan uses per node
-  std::int64_t world = 0;  // all GPUs, if they do not fill whole nodes
+  std::int64_t world = 0;  // total number of GPUs if they do not fill whole nodes, else 0
   int zero = 0;
   bool sequence_parallel = false;
   Recompute recompute{};
@@ -34,9 +34,9 @@ struct LayerKey {
   bool whole_gradients = false;  // holds_whole_gradients()
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
-// Keys of a layer, of its share of the step's end, of a transfer, and of all chunks of a plan
-// independent of their layers. A plan with partly recomputed chunks has two kinds of blocks: call
-// layer_key() with with_whole_recompute().
+// Return the key of a layer's costs per micro-batch, of its costs per step, of a P2P transfer, and
+// of the settings that the costs of all chunks of a plan depend on. For Recompute::kBlocks, call
+// layer_key() with with_whole_recompute(), since recomputed and other blocks differ.
 LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
 LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
@@ -48,12 +48,12 @@ struct LayerKeyHash {
   std::size_t operator()(const LayerKey& key) const noexcept;
 };
 
-// Cache of layers; references stay valid. The last entry per kind of layer and full recompute is
-// found without a search, since neighbouring plans often share it.
+// Cache of layers; references stay valid. Remembers the last entry for each kind of layer, with and
+// without full recompute, because consecutive plans often need the same entry.
 template <class T>
 class LayerCache {
  public:
-  // Returns the value of the key, and whether the call created it.
+  // Returns the value for the key, and whether this call created it.
   std::pair<T&, bool> place(const LayerKey& key) {
     Entry*& recent = recent_of(key);
     if (recent && recent->first == key) return {recent->second, false};

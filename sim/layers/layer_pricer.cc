@@ -18,22 +18,23 @@ namespace {
 
 bool host_is_device(const Scenario& scenario) { return !scenario.profile.device.asynchronous; }
 
-// The plan with the data-parallel ranks of one shard group.
+// Returns the plan in which the data-parallel ranks are those of one shard group.
 Plan shard_plan(const Scenario& scenario, Plan plan) {
   const std::int64_t shards = shard_ranks(scenario, plan);
   if (plan.zero > 0 && shards < data_ranks(plan)) plan.degrees.dp = shards / plan.degrees.cp;
   return plan;
 }
 
-// The smallest data-parallel degree whose ranks hold all experts.
+// Returns the smallest data-parallel degree with which a stage has enough ranks for all experts.
 std::int64_t least_replicas(const Plan& plan) {
   const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
   return of_experts / std::gcd(of_experts, plan.degrees.tp * plan.degrees.cp);
 }
 
-// Without ZeRO around layers, one trace serves all data-parallel degrees. This ignores the padding
-// of a parameter unit to that degree: one fill of less than 64 dp elements with separate gradient
-// buffers. Embedding and head are never recomputed.
+// Returns the plan that is traced for a layer. Below ZeRO 2, one trace serves all data-parallel
+// degrees, so the smallest degree is traced. This ignores the padding of a parameter unit: one fill
+// of less than 64 dp elements with separate gradient buffers. Embedding and head are never
+// recomputed.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   const bool attends_once =
@@ -49,14 +50,15 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
   return traced;
 }
 
-// The plan of a shard group has another number of micro-batches.
+// Decides about whole gradients with the original plan, because the plan of a shard group has
+// another number of micro-batches.
 TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   TrainingOptions options = scenario.stack.training;
   if (!holds_whole_gradients(plan, options)) options.gradient_sync = GradientSync::kEveryMicroBatch;
   return options;
 }
 
-// With blocking launches, host time includes waiting for the kernel.
+// With blocking launches, adds the wait for the kernel to the host time per op and collective.
 Scenario with_blocking_launches(Scenario scenario) {
   if (!scenario.stack.parts.blocking_launches) return scenario;
   HostCost& host = scenario.stack.host;
@@ -65,7 +67,8 @@ Scenario with_blocking_launches(Scenario scenario) {
   return scenario;
 }
 
-// A fused rotary kernel without a scale leaves scaled cosines and sines to plain ops.
+// Resolves kFusedUnscaled: the fused rotary kernel does not support scaled cosines and sines, so
+// models with such a scale run plain ops.
 Scenario with_rotary_kernel(Scenario scenario) {
   RotaryKernel& rotary = scenario.stack.parts.rotary;
   if (rotary != RotaryKernel::kFusedUnscaled) return scenario;
@@ -75,7 +78,7 @@ Scenario with_rotary_kernel(Scenario scenario) {
   return scenario;
 }
 
-// Applies the clock of the cluster's GPUs.
+// Multiplies the sustained clocks of the profile by the GPU clock of the cluster.
 Scenario at_site_clock(Scenario scenario) {
   scenario.profile.model.sustained_clock =
       std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.sustained_clock);
@@ -84,8 +87,7 @@ Scenario at_site_clock(Scenario scenario) {
   return scenario;
 }
 
-// Drops the fields that only affect the placement of replicas: irrelevant for a layer without
-// shards.
+// Drops the fields for the placement of data-parallel ranks, if the layer's ZeRO stage is 0.
 LayerKey without_replicas(LayerKey key) {
   if (key.zero != 0) return key;
   key.degrees.dp = key.degrees.pp = 0;
@@ -93,7 +95,7 @@ LayerKey without_replicas(LayerKey key) {
   return key;
 }
 
-// Drops the fields that only affect placement: irrelevant for the trace of a layer without shards.
+// Drops all fields for placement, which do not change the trace, if the layer's ZeRO stage is 0.
 LayerKey placeless(LayerKey key) {
   if (key.zero == 0) key.node = key.world = 0;
   return without_replicas(key);
@@ -124,7 +126,7 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std
   }
 }
 
-// A block without experts does not depend on the expert layout of other blocks.
+// Drops the expert degrees for a block without experts, since they do not change its cost.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
   LayerKey key = layer_key(kind, plan, scenario(), block);
   const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
@@ -195,7 +197,8 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key
   return {std::make_shared<const LayerTrace>(std::move(trace)), all};
 }
 
-// Searches request all layouts of a micro-batch size before the next size.
+// Traces are kept for one micro-batch size, because searches request all layouts of a size before
+// the next size.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
   const LayerKey placed = key_of(kind, plan, block);
@@ -233,7 +236,7 @@ void LayerPricer::drop_traces() {
   traced_.clear();
 }
 
-// The experts of a rank have equal shapes.
+// Counts the weights of one expert only, because the experts of a rank have equal shapes.
 Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
                                     std::int64_t block) const {
   const Bytes all(fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
@@ -260,7 +263,8 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
     add_weight_copies(fixed, plan);
     add_orthogonalization(fixed, plan, block);
   }
-  // Without replicas layers are not gathered: their 16-bit weights are permanent.
+  // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas there
+  // is no gather, so 16-bit weights are persistent.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
                           plan.offload == Offload::kNone;
   const SoftwareParts& parts = scenario().stack.parts;
@@ -279,7 +283,7 @@ const TransferCost& LayerPricer::transfer(const Plan& plan) {
   const LayerKey key = transfer_key(plan);
   const auto [transfer, is_new] = transfers_.place(key);
   if (!is_new) return transfer;
-  LayerKey traced = key;  // the sent tensors do not depend on the placement
+  LayerKey traced = key;  // the sent tensors do not depend on placement
   traced.degrees.pp = traced.degrees.dp = traced.virtual_stages = 0;
   traced.rank_order = {};
   const auto [trace, traced_now] = transfer_traces_.place(traced);

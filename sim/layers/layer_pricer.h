@@ -1,5 +1,5 @@
-// Traces and prices the repeating parts of a model once: block, embedding, head and word embeddings
-// on one rank, in time and memory. The price of a plan is arithmetic over these.
+// Traces and prices each repeating part of a model once: block, embedding, head and word embeddings
+// on one rank. Time and memory of a plan are computed from these parts.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace tpsim {
 
-// The inputs of an op's price: all fields of a record that OpCostModel::price() reads.
+// The fields of an op record that OpCostModel::price() reads.
 struct PricedOp {
   OpKey key;
   double flops = 0, bytes = 0;
@@ -30,10 +30,11 @@ struct PricedOpHash {
   std::size_t operator()(const PricedOp& op) const noexcept { return std::hash<OpKey>()(op.key); }
 };
 
-// The price lists of a scenario: built once, shared by any number of threads.
+// Cost models of ops and collectives for a scenario. Built once and shared by any number of
+// threads.
 struct PriceLists {
-  // `shared_ops`: the ops of another scenario with the same profile, GPU clock and Fp32Matmul. Null
-  // builds them.
+  // `shared_ops`: op prices of another scenario with the same profile, GPU clock and Fp32Matmul.
+  // Null: builds them.
   explicit PriceLists(const Scenario& scenario,
                       std::shared_ptr<const OpCostModel> shared_ops = nullptr);
 
@@ -42,35 +43,38 @@ struct PriceLists {
   CollectiveCostModel collectives;
 };
 
-// Time of a launch. Host and device are one queue if the host waits for every op.
+// Returns the cost of a launch that takes `issue` on the host and `run` on the device. With
+// blocking launches or a synchronous device, the host waits for the result.
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run);
 
-// Not thread-safe: results are cached. References stay valid.
+// Prices layers, transfers and collectives. Caches results, so it is not thread-safe. References
+// stay valid.
 class LayerPricer {
  public:
   explicit LayerPricer(const Scenario& scenario);
   explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
 
-  // `block`: the kind of block, for LayerKind::kBlock.
+  // `block`: kind of block if `kind` is LayerKind::kBlock.
   const LayerCost& layer(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
-  // The traces priced by layer() and fixed().
+  // Return the traces that layer() and fixed() price.
   LayerTrace layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
-  // The all-reduce of the squared norm, including the copy to the host.
+  // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
+  // clipped.
   Seconds global_norm(const Plan& plan);
-  // Delayed scaling, at the end of a chunk's forward and backward: the ranks of a stage all-reduce
-  // the amax values and compute new scales.
+  // Returns the cost of delayed scaling at the end of a chunk's forward or backward: the ranks of a
+  // stage all-reduce the amax values and compute new scales. Zero for other recipes.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
-  // Drops the traces of layers that were never priced.
+  // Drops traces of layers that have not been priced yet.
   void drop_traces();
 
-  // Time of one call among the plan's groups. A transfer counts at the sender; receiving is free.
+  // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
   Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
 
-  // Time of an op in this stack over that of the profile's kernel.
+  // Returns the time of an op with this software divided by the time of the profile's kernel.
   double stack_factor(const OpRecord& op) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
@@ -79,7 +83,7 @@ class LayerPricer {
   const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
 
  private:
-  // The part that does not depend on the placement of groups.
+  // Trace and memory of a layer, which do not depend on the placement of groups.
   struct Traced {
     std::shared_ptr<const LayerTrace> trace;
     LayerMemory memory;
@@ -92,7 +96,7 @@ class LayerPricer {
   LayerTrace traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
                             std::int64_t block) const;
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
-  // Host time for a block besides issuing work.
+  // Host time per block besides launches, for forward and backward.
   struct HostOfBlock {
     Seconds forward, backward;
   };
@@ -100,18 +104,19 @@ class LayerPricer {
   double modules_of(const Plan& plan, std::int64_t block) const;
   Seconds gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const;
   void add_weight_casts(LayerCost& cost, const LayerTrace& trace) const;
-  // Without memory. `host`: the host's own work, spread evenly over the issued events.
+  // Prices one phase without its memory. `host`: host time besides launches, spread evenly over the
+  // events of the phase.
   PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
                         Seconds host);
   double load_of(const Plan& plan);
   Seconds issue_time(ModelPart part) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
-  // Time of memory-bound copies of this many bytes.
+  // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;
   void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
   void add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass, PhaseCost& phase) const;
-  // Adds kernels that are not ops of the trace.
+  // Adds the device time `time` of kernels that are not ops of the trace.
   void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
   HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
   void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
@@ -143,12 +148,14 @@ class LayerPricer {
                         const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
-  std::vector<bool> lacks_experts_;  // by kind of block, if other kinds have experts
+  // By kind of block: whether it has no experts although other kinds have.
+  std::vector<bool> lacks_experts_;
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
-  std::unordered_map<std::int64_t, double> loads_;  // load of the busiest rank's experts, by ep
+  std::unordered_map<std::int64_t, double> loads_;  // busiest_load() by ep
   LayerCache<Layer> layers_;
-  std::vector<Layer*> unpriced_;                               // layers that still hold a trace
-  std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for the current micro-batch size
+  // Layers whose trace is kept for pricing.
+  std::vector<Layer*> unpriced_;
+  std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for traced_micro_batch_
   std::int64_t traced_micro_batch_ = 0;
   LayerCache<FixedCost> fixed_;
   LayerCache<TransferTrace> transfer_traces_;

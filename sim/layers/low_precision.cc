@@ -23,7 +23,8 @@ bool is_by_tensor(Precision recipe) {
   return recipe == Precision::kFp8 || recipe == Precision::kFp8Current;
 }
 
-// Hopper multiplies 8-bit operands in one layout only; devices with MXFP8 (Blackwell) in any.
+// Returns whether one 8-bit copy serves both GEMM orientations. Hopper multiplies 8-bit operands in
+// one layout only; devices with MXFP8 (Blackwell) in any.
 bool takes_any_orientation(const DeviceFacts& device, Precision recipe) {
   return is_by_tensor(recipe) && device.mxfp8_peak > FlopsPerSecond();
 }
@@ -42,24 +43,24 @@ bool is_tensor_gather(const CollectiveRecord& record) {
   return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
 }
 
-// Elements of the second operand, or of one of its batches.
+// Returns the elements of the GEMM's second operand.
 double others_of(const OpRecord& product) {
   const OpDims& dims = product.key.dims;
   return static_cast<double>(dims[0] * dims[2] * dims[3]);
 }
 
-// Whether the gradient of the result is quantized once for both dgrad and wgrad. Not for experts,
-// which are quantized matrix by matrix.
+// Returns whether the output's gradient is quantized once for dgrad and wgrad together. For grouped
+// GEMMs of experts it is not.
 bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
 
-// Whether quantized operands are kept. If false, only 16-bit tensors are kept and every GEMM
-// quantizes.
+// Returns whether quantized operands are kept between GEMMs. Otherwise only 16-bit tensors are
+// kept, and every GEMM quantizes its operands.
 bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
   return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
          !stack.quantizes_inside_gemm;
 }
 
-// Quantized copies of a weight: row-wise for forward, column-wise for dgrad.
+// Returns the number of quantized copies of a weight: row-wise for forward, column-wise for dgrad.
 double copies_of_weight(const Scenario& scenario, const Plan& plan) {
   const Precision recipe = recipe_of(scenario.stack, plan);
   const bool one = takes_any_orientation(scenario.profile.device, recipe) ||
@@ -80,7 +81,7 @@ Precision recipe_of(const StackSpec& stack, const Plan& plan) {
   return Precision::kFp8;
 }
 
-// GEMMs that quantize internally update scales once per step, with the loss.
+// With GEMMs that quantize internally, scales are updated once per step and not after chunks.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan) {
   return recipe_of(stack, plan) == Precision::kFp8 && !stack.quantizes_inside_gemm;
 }
@@ -96,7 +97,8 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
                    fmt::format("it has {}", narrow_types_text(device)));
 }
 
-// cuBLASLt has block-scaled GEMMs only for compute capability 9.0; devices with MXFP8 are newer.
+// cuBLASLt has GEMMs with kFp8Block scales only for compute capability 9.0; devices with MXFP8 are
+// newer.
 Status check_precision(const Scenario& scenario, Precision precision) {
   const DeviceFacts& device = scenario.profile.device;
   TPSIM_TRY_STATUS(check_precision(device, precision));
@@ -161,7 +163,8 @@ RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
       in_products_(scenario.stack.quantizes_inside_gemm),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
-// Bytes read and written to quantize the GEMM's first operand, per element of the whole operand.
+// Returns the bytes read and written to quantize the GEMM's first operand, per element of the
+// operand before sharding.
 double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_);
   const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
@@ -174,13 +177,14 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
   return rows + (is_written || is_gathered_ ? 2 * narrow : narrow);
 }
 
-// Bytes to quantize the second operand: weights in forward and dgrad, inputs in wgrad.
+// Returns the bytes read and written to quantize the second operand: weights in forward and dgrad,
+// inputs in wgrad.
 double RoundedOperands::requantized_bytes(const OpRecord& product) const {
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
   return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
 }
 
-// Passes of kernels/cuda/linear/low_precision.cu.
+// Adds the passes of kernels/cuda/linear/low_precision.cu.
 void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
                                             const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);
@@ -193,8 +197,8 @@ void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
   add_pass(ops, product, RoundingPass::kRounding, others_of(product), requantized_bytes(product));
 }
 
-// Passes over the first operand. With random Hadamard transforms, columns must be quantized from 16
-// bits.
+// Adds the passes over the first operand. NVFP4 quantizes columns from 16 bits, because of the
+// Hadamard transform.
 void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const {
   const double elements = inputs_of(product);
   if (recipe_ != Precision::kNvFp4) {
@@ -215,7 +219,8 @@ void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecor
 void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
                                RoundingPass pass, double elements, double bytes) const {
   if (bytes <= 0) return;
-  constexpr double kOf = 64;  // per element, so that the key distinguishes passes
+  // The key stores 64 x bytes per element, so that keys of different passes differ.
+  constexpr double kOf = 64;
   ops.push_back({.key = {OpKind::kCast,
                          DType::kBFloat16,
                          static_cast<std::uint8_t>(operands_),

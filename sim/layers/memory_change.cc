@@ -26,7 +26,7 @@ MemoryChange then(const MemoryChange& first, const MemoryChange& second) {
 MemoryChange repeat(const MemoryChange& once, std::int64_t n) {
   MemoryChange result;
   if (n == 0) return result;
-  // If a repetition leaves memory behind, the last one is highest, else the first.
+  // The highest repetition is the last one if each leaves memory allocated, else the first.
   const auto times = static_cast<double>(n);
   const double before = total(once.left) > 0 ? times - 1 : 0;
   const bool rises = total(once.highest) + before * total(once.left) > 0;

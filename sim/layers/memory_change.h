@@ -1,4 +1,4 @@
-// Memory change over a range of a program: remaining allocations and peak.
+// Change of allocated memory over a range of a program: remaining allocations and peak.
 #pragma once
 
 #include <array>
@@ -24,22 +24,22 @@ inline double total(const BytesByCategory& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
-// Relative to the allocations at the start of the range.
+// Bytes relative to the allocations at the start of a range of events.
 struct MemoryChange {
   BytesByCategory left{};     // still allocated at the end; negative if the range freed more
-  BytesByCategory highest{};  // at the moment of the largest total; zero if it never rises
+  BytesByCategory highest{};  // at the largest total; zero if the total never rises
   BytesByCategory each{};     // peak of every category by itself
 };
-// `first`, then `second`.
+// Returns the change of `first` followed by `second`.
 MemoryChange then(const MemoryChange& first, const MemoryChange& second);
-// n times in a row.
+// Returns the change of `once`, n times in a row.
 MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 
-// Replays the allocations and frees of events [begin, end), each rounded up to `granularity`. Host
-// memory is excluded.
+// Replays the allocations and frees of events [begin, end). Each is rounded up to a multiple of
+// `granularity`. Host memory is excluded.
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
                            Bytes granularity);
-// Bytes that a program allocates in host memory.
+// Returns the bytes that a program allocates in host memory.
 Bytes host_bytes(const Program& program);
 
 }  // namespace tpsim

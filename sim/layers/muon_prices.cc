@@ -1,12 +1,12 @@
-// Muon at the end of a step: what its iterations add to the update that AdamW's ops stand for.
+// Muon at the end of a step: the time that its iterations add to the traced AdamW ops.
 //
-// The momentum of every matrix is orthogonalized by five Newton-Schulz iterations (Jordan et al.
-// 2024; megatron/core/optimizer/emerging_optimizers.py). Each has three GEMMs in fp32: A = X X',
-// A A, and B X for B of A's shape. With r the smaller side of X they have 2 r r c, 2 r r r and
-// 2 r r c FLOPs. A tensor-parallel rank orthogonalizes its part (muon_tp_mode blockwise). Ranks
-// that shard the optimizer's state own whole matrices; an even share of them is counted. The
-// iterations read and write X in place of the second moment that AdamW has, whose traffic stands
-// for both.
+// Five Newton-Schulz iterations orthogonalize the momentum of every matrix (Jordan et al. 2024;
+// megatron/core/optimizer/emerging_optimizers.py). Each iteration has three fp32 GEMMs: the product
+// X X' (r x r), its square, and the product of an r x r matrix with X. For an r x c matrix X with r
+// <= c, they have 2 r r c, 2 r r r and 2 r r c FLOPs. A tensor-parallel rank orthogonalizes its
+// shard (muon_tp_mode blockwise). Ranks that shard the optimizer state own whole matrices; an even
+// share of the matrices is counted per rank. The traffic of AdamW's second moment, which Muon does
+// not have, is counted for reading and writing X.
 #include <algorithm>
 
 #include "sim/layers/layer_pricer.h"

@@ -8,9 +8,9 @@
 
 namespace tpsim {
 
-// Exposed time of a tensor-parallel collective next to the GEMM that overlaps with it. In backward,
-// the dgrad reduction overlaps with wgrad. Except for kReductions, the re-gather of the input
-// overlaps with dgrad. Overlapped GEMMs slow down.
+// Returns the exposed time of a tensor-parallel collective that overlaps with a GEMM of time
+// `beside`. In backward, the dgrad reduction overlaps with wgrad. Except for kReductions, the
+// repeated gather of the input overlaps with dgrad. The slowdown of overlapped GEMMs is included.
 Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan,
                                                Seconds whole, Seconds beside) const {
   const StackSpec& stack = scenario().stack;
@@ -25,8 +25,9 @@ Seconds LayerPricer::exposed_tensor_collective(const CollectiveRecord& record, c
   return left + (stack.overlap_slowdown - 1) * hidden;
 }
 
-// kReductions: a dgrad reduction overlaps with the wgrad GEMMs after it, up to the first other op.
-// Other overlaps use `last`, the GEMM before the collective.
+// Returns the time of the GEMMs that overlap with the collective at `event`. kReductions: the wgrad
+// GEMMs after the dgrad reduction, up to the first other op. Otherwise `last`, the time of the GEMM
+// before the collective.
 Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t event,
                                           Seconds last) {
   if (scenario().stack.parts.tp_overlap != TpOverlap::kReductions) return last;
@@ -45,10 +46,10 @@ Seconds LayerPricer::overlapped_gemm_time(const LayerTrace& trace, std::size_t e
   return beside;
 }
 
-// Experts with tensor ranks, kUnfusedSeq. A rank exchanges its tokens with the tensor group for
-// slices of all tokens of the group, or back (one copy). A gather along the hidden dimension
-// arrives rank by rank and must be reordered row by row: split and concatenated (two copies). A
-// scatter needs one copy before.
+// For tensor-parallel experts with kUnfusedSeq. An all-to-all in the tensor group exchanges a
+// rank's tokens for hidden slices of all tokens of the group, or back (one copy). An all-gather
+// along the hidden dimension arrives rank by rank and is reordered row by row: split and
+// concatenated (two copies). A reduce-scatter needs one copy before it.
 void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& plan,
                                     PhaseCost& phase) const {
   const bool is_of_experts =
@@ -70,7 +71,8 @@ void LayerPricer::add_hidden_slices(const CollectiveRecord& record, const Plan& 
   add_copies(phase, StepTerm::kPermute, copying, copies + 1);
 }
 
-// `pass`: time of one attention step, which overlaps with an exchange and is slowed down by it.
+// Adds the exposed time of the exchanges. `pass`: time of one attention pass, which overlaps with
+// an exchange and is slowed down.
 void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass,
                            PhaseCost& phase) const {
   const StackSpec& stack = scenario().stack;
@@ -85,8 +87,8 @@ void LayerPricer::add_ring(const RingExchanges& ring, const Plan& plan, Seconds 
 }
 
 // The stash's kernels read and write the received tokens, once after forward and once before
-// backward. They have a stream of their own, but take memory bandwidth from the ops next to them:
-// their time counts in full.
+// backward. They run in a separate stream but take memory bandwidth from concurrent ops, so their
+// whole time counts.
 void LayerPricer::add_stash_copies(LayerCost& cost, const LayerTrace& trace,
                                    const Plan& plan) const {
   const StashedBytes bytes = stashed_bytes(trace, scenario().stack, scenario().model, plan);
@@ -109,7 +111,8 @@ HostDeviceTime LayerPricer::price_dispatch(const CollectiveRecord& record, Secon
   return launch(scenario(), scenario().stack.host.per_collective, phase.load * whole);
 }
 
-// Adds collectives that overlap with a share of the phase's device time and slow it down.
+// Adds the exposed time of collectives that overlap with at most `share` of the phase's device
+// time, and the slowdown of the overlapped compute.
 void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
                                  double share) const {
   const Seconds hidden = std::min(collectives, share * phase.time.device);
@@ -125,7 +128,8 @@ bool LayerPricer::is_overlapped(const CollectiveRecord& record) const {
                                                    : training.overlap_gradient_reduction;
 }
 
-// The tensor group gathers its logits, and every rank computes the loss of all of them.
+// For LossHead::kGathered: the tensor group all-gathers the logits, and every rank computes the
+// loss over the full vocab.
 void LayerPricer::add_gathered_logits(LayerCost& head, const LayerTrace& trace,
                                       const Plan& plan) const {
   if (scenario().stack.parts.loss_head != LossHead::kGathered || plan.degrees.tp == 1) return;

@@ -1,5 +1,5 @@
-// Cost of a micro-batch in a layer: the trace's ops and collectives in order, as the scenario's
-// software runs them.
+// Cost of a layer for one micro-batch: prices the ops and collectives of its trace in order, as the
+// scenario's software executes them.
 #include <algorithm>
 #include <utility>
 
@@ -12,8 +12,8 @@
 namespace tpsim {
 namespace {
 
-// CUDA graph scopes that contain a layer's ops of a part. Megatron-Core captures the shared
-// experts' GEMMs with the router.
+// Returns the CUDA graph scope that contains the layer's ops of a model part. Megatron-Core
+// captures the GEMMs of shared experts with the router.
 std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   switch (part) {
     case ModelPart::kNorm:
@@ -39,15 +39,15 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
   }
 }
 
-// Transformer Engine runs grouped GEMMs, and quantizes, expert by expert.
+// Returns whether Transformer Engine launches the op, or its quantization, once per local expert.
 bool is_grouped(const OpRecord& op) {
   const bool is_bias =
       op.key.kind == OpKind::kColumnBias || op.key.kind == OpKind::kColumnBiasGradient;
   return op.label.part == ModelPart::kExperts && !is_bias;
 }
 
-// Attention between the gather of keys and values and, in backward, the reduction of their
-// gradients.
+// A context-parallel attention: the gather of keys and values, the device time of the attention
+// core, and in backward the reduction of the gradients of keys and values.
 struct Ring {
   CollectiveRecord gather;
   std::optional<CollectiveRecord> gradients = {};
@@ -64,10 +64,11 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   const bool as_traced =
       op.key.kind == OpKind::kMatmul || op.label.part == ModelPart::kGradientAccumulation;
   if (as_traced) return 1;
-  // eager_traffic covers passes that no part describes. The head's passes are all described.
+  // eager_traffic is the calibrated factor for passes that no software option describes. All passes
+  // of the head are described.
   const bool at_head = op.label.part == ModelPart::kHead || op.label.part == ModelPart::kLoss;
   const double unnamed = at_head ? 1 : stack.eager_traffic;
-  // Most plain ops are elementwise, even if the fused kernel is a reduction.
+  // The added unfused ops are mostly elementwise, even where the fused kernel is a reduction.
   const double added = plain_kernel(op, stack).traffic - 1;
   return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
 }
@@ -95,7 +96,7 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   const std::int64_t launches = kernel.launches * (is_grouped(op) ? phase.experts : 1);
   const auto n = static_cast<double>(launches);
   Seconds time = stack_factor(op) * price.time;
-  // Many kernels over few elements are bound by latency.
+  // Kernels over few elements are bound by latency, so many launches take at least their latencies.
   if (kernel.traffic == 1 && kernel.launches > 1) {
     time = std::max(time, (n - 1) * scenario().profile.model.kernel_latency);
   }
@@ -112,7 +113,7 @@ HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, Phas
   return time;
 }
 
-// The host does not issue kernels that a graph replays.
+// Returns the host time of a launch: zero if a CUDA graph replays the kernel.
 Seconds LayerPricer::issue_time(ModelPart part) const {
   const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
   const bool is_replayed = holds(scenario().stack.parts.cuda_graphs, scopes);
@@ -130,19 +131,19 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
   PhaseCost phase;
   phase.load = load_of(plan);
   phase.experts = std::max<std::int64_t>(1, scenario().model.experts.count / plan.degrees.ep);
-  // Local experts that are quantized, or gathered and multiplied, one by one on the host.
+  // Number of local experts that the host quantizes, or gathers and multiplies, one by one.
   const bool rounds = recipe_of(scenario().stack, plan) != Precision::kNone ||
                       scenario().stack.parts.expert_kernel == ExpertKernel::kLooped;
   const double held = rounds ? static_cast<double>(phase.experts) : 0;
-  Seconds product;     // the last one of a linear layer
-  Seconds beside;      // overlapped ZeRO collectives of layers
-  Seconds travelling;  // all-to-all that overlaps with the other micro-batch's compute
+  Seconds product;     // device time of the last linear layer's GEMM
+  Seconds beside;      // ZeRO collectives of layers that overlap with compute
+  Seconds travelling;  // all-to-alls that overlap with the compute of another micro-batch
   RoundedOperands rounded(scenario(), plan);
   std::vector<Ring> rings;
   const bool in_ring = attends_in_ring(scenario().stack);
   const auto [begin, end] = trace.span(part);
-  // Host work of modules is spread over the phase: the work for the last module does not delay the
-  // kernels of the first.
+  // The host work of modules is spread evenly over the phase: work for the last module does not
+  // delay the kernels of the first.
   const Seconds between = host / static_cast<double>(std::max<std::size_t>(1, end - begin));
   for (std::size_t i = begin; i < end; ++i) {
     phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
@@ -167,7 +168,7 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
         }
         continue;
       }
-      // Embedding and head gather in the plan's dtype.
+      // Embedding and head gather in the plan's dtype, without quantization.
       const CollectiveRecord record = kind == LayerKind::kBlock ? rounded.sent(traced) : traced;
       const Seconds whole = gathered_by_modules(record, plan);
       add_hidden_slices(record, plan, phase);
@@ -198,12 +199,12 @@ PhaseCost LayerPricer::price_phase(LayerKind kind, const LayerTrace& trace, Phas
       add_ring(ring_exchanges(scenario(), plan, *ring.gradients, in_backward), plan, pass, phase);
     }
   }
-  // The gather of the next layer's weights and the reduction of the previous layer's gradients
-  // overlap with this layer.
+  // The weight gather of the next layer and the gradient reduction of the previous layer overlap
+  // with this layer.
   add_overlapped(phase, StepTerm::kZeroCommunication, beside, 1);
-  // Merged 1F1B: forward of one micro-batch and backward of another alternate on the device; each
-  // overlaps with the other's all-to-all. A wgrad that is not delayed blocks the overlap: a third
-  // of a layer's GEMMs.
+  // Merged 1F1B (ep_overlap): forward of one micro-batch and backward of another alternate, and
+  // each overlaps with the all-to-alls of the other. Without delay_wgrad, nothing overlaps with
+  // wgrad, a third of a layer's GEMMs.
   constexpr double kBesideWeightGradients = 2.0 / 3;
   const bool is_delayed = scenario().stack.parts.delay_wgrad;
   add_overlapped(phase, StepTerm::kExpertCommunication, travelling,
@@ -241,9 +242,9 @@ void LayerPricer::add_recomputed_modules(PhaseCost& backward, const LayerTrace& 
   backward.by_source += again.by_source;
 }
 
-// Host work of routing in a MoE block. Graphs of router and preprocessing halve the work; graphs of
-// the whole step remove it. `rounded`: local experts whose tokens are quantized; only graphs of the
-// experts replay these.
+// Returns the host time of routing in a MoE block. CUDA graphs of router and preprocessing halve
+// the host time; graphs of the whole step remove it. `rounded`: number of local experts with host
+// work of their own, which only graphs of the experts remove.
 HostDeviceTime LayerPricer::host_of_routing(const OpRecord& op, double rounded) const {
   const HostCost& host = scenario().stack.host;
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
@@ -268,7 +269,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   const HostCost& host = scenario().stack.host;
   const ModelSpec model = with_block_kind(scenario().model, block);
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
-  // A block of one branch has half of the modules; graphs replay the modules of a branch.
+  // The host time per block is that of two branches. CUDA graphs remove the share of a branch.
   const bool attends = model.mixer == MixerKind::kAttention;
   const bool replays_mixer =
       model.mixer != MixerKind::kNone &&
@@ -282,7 +283,8 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   const double again = plan.recompute == Recompute::kFull ? 1 : 0;
   Seconds gathers;
   if (plan.zero == 3 && has_replicas(plan)) gathers = modules_of(plan, block) * host.per_gather;
-  // In MoE blocks, per_routing_* was fitted as the whole host time, so the longer of both counts.
+  // In MoE blocks, per_routing_* was fitted as the whole host time of the block, so only the larger
+  // of both counts.
   const bool routes = has_experts(model);
   const auto beside = [&](Seconds whole, Seconds routing) {
     return share * (routes ? std::max(Seconds(), whole - routing) : whole);
@@ -292,7 +294,7 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   return {forward + gathers, backward + again * forward + (1 + again) * gathers};
 }
 
-// Modules of a block with weights.
+// Returns the number of modules with weights in a block.
 double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
   const ModelSpec model = with_block_kind(scenario().model, block);
   const std::int64_t mlp = mlp_matrices(model);
@@ -305,7 +307,8 @@ double LayerPricer::modules_of(const Plan& plan, std::int64_t block) const {
   return static_cast<double>(modules);
 }
 
-// DeepSpeed gathers the weights of looped experts matrix by matrix.
+// Returns the time of a collective. DeepSpeed gathers the weights of looped experts matrix by
+// matrix.
 Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const {
   const bool in_loop = scenario().stack.parts.expert_kernel == ExpertKernel::kLooped &&
                        scenario().stack.host.per_gather > Seconds() && gathers_weights(record) &&
@@ -316,8 +319,8 @@ Seconds LayerPricer::gathered_by_modules(const CollectiveRecord& record, const P
   return in_calls(record, static_cast<double>(modules), plan);
 }
 
-// Autocast casts the weights of linear layers for every micro-batch, and casts their gradients
-// back.
+// Autocast casts the weights of linear layers to 16 bits in every micro-batch, and their gradients
+// back to fp32.
 void LayerPricer::add_weight_casts(LayerCost& cost, const LayerTrace& trace) const {
   const bool is_autocast = scenario().stack.parts.master_weights == MasterWeights::kAutocast;
   if (!is_autocast) return;
@@ -333,7 +336,7 @@ void LayerPricer::add_weight_casts(LayerCost& cost, const LayerTrace& trace) con
     weights += static_cast<double>(dims[0] * dims[2] * dims[3]);
     casts += 1;
   }
-  constexpr double kCastBytes = 6;  // fp32 and 16 bits
+  constexpr double kCastBytes = 6;  // bytes per weight: one fp32 and one 16-bit value
   const Seconds time = streaming_time(Bytes(kCastBytes * weights));
   for (PhaseCost* phase : {&cost.forward, &cost.backward}) {
     add_copies(*phase, StepTerm::kElementwise, time, casts);

@@ -1,8 +1,8 @@
-// Costs of plain PyTorch ops instead of fused kernels: every op is a launch and a pass over memory,
-// and autograd saves intermediate tensors. Counted from the ops of the published modules of Hugging
-// Face and LLaMA: RMSNorm (to fp32, square, mean, rsqrt, scale, back, weight); rotary positions
-// (rotate half, two products, a sum); SwiGLU (silu, product); softmax in fp32 with a mask; AdamW
-// over lists of tensors.
+// Costs of unfused PyTorch ops relative to a fused kernel: every op is a launch and a pass over
+// memory, and autograd saves intermediate tensors. Counted from the ops of the published modules of
+// Hugging Face and LLaMA: RMSNorm (cast to fp32, square, mean, rsqrt, scale, cast back, weight);
+// rotary positions (rotate half, two multiplications, a sum); SwiGLU (silu, multiplication); fp32
+// softmax with a mask; AdamW over lists of tensors.
 #pragma once
 
 #include "core/program/program.h"
@@ -13,10 +13,11 @@ namespace tpsim {
 struct PlainKernel {
   double traffic = 1;         // bytes moved relative to the fused kernel; at least 1
   std::int64_t launches = 1;  // at least 1
-  Bytes kept;                 // saved for backward beyond the fused kernel; forward ops only
+  // Bytes saved for backward in addition to the fused kernel's; forward ops only.
+  Bytes kept;
 };
 
-// Returns {1, 1, 0} if the stack's kernel is fused or no software part covers the op.
+// Returns {1, 1, 0} if the stack's kernel is fused, or if no software option covers the op.
 PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack);
 
 }  // namespace tpsim

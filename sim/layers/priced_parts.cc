@@ -5,10 +5,11 @@
 namespace tpsim {
 namespace {
 
-// The term or part that the ops of a model part count in, in a layer or at the end of a step.
-// Collectives of layers count by their group.
+// The term of a model part's ops in a layer, and their part at the end of a step. Collectives in
+// layers count by their group instead.
 struct Counted {
-  std::optional<StepTerm> in_layer;  // kMatmul: for its GEMMs; other ops are elementwise
+  // kMatmul applies to GEMMs only; other ops of the part count as elementwise.
+  std::optional<StepTerm> in_layer;
   std::optional<StepEndPart> at_end;
 };
 
@@ -38,7 +39,7 @@ Counted counted(ModelPart part) {
     case ModelPart::kResidual:
     case ModelPart::kLoss:
     case ModelPart::kMicroBatchGradients: return {StepTerm::kElementwise, {}};
-    // At the step's end: casts a share of the whole gradients for the optimizer.
+    // At the end of the step, these ops cast gradient shards for the optimizer.
     case ModelPart::kGradientAccumulation: return {StepTerm::kElementwise, StepEndPart::kOptimizer};
     case ModelPart::kZeroGrad: return {{}, StepEndPart::kZeroGrad};
     case ModelPart::kSequenceParallelGradients:

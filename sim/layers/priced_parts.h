@@ -1,4 +1,4 @@
-// Maps the model part of an op or collective to the term that its time counts in.
+// Maps an op or collective to the term of the step in which its time counts.
 #pragma once
 
 #include "core/plan/report.h"
@@ -6,26 +6,26 @@
 
 namespace tpsim {
 
-// In forward or backward of a layer: one of kWorkTerms.
+// Return the term of an op or collective in forward or backward of a layer: one of kWorkTerms.
 StepTerm work_term(const OpRecord& op);
 StepTerm work_term(const CollectiveRecord& collective);
 
-// Work of a rank once per step, outside the pipeline.
+// Parts of a rank's work once per step, outside the pipeline.
 enum class StepEndPart : std::uint8_t {
   kZeroGrad,
   kSequenceParallelGradients,
-  kEmbeddingGradients,  // of the table shared by first and last stage
+  kEmbeddingGradients,  // all-reduce for the embedding that first and last stage share
   kDataParallelReduction,
-  kGradNorm,   // sum of squares, without the all-reduce of the sum
-  kOptimizer,  // with offload: including the copies between device and host
+  kGradNorm,   // sum of squares, without the all-reduce of that sum
+  kOptimizer,  // with offload: includes the copies between device and host
   kParameterGather,
 };
 using StepEndCost = SecondsBy<StepEndPart::kParameterGather>;
 
-// For an op or collective outside the pipeline.
+// Returns the part of an op or collective outside the pipeline.
 StepEndPart end_part(const Label& label);
 
-// Whether the collective gathers updated weights from their owners.
+// Returns whether the collective gathers updated weights.
 inline bool gathers_weights(const CollectiveRecord& record) {
   return record.label.part == ModelPart::kParameterGather;
 }

@@ -1,10 +1,10 @@
-// Costs of a low-precision recipe per chunk and per step, besides the passes in layers.
+// Costs of a low-precision recipe per chunk and per step, in addition to the passes in layers.
 #include "sim/layers/layer_pricer.h"
 #include "sim/layers/low_precision.h"
 
 namespace tpsim {
 
-// The linear layers' weights are quantized once per step: all weights of a block except the norms'.
+// The weights of linear layers are quantized once per step. Approximated by all weights of a block.
 void LayerPricer::add_weight_copies(FixedCost& fixed, const Plan& plan) const {
   double& held = fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)];
   const double weights = held / static_cast<double>(size_of(plan.dtype));
@@ -18,9 +18,9 @@ Seconds LayerPricer::streaming_time(Bytes moved) const {
   return moved / (profile.model.streaming_efficiency * profile.device.memory_bandwidth);
 }
 
-// Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost fp8_autocast
-// and of its backward. Gathers the amax values of all tensors, reduces, computes scales, shifts the
-// histories.
+// Models Transformer Engine's reduce_and_update_fp8_tensors, at the end of every outermost
+// fp8_autocast and of its backward. It collects the amax values of all tensors, all-reduces them,
+// computes scales and shifts the amax histories.
 PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) const {
   PhaseCost phase;
   if (!exchanges_scales(scenario().stack, plan) || blocks == 0) return phase;

@@ -9,7 +9,8 @@ namespace {
 
 using memory_index::kActivations;
 
-// Moves saved activations from forward to backward, where they are computed again.
+// Frees `bytes` of saved activations in forward and allocates them in backward, where they are
+// recomputed.
 void drop(LayerMemory& block, double bytes) {
   block.forward.left[kActivations] -= bytes;
   block.forward.highest[kActivations] -= bytes;
@@ -19,7 +20,8 @@ void drop(LayerMemory& block, double bytes) {
   block.backward.each[kActivations] += bytes;
 }
 
-// Bytes of the result of a GEMM, a fused attention, a norm or an activation.
+// Returns the output bytes of a GEMM, fused attention, norm, activation or permute; 0 for other
+// ops.
 double result_bytes(const OpRecord& op) {
   const OpDims& d = op.key.dims;
   const auto width = static_cast<double>(size_of(op.key.dtype));
@@ -35,7 +37,8 @@ double result_bytes(const OpRecord& op) {
   }
 }
 
-// The Megatron-Core module of the op; the attention core has a separate setting.
+// Returns the Megatron-Core recompute modules that contain a model part, as bits. The attention
+// core is selected separately.
 std::int64_t module_of(ModelPart part, bool has_experts) {
   switch (part) {
     case ModelPart::kNorm: return bit(RecomputeModule::kLayerNorm);
@@ -57,7 +60,8 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
   }
 }
 
-// Forward FLOPs of a block that selective recompute repeats; norms and activations count zero.
+// Returns the forward FLOPs of a block that selective recompute repeats. Norms and activations
+// count zero FLOPs.
 double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t modules) {
   const auto has = [&](RecomputeModule module) { return holds(modules, bit(module)); };
   double flops = 0;
@@ -71,7 +75,8 @@ double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t 
   return flops;
 }
 
-// Recompute::kBlocks: forward FLOPs of the first blocks of every chunk.
+// For Recompute::kBlocks: returns the forward FLOPs of the first blocks of every chunk, which are
+// recomputed.
 double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
   std::vector<double> count(static_cast<std::size_t>(block_kind_count(model)));
   std::int64_t first = 0;

@@ -1,5 +1,5 @@
 // ZeRO over groups smaller than the data-parallel group (PyTorch's hybrid sharding, InternEvo's
-// zero1 size). Weights are sharded inside a group of neighbouring ranks. Gradients of a shard are
+// zero1 size). Neighboring ranks form a group that shards the state. Gradient shards are also
 // all-reduced over the ranks with the same shard.
 #pragma once
 
@@ -8,13 +8,14 @@
 
 namespace tpsim {
 
-// Ranks that share one copy of the sharded state. Equals data_ranks() if the stack does not set a
-// group, for ZeRO 0, or if the data-parallel ranks do not divide into such groups.
+// Returns the number of ranks that share one copy of the sharded state. Equals data_ranks() for
+// ZeRO 0, if the stack does not set a group, or if the group size does not divide the ranks.
 std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan);
 
-// One group of `shards` neighbours in a data-parallel group; all groups work at once.
+// Returns the placement of a group of `shards` neighboring data-parallel ranks. All groups
+// communicate at once.
 GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards);
-// The ranks with the same shard.
+// Returns the placement of the ranks with the same shard.
 GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards);
 
 }  // namespace tpsim

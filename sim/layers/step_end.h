@@ -1,4 +1,4 @@
-// The parts of a step around its pipeline that depend on the schedule.
+// Parts of a step outside its pipeline, and how host time adds to the tasks of the pipeline.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace tpsim {
 
-// End of a stage's step up to the global norm, where all ranks synchronize.
+// Times of a stage from its last task to the global norm, where all ranks synchronize.
 struct BeforeNorm {
   Seconds tied, reduction,
-      local;  // local: reduction of sequence-parallel gradients, sums of squares
+      local;  // local: reduction of sequence-parallel gradients, and sums of squares
   Seconds total() const { return tied + reduction + local; }
 };
 
-// Exposed time of a reduction that overlaps with the last micro-batch's backward, including the
-// slowdown of the overlapped compute.
+// Returns the exposed time of a reduction that overlaps with the backward of the last micro-batch.
+// Includes the slowdown of the overlapped compute.
 inline Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
   if (!stack.training.overlap_gradient_reduction) return reduction;
   const Seconds hidden = std::min(reduction, last_backward);
@@ -30,12 +30,12 @@ inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds fi
   return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }
 
-// From the global norm on, without the weight gather.
+// Returns the time from the global norm to the end of the update, without the weight gather.
 inline Seconds update_time(const StepEndCost& end) {
   return end[StepEndPart::kOptimizer] + end[StepEndPart::kZeroGrad];
 }
 
-// `last_backward`: of one micro-batch through all chunks of the stage.
+// `last_backward`: backward of the last micro-batch through all chunks of the stage.
 inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
                               Seconds last_backward) {
   const Seconds reduction = end[StepEndPart::kDataParallelReduction];
@@ -43,26 +43,27 @@ inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
           end[StepEndPart::kSequenceParallelGradients] + end[StepEndPart::kGradNorm]};
 }
 
-// Without other stages to wait for, the host runs ahead over micro-batches: its work per
-// micro-batch precedes the forward in the queue.
+// Returns a forward that begins with the host work per micro-batch. With a single stage there are
+// no receives to wait for, so the host runs ahead over micro-batches.
 inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDeviceTime& forward) {
   const Seconds fixed = stack.host.per_micro_batch;
   return then(HostDeviceTime{fixed, Seconds(), fixed}, forward);
 }
 
-// Time that forward and backward of a micro-batch through a chunk occupy a pipeline stage.
+// Times for which one micro-batch's forward and backward through a chunk occupy a pipeline stage.
 struct PassTimes {
   Seconds forward, backward;
 };
 
-// With overlapped P2P, interleaved chunks receive in separate calls: a stream waits for them while
-// the host runs ahead.
+// Returns whether the host runs ahead of the device across tasks. With overlapped P2P and
+// interleaved chunks, the stream and not the host waits for a receive.
 inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
   return chunks > 1 && stack.parts.overlap_p2p;
 }
 
-// If the host runs ahead, host time counts only if the host is the slower queue over both passes.
-// Otherwise the host waits for every receive, and every pass begins with empty queues.
+// If the host runs ahead, host time counts only where the host is slower than the device over
+// forward and backward together. Otherwise the host waits for every receive, and every pass begins
+// with empty queues.
 inline PassTimes pass_times(const StackSpec& stack, const HostDeviceTime& forward,
                             const HostDeviceTime& backward, std::int64_t chunks) {
   const Seconds alone = forward.alone() + stack.host.per_micro_batch;

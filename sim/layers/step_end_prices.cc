@@ -1,4 +1,4 @@
-// Time of a layer's work at the end of a step: reduction, optimizer, weight gather.
+// Time of a layer's work at the end of a step: gradient reduction, optimizer, weight gather.
 #include <algorithm>
 #include <cmath>
 
@@ -10,14 +10,15 @@
 namespace tpsim {
 namespace {
 
-// A sequence of ops that the host issues ahead takes the longer of both queues.
+// Returns the time of ops that the host issues ahead: the larger of host and device time, or their
+// sum if the device is synchronous.
 Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
-// Traffic of the optimizer state relative to fp32 moments and an fp32 copy of the weights. Two
-// 16-bit moments, read and written, save eight bytes per weight. Without the fp32 copy, its eight
-// bytes are saved and the weights themselves are read.
+// Returns the traffic of the optimizer state relative to fp32 moments with an fp32 copy of the
+// weights. Two 16-bit moments, read and written, save eight bytes per weight. Without the fp32
+// copy, its eight bytes are saved, and the weights are read instead.
 double state_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
   const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
@@ -28,8 +29,8 @@ double state_traffic(const OpRecord& op, const StackSpec& stack) {
 
 }  // namespace
 
-// Ops of an offloaded optimizer are bound by the host link and by host memory, which the ranks of a
-// node share. If the host is the device, they are ordinary ops.
+// Returns the device time of an op. Ops of an offloaded optimizer are bound by the host link, or by
+// host memory, which the ranks of a host share. If the device is the host, they are ordinary ops.
 Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const ModelPart part = op.label.part;
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
@@ -41,13 +42,14 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
   if (copies)
-    return 0.5 * bytes / (host.link_efficiency * host.link);  // the op's bytes count read and write
+    // op.bytes counts the read and the write.
+    return 0.5 * bytes / (host.link_efficiency * host.link);
   const auto sharers = static_cast<double>(host_size(scenario().cluster));
   return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
 }
 
-// Owners broadcast one after the other, each around the whole ring. An owner holds a part of a
-// block or several blocks of a stage.
+// Returns the time of the owners' broadcasts of a layer's weights, which run one after the other.
+// An owner owns a part of a block, or several blocks of a stage.
 Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
                                           const Plan& plan) const {
   const auto blocks =
@@ -57,14 +59,15 @@ Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const 
   return in_calls(record, calls, plan);
 }
 
-// Gradients in buckets are reduced bucket by bucket.
+// Returns the time of a reduction that runs bucket by bucket.
 Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
   const auto bucket =
       static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
   return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
 }
 
-// `calls` below one: a call carries several such records.
+// Returns the time of a record that is sent in `calls` calls of equal size. Below one: a call
+// carries several such records.
 Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan& plan) const {
   if (record.bytes <= 0) return Seconds();
   record.bytes = std::llround(static_cast<double>(record.bytes) / calls);

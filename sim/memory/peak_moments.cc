@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Interleaved schedules repeat from the third group of micro-batches on.
+// The tasks of an interleaved schedule repeat from the third group of pp micro-batches.
 constexpr std::int64_t kDistinctGroups = 3;
 
 bool covers(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
@@ -23,7 +23,8 @@ PeakMoments::PeakMoments(const PipelineShape& shape, std::int64_t stage, const S
     : kinds_(kind.kinds.size()) {
   PipelineShape deciding = shape;
   deciding.micro_batches = deciding_micro_batches(shape, stage);
-  // With one chunk per stage, the fullest forward and backward are known without a walk.
+  // With one chunk per stage, the maximum number in flight is known without a walk over the
+  // schedule.
   if (shape.virtual_stages == 1) {
     const auto most = static_cast<std::int32_t>(deciding.micro_batches);
     tasks_ = {{TaskKind::kForward, 0}, {TaskKind::kBackward, 0}};
@@ -46,8 +47,7 @@ void PeakMoments::add(const Task& task, std::span<const std::int32_t> in_flight)
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     if (tasks_[i].kind != task.kind || tasks_[i].chunk_kind != task.chunk_kind) continue;
     const std::span<std::int32_t> known(in_flight_.data() + i * kinds_, kinds_);
-    // Keeps only maximal moments: more micro-batches in flight of every kind never lower the
-    // memory.
+    // Keeps only maximal entries: more micro-batches in flight never lower the memory.
     if (covers(known, in_flight)) return;
     if (covers(in_flight, known)) {
       std::copy(in_flight.begin(), in_flight.end(), known.begin());

@@ -1,8 +1,7 @@
-// The moments of a stage's schedule at which its memory can peak.
+// The tasks of a stage's schedule during which its memory can peak.
 //
-// Memory depends on the number of micro-batches in flight per kind of chunk. Among the thousands of
-// tasks of a step, only those matter that start with more in flight than all other tasks of their
-// kind.
+// Memory depends on the number of micro-batches in flight per kind of chunk. A task can set the
+// peak only if it starts with the most micro-batches in flight among the tasks of its kind.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +20,16 @@ class PeakMoments {
     std::int32_t chunk_kind = 0;  // index into StageKind::kinds
   };
 
-  // Number of micro-batches after which the memory of a stage only repeats.
+  // Returns the number of micro-batches from which more micro-batches do not change the peak of a
+  // stage.
   static std::int64_t deciding_micro_batches(const PipelineShape& shape, std::int64_t stage);
 
   PeakMoments(const PipelineShape& shape, std::int64_t stage, const StageKind& kind);
 
   std::size_t size() const { return tasks_.size(); }
   const Task& task(std::size_t i) const { return tasks_[i]; }
-  // Micro-batches in flight at the start of task i, by StageKind::kinds; includes the task's own
-  // backward.
+  // Returns the micro-batches in flight at the start of task i, by StageKind::kinds. A backward
+  // counts its own micro-batch.
   std::span<const std::int32_t> in_flight(std::size_t i) const {
     return {in_flight_.data() + i * kinds_, kinds_};
   }

@@ -16,7 +16,7 @@
 namespace tpsim {
 namespace {
 
-// Addresses without memory behind them.
+// Hands out addresses without allocating memory.
 class CountedSegments final : public SegmentSource {
  public:
   void* acquire_segment(std::int64_t bytes) override {
@@ -32,12 +32,12 @@ class CountedSegments final : public SegmentSource {
   std::uintptr_t next_ = kGap;
 };
 
-// Buffers that the CUDA device allocates at the first op of a kind and keeps, by kind.
+// Bytes that the CUDA device allocates at the first op of a kind and never frees.
 using Kept = std::map<OpKind, std::int64_t>;
 
 Kept kept_by_ops(const ModelSpec& model) {
   Kept kept;
-  // fp32 table of cosines and sines; other rotary kinds compute them each time.
+  // fp32 table of cosines and sines. Other rotary variants compute them in every call.
   if (rotary_table(model).is_plain && !model.attention.rotary.neighbours) {
     kept[OpKind::kRotary] = 4 * model.seq * turned_width(model.attention);
   }
@@ -46,8 +46,8 @@ Kept kept_by_ops(const ModelSpec& model) {
 
 constexpr std::int64_t kSteps = 2;  // the second step reuses the memory of the first
 
-// Replays a program's events on an allocator: acquire(bytes), give_back(block, bytes), compute(key)
-// and communicate(record).
+// Replays a program's events on an allocator, which has acquire(bytes), give_back(block, bytes),
+// compute(key) and communicate(record).
 template <class Allocator>
 void replay(const Program& program, Allocator& allocator) {
   std::vector<void*> blocks(program.allocations.size());
@@ -81,14 +81,15 @@ class GpuReplay {
     if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
   }
 
-  // Messages with the same label have the same communicator and size.
+  // Each label allocates send copies for its first kMessageCopies messages: messages with the same
+  // label have the same communicator and size.
   void communicate(const CollectiveRecord& message) {
     if (!has_neighbours_ || message.kind != CollectiveKind::kSend) return;
     if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
   }
 
  private:
-  // One scratch buffer for all ops, as large as the largest request so far (CudaScratch).
+  // Grows the scratch buffer, which all ops share, to the largest request so far (CudaScratch).
   void work_in(std::int64_t bytes) {
     if (bytes <= scratch_bytes_) return;
     if (scratch_ != nullptr) cache_.give_back(scratch_);
@@ -113,7 +114,8 @@ class CpuReplay {
   void* acquire(std::int64_t bytes) { return cache_.acquire(bytes); }
   void give_back(void* block, std::int64_t bytes) { cache_.give_back(block, bytes); }
 
-  // The larger scratch buffer is allocated before the smaller one is freed.
+  // Grows the scratch buffer for fp32 copies. The larger buffer is allocated before the smaller one
+  // is freed.
   void compute(const OpKey& key) {
     if (key.kind != OpKind::kMatmul || key.dtype == DType::kFloat32) return;
     const std::int64_t m = key.dims[1], n = key.dims[2], k = key.dims[3];
@@ -161,7 +163,7 @@ Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOpt
 
 Plan with_few_micro_batches(Plan plan) {
   // GPipe keeps all micro-batches in flight. Other schedules reach their steady state after pp
-  // micro-batches; as many again run in steady state and drain.
+  // micro-batches, so twice as many suffice.
   if (plan.schedule == ScheduleKind::kGpipe) return plan;
   const std::int64_t few = std::min(micro_batches(plan), 2 * plan.degrees.pp);
   plan.global_batch = few * plan.micro_batch * plan.degrees.dp;

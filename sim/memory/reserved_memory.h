@@ -1,5 +1,5 @@
-// Memory that a rank of the reference model reserves when it runs, computed without running:
-// replays the allocations of its trace with the device's allocator.
+// Predicts the memory that a rank of the reference model reserves when it runs. Replays the
+// allocations of the rank's trace with the device's allocator.
 #pragma once
 
 #include "core/model/model_spec.h"
@@ -8,23 +8,23 @@
 
 namespace tpsim {
 
-// Reserved after a few steps: tensors, and buffers of the device's ops (stack.library_workspace,
-// rotary tables). If the rank has neighbours, also the send copies of messages. Excludes the
-// context and NCCL's buffers.
+// Returns the reserved bytes after a few steps: tensors, and buffers of the device's ops
+// (stack.library_workspace, rotary tables). `has_neighbours`: the rank communicates, so send copies
+// of P2P messages are included. Excludes the CUDA context and NCCL's buffers.
 Bytes reserved_memory(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                       std::int64_t rank, bool has_neighbours);
 
-// Memory in use as the driver reports it: adds the context and, if the rank has neighbours, the
-// buffers of its communicators.
+// Returns the bytes in use as the driver reports them: reserved_memory() plus the CUDA context and,
+// if the rank has neighbors, the buffers of its communicators.
 Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                        std::int64_t rank, bool has_neighbours);
 
-// The same on a CPU: tensors including an offloaded optimizer, freed memory that the CPU device
-// caches, and fp32 copies of narrow GEMM operands.
+// Returns the reserved bytes of a rank on a CPU: tensors including an offloaded optimizer, freed
+// memory that the CPU device caches, and fp32 copies of narrow GEMM operands.
 Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                      std::int64_t rank);
 
-// Returns the plan with the fewest micro-batches that reach the same peak memory, for short traces.
+// Returns the plan with fewer micro-batches but the same peak memory, for short traces.
 Plan with_few_micro_batches(Plan plan);
 
 }  // namespace tpsim

@@ -94,7 +94,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
 MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins) {
   MemoryOverheads overheads;
   overheads.workspace = stack.library_workspace;
-  // Blocks have equal shapes: the shapes of one block suffice.
+  // The shapes of one block suffice, because other blocks have the same shapes.
   if (stack.gradient_stand_ins) overheads.workspace += stand_ins;
   overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
   // The flat gradient bucket for data-parallel reduction.
@@ -113,13 +113,13 @@ StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overhead
   }
   memory.by_category[kWorkspace] += overheads.workspace;
   memory.by_category[kCommunication] +=
-      // A bucket does not exceed the gradients that it holds.
+      // A bucket is at most as large as the stage's gradients.
       overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
   memory.context = stack.memory.context;
   memory.fragmentation = stack.memory.fragmentation *
                          (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
-  // Memory freed by one category is split into blocks that other categories cannot use, unless
-  // segments merge.
+  // The caching allocator splits memory that one category frees into blocks that other categories
+  // cannot use. Expandable segments merge such blocks.
   if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
   }

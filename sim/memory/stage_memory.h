@@ -1,4 +1,4 @@
-// Memory of one stage: permanent tensors, micro-batches in flight, and overheads of device,
+// Peak memory of one stage: persistent tensors, micro-batches in flight, and overheads of device,
 // libraries and allocator.
 #pragma once
 
@@ -11,44 +11,44 @@
 
 namespace tpsim {
 
-// Adds P2P buffers to a chunk's tasks. A task's input is received into a new tensor; its output is
-// freed after the send. Backward frees what forward saved. `transfer` is the size of an activation
-// in bytes.
+// Returns the chunk's memory with P2P buffers. Each task allocates a tensor for its received input
+// and frees its output after the send. `transfer`: bytes of the activation between two stages.
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer);
 
-// Number of communicators of a rank; each has buffers.
+// Returns the number of communicators of a rank, each of which has buffers.
 std::int64_t communicators(const Plan& plan);
 
-// Tensors at the peak of a step, and the peak of each category by itself.
+// Bytes by category at the peak of a step, and the peak of each category by itself.
 struct TensorPeak {
   BytesByCategory highest{};
   BytesByCategory each{};
 };
-// How the training loop handles tensors other than activations.
+// Lifetimes of gradients and optimizer temporaries in the training loop.
 struct StepHabits {
   // Gradients exist only from backward to the end of a step: autograd allocates them, and
-  // zero_grad() frees them (set_to_none). They do not exist at the activation peak; at the end of
-  // backward, activations are freed. Software with a copy of the weights has permanent gradient
-  // buffers across micro-batches.
+  // zero_grad() frees them (set_to_none). They do not exist at the peak of the activations, and the
+  // activations are freed when backward ends. Only with one micro-batch, one stage, and software
+  // without a copy of the weights; otherwise gradient buffers are persistent.
   bool frees_gradients = false;
-  // Share of the optimizer state that its update allocates again. Plain ops over lists of tensors
-  // (torch._foreach_sqrt in torch/optim/adamw.py) compute the root of the second moment for all
-  // weights.
+  // Bytes of temporaries during the update, as a share of the optimizer state. Unfused ops over
+  // lists of tensors compute the root of the second moment for all weights at once
+  // (torch._foreach_sqrt in torch/optim/adamw.py).
   double optimizer_copy = 0;
 };
 StepHabits step_habits(const StackSpec& stack, const Plan& plan);
 
-// `kinds`: one entry per StageKind::kinds.
+// `kinds`: memory of each entry of StageKind::kinds.
 TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
                        const PeakMoments& moments, const StepHabits& habits);
 
-// Memory that a rank needs besides its tensors, independent of the stage.
+// Memory that every rank needs in addition to its tensors; the same on all stages.
 struct MemoryOverheads {
   Bytes workspace, buffers, bucket;  // bucket: upper limit, see stage_memory()
 };
 MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Bytes stand_ins);
 
-// Memory that the device reports as used.
+// Returns the memory in use as the device reports it. The bucket is at most the gradient bytes in
+// `held`.
 StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overheads,
                          const BytesByCategory& held, const TensorPeak& peak);
 

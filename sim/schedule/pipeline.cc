@@ -18,7 +18,7 @@ SpanKind span_of(TaskKind kind) {
   return SpanKind::kOther;
 }
 
-// State of one run. Arrivals are indexed by (global chunk, micro-batch).
+// State of one simulation. Arrivals are indexed by global chunk and micro-batch.
 class Run {
  public:
   Run(const PipelineShape& shape, const PipelineTimes& times, Timeline* timeline)
@@ -63,13 +63,14 @@ class Run {
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  // Time at which the input of a task is on its stage.
+  // Time at which the input of a task arrives on its stage; kNotYet before it is sent.
   Picoseconds& arrival(TaskKind kind, std::int64_t chunk, std::int64_t micro_batch) {
     return arrivals_[static_cast<std::size_t>(kind)]
                     [at(chunk * shape_.micro_batches + micro_batch)];
   }
 
-  // Runs the stage's tasks up to the first one whose input is missing. Returns the number of tasks.
+  // Runs the stage's tasks up to the first one whose input has not arrived. Returns the number of
+  // tasks.
   std::int64_t run_what_has_arrived(std::int64_t index) {
     Stage& stage = stages_[at(index)];
     std::int64_t tasks = 0;
@@ -77,7 +78,7 @@ class Run {
     return tasks;
   }
 
-  // Runs the stage's next task if its input has arrived.
+  // Runs the stage's next task if its input has arrived. Returns whether the task ran.
   bool run_next(Stage& stage, std::int64_t index) {
     const PipelineTask task = stage.next.current();
     const std::int64_t chunk = task.chunk * shape_.stages + index;
@@ -101,7 +102,7 @@ class Run {
     return true;
   }
 
-  // Whether the input comes from another stage. The first chunk's input and the loss are local.
+  // Returns whether the input comes from another stage. The tokens and the loss are local.
   bool is_received(TaskKind kind, std::int64_t chunk) const {
     if (chunks_ == 1) return false;
     switch (kind) {
@@ -115,8 +116,8 @@ class Run {
     std::int64_t stage, chunk;
     PipelineTask task;
   };
-  // A result enables the same task of the neighbouring chunk. The last chunk's loss starts its own
-  // backward; the first chunk's backward ends the chain.
+  // Sends the result to the same task of the next chunk in its direction. The forward of the last
+  // chunk enables its own backward. The backward of the first chunk sends nothing.
   void deliver(Stage& stage, const Done& done) {
     switch (done.task.kind) {
       case TaskKind::kForward:
@@ -171,8 +172,8 @@ Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes
   for (const StageTimes& stage : times.stages) {
     const Picoseconds own = shape.micro_batches * (sum(stage.forward) + sum(stage.backward));
     bound = std::max(bound, way_in + own + way_out);
-    // Before the next stage's first task there is only the first chunk's forward; after its last
-    // task only the first chunk's backward.
+    // Before its first task, the next stage waits only for the forward of this stage's first chunk.
+    // After its last task, only the backward of this stage's first chunk follows.
     way_in += stage.forward.front() + times.transfer;
     way_out += stage.backward.front() + times.transfer;
   }

@@ -1,8 +1,8 @@
-// Event simulation of the pipeline of one step.
+// Event simulation of the pipeline of one step, without the end of the step.
 //
-// A task starts when its stage is free and its input has arrived. Time is integer picoseconds.
-// Every stage runs its tasks in the order of its schedule (reference_model/parallel/schedule.h).
-// The result does not depend on the order in which events are handled.
+// Every stage runs its tasks in the order of its schedule (reference_model/parallel/schedule.h). A
+// task starts when its stage is free and its input has arrived. Time is in integer picoseconds. The
+// result does not depend on the order in which events are processed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tpsim {
 
-// Durations of one stage's work per micro-batch, by local chunk.
+// Durations of one stage's tasks for one micro-batch, by local chunk.
 struct StageTimes {
   std::vector<Picoseconds> forward;
   std::vector<Picoseconds> backward;
@@ -30,27 +30,28 @@ struct StageTimes {
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;
-  Picoseconds transfer = 0;  // one activation or gradient between stages
-  bool sender_waits = true;  // the sending stage is busy until the transfer is done
-  // The receiving stage is busy too and receives only when it reaches the task: sends and receives
-  // are separate calls, one after the other.
+  Picoseconds transfer = 0;  // time to send one activation or gradient to another stage
+  bool sender_waits = true;  // the sending stage is busy until its transfer is complete
+  // The receiving stage is busy too, and it receives only when it reaches the task. For software in
+  // which sends and receives are separate calls, one after the other.
   bool receiver_waits = false;
 };
 
 struct PipelineResult {
-  std::vector<Picoseconds> finish;   // of each stage's last task
-  std::vector<Picoseconds> busy;     // in forward and backward
-  std::vector<Picoseconds> sending;  // waiting for its own transfers
+  std::vector<Picoseconds> finish;   // end of each stage's last task
+  std::vector<Picoseconds> busy;     // time of each stage in forward and backward
+  std::vector<Picoseconds> sending;  // time of each stage in blocking transfers
   Picoseconds end = 0;               // latest finish
   std::int64_t events = 0;
 };
 
-// Appends forward, backward and transfer spans to `timeline` unless it is null.
+// Appends spans of forward, backward and transfers to `timeline`, which may be null.
 PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& times,
                             Timeline* timeline);
 
-// Lower bound for all schedules: for every stage, the start of its first task, its own work, and
-// the time after its last task. Equal to run_pipeline() for equal stages without transfer time.
+// Returns a lower bound for any schedule: the maximum over stages of the time before the first
+// task, the stage's own work, and the time after its last task. Equal to run_pipeline() for equal
+// stages and zero transfer time.
 Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times);
 
 }  // namespace tpsim

@@ -9,7 +9,7 @@
 namespace tpsim {
 namespace {
 
-// `n` equal blocks. Phase holds time and memory, or one of them.
+// Costs of `n` equal blocks. `Phase` contains time, memory, or both.
 template <class Phase>
 struct Blocks {
   Phase forward, backward, accumulate;
@@ -20,7 +20,7 @@ struct Blocks {
         backward(repeat(block.backward, n)),
         accumulate(repeat(block.accumulate, n)) {}
 
-  // Appends later blocks in model order: forward runs through these blocks first, backward last.
+  // Appends blocks that follow in the model. Forward runs them last, backward first.
   void followed_by(const Blocks& later) {
     forward = then(forward, later.forward);
     backward = then(later.backward, backward);
@@ -28,22 +28,22 @@ struct Blocks {
   }
 };
 
-// Consecutive equal blocks.
+// Consecutive blocks with equal costs.
 struct BlockRun {
   std::int64_t kind = 0;
   bool recomputes = false;
-  bool offloads = false;  // its activations wait in the host's memory
+  bool offloads = false;  // saved activations are offloaded to host memory
   std::int64_t count = 0;
 };
 
-// The runs of a chunk in model order; at least one, which may be empty.
+// Returns the runs of a chunk in model order. A chunk without blocks has one empty run.
 std::vector<BlockRun> runs_of(const Scenario& scenario, const Plan& plan, const ChunkKind& chunk) {
   const ModelSpec& model = scenario.model;
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
   const std::int64_t offloaded = scenario.stack.parts.offload_layers;
   std::vector<BlockRun> runs;
-  if (model.block_kinds.empty() && offloaded == 0) {  // at most two runs
+  if (model.block_kinds.empty() && offloaded == 0) {  // the loop below would give at most two runs
     if (recomputed > 0) runs.push_back({0, true, false, recomputed});
     if (recomputed < chunk.blocks || runs.empty())
       runs.push_back({0, false, false, chunk.blocks - recomputed});
@@ -70,8 +70,9 @@ Plan plan_of(const BlockRun& run, const Plan& plan) {
   return varies ? with_whole_recompute(plan, run.recomputes) : plan;
 }
 
-// The activations of a block on their way to the host next to those of the block before, and back
-// next to those that backward needs afterwards.
+// Offloads a block's saved activations. In forward, the activations of the previous block are still
+// on the device during their copy to the host. In backward, the activations of this block and of
+// the block that runs next are on the device.
 void hand_to_host(MemoryChange& forward, MemoryChange& backward) {
   using memory_index::kActivations;
   const double saved = forward.left[kActivations];
@@ -105,7 +106,7 @@ Blocks<Phase> blocks_of(const Scenario& scenario, const Plan& plan, const ChunkK
   return blocks;
 }
 
-// Bytes of a micro-batch's activations of a chunk that go to the host and come back.
+// Returns the bytes of a chunk's activations of one micro-batch that are offloaded to the host.
 Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& chunk) {
   if (pricer.scenario().stack.parts.offload_layers == 0) return {};
   double bytes = 0;
@@ -117,8 +118,8 @@ Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& ch
   return Bytes(bytes);
 }
 
-// The device waits for a copy over the host's link as far as the chunk's compute does not overlap
-// with it: in forward of all blocks and in backward alike.
+// Returns the exposed time of a copy over the host link: the copy overlaps with `compute`, all
+// compute of the chunk's forward or backward.
 HostDeviceTime exposed_copy(const HostSpec& host, Bytes bytes, Seconds compute) {
   const Seconds seen = std::max(Seconds(), bytes / (host.link_efficiency * host.link) - compute);
   return {Seconds(), seen, seen};
@@ -134,7 +135,7 @@ void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
   phase.time = then(phase.time, seen);
 }
 
-// Composes forward and backward of a chunk from its layers.
+// Returns forward and backward of a chunk; backward includes the accumulation of gradients.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
                                  const Layers& layers_of) {
@@ -148,7 +149,7 @@ std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, con
   }
   if (kind.is_last) {
     const auto& head = layers_of(LayerKind::kHead, plan, 0);
-    // Each MTP layer is another block and another pass through the head.
+    // Each MTP layer adds a block and another pass through the head.
     const std::int64_t more = model.ends.prediction_layers;
     if (more > 0) {
       const std::vector<std::int64_t> kinds = prediction_kinds(model);
@@ -168,7 +169,8 @@ std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, con
   return {forward, then(backward, accumulate)};
 }
 
-// Whole gradients of a layer that are still in reduction during the backward of the next layer.
+// Memory of backward if a layer's unsharded gradients are still in reduction during the backward of
+// the next layer.
 class GradientsInReduction {
  public:
   GradientsInReduction(LayerPricer& pricer, const Plan& plan) : pricer_(pricer), plan_(plan) {}
@@ -178,7 +180,7 @@ class GradientsInReduction {
            plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
   }
 
-  // Memory of a chunk's backward; at its end no gradients are in reduction.
+  // Returns the memory of a chunk's backward. At its end all reductions are complete.
   MemoryChange backward(const ChunkKind& chunk) {
     MemoryChange all;
     if (chunk.is_last) {
@@ -215,7 +217,7 @@ class GradientsInReduction {
   }
   LayerPricer& pricer_;
   const Plan& plan_;
-  double behind_ = 0;  // bytes
+  double behind_ = 0;  // bytes of the previous layer's gradients in reduction
 };
 
 void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
@@ -308,7 +310,8 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
     for (const std::int64_t kind : prediction_kinds(model)) {
       add(sum, *fixed.blocks[static_cast<std::size_t>(kind)], prediction_weights(model));
     }
-    // Tied word embeddings on one stage share one table; on two stages each has a copy.
+    // Tied word embeddings: one table if the same stage has embedding and head, else one copy on
+    // each of the two stages.
     const bool shared = model.tied_embedding && stage.is_first;
     if (!shared) add(sum, *fixed.table, 1);
     if (fixed.head_overwrites) {
@@ -322,7 +325,6 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
   PlanCosts costs;
   costs.cut = stage_cut(plan.stage_layers, plan.degrees.pp, pricer.scenario().model);
   const StageCut& cut = costs.cut;
-  // Without a pipeline there are no transfers.
   if (plan.degrees.pp > 1) costs.transfer = pricer.transfer(plan);
   for (const ChunkKind& kind : cut.chunks) costs.kinds.push_back(chunk_cost(pricer, plan, kind));
   const FixedCosts fixed = fixed_costs(pricer, plan);

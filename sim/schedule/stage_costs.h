@@ -1,4 +1,4 @@
-// Composes the stages of a plan from the layers that a LayerPricer has priced.
+// Computes the costs of chunks and stages from the layers that a LayerPricer prices.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace tpsim {
 
-// One micro-batch through a chunk, without transfers.
+// Cost of one micro-batch through a chunk, without P2P transfers.
 struct ChunkCost : ChunkKind {
   PhaseCost forward, backward;
 };
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
-// Times only.
+// Times of chunk_cost() without memory.
 struct ChunkTimes {
   HostDeviceTime forward, backward;
 };
 ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
-// Memory only; needs no prices.
+// Memory of chunk_cost(); does not price the layers.
 struct ChunkMemory {
   MemoryChange forward, backward;
 
@@ -34,34 +34,35 @@ struct ChunkMemory {
 };
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
-// Costs per step of each kind of layer.
+// Costs per step of the layers of a model.
 struct FixedCosts {
   std::vector<const FixedCost*> blocks;  // by kind of block
   const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
   bool head_overwrites =
-      false;  // the head's GEMM overwrites the table's gradient, which then needs no clearing
+      false;  // the head's GEMM overwrites the table's gradient, so the gradient is not cleared
 };
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan);
-// One gradient per distinct shape of a block, for the kind of block with the largest sum.
+// Returns the bytes of one gradient per distinct weight shape of a block: the maximum over the
+// kinds of blocks.
 Bytes gradient_stand_ins(const FixedCosts& fixed);
-// Costs per step of all layers of a stage.
+// Returns the sum of the costs per step over all layers of a stage.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
 struct StageCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds
   BytesByCategory fixed{};
-  BytesByCategory update{};  // during the end of the step
+  BytesByCategory update{};  // peak of the allocations at the end of the step
   StepEndCost end;
-  Bytes host;  // in host memory
+  Bytes host;  // bytes in host memory
 };
 
-// A plan has few kinds of chunks; each is stored once.
+// Costs of all chunks and stages of a plan. Equal chunks share one entry of `kinds`.
 struct PlanCosts {
-  StageCut cut;  // `kinds` are those of its chunks
+  StageCut cut;  // costs of cut.chunks are in `kinds`
   std::vector<ChunkCost> kinds;
   std::vector<StageCost> stages;
-  TransferCost transfer;     // zero without a pipeline
-  Bytes gradient_stand_ins;  // see gradient_stand_ins()
+  TransferCost transfer;     // zero if pp = 1
+  Bytes gradient_stand_ins;  // result of gradient_stand_ins()
 
   const ChunkCost& chunk(const StageCost& stage, std::size_t i) const {
     return kinds[static_cast<std::size_t>(stage.chunks[i])];
@@ -69,7 +70,8 @@ struct PlanCosts {
 };
 PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan);
 
-// Durations of the pipeline's tasks: compute, host and the gather after a transfer.
+// Returns the durations of the pipeline's tasks: device time, exposed host time, and the all-gather
+// after a P2P transfer.
 PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs);
 
 }  // namespace tpsim

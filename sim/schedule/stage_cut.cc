@@ -20,7 +20,7 @@ std::int32_t index_of_stage(std::vector<StageKind>& kinds, StageKind kind) {
   return static_cast<std::int32_t>(found - kinds.begin());
 }
 
-// See ChunkKind::first_layer.
+// Returns ChunkKind::first_layer of a chunk with `count` blocks from layer `first`.
 std::int64_t first_alike(const ModelSpec& model, std::int64_t first, std::int64_t count) {
   if (model.block_kinds.empty()) return 0;
   const auto kinds = model.block_kinds.begin();
@@ -30,7 +30,7 @@ std::int64_t first_alike(const ModelSpec& model, std::int64_t first, std::int64_
   return first;
 }
 
-// Number of the first layer of every chunk.
+// Returns the index of the first layer of every chunk.
 std::vector<std::int64_t> first_layers(const std::vector<std::int64_t>& layers) {
   std::vector<std::int64_t> first(layers.size(), 0);
   std::partial_sum(layers.begin(), layers.end() - 1, first.begin() + 1);

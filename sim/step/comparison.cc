@@ -17,7 +17,7 @@ ComparedTime& row_of(Rows& rows, const std::string& what) {
   return row;
 }
 
-// A trace and a run of the same plan have equal counts.
+// Adds the times of one side. A trace and a run of the same plan have equal counts.
 template <class Entry, class Name>
 void add_side(Rows& rows, const std::vector<Entry>& entries, Name name,
               Seconds ComparedTime::*side) {
@@ -27,7 +27,7 @@ void add_side(Rows& rows, const std::vector<Entry>& entries, Name name,
     row.*side += entry.time;
     counts[row.what] += entry.count;
   }
-  // An op on only one side keeps that side's count.
+  // If only one side has an op, the count is that of this side.
   for (const auto& [what, count] : counts) rows[what].count = std::max(rows[what].count, count);
 }
 
@@ -45,8 +45,8 @@ std::vector<ComparedTime> joined(const std::vector<Entry>& predicted,
   return sorted;
 }
 
-// Adds variant bits that to_string() omits: whether a GEMM accumulates, whether an op has a bias,
-// ...
+// Returns a name that distinguishes all keys: adds the variant bits that to_string() omits, such as
+// whether a GEMM accumulates or an op has a bias.
 std::string op_name(const OpTime& op) {
   const OpKey& key = op.record.key;
   const int shown = key.kind == OpKind::kMatmul ? kTransposeA | kTransposeB : 0;

@@ -8,7 +8,7 @@
 
 namespace tpsim {
 
-// Seconds per step of one entry.
+// Predicted and measured seconds per step of one op, collective or kind of op.
 struct ComparedTime {
   std::string what;
   std::int64_t count = 0;  // runs per step
@@ -26,13 +26,13 @@ struct Comparison {
   std::vector<ComparedTime> collectives;  // by kind, group and size
 };
 
-// Joins both sides of one step; each list is sorted by decreasing residual. An entry on one side
-// only has zero on the other.
+// Joins the predicted and measured times of one step. Each list is sorted by decreasing absolute
+// residual. An entry that only one side has counts zero on the other.
 Comparison compare(const StepTimes& predicted, const StepTimes& measured);
 
-// Returns the ops whose profile entries explain the residual of a step: residuals above `share` of
-// the step, largest first, at most `most`. Ops shorter than `shortest` are excluded, since the
-// overhead of timing each is part of such short times.
+// Returns the ops whose profile entries should be measured again, at most `most`: those whose
+// absolute residual exceeds `share` of the step, largest first. Excludes ops shorter than
+// `shortest`, because the overhead of timing is a large part of such times.
 std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Seconds step,
                                                 double share, std::size_t most,
                                                 Seconds shortest = Seconds());

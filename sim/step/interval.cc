@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-// The group of a term's collectives; nullopt if collectives are not most of the term.
+// Returns the group of a term's collectives; nullopt if the term is not mainly collectives.
 std::optional<GroupKind> group_of(StepTerm term) {
   switch (term) {
     case StepTerm::kTensorCommunication: return GroupKind::kTensor;
@@ -27,19 +27,20 @@ std::optional<GroupKind> group_of(StepTerm term) {
   }
 }
 
-// Shares of the step with separate causes of uncertainty.
+// Shares of the step whose uncertainty has a cause of its own.
 struct UncertainShares {
   double host = 0;     // the device waits for the host
   double network = 0;  // exposed collectives of groups that span nodes
-  double kernels = 0;  // kernels that are not in the profile, with one common factor of the stack
+  // Kernels that are not in the profile and use one calibrated factor of the stack.
+  double kernels = 0;
   double experts = 0;  // grouped GEMMs, permutation, imbalance; dispatch inside a node
   double scans = 0;    // kernels of recurrences
 };
 
 using UncertainShare = double UncertainShares::*;
 
-// The share that a term belongs to if its group is within a node. Null: the term is as certain as
-// the prices of its ops.
+// Returns the share that a term counts in if its group is within a node. Null if the term is as
+// uncertain as the prices of its ops.
 UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const Plan& plan) {
   switch (term) {
     case StepTerm::kHostWait:
@@ -72,7 +73,7 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
   return nullptr;
 }
 
-// A term counts in at most one share.
+// Returns the shares of the step. Each term counts in at most one of them.
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
   const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   UncertainShares shares;
@@ -86,15 +87,18 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
   return shares;
 }
 
-// Relative standard deviation of a prediction. Causes: residuals of the stack's calibration rows
-// (tools/interval_spreads.py), variation between runs, prices far from measured ones, host, network
-// between nodes.
+// Returns the relative standard deviation of a predicted step. The causes are independent:
+// residuals of the stack's calibration rows (tools/interval_spreads.py), variation between runs,
+// prices that were not measured, host, network between nodes, and kernels without profile entries.
 double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
                        const Sources& sources) {
-  constexpr double kModelSpread = 0.05;      // prices from constants, if one device constant is off
-  constexpr double kDatasheetSpread = 0.12;  // constants of a similar device, or estimated
-  constexpr double kInterpolatedSpread = 0.02;  // between measured entries
-  constexpr double kExpertSpread = 0.15;        // kernels and dispatchers of one release
+  // Error of computed prices with measured device constants.
+  constexpr double kModelSpread = 0.05;
+  // Error with device constants from a datasheet or a similar device.
+  constexpr double kDatasheetSpread = 0.12;
+  constexpr double kInterpolatedSpread = 0.02;  // error of prices between measured sizes
+  // Expert kernels and dispatchers, with constants of one release.
+  constexpr double kExpertSpread = 0.15;
   const double model_spread =
       scenario.profile.model.provenance == Provenance::kDatasheet ? kDatasheetSpread : kModelSpread;
   const UncertainShares shares = uncertain_shares(scenario, plan, cost);
@@ -113,8 +117,8 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   return std::sqrt(variance);
 }
 
-// Low end of an interval as a share of the step. Linear in the spread up to half of the step, as
-// calibrated; beyond this exponential, so that it never reaches zero.
+// Returns the low end of an interval as a share of the step. Up to a spread of 0.5 the low end is 1
+// - spread, as calibrated. For larger spreads it decays exponentially and never reaches zero.
 constexpr double kLinearSpread = 0.5;
 double low_end(double spread) {
   if (spread <= kLinearSpread) return 1 - spread;
@@ -127,7 +131,7 @@ double spread_below(double share) {
   return share >= kRest ? 1 - share : kLinearSpread - kRest * std::log(share / kRest);
 }
 
-// The slow side is longer, as in measurements.
+// The slow end is exponential and therefore farther from the step, as in measurements.
 void set_ends(Prediction& p, double faster, double slower) {
   p.step_low = low_end(faster) * p.step;
   p.step_high = std::exp(slower) * p.step;

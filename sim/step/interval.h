@@ -7,13 +7,14 @@
 
 namespace tpsim {
 
-// Sets both ends from the uncertainties of the step: residuals of the stack, prices that were not
-// measured, host, network between nodes, experts. Requires prediction.step and .sources.
+// Sets both ends of the interval from the relative spreads of its causes: residuals of the stack,
+// variation between runs, prices that were not measured, host, network between nodes, experts.
+// Requires prediction.step and prediction.sources.
 void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& plan,
                   const StepCost& cost);
 
-// Widens the interval by further uncertainty: standard deviations of the logarithm of the step,
-// toward faster and toward slower.
+// Widens the interval by an additional, independent uncertainty. `faster`, `slower`: its standard
+// deviation in log(step) on each side.
 void widen_interval(Prediction& prediction, double faster, double slower);
 
 }  // namespace tpsim

@@ -13,7 +13,8 @@ const std::string& or_else(const std::string& name, const std::string& otherwise
   return name.empty() ? otherwise : name;
 }
 
-// Loads cluster and profile. kThisMachine has no cluster file; its profile describes the machine.
+// Loads cluster and profile. kThisMachine has no cluster file: its cluster is derived from the
+// profile.
 Status load_machine(const Catalogue& catalogue, const ScenarioNames& names, Scenario& scenario) {
   if (names.cluster != kThisMachine) {
     TPSIM_TRY(scenario.cluster, catalogue.load_cluster(names.cluster));

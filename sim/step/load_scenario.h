@@ -1,4 +1,4 @@
-// Loads the scenario for given names, for plan files, the window, its web page and programs.
+// Loads a scenario from names in the catalogue, paths, or a plan file.
 #pragma once
 
 #include <string>
@@ -10,31 +10,33 @@
 
 namespace tpsim {
 
-// Catalogue names or paths. An empty profile or stack means the cluster's default. The cluster
-// this-machine is made from the profile (costs/machine_cluster.h).
+// Names in the catalogue, or paths. Empty profile or stack: the cluster's default. The cluster
+// this-machine is derived from the profile (costs/machine_cluster.h).
 struct ScenarioNames {
   std::string model = {};
   std::string cluster = {};
   std::string profile = {};
   std::string stack = {};
-  PartValues parts = {};  // instead of the stack's own
-  double node_gbps = 0;   // bandwidth per node in Gbit/s; 0: the cluster's
+  PartValues parts = {};  // replace the stack's own values
+  double node_gbps = 0;   // network bandwidth per node in Gbit/s; 0: the cluster's
 };
-// The model's name is the name inside the plan file, which may not be in the catalogue.
+// Returns the names in a plan file. The model is stored in the file, so its name may not be in the
+// catalogue.
 ScenarioNames names_of(const PlanFile& file);
 
 Result<Scenario> load_scenario(const Catalogue& catalogue, const ScenarioNames& names);
-// Uses `model` instead of names.model.
+// Loads the scenario with `model` instead of names.model.
 Result<Scenario> load_scenario(const Catalogue& catalogue, ModelSpec model,
                                const ScenarioNames& names);
 Result<Scenario> scenario_of(const Catalogue& catalogue, const PlanFile& file);
 
-// Completes a scenario loaded from files: applies the network rate, the software parts, and the
-// host and memory properties that the profile measured. Error for a rate between nodes on a cluster
-// with one node.
+// Completes a scenario that was loaded from files: applies the network bandwidth per node, the
+// software options, and the host and memory properties that the profile measured. Error if a
+// network bandwidth is given for a cluster with one node.
 Result<Scenario> completed(Scenario scenario, const PartValues& parts, double node_gbps);
 
-// Completes the software of a scenario: applies the parts, and what the profile measured.
+// Completes the software of a scenario: applies the software options, and the properties that the
+// profile measured.
 StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Scenario& scenario);
 
 }  // namespace tpsim

@@ -1,4 +1,4 @@
-// Predictions from cached layers: used by simulate() for one plan and by the search for many.
+// Prediction of one plan with a LayerPricer, which caches layers between the plans of a search.
 #pragma once
 
 #include "core/base/result.h"
@@ -7,25 +7,25 @@
 
 namespace tpsim {
 
-// Host memory of a node if all its ranks use `of_rank`.
+// Returns the host memory used on a node if each of its ranks uses `of_rank`.
 Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank);
 
 // Checks that the plan is legal for model, cluster and stack.
 Status check_plan(const Scenario& scenario, const Plan& plan);
 
-// The plan must have passed check_plan(). Error if the step may exceed the range of event time, or
-// if there are more tasks than the scenario's limits allow.
+// Predicts a plan that has passed check_plan(). Error if the step may exceed the limit of
+// is_countable(), or if the plan has more tasks than the scenario's limits allow.
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan);
 
-// Whether a step fits event time, with room for sums. `one_by_one`: total time of all work of any
-// rank.
+// Returns whether a step is short enough for times in integer picoseconds: at most 50 days.
+// `one_by_one`: total time of all tasks of any rank, one after the other.
 bool is_countable(const StackSpec& stack, Seconds one_by_one);
 Error step_too_long(const Scenario& scenario);
 
-// Probability that this peak does not fit. The error of predicted memory is normal with relative
-// standard deviation stack.memory.spread.
+// Returns the probability that a plan with this predicted peak runs out of memory. The prediction
+// error is normal with relative standard deviation stack.memory.spread.
 double probability_of_oom(const Scenario& scenario, Bytes peak);
-// The peak that runs out of memory with probability `risk`, in (0, 1).
+// Returns the predicted peak at which this probability is `risk`, in (0, 1).
 Bytes peak_at_risk(const Scenario& scenario, double risk);
 
 }  // namespace tpsim

@@ -42,7 +42,7 @@ class PhaseEvents {
       case ProgramEvent::Kind::kFree: return add_memory(program, event);
     }
   }
-  // Adds an event outside of layers, without quantization.
+  // Adds an event at the end of a step or of a P2P transfer, without quantization.
   void add_plain(const Program& program, const ProgramEvent& event) {
     switch (event.kind) {
       case ProgramEvent::Kind::kOp: return add_op(program.ops[event.index]);
@@ -129,7 +129,7 @@ PartProgram layer_part(PartProgram part, const LayerPricer& pricer, const Plan& 
   return part;
 }
 
-// Number of blocks by kind and by full recompute.
+// Number of blocks by kind of block and whether the block is recomputed.
 using BlockCounts = std::map<std::pair<std::int64_t, bool>, std::int64_t>;
 BlockCounts block_counts(const ModelSpec& model, const Plan& plan) {
   BlockCounts counts;

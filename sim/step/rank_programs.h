@@ -1,5 +1,5 @@
-// The programs of a rank by part of the model, as LayerPricer prices them. Includes passes of 8-
-// and 4-bit recipes and recomputed forward ops.
+// The ops, collectives and allocations of each part of the model on one rank, as LayerPricer prices
+// them. Includes the passes of 8- and 4-bit recipes and recomputed forward ops.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tpsim {
 
-// The repeating parts of the model, as LayerKind, and the activation between two model chunks.
+// The repeating parts of a model, as in LayerKind, and the transfer between two model chunks.
 enum class ProgramPart : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead, kTransfer };
 template <>
 inline constexpr auto kEnumNames<ProgramPart> =
@@ -24,12 +24,12 @@ enum class ProgramPhase : std::uint8_t {
   kForward,
   kRecompute,  // recomputed forward ops that `tpsim run` does not execute
   kBackward,
-  kAccumulate,  // gradients in separate buffers are added to the accumulation buffer
+  kAccumulate,  // adds gradients in separate buffers to the accumulation buffer
   kSend,
   kReceive,
   // Once per step.
   kClearGradients,
-  kUpdate,  // gradients are reduced, weights are updated and gathered
+  kUpdate,  // reduces gradients, updates and gathers weights
   // Once per run.
   kAllocate,  // weights, gradients and optimizer state
 };
@@ -44,7 +44,7 @@ struct IssuedOp {
 // An allocation or a free.
 struct IssuedMemory {
   AllocationRecord record;
-  std::uint32_t tensor = 0;  // equal for an allocation and its free within a part
+  std::uint32_t tensor = 0;  // the same for an allocation and its free, unique within a part
   bool is_free = false;
 };
 using IssuedEvent = std::variant<IssuedOp, CollectiveRecord, IssuedMemory>;
@@ -57,13 +57,13 @@ struct PhaseProgram {
 struct PartProgram {
   ProgramPart part{};
   std::int64_t block = 0;                 // kind of block, if the part is a block
-  bool is_recomputed = false;             // full recompute of the block
-  std::int64_t count = 1;                 // number of such parts in the model, over all stages
+  bool is_recomputed = false;             // whether the block has full recompute
+  std::int64_t count = 1;                 // number of these parts in the whole model
   std::vector<PhaseProgram> phases = {};  // only phases with events
 };
 
-// In the order of ProgramPart. With Recompute::kBlocks, recomputed and other blocks are separate
-// parts.
+// Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
+// other blocks are separate parts.
 std::vector<PartProgram> rank_programs(const LayerPricer& pricer, const Plan& plan);
 
 }  // namespace tpsim

@@ -15,7 +15,7 @@ StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int6
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
       const Seconds run = pricer.ops().price(op).time;
-      // With one queue, issue time adds to device time; else the longer of both counts.
+      // If the device is synchronous, host and device time add up; else the larger of both counts.
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       const CollectiveRecord& record = trace.program.collectives[event.index];

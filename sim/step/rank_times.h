@@ -1,5 +1,6 @@
-// Predicted times of one rank's step by op, at the profile's prices. The expected result of `tpsim
-// run --rank`, and the predicted side of a comparison with recorded times.
+// Predicted time of every op and collective of one rank's step, at the profile's prices. This is
+// the expected result of `tpsim run --rank`, and the predicted side of a comparison with recorded
+// times.
 #pragma once
 
 #include "core/program/op_times.h"

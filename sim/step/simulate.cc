@@ -110,7 +110,7 @@ Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& cos
   return p;
 }
 
-// Checks all times that enter the pipeline or a span of the timeline.
+// Error if the step may exceed the limit of is_countable(). Uses upper bounds of all tasks.
 Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
   const HostCost& host = pricer.scenario().stack.host;
   Seconds chunk, ends;
@@ -124,14 +124,15 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
   }
   ends += pricer.global_norm(plan) + host.per_step;
   const Seconds task = chunk + costs.transfer.gather + costs.transfer.wire + host.per_micro_batch;
-  // Upper bound of the tasks in sequence: forward and backward of all chunks.
+  // Number of forwards and backwards of all chunks, as if one rank ran all of them in sequence.
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
   if (is_countable(pricer.scenario().stack, tasks * task + ends)) return Ok{};
   return step_too_long(pricer.scenario());
 }
 
-// `more`: bytes kept per task beyond the simulation's own need.
+// Error if the simulation exceeds the scenario's limits. `more`: bytes per task besides those of
+// the simulation itself.
 Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
   const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
@@ -140,12 +141,12 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
   return check_work(fmt::format("a step of {:.1e} tasks", tasks), work, scenario.limits);
 }
 
-constexpr double kMostDays = 50;  // event time in picoseconds holds 106 days
+constexpr double kMostDays = 50;  // 64-bit picoseconds overflow after 106 days
 
 }  // namespace
 
 bool is_countable(const StackSpec& stack, Seconds one_by_one) {
-  constexpr double kLatest = 7;  // largest deviation of 10^10 ranks, in standard deviations
+  constexpr double kLatest = 7;  // largest deviation among 10^10 ranks, in standard deviations
   return (1 + kLatest * stack.rank_jitter) * one_by_one < Seconds(kMostDays * 86400);
 }
 
@@ -171,7 +172,7 @@ Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
 
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // with its text in a file
+  constexpr Bytes kSpan(2 * sizeof(TimelineSpan) + 200);  // includes the text of a span in a file
   TPSIM_TRY_STATUS(check_tasks(scenario, plan, kSpan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);

@@ -1,4 +1,4 @@
-// The whole prediction of one plan: trace -> price -> schedule -> memory -> report.
+// Predicts one plan: trace, prices, schedule, memory, and the explained terms of the step.
 #pragma once
 
 #include "core/base/result.h"
@@ -9,12 +9,12 @@
 
 namespace tpsim {
 
-// Event-exact. Error if the plan is illegal for the model or needs more GPUs than the cluster has.
-// Error (kDoesNotFit) if it has more tasks than the scenario's limits allow. A plan that does not
-// fit in memory is predicted too (peak > capacity, p_oom).
+// Simulates the step task by task. Error if the plan is illegal for the model or needs more GPUs
+// than the cluster has. kDoesNotFit if the plan has more tasks than the scenario's limits allow. A
+// plan that exceeds device memory is still predicted, with peak > capacity and p_oom.
 Result<Prediction> simulate(const Scenario& scenario, const Plan& plan);
 
-// Returns the spans of the step, for charts and trace files.
+// Returns the spans of all stages in the step, for charts and trace files.
 Result<Timeline> simulate_timeline(const Scenario& scenario, const Plan& plan);
 
 }  // namespace tpsim

@@ -16,7 +16,7 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
   return to_seconds(total);
 }
 
-// With a single stage, the host runs ahead over micro-batches.
+// Runs a plan without pipeline: the host runs ahead over micro-batches.
 PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
   const HostDeviceTime forward = single_stage_forward(stack, chunk.forward.time);
@@ -37,7 +37,7 @@ PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
   return result;
 }
 
-// Splits the time of the busiest stage in the pipeline into device and host terms.
+// Splits the busy time of the busiest stage into device terms, host wait and transfers.
 void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineShape& shape) {
   const auto m = static_cast<double>(shape.micro_batches);
   const auto s = static_cast<std::size_t>(cost.busiest_stage);
@@ -58,7 +58,7 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   }
   const Seconds busy = to_seconds(cost.pipeline.busy[s]);
   const Seconds sending = to_seconds(cost.pipeline.sending[s]);
-  // Tasks are rounded to picoseconds, so that the difference may be slightly negative.
+  // Tasks are rounded to picoseconds, so the difference may be slightly negative.
   cost.terms[StepTerm::kHostWait] = std::max(Seconds(), busy - device - gathers);
   cost.terms[StepTerm::kTransfer] = gathers + sending;
 }
@@ -71,19 +71,19 @@ double bubble_fraction(const PipelineResult& pipeline) {
   return idle / static_cast<double>(pipeline.busy.size());
 }
 
-// Terms of the whole step, which all stages share.
+// Terms that apply to all stages alike, at the end of the step.
 constexpr std::array<std::pair<SpanKind, StepTerm>, 3> kWholeStepKinds = {
     {{SpanKind::kHostStep, StepTerm::kHostStep},
      {SpanKind::kStragglers, StepTerm::kStragglers},
      {SpanKind::kUncalibratedOverhead, StepTerm::kUncalibratedOverhead}}};
 
-// Times of a stage from the end of its pipeline to the end of its update.
+// Times of a stage from the end of its last task to the end of its update.
 struct StageEnd {
   BeforeNorm tail;
-  Seconds update, gather;  // gather: the exposed part
+  Seconds update, gather;  // gather: exposed time only
 };
 
-// Appends one span after another to a stage.
+// Appends spans to a stage, one directly after the other.
 class SpanAppender {
  public:
   SpanAppender(Timeline& timeline, std::int64_t stage, Picoseconds begin)
@@ -101,8 +101,9 @@ class SpanAppender {
   Picoseconds end_;
 };
 
-// Appends the spans from the end of the pipeline to the end of the step. All ranks synchronize at
-// the global norm, which ends at `norm_end`, and at the end of the slowest update.
+// Appends the spans between the end of the pipeline and the end of the step. All ranks wait for
+// each other twice: at the global norm, which ends at `norm_end`, and at the end of the slowest
+// update.
 void append_end(Timeline& timeline, const StepCost& cost, const std::vector<StageEnd>& ends,
                 Seconds norm, Picoseconds norm_end) {
   timeline.end = to_picoseconds(cost.step);
@@ -124,7 +125,8 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
     const Picoseconds begin = std::min(updated, timeline.end);
     SpanAppender rest(timeline, stage, begin);
     for (const auto& [kind, term] : kWholeStepKinds) rest.add(kind, cost.terms[term]);
-    // Each time is rounded to picoseconds, so that the sum may miss the end by a few.
+    // Each time is rounded to picoseconds, so their sum may differ from the end by a few
+    // picoseconds.
     if (rest.end() > begin) timeline.spans.back().end = timeline.end;
   }
 }
@@ -144,8 +146,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
                                     : run_pipeline(shape, times, timeline);
   cost.bubble_fraction = bubble_fraction(cost.pipeline);
 
-  // Ranks synchronize at the global norm. Terms are those of the stage with the most work until
-  // then; its idle time is bubble.
+  // All ranks synchronize at the global norm. The terms up to this point are those of the stage
+  // with the most work; the rest of the time is bubble.
   Seconds meeting, most;
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -166,7 +168,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   const Seconds norm = pricer.global_norm(plan);
   cost.terms[StepTerm::kClipping] = tail.local + norm;
 
-  // After the norm, every stage updates; the slowest one ends the step.
+  // After the norm, every stage updates its weights. The slowest stage determines the end of the
+  // step.
   Seconds slowest = Seconds(-1);
   std::vector<StageEnd> ends;
   for (std::size_t s = 0; s < stages.size(); ++s) {

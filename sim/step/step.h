@@ -1,4 +1,4 @@
-// The price of one plan: the step term by term, and the memory of every stage.
+// The step of one plan, term by term, and the memory of every stage.
 #pragma once
 
 #include <vector>
@@ -16,15 +16,16 @@ struct StepCost {
   SecondsBy<kStepTerms.back()> terms;
   std::int64_t busiest_stage = 0;
   double bubble_fraction = 0;
-  SecondsBy<PriceSource::kModel> by_source;  // device seconds
+  SecondsBy<PriceSource::kModel> by_source;  // device time by source of the price, in seconds
   PipelineResult pipeline;
 };
 
-// `costs` are the plan's (plan_costs); `timeline` may be null.
+// Returns the step and its terms. `costs`: result of plan_costs() for the plan. `timeline` may be
+// null.
 StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline);
 
-// Peak memory of each stage as its device reports it.
+// Returns the peak memory of each stage as the device reports it.
 std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& plan,
                                          const PlanCosts& costs);
 

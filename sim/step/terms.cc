@@ -29,14 +29,14 @@ std::string stack_source(const Scenario& s) {
 std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
   const GroupPlacement p = place_group(plan, group, node_size(s.cluster, gpu_count(plan)));
   if (p.nodes == 1) return fmt::format("{} ranks inside a node", p.ranks);
-  // A job that does not use all GPUs of a node reaches only the NICs near its GPUs.
+  // Only NICs near the GPUs that the job uses are counted.
   const std::int64_t used = node_size(s.cluster, gpu_count(plan));
   const std::int64_t nics = s.cluster.nics_per_node * used / s.cluster.gpus_per_node;
   return fmt::format("{} ranks on {} nodes; {} such groups share {} NICs per node", p.ranks,
                      p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }
 
-// The texts of a term.
+// Texts that explain a term.
 struct Words {
   std::string formula, inputs, source;
 };
@@ -61,7 +61,7 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
           host.source};
 }
 
-// The data-parallel group and, if different, that of the experts.
+// Returns a text on the data-parallel group and, if different, the experts' data-parallel group.
 std::string data_text(const Plan& plan, const Scenario& s) {
   std::string text = group_text(plan, GroupKind::kData, s);
   if (!folds_experts(plan)) return text;

@@ -1,5 +1,5 @@
-// The terms of a step as text: name, formula, inputs, and source of the constants. Printed by
-// `tpsim explain`.
+// Explains the terms of a step in text: name, formula, inputs, and source of the constants. `tpsim
+// explain` prints them.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace tpsim {
 
-// In the order of StepTerm; the times sum to cost.step.
+// Returns the terms in the order of StepTerm. Their times sum to cost.step.
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
 
-// The software parts that affect the term.
+// Returns the software options that affect the term.
 std::span<const StackPart> options_affecting(StepTerm term);
 
 }  // namespace tpsim

@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// Merges calls with the same label and price.
+// Merges calls with the same label and the same price explanation.
 class WorkList {
  public:
   void add(const Label& label, std::string how, Seconds time) {
@@ -40,7 +40,7 @@ class WorkList {
   Seconds total_;
 };
 
-// Sources are long and are printed elsewhere in a report.
+// Removes the source of the constants, which reports print elsewhere.
 std::string without_source(std::string how, const Profile& profile) {
   for (const std::string& source : {profile.model.source, profile.source}) {
     if (source.empty() || !how.ends_with(source)) continue;
@@ -70,7 +70,7 @@ std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::siz
   for (std::size_t i = trace.forward; i < trace.end; ++i) {
     const ProgramEvent& event = trace.program.events[i];
     const bool between = i >= trace.forward_end && i < trace.backward;
-    // Between the phases, a trace makes the gradient that a step would receive.
+    // Between forward and backward, the trace allocates the gradient that a step would receive.
     if (between) continue;
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];

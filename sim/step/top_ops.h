@@ -1,4 +1,5 @@
-// The ops and collectives of one block by device time, each with formula and inputs of its price.
+// The ops and collectives of one block with the largest device time, with formula and inputs of
+// each price.
 #pragma once
 
 #include <string>
@@ -12,11 +13,12 @@ struct TopOp {
   std::string label;       // "mlp.up"
   std::string how;         // formula and inputs of the price
   std::int64_t calls = 0;  // per block and micro-batch, forward and backward
-  Seconds time;            // of all calls
-  double share = 0;        // of the block's device time
+  Seconds time;            // device time of all calls
+  double share = 0;        // share of the block's device time
 };
 
-// Returns the `most` longest, with equal calls merged. 8-bit GEMMs are listed with their casts.
+// Returns the `most` ops and collectives with the largest time; equal calls are merged.
+// Low-precision GEMMs and their quantization passes are separate entries.
 std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::size_t most);
 
 }  // namespace tpsim

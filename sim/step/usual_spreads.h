@@ -1,12 +1,15 @@
-// Default relative standard deviations of the causes of uncertainty, until measured.
+// Default relative standard deviations of predicted times by cause, for stacks and clusters without
+// calibration.
 #pragma once
 
 namespace tpsim {
 
-inline constexpr double kHostSpread = 0.12;    // other processors, versions and settings
-inline constexpr double kNetworkSpread = 0.2;  // other topology, neighbours and settings
-inline constexpr double kKernelSpread = 0.1;   // sizes outside the fit of a stack's factor
-// Software calibrated on runs of another table.
+inline constexpr double kHostSpread = 0.12;  // host time: other CPUs, versions and settings
+// Network time: other topologies, neighboring jobs and settings.
+inline constexpr double kNetworkSpread = 0.2;
+// Kernel time: sizes outside the fit of a stack's factor.
+inline constexpr double kKernelSpread = 0.1;
+// Step time with software that was calibrated on another table of runs.
 inline constexpr double kForeignSpread = 0.08;
 
 }  // namespace tpsim

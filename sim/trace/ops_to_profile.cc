@@ -10,7 +10,7 @@
 namespace tpsim {
 namespace {
 
-// One plan per set of plans with the same profile entries.
+// Returns one plan of every set of plans that need the same profile entries.
 std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
   std::vector<Plan> distinct, short_ones;
   for (const Plan& plan : plans) {
@@ -22,7 +22,7 @@ std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
   return distinct;
 }
 
-// Upper bound of a rank's weights, gradients and optimizer state.
+// Returns an upper bound of the bytes of a rank's weights, gradients and optimizer state.
 Bytes state_bytes(const ModelSpec& model, const Plan& plan) {
   // Weights and gradients in fp32, both moments of Adam and the master copy: 4 bytes each.
   constexpr double kPerParameter = 20;
@@ -45,12 +45,12 @@ void add_step(StepTimesSum& sum, const RankTrace& trace) {
 
 Plan shortened(const Plan& plan) {
   Plan few = plan;
-  // Without replicas there is nothing to shard: every ZeRO stage runs the same ops.
+  // Without replicas, nothing is sharded, and every ZeRO stage runs the same ops.
   if (!has_replicas(few)) few.zero = 0;
   few.schedule = ScheduleKind::kOneFOneB;
   few.virtual_stages = 1;
   few.stage_layers.assign(static_cast<std::size_t>(few.degrees.pp), 1);
-  // As many micro-batches as stages: every kind of task occurs, as rarely as possible.
+  // With as many micro-batches as stages, every kind of task occurs.
   few.global_batch = few.degrees.dp * few.micro_batch * few.degrees.pp;
   return few;
 }
@@ -60,14 +60,14 @@ std::vector<std::int64_t> distinct_ranks(const Plan& plan) {
   const ParallelDegrees& d = plan.degrees;
   const std::int64_t all = data_ranks(plan);
   const std::int64_t shards = plan.zero == 0 ? 1 : std::min(all, kMostShards);
-  std::set<std::int64_t> replicas;  // by data rank: every part of the sequence, and ZeRO shards
+  std::set<std::int64_t> replicas;  // data ranks: all cp ranks and all ZeRO shards
   for (std::int64_t cp = 0; cp < d.cp; ++cp) replicas.insert(cp);
   for (std::int64_t i = 1; i < shards; ++i) replicas.insert(i * (all - 1) / (shards - 1));
   std::vector<std::int64_t> ranks;
   // First, middle and last stage differ: embedding, blocks only, head.
   for (const std::int64_t pp : std::set<std::int64_t>{0, d.pp / 2, d.pp - 1}) {
     for (const std::int64_t replica : replicas) {
-      // The first rank of a tensor group counts replicated parameters in the norm; others do not.
+      // Only the first rank of a tensor group includes replicated parameters in the global norm.
       for (const std::int64_t tp : std::set<std::int64_t>{0, d.tp - 1}) {
         ranks.push_back(global_rank(plan, {tp, replica / d.cp, pp, replica % d.cp}));
       }

@@ -1,5 +1,5 @@
-// The profile entries that a set of plans needs: their distinct ops and collectives, found by
-// tracing.
+// Finds the profile entries that a set of plans needs: their distinct ops and collectives, from
+// traces.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,26 @@
 
 namespace tpsim {
 
-// Each key once, with the number of occurrences in shortened steps: one block per model chunk, and
-// as many micro-batches as fill the pipeline. Times are zero.
+// Returns each op and collective key once, with its number of occurrences in shortened steps and
+// with zero times. A shortened step has one block per stage and as many micro-batches as fill the
+// pipeline.
 StepTimes ops_to_profile(const ModelSpec& model, const TrainingOptions& options,
                          const std::vector<Plan>& plans);
 
-// Reduces a plan to what determines its ops and collectives: few micro-batches, one block per
-// stage. Plans with equal results need the same profile entries.
+// Returns the plan reduced to the settings that determine its ops and collectives: one block per
+// stage, and few micro-batches. Plans with equal results need the same profile entries.
 Plan shortened(const Plan& plan);
-// The model for a shortened plan.
+// Returns the model for a shortened plan.
 ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan);
 
-// Ranks with different programs: of a tensor group the first and the last, and of the stages the
-// ends and one between. Of the data-parallel ranks those with different optimizer shards, or a
-// sample if there are very many.
+// Returns ranks that together run all distinct programs of a plan: the first and last rank of a
+// tensor group, and the first, middle and last stage. Includes all data-parallel ranks with
+// different optimizer shards, or a sample of 16 if there are more.
 std::vector<std::int64_t> distinct_ranks(const Plan& plan);
 
-// Steps to run so that every op of the plans runs in its usual place, one per distinct plan. Layers
-// are reduced until a rank's weights and optimizer state fit `memory`. Micro-batches are at most
-// twice those that fill the pipeline. Plans with a single layer that does not fit are omitted.
+// Returns shortened steps, one per distinct plan, in which every op can be timed in its usual
+// order. Reduces layers until a rank's weights and optimizer state fit in `memory`, and uses at
+// most 2 x pp micro-batches. Plans of which a single layer per stage does not fit are omitted.
 struct TimedPlan {
   ModelSpec model;
   Plan plan;

@@ -12,11 +12,11 @@
 namespace tpsim {
 namespace {
 
-// Context-parallel ranks have equal work. The last rank has the two chunks in the middle of the
-// sequence and needs the most memory for gradients of keys and values.
+// Returns the rank to trace. Context-parallel ranks have equal work. The last rank has the two
+// middle chunks of the sequence and needs the most memory for gradients of keys and values.
 RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
 
-// Runs one kind of layer forward and backward.
+// Runs forward and backward of one layer and records both.
 class LayerTracer {
  public:
   LayerTracer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
@@ -43,7 +43,8 @@ class LayerTracer {
   }
   Tensor tokens(std::int64_t shift) { return share_tokens(context_, {}, shift, "data.tokens"); }
 
-  // Called while the results of backward are alive.
+  // Ends backward and records gradient accumulation. Call while the results of backward are
+  // allocated.
   void finish() {
     table_store_.finish_shares();
     store_.finish_shares();
@@ -53,7 +54,7 @@ class LayerTracer {
     trace_.end = mark();
   }
 
-  // The word embeddings belong to another layer.
+  // Adds the word embeddings to a separate store, since they are a layer of their own.
   ParameterUnit& table() {
     ParameterUnit& unit =
         add_word_embeddings(context_, table_store_, embedding_table_name(context_.model), false);
@@ -116,7 +117,8 @@ class LayerTracer {
   LayerTrace trace_;
 };
 
-// Adds the parameters of a layer to `store`; embedding and head refer to a table in `table_store`.
+// Adds the parameters of a layer to `store`. The word embeddings that embedding and head refer to
+// are added to `table_store`.
 void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {

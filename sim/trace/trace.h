@@ -1,4 +1,4 @@
-// Traces the reference model on the meta device.
+// Traces parts of the reference model on the meta device.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace tpsim {
 
-// A rank without storage or neighbours that runs and records the reference model.
+// A rank on the meta device: runs the reference model without data or communication and records it.
 class MetaRank {
  public:
   MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
@@ -28,12 +28,13 @@ class MetaRank {
   RankContext context_;
 };
 
-// The repeating parts of the model. Word embeddings are separate because embedding and head may
-// share them.
+// The repeating parts of a model. The word embeddings are a separate part because embedding and
+// head may share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
-// Phases of one kind of layer, traced over one micro-batch. Forward starts with its input alive and
-// ends with its output alive; backward the same with gradients. The difference is saved in between.
+// Phases of a traced layer for one micro-batch. Forward starts with its input allocated and ends
+// with its output allocated, and backward does so with the gradients. Memory that forward leaves
+// besides its output is saved for backward.
 enum class Phase : std::uint8_t {
   kForward,
   kBackward,
@@ -44,7 +45,7 @@ struct LayerTrace {
   Program program;
   std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0, end = 0;
 
-  // First event, and one past the last.
+  // Returns the events [first, end) of a phase.
   std::pair<std::size_t, std::size_t> span(Phase phase) const {
     switch (phase) {
       case Phase::kForward: return {forward, forward_end};
@@ -54,22 +55,23 @@ struct LayerTrace {
     return {backward_end, end};
   }
 };
-// Word embeddings run no ops of their own: their phases are empty.
+// Traces forward and backward of a layer. Word embeddings have no ops of their own, so their phases
+// are empty.
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 
-// Work of a layer once per step, traced without micro-batches. [0, clear) allocates weights,
-// gradients and optimizer state; [clear, reduce) clears the gradients; [reduce, end) reduces them
-// and updates the weights.
+// Work of a layer once per step. Events [0, clear) allocate weights, gradients and optimizer state;
+// [clear, reduce) clear the gradients; [reduce, end) reduce them and update the weights.
 struct StepEndTrace {
   Program program;
   std::size_t clear = 0, reduce = 0, end = 0;
-  std::int64_t units = 0, tensors = 0;  // parameters: flat ranges, and tensors in them
+  // Number of parameter units (flat buffers), and of parameters.
+  std::int64_t units = 0, tensors = 0;
 };
 StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);
 
-// Work of a stage to send one activation, [0, receive), and to receive one, [receive, end).
+// P2P transfer of an activation: events [0, receive) send it, events [receive, end) receive it.
 struct TransferTrace {
   Program program;
   std::size_t receive = 0;
@@ -77,11 +79,11 @@ struct TransferTrace {
 TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
                              const TrainingOptions& options);
 
-// Allocation of one rank's weights and its first steps, with its real schedule: every op,
-// collective and allocation.
+// Trace of one rank with the plan's real schedule: allocation of the weights, then `steps` whole
+// steps with every op, collective and allocation.
 struct RankTrace {
   Program program;
-  std::size_t step = 0;  // the event at which the first step begins
+  std::size_t step = 0;  // index of the first event of the first step
 };
 RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                      std::int64_t rank, std::int64_t steps = 1);

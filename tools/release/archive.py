@@ -1,4 +1,4 @@
-"""Reproducible archives: sorted, owned by root, dated SOURCE_DATE_EPOCH."""
+"""Writes reproducible archives: sorted names, owner root, and SOURCE_DATE_EPOCH as date."""
 import gzip
 import hashlib
 import io
@@ -23,7 +23,8 @@ def member(name, size=0, mode=0o644, kind=tarfile.REGTYPE):
 
 
 def tar_of(files, folders=()):
-    """A tar. files: {name: path or bytes}; executable bits are kept. folders: {name: mode}, empty."""
+    """Returns a tar. files: {name: path or bytes}; executable bits are kept. folders: {name:
+    mode} of empty folders."""
     wanted = {str(parent): 0o755 for name in files for parent in pathlib.PurePosixPath(name).parents
               if str(parent) != "."}
     wanted.update(folders)
@@ -46,7 +47,7 @@ def gzipped(data):
 
 
 def files_below(folder, prefix):
-    """{prefix/relative name: path} of all files below a folder."""
+    """Returns {prefix/relative name: path} of all files below a folder."""
     folder = pathlib.Path(folder)
     return {f"{prefix}/{path.relative_to(folder).as_posix()}": path
             for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -57,7 +58,7 @@ def sha256(data):
 
 
 def write(path, data):
-    """Replaces the file atomically."""
+    """Writes the file atomically, replacing an existing file."""
     path = pathlib.Path(path)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(data)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Unpacks the libraries of the aarch64 program (cmake/Arm64.cmake) into a folder: Debian's arm64
-# packages of this release. apt finds them by their signed lists, without enabling arm64 on this
-# machine. Changes nothing outside the folder and needs no root.
+# Unpacks the libraries that the aarch64 program is linked with (cmake/Arm64.cmake) into a folder.
+# They are the arm64 packages of this Debian release. apt verifies them with its signed lists,
+# without enabling arm64 on this machine. Changes nothing outside the folder and needs no root.
 #
-# Usage: tools/release/arm64_sysroot.sh [FOLDER]     build/arm64-sysroot
+# Usage: tools/release/arm64_sysroot.sh [FOLDER, build/arm64-sysroot when not given]
 # FOLDER/packages lists the packages, one "PACKAGE VERSION" per line.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

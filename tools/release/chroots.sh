@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Bare systems of Debian 12, 13 and 11 to test a release: FOLDER/bookworm, trixie and bullseye, and
-# each again with python3-venv as FOLDER/SUITE-python. Existing systems are kept. Needs root and
-# Debian's archive.
+# Creates bare systems of Debian 12, 13 and 11 to test a release: FOLDER/bookworm, trixie and
+# bullseye, and a copy of each with python3-venv, FOLDER/SUITE-python. Existing systems are kept.
+# Needs root and access to Debian's archive.
 #
 # Usage: tools/release/chroots.sh FOLDER
-# Exit code 4 if bookworm or trixie is not available. bullseye will move to archive.debian.org; if
-# neither archive has it, a message reports this.
+# Exit code 4: bookworm or trixie is not available. bullseye will move to archive.debian.org. If
+# neither archive has bullseye, a message reports this.
 set -euo pipefail
 folder=$1
 mkdir -p "$folder"

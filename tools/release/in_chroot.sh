@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command as nobody in an isolated system: root read-only, /tmp empty, no network, no other
-# process.
+# Runs a command as user nobody in an isolated system: read-only root, empty /tmp, no network, no
+# other processes.
 #
 # Usage: tools/release/in_chroot.sh ROOT FILES SETUP COMMAND [ARGUMENT...]
-# ROOT is not changed: everything runs in an overlay. The folder FILES is visible as /release. SETUP
-# is a shell line that root runs before the root becomes read-only; empty for none. The last line on
-# standard error is the time of COMMAND in seconds. The exit code is COMMAND's.
+# ROOT is not changed, because everything runs in an overlay. The folder FILES is visible as
+# /release. SETUP is a shell line that root runs before the root folder becomes read-only; empty for
+# none. The last line on standard error is the time of COMMAND in seconds. The exit code is that of
+# COMMAND.
 set -euo pipefail
 if [[ ${1:-} != --inside ]]; then
   exec unshare --mount --net --pid --fork --kill-child -- "$0" --inside "$@"
@@ -13,7 +14,7 @@ fi
 root=$2 files=$3 setup=$4
 shift 4
 
-space=$(mktemp -d) # below it everything is in this mount namespace alone
+space=$(mktemp -d) # mounts below it exist in this mount namespace only
 trap 'umount --lazy "$space"; rmdir "$space"' EXIT
 mount -t tmpfs -o size=2g tmpfs "$space"
 mkdir "$space"/{upper,work,root}

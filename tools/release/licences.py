@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the notices of the linked libraries from Debian's packages into a folder.
+"""Copies the license texts of the linked libraries from Debian's packages into a folder.
 
 Usage: tools/release/licences.py FOLDER
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes tpsim_VERSION_ARCH.deb from a staged prefix (tools/release/stage.sh): the static program,
-# which needs no other package, and the Python package that calls it.
+# Makes tpsim_VERSION_ARCH.deb from a staged prefix (tools/release/stage.sh). It contains the static
+# program, which does not depend on other packages, and the Python package that calls it.
 #
 # Usage: tools/release/make_deb.sh PREFIX amd64|arm64 VERSION PYTHON_PACKAGE OUTPUT_FOLDER
 set -euo pipefail
@@ -15,10 +15,10 @@ trap 'rm -rf "$root"' EXIT
 chmod 755 "$root"
 cp -r "$prefix" "$root/usr"
 documents=$root/usr/share/doc/tpsim
-rm "$documents/LICENSE" # the copyright file refers to Debian's copy of the text
+rm "$documents/LICENSE" # Debian's copyright file refers to Debian's copy of the license
 gzip -9n "$root/usr/share/man/man1/tpsim.1" "$documents/CHANGELOG.md"
 
-# Omits bytecode, which differs between versions of Python.
+# Copies the Python sources without bytecode, which differs between versions of Python.
 modules=$root/usr/lib/python3/dist-packages/tpsim
 mkdir -p "$modules"
 find "$python_package" -maxdepth 1 -type f \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) \
@@ -63,5 +63,5 @@ Description: plan the training of large language models
 CONTROL
 (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-# One thread, since the blocks of xz depend on the number of threads.
+# Uses one thread, because the blocks of xz, and so the bytes, depend on the number of threads.
 dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$root" "$output/tpsim_${version}_$arch.deb" >/dev/null

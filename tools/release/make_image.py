@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a container image with only the program: an OCI layout in one tar, for both architectures.
+"""Makes a container image that contains only the program: an OCI layout in one tar, for both
+architectures.
 
-Works with podman run oci-archive:FILE, skopeo copy oci-archive:FILE, and docker load from version 25 on.
+Works with podman run oci-archive:FILE, skopeo copy oci-archive:FILE, and docker load since version
+25.
 """
 import argparse
 import json
@@ -23,7 +25,7 @@ class Layout:
         self.files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
 
     def add(self, kind, data, **more):
-        """Adds a blob. Returns its descriptor."""
+        """Adds a blob and returns its descriptor."""
         digest = archive.sha256(data)
         self.files[f"blobs/sha256/{digest}"] = data
         return {"mediaType": f"{MEDIA}.{kind}", "digest": f"sha256:{digest}", "size": len(data), **more}
@@ -37,7 +39,8 @@ def as_json(document):
 
 
 def layer_of(prefix):
-    """A tar of the program and its documents. Users mount their own folder at /work."""
+    """Returns a tar of the program and its documents. /work is an empty folder on which users
+    mount their own."""
     files = {"usr/bin/tpsim": prefix / "bin/tpsim", **archive.files_below(prefix / "share/doc", "usr/share/doc")}
     return archive.tar_of(files, folders={"tmp": 0o1777, "work": 0o755})
 

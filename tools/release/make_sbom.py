@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tpsim-VERSION.spdx.json, the bill of materials in SPDX 2.3: programs, libraries, data, from NOTICE.
+"""Makes tpsim-VERSION.spdx.json, the bill of materials in SPDX 2.3. It lists programs, libraries
+and data from NOTICE.
 
---packages aarch64=FILE names the packages that were linked for another architecture, one "PACKAGE VERSION" per line.
-All others, including the cross compiler's, are read from dpkg.
+--packages aarch64=FILE lists the packages that were linked for another architecture, one "PACKAGE
+VERSION" per line. The versions of all others, including the cross compiler's packages, are read
+from dpkg.
 """
 import argparse
 import json
@@ -32,12 +34,13 @@ def stated_versions(path):
 
 
 def linked_package(name, arch, stated):
-    """(package, version) of the libraries linked into the architecture's program."""
+    """Returns (package, version) of a library that is linked into the program of an
+    architecture."""
     if name in stated.get(arch, {}):
         return name, stated[arch][name]
     if arch in stated and name in ("libc6-dev", "libstdc++-12-dev"):
         name += "-arm64-cross"
-    return name, installed_version(name)  # packages of this machine, of the cross compiler or of the web page
+    return name, installed_version(name)  # of this machine, the cross compiler or the web page
 
 
 def identifier(*parts):
@@ -51,7 +54,7 @@ def package(name, spdx_id, version, licence, **more):
 
 
 def program(arch, path, version):
-    """The SPDX package of one architecture's program."""
+    """Returns the SPDX package of the program of one architecture."""
     return package(f"tpsim ({arch})", identifier("tpsim", arch), version, "Apache-2.0",
                    copyrightText="Copyright 2026 The tpsim authors", primaryPackagePurpose="APPLICATION",
                    checksums=[{"algorithm": "SHA256", "checksumValue": archive.sha256(path.read_bytes())}])
@@ -77,7 +80,8 @@ def relation(left, kind, right):
 
 
 def document(version, programs, stated):
-    """programs: {arch: path}; stated: {arch: {package: version}} of other architectures."""
+    """Returns the SPDX document. programs: {arch: path}; stated: {arch: {package: version}} of
+    other architectures."""
     found, relations = [], []
     sources = [data(entry, version) for entry in notice.data_sources()]
     for arch, path in programs.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tpsim-VERSION-ARCH-linux.tar.gz of a staged prefix (tools/release/stage.sh)."""
+"""Makes tpsim-VERSION-ARCH-linux.tar.gz from a staged prefix (tools/release/stage.sh)."""
 import argparse
 import pathlib
 import sys

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the wheel of a program and its Python package; the same bytes for the same files.
+"""Makes the wheel of a program and its Python package. The same files give the same bytes.
 
-Usage: tools/release/make_wheel.py --program FILE --package FOLDER --arch x86_64|aarch64 --version V --output FOLDER
+Usage: tools/release/make_wheel.py --program FILE --package FOLDER --arch x86_64|aarch64 --version V
+--output FOLDER
                                    [--notices FOLDER]
---program   tpsim; a static program runs on any Linux, as the wheel's tags state
---package   the built package, as build/static/python/tpsim; its generated files are the same for every architecture
---notices   folder with the licence texts of the libraries in the program
-Dates are SOURCE_DATE_EPOCH, or 1980. Needs Python 3.11.
+
+--program   tpsim; for a static program the tags of the wheel permit any Linux
+--package   the built package, such as build/static/python/tpsim; its files are the same for every
+architecture
+--notices   folder with the license texts of the libraries in the program
+
+Files are dated SOURCE_DATE_EPOCH, or 1980. Needs Python 3.11.
 """
 
 import argparse
@@ -24,7 +28,8 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GENERATED = ["_options.py", "_calls.pyi"]
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
-# A static program only needs the kernel, so that the oldest systems with wheels are supported.
+# A static program depends only on the kernel, so the tags are those of the oldest systems with
+# wheels.
 ANY_LINUX = {
     "x86_64": ["manylinux_2_5_x86_64", "manylinux1_x86_64", "musllinux_1_1_x86_64"],
     "aarch64": ["manylinux_2_17_aarch64", "manylinux2014_aarch64", "musllinux_1_1_aarch64"],
@@ -44,7 +49,7 @@ def read(path):
 
 
 def platform_tags(program, path, arch):
-    """The platforms that an ELF program of that architecture runs on."""
+    """Returns the platform tags of the systems that an ELF program of this architecture runs on."""
     if program[:6] != b"\x7fELF\x02\x01":
         fail(f"{path} is not a 64-bit little-endian ELF program")
     (machine,) = struct.unpack_from("<H", program, 18)
@@ -53,12 +58,13 @@ def platform_tags(program, path, arch):
         fail(f"{path} is for {known.get(machine, f'machine {machine}')}, not for {arch}")
     (headers,), (size, count) = struct.unpack_from("<Q", program, 32), struct.unpack_from("<HH", program, 54)
     kinds = [struct.unpack_from("<I", program, headers + i * size)[0] for i in range(count)]
-    needs_a_loader = 3 in kinds  # PT_INTERP
+    needs_a_loader = 3 in kinds  # PT_INTERP: a dynamic program
     return [f"linux_{arch}"] if needs_a_loader else ANY_LINUX[arch]
 
 
 def package_files(folder, version):
-    """Files of the package by name in the wheel: those of python/tpsim and generated ones."""
+    """Returns the files of the package by their name in the wheel: those of python/tpsim and
+    generated ones."""
     names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.is_file()] + GENERATED
     for name in GENERATED:
         if not (folder / name).is_file():
@@ -71,7 +77,7 @@ def package_files(folder, version):
 
 
 def metadata_text(project, version, licences):
-    """METADATA, from pyproject.toml."""
+    """Returns the text of METADATA, from pyproject.toml."""
     lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}",
              f"Summary: {project['description']}", f"Author: {project['authors'][0]['name']}",
              f"License-Expression: {project['license']}"]

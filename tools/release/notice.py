@@ -1,4 +1,5 @@
-"""Reads NOTICE: the libraries of the release programs and the sources of the data, with their licences."""
+"""Reads NOTICE: the libraries in the release programs and the sources of the data, with their
+licenses."""
 import dataclasses
 import pathlib
 import re
@@ -10,9 +11,9 @@ ENTRY = re.compile(r"(?P<name>\S.*): (?P<licence>[A-Z][\w.+-]*(?: WITH [\w.+-]+)
 @dataclasses.dataclass
 class Entry:
     name: str
-    licence: str  # an SPDX expression, or "Figures"
-    packages: list  # Debian packages of a library
-    files: list  # patterns of files in data/, from the root of the tree
+    licence: str  # an SPDX expression, or "Figures" for data
+    packages: list  # Debian packages of the library
+    files: list  # patterns of files in data/, relative to the root of the tree
 
 
 def entries(text):

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tests a release on systems without other packages: bare Debian 12, 13 and 11, as nobody, with a
-# read-only root and no network. Every file must plan BLOOM-176B in less than 5 s on x86-64, and all
-# must print the same plan.
+# Tests a release on systems without additional packages: bare Debian 12, 13 and 11, as user nobody,
+# with a read-only root and no network. Every file must plan BLOOM-176B in less than 5 s on x86-64,
+# and all files must print the same plan.
 #
 # Usage: tools/release/prove.sh RELEASE_FOLDER CHROOT_FOLDER
-# Creates missing systems (tools/release/chroots.sh). Needs root; an ordinary user with sudo is
-# asked once.
+# Creates missing systems (tools/release/chroots.sh). Needs root; without root it runs itself with
+# sudo, which asks for the password once.
 set -euo pipefail
 release=$(realpath "$1") chroots=$(realpath --canonicalize-missing "$2")
 cd "$(dirname "$0")/../.."
@@ -31,7 +31,7 @@ tools/release/chroots.sh "$chroots"
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-chmod 755 "$place" # nobody reads it
+chmod 755 "$place" # the user nobody reads it
 cp "$release"/tpsim* "$place/" 2>/dev/null || {
   echo "tools/release/prove.sh: no files of a release in $release; tools/release.sh makes them" >&2
   exit 2
@@ -40,7 +40,8 @@ cp "$(command -v qemu-aarch64-static)" "$place/qemu"
 plan=(plan --model bloom-176b --gpus 384)
 failures=0
 
-# try SYSTEM FILE LIMIT SETUP COMMAND...: one line of the report; COMMAND prints the plan
+# try SYSTEM FILE LIMIT SETUP COMMAND...: runs COMMAND, which must print the plan, and prints one
+# line of the report
 try() {
   local system=$1 file=$2 limit=$3 setup=$4 printed=$place/answer remark=""
   shift 4
@@ -58,8 +59,8 @@ try() {
   if [[ $remark == FAILED* ]]; then failures=$((failures + 1)); fi
 }
 
-# Prints nothing if the output is a plan whose layout, times, memory and ranking equal the first
-# output's.
+# Prints nothing if the output is a plan that equals the plan of the first output in layout, times,
+# memory and ranking. Otherwise prints the failure.
 same_plan() {
   sed -n '/^  layout /,/^  ruled out/p' "$1" >"$place/plan"
   [[ -e $place/expected ]] || cp "$place/plan" "$place/expected"
@@ -70,7 +71,8 @@ same_plan() {
   fi
 }
 
-# unpack ARCHITECTURE OCI_ARCHITECTURE: unpacks the root of the image, as a container engine does
+# unpack ARCHITECTURE OCI_ARCHITECTURE: unpacks the root file system of the image, as a container
+# engine does
 unpack() {
   skopeo --insecure-policy --override-arch "$2" copy --quiet \
     "oci-archive:$(ls "$place"/tpsim-*-oci.tar)" "oci:$place/oci-$1:tpsim"

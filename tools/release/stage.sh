@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Writes the files of a release below a prefix: program, manual page, completion, documents,
-# licences.
+# Writes the files of a release below a prefix: program, manual page, shell completion, documents,
+# licenses.
 #
 # Usage: tools/release/stage.sh PROGRAM PREFIX PRINTER
-# PROGRAM must be stripped. PRINTER is the same program for this machine; it prints the manual page.
+# PROGRAM must be stripped. PRINTER is the same program built for this machine; it prints the manual
+# page.
 set -euo pipefail
 umask 022
 program=$1 prefix=$2 printer=$3

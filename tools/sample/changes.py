@@ -1,11 +1,12 @@
-"""Summary of the differences between two recordings: number, sign, term and model family."""
+"""Summarizes the differences between two recordings: how many, in which direction, and in which
+terms and model families."""
 import difflib
 import statistics
 
 from sample.names import is_number
 from sample.scenarios import PREDICTION
 
-# Shares and probabilities are compared by difference, other numbers by relative difference.
+# Numbers that are compared by difference. All other numbers are compared by relative difference.
 SHARES = ("mfu", "bubble_fraction", "p_oom", "sources.exact_entries", "sources.interpolated_entries", "sources.model")
 MOST_LINES = 12
 
@@ -24,21 +25,22 @@ def noun(count, word):
 
 
 class Change:
-    """A number of a scenario that differs; `share` is the change relative to its total."""
+    """A changed number of a scenario. `share`: its change relative to its total, such as the
+    step time."""
 
     def __init__(self, one, key, old, new, share):
         self.scenario, self.key, self.old, self.new, self.share = one, key, old, new, share
 
 
 class Comparison:
-    """`tolerance` 0 requires equal bits."""
+    """The differences between two recordings. Tolerance 0 requires equal bits."""
 
     def __init__(self, names, old, new, tolerance):
         self.names, self.old, self.new, self.tolerance = names, old, new, tolerance
         self.keys = {name: names.id_of("key", name) for name in ("step_s", "memory.peak", "exit_code", "program",
                                                                  "plan")}
         self.shares = {names.id_of("key", name) for name in SHARES}
-        self.changes = {}  # scenario: its changes
+        self.changes = {}  # by scenario
         self.fresh = [one for one in new.numbers if one not in old.numbers]  # never recorded
         for one in new.numbers:
             found = self.changes_of(one) if one in old.numbers else []
@@ -58,7 +60,8 @@ class Comparison:
         return changes
 
     def share(self, key, a, b, old):
-        """Difference of b from a; None for texts, and if a number is missing on one side."""
+        """Returns the difference of b from a, relative except for SHARES. None for texts, and if a
+        number is missing."""
         name = key.rpartition(".")[2]
         if name in (self.keys["program"], self.keys["plan"], self.keys["exit_code"]):
             return None
@@ -82,12 +85,12 @@ class Comparison:
         return key
 
     def changed(self, key):
-        """Changes of one number, over all scenarios."""
+        """Returns the changes of one number in all scenarios."""
         return [change for changes in self.changes.values() for change in changes if change.key == key]
 
 
 def spread_text(changes):
-    """"median -0.3 %, from -1.2 % (p0034) to +2.1 % (p0817)"."""
+    """Returns a text such as: median -0.3 %, from -1.2 % (p0034) to +2.1 % (p0817)."""
     known = sorted((c.share, c.scenario) for c in changes if c.share is not None)
     if not known:
         return ""
@@ -98,7 +101,8 @@ def spread_text(changes):
 
 
 class Report:
-    """The text of a comparison. `families`: family of each model. `scenarios`: those that ran."""
+    """The report of a comparison. `families`: family of each model. `scenarios`: scenarios that
+    ran."""
 
     def __init__(self, comparison, scenarios, families):
         self.comparison, self.families = comparison, families
@@ -134,7 +138,7 @@ class Report:
         self.add_largest(changed)
 
     def add_numbers(self, changed):
-        """Changes by term: times in % of the step, memory in % of the peak."""
+        """Adds the changes by term, in % of the step for times and in % of the peak for memory."""
         by_key = {}
         for changes in changed.values():
             for change in changes:
@@ -168,7 +172,8 @@ class Report:
             self.lines.append(f"    and {noun(len(rows) - len(shown), 'other')}")
 
     def add_shared(self, run, changed):
-        """Options that all changed scenarios have and at most half of the others."""
+        """Adds the options that all changed scenarios have, and at most half of the unchanged
+        ones."""
         pairs = [set(self.scenarios[one].options.items()) | {(o, "any value") for o in self.scenarios[one].options}
                  for one in changed]
         shared = set.intersection(*pairs)
@@ -181,7 +186,7 @@ class Report:
                 self.lines.append(f"  all of these have {text}, as do {len(have)} of the {len(others)} others")
 
     def add_largest(self, changed):
-        """The commands with the largest changes of the step."""
+        """Adds the commands of the scenarios whose step changed most."""
         def size(one):
             step = self.comparison.keys["step_s"]
             return max((abs(c.share) for c in changed[one] if c.share and c.key.rpartition(".")[2] == step), default=0)
@@ -192,7 +197,7 @@ class Report:
             self.lines.append(f"    {one}  tpsim {command} {' '.join(self.scenarios[one].words())}")
 
     def add_best_plans(self):
-        """Searches with a different best plan, by the settings that differ."""
+        """Adds the searches with a different best plan, and the settings that differ."""
         names = self.comparison.names
         for change in self.comparison.changed("1." + self.comparison.keys["plan"])[:MOST_LINES]:
             old, new = (dict(part.split(":", 1) for part in text.split("+") if ":" in part)
@@ -206,7 +211,7 @@ class Report:
             self.lines.append(f"{change.scenario}: best plan with {', '.join(settings)}")
 
     def add_programs(self):
-        """The first lines that differ in programs that are stored in full."""
+        """Adds the first lines that differ, for programs that are recorded in full."""
         for one, lines in self.comparison.new.programs.items():
             old = self.comparison.old.programs.get(one, [])
             if one not in self.comparison.changes or old == lines:
@@ -217,7 +222,7 @@ class Report:
             self.lines += ["    " + self.readable(line) for line in diff[:MOST_LINES]]
 
     def readable(self, line):
-        """A line of a program, with ids replaced by names."""
+        """Returns a line of a program with names instead of ids."""
         words = []
         for word in line[1:].split(" "):
             for kind in ("part", "phase", "op", "dtype", "collective", "group", "category", "label", "pass"):
@@ -228,7 +233,7 @@ class Report:
         return line[0] + " " + " ".join(words)
 
     def add_refused(self):
-        """Scenarios with another exit code."""
+        """Adds the scenarios whose exit code differs."""
         code = self.comparison.keys["exit_code"]
         for change in self.comparison.changed(code)[:MOST_LINES]:
             message = self.comparison.new.messages.get(change.scenario, "")

@@ -1,6 +1,6 @@
-"""Draws random scenarios that the program accepts. Every model, cluster, stack and every value of a
-setting or a software part occurs equally often; the rest of a scenario is random. Equal seeds give
-equal scenarios."""
+"""Draws random scenarios that the program accepts. Every model, cluster and stack, and every
+value of a setting or software part, occurs equally often. The rest of a scenario is random. The
+same seed gives the same scenarios."""
 import random
 import re
 
@@ -9,9 +9,10 @@ from sample.scenarios import PREDICTION, SEARCH, Scenario
 
 BYTES_PER_PARAMETER = 18
 ATTEMPTS = 24
-# Limit for models that fit on few GPUs, so that a search takes less than a second.
+# Largest number of parameters for searches. Smaller models fit on few GPUs, so that a search takes
+# less than a second.
 LARGEST_SEARCHED = 80e9
-# Other options that an option, or one of its values, needs to have an effect.
+# Options with which an option, or one of its values, has an effect.
 NEEDS = {
     "--sequence-parallel": {"--tp": 2}, "--tp-overlap": {"--tp": 2},
     "--tp-recompute-allgather": {"--tp": 2, "--sequence-parallel": "on"},
@@ -30,14 +31,14 @@ NEEDS = {
 }
 OF_EXPERTS = {"--dispatcher", "--router-kernel", "--permute", "--expert-weighting", "--expert-load", "--ep-overlap",
               "--delay-wgrad"}
-# Placeholders of numbers in the help, and sets of words.
+# Values for options whose help shows a placeholder for a number or for a set of words.
 NUMBERS = {"--shard-group": ["2", "4"], "--expert-load": ["1.3", "2"]}
 SETS = {"--recompute-modules": ["layernorm,mlp", "core_attn,moe_act", "moe,layernorm"],
         "--cuda-graph-scope": ["attn,mlp", "attn,moe_router"]}
 
 
 def choices_of(help_text):
-    """The values of every option whose placeholder lists them, in the groups of layout and software."""
+    """Returns the values of the layout and software options whose help lists them."""
     choices, group = {}, ""
     for line in help_text.splitlines():
         if line and not line.startswith(" "):
@@ -52,7 +53,7 @@ def choices_of(help_text):
 
 
 def cycled(values, count, rng):
-    """Yields every value equally often, each round in a different order."""
+    """Returns `count` values. Every value occurs equally often, in rounds of different order."""
     out = []
     while len(out) < count:
         round_of = list(values)
@@ -62,7 +63,7 @@ def cycled(values, count, rng):
 
 
 class Catalogue:
-    """Data that drawing reads from the program."""
+    """Data of the program's catalogue and help that drawing uses."""
 
     def __init__(self, program):
         by_name = lambda kind: {entry["name"]: entry for entry in program.listed(kind)}
@@ -82,14 +83,15 @@ def needed(option, value):
 
 
 class Draw:
-    """One scenario: attempts with the same model and cluster until the program accepts one."""
+    """Draws one scenario: tries options for the same model and cluster until the program accepts
+    them."""
 
     def __init__(self, rng, catalogue, model, cluster):
         self.rng, self.catalogue = rng, catalogue
         self.model, self.cluster = catalogue.models[model], catalogue.clusters[cluster]
 
     def gpus(self):
-        """A power of two on which the model is likely to fit."""
+        """Returns a power of two of GPUs on which the model is likely to fit."""
         share = self.model["parameters"] * BYTES_PER_PARAMETER / (self.cluster["memory_gib"] * 2**30)
         gpus = 1
         while gpus < share:
@@ -124,7 +126,7 @@ class Draw:
         return options
 
     def variants(self, degrees):
-        """Settings other than degrees; each is omitted as often as it has its default."""
+        """Returns random settings other than degrees. Omitted settings have their default."""
         rng, options = self.rng, {}
         some = lambda option, share, *values: options.update(
             {option: rng.choice(values)} if rng.random() < share else {})
@@ -140,14 +142,14 @@ class Draw:
         some("--seq", 0.2, 1024, 2048, 8192, 32768)
         some("--attention-dropout", 0.5, 0)
         some("--node-gbps", 0.1, 200, 800)
-        if degrees["--tp"] > 1:  # experts need it
+        if degrees["--tp"] > 1:  # MoE models need it
             some("--sequence-parallel", 1 if self.model["experts"] else 0.6, "on")
         if degrees["--pp"] > 1:
             some("--virtual-stages", 0.3, 2, 3)
         return options
 
     def parts(self):
-        """Software parts other than the featured one."""
+        """Returns random software parts in addition to the featured one."""
         rng, choices = self.rng, self.catalogue.choices
         names = [name for name in choices if name.startswith("--") and name not in LAYOUT_WORDS
                  and (self.model["experts"] or name not in OF_EXPERTS)]
@@ -179,7 +181,8 @@ LAYOUT_WORDS = {"--recompute", "--sequence-parallel", "--attention", "--schedule
 
 
 def accepted_prediction(draw, stack, featured, program):
-    """Options that the program accepts; drops the featured value late, and the stack last."""
+    """Returns options that the program accepts, or None. Late attempts omit the featured value,
+    and the last ones also the stack."""
     for attempt in range(ATTEMPTS):
         options = draw.options(stack if attempt < ATTEMPTS - 4 else "",
                                featured if attempt < ATTEMPTS - 8 else None, attempt >= 6)
@@ -216,7 +219,7 @@ def accepted_search(draw, stack, rng, program):
 
 
 def drawn_scenarios(program, predictions, searches, seed):
-    """Scenarios in the order of their ids."""
+    """Returns the scenarios in the order of their ids."""
     catalogue = Catalogue(program)
     rng = random.Random(seed)
     count = predictions + searches
@@ -247,7 +250,7 @@ def drawn_scenarios(program, predictions, searches, seed):
 
 
 def coverage_text(scenarios, catalogue):
-    """Frequencies of values, and values that never occur."""
+    """Returns a text with the frequencies of values, and the values that never occur."""
     seen = {}
     for scenario in scenarios:
         for option, value in scenario.options.items():

@@ -1,5 +1,5 @@
-"""Stable ids for the names in the sample. Renaming a term, setting, catalogue entry
-or op changes tests/sample/ids.json only."""
+"""Stable ids for the names in the sample. If a term, setting, catalogue entry or op is renamed,
+only tests/sample/ids.json changes."""
 import json
 
 PREFIX = {"model": "m", "cluster": "c", "stack": "s", "option": "o", "key": "k", "term": "t", "memory": "y",
@@ -9,7 +9,8 @@ CATALOGUE = {"--model": "model", "--cluster": "cluster", "--stack": "stack"}
 
 
 class Names:
-    """The id map. A name without an id gets one in a recording, and "?name" in a check."""
+    """The map between names and ids. An unknown name gets a new id in a recording, and "?name"
+    in a check."""
 
     def __init__(self, path, grows):
         self.path, self.grows = path, grows
@@ -33,7 +34,8 @@ class Names:
         return self.names.get(kind, {}).get(one, one)
 
     def value_id(self, option, text):
-        """An option's value: words by their ids, numbers as they are, "blocks:3" as a word with its number."""
+        """Returns the text of an option's value with ids for words: numbers are unchanged, and
+        "blocks:3" is the id of "blocks" with the number."""
         if option in CATALOGUE:
             return self.id_of(CATALOGUE[option], text)
         option_id = self.id_of("option", option)

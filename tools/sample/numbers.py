@@ -1,4 +1,5 @@
-"""The stored part of a report: numbers by id, and the program of a rank as lines of ids."""
+"""Converts a report to its recorded form: numbers by id, and the program of a rank as lines of
+ids."""
 import hashlib
 import math
 
@@ -11,7 +12,8 @@ PROGRAM, CODE = "program", "exit_code"
 
 
 def number(value):
-    """Integers without a point; else the shortest text that reads back as the same value."""
+    """Formats integers without a point, and other numbers as the shortest text that reads back
+    as the same value."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
@@ -20,7 +22,7 @@ def key(names, name):
 
 
 def run_numbers(plan, names):
-    """Numbers of a plan with its prediction."""
+    """Returns the numbers of a plan and its prediction."""
     predicted, memory = plan["predicted"], plan["predicted"]["memory_gib"]
     numbers = {key(names, name): number(predicted[name]) for name in PREDICTED}
     for name in MEMORY:
@@ -30,7 +32,7 @@ def run_numbers(plan, names):
     for term, seconds in predicted["breakdown_s"].items():
         if seconds != 0:
             numbers[names.id_of("term", term)] = number(seconds)
-    # Sum over all stages, which shows a small change of any stage.
+    # Memory is summed over all stages, so that a small change in any stage is visible.
     for category in memory["by_stage"][0]:
         if category not in ("stage", "total"):
             total = math.fsum(stage[category] * GIB for stage in memory["by_stage"])
@@ -40,7 +42,7 @@ def run_numbers(plan, names):
 
 
 def prediction_numbers(answer, names):
-    """Numbers by id, and the lines of the program."""
+    """Returns the numbers of a prediction by id, and the lines of its program."""
     numbers = {key(names, CODE): str(answer.code)}
     if answer.report is None or "programs" not in answer.report:
         return numbers, []
@@ -53,7 +55,8 @@ def prediction_numbers(answer, names):
 
 
 def search_numbers(answer, names):
-    """Numbers by id; those of the first plans begin with "1.", "2.", ..."""
+    """Returns the numbers of a search by id. The ids of the first plans start with "1.", "2.",
+    ..."""
     numbers = {key(names, CODE): str(answer.code)}
     if answer.report is None or "plans" not in answer.report:
         return numbers
@@ -72,7 +75,7 @@ def search_numbers(answer, names):
 
 
 def plan_text(plan, names):
-    """The settings of a plan by the ids of their options: "o5:8+o10:o10v3"."""
+    """Returns the settings of a plan as ids of options and values: "o5:8+o10:o10v3"."""
     settings = []
     for name, value in plan.items():
         if isinstance(value, dict) or name in ("p_best_is_faster", "ties"):
@@ -99,7 +102,7 @@ def program_lines(programs, names):
 
 
 def folded(lines):
-    """Merges equal consecutive lines into one line with their number."""
+    """Merges equal consecutive lines into one line with a count."""
     out = []
     for line in lines:
         if out and out[-1][0] == line:

@@ -1,4 +1,4 @@
-"""The program under test, called by its command line."""
+"""Calls the program under test by its command line."""
 import concurrent.futures
 import json
 import os
@@ -13,20 +13,20 @@ class CannotRun(Exception):
 
 
 class Answer:
-    """Output of one call. `report` is None if the call printed no document."""
+    """The result of one call. `report` is None if the call did not print a JSON document."""
 
     def __init__(self, code, report, message):
         self.code, self.report, self.message = code, report, message
 
 
 class Program:
-    """`command` may hold several words, as "qemu-aarch64 build/arm/tpsim"."""
+    """The program. `command` may have several words, such as "qemu-aarch64 build/arm/tpsim"."""
 
     def __init__(self, command, root):
         self.words, self.root = shlex.split(command), root
 
     def call(self, *words):
-        """(exit code, standard output, standard error)"""
+        """Runs the program. Returns (exit code, standard output, standard error)."""
         try:
             done = subprocess.run([*self.words, *words], cwd=self.root, capture_output=True, text=True,
                                   timeout=LONGEST_S, stdin=subprocess.DEVNULL, check=False)
@@ -59,6 +59,6 @@ class Program:
 
 
 def in_parallel(function, items):
-    """Returns the results in the order of the items. Runs one call per processor at once."""
+    """Yields the results in the order of the items. Runs one call per processor at a time."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(function, items)

@@ -1,9 +1,10 @@
-"""The recorded sample on disk: numbers of every scenario and some programs in full, by ids only."""
+"""The recorded sample on disk: numbers of every scenario, and some programs in full. Names are
+stored as ids."""
 from sample.numbers import prediction_numbers, search_numbers
 from sample.program import in_parallel
 from sample.scenarios import PREDICTION
 
-KEPT_IN_FULL = 40  # one prediction in this many has its program stored line by line
+KEPT_IN_FULL = 40  # one in this many predictions has its program recorded line by line
 
 
 def keeps_program(one):
@@ -11,14 +12,15 @@ def keeps_program(one):
 
 
 class Recording:
-    """`numbers`: {scenario: {id: text}}; `programs`: {scenario: lines}; `messages`: why a scenario was refused."""
+    """`numbers`: {scenario: {id: text}}; `programs`: {scenario: lines}; `messages`: {scenario:
+    reason why it was refused}."""
 
     def __init__(self):
         self.numbers, self.programs, self.messages = {}, {}, {}
 
 
 def measured(program, scenarios, names, hear=lambda done: None):
-    """The program's current results."""
+    """Runs the scenarios and returns the program's current results."""
     recording = Recording()
 
     def answer(scenario):

@@ -1,10 +1,11 @@
-"""The scenarios of the sample as command line options, and their file, which has ids only."""
+"""The scenarios of the sample as command-line options, and the file in which they are stored by
+ids."""
 
 PREDICTION, SEARCH = "p", "q"
 
 
 class Scenario:
-    """Options in order; a switch has the value None."""
+    """Command-line options in order. A switch has the value None."""
 
     def __init__(self, one, options):
         self.id, self.options = one, options
@@ -38,7 +39,8 @@ def read_scenarios(path, names):
 
 
 def first_of(scenarios, count):
-    """The first `count` predictions and 1/20 as many searches; all if count is None."""
+    """Returns the first `count` predictions and 1/20 as many searches; all scenarios if count is
+    None."""
     predictions = [s for s in scenarios if s.id.startswith(PREDICTION)]
     searches = [s for s in scenarios if s.id.startswith(SEARCH)]
     if count is None:

@@ -16,11 +16,11 @@ namespace tpsim {
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr float kLn2 = 0.6931471805599453F;
 
-// The vectors of all heads; at() returns those of one head.
+// The vectors of all samples and heads. at() returns the first vector of one head.
 template <class T>
 struct HeadArray {
   T* data = nullptr;
-  std::int64_t position = 0, sample = 0, head = 0;  // strides
+  std::int64_t position = 0, sample = 0, head = 0;  // strides in elements
 
   __device__ T* at(std::int64_t b, std::int64_t h) const { return data + b * sample + h * head; }
 };
@@ -118,19 +118,19 @@ FlashBackwardArgs<T> backward_args(const FlashBackward& op, float* along) {
           along};
 }
 
-// For every dtype, head_dim and layout, without tensor cores.
+// Flash attention without tensor cores, for every dtype, head_dim and layout.
 void flash_forward_plainly(const FlashForward& op, CudaState& state);
 void flash_backward_plainly(const FlashBackward& op, float* along, CudaState& state);
-// Integers to clear before the next kernel starts; at most as many as o has elements.
+// Integers that flash_along() sets to 0; at most as many as o has elements.
 struct Cleared {
   int* numbers = nullptr;
   std::int64_t count = 0;
 };
-// Computes along = o . d_o for every query.
+// Computes along [batch, heads, seq] = o . d_o for every query, and clears `cleared`.
 void flash_along(const FlashBackward& op, float* along, Cleared cleared, CudaState& state);
 
-// Starts copying kRows rows of one head, from row `first`, to a tile of D columns. Rows from `rows`
-// on and columns from `head_dim` on become zero. All threads of the block take part.
+// Starts copying kRows rows of one head, from row `first`, to a tile of D columns in shared memory.
+// Rows from `rows` on and columns from `head_dim` on become zero. All threads of the block call it.
 template <class T, int D, int kRows, int kThreads>
 __device__ inline void fetch_tile(uint4* tile, const T* head, std::int64_t position_stride,
                                   int first, int rows, int head_dim) {
@@ -159,8 +159,8 @@ __device__ inline void store_pair(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = float2{first, second};
 }
 
-// Writes the 16 x D results of a warp, multiplied by `factor` of each half's row, to rows from
-// `first` on.
+// Writes the 16 x D results of a warp to the rows of a head from `first` on. factor[0] and
+// factor[1] scale the two rows of a lane.
 template <class T, int D>
 __device__ inline void store_result(const float (&sums)[D / 8][4], const float (&factor)[2],
                                     T* head, std::int64_t position_stride, int first,

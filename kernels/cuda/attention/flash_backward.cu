@@ -1,10 +1,11 @@
 // Flash attention backward on tensor cores, in one kernel with five GEMMs (after Dao 2023,
-// "FlashAttention-2"). Blocks of keys are as in flash_turns.cuh; dk and dv stay in registers.
+// "FlashAttention-2"). A thread block processes one key block (flash_turns.cuh) and keeps its dk
+// and dv in registers.
 //
-// Warps form two columns. Warp (k, q) computes probabilities [key][query] of 32 keys and 32 queries
-// of the tile. The warp accumulates half of the columns of these keys' dk and dv, and sums dq of
-// its 32 queries for its share of the columns. Warps exchange probabilities and score gradients
-// through shared memory.
+// Warp (k, q) computes the probabilities [key][query] of 32 keys and of one half (32) of the tile's
+// queries. It accumulates dk and dv of its keys for one half of the columns, and dq of its queries
+// for a part of the columns. Warps exchange probabilities and score gradients through shared
+// memory.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_paths.h"
 #include "kernels/cuda/attention/flash_turns.cuh"
@@ -17,11 +18,11 @@ namespace tpsim {
 namespace {
 
 constexpr int kQueries = kTileQueries;
-constexpr int kHalf = kQueries / 2;  // half a tile: a warp's queries, and its keys
+constexpr int kHalf = kQueries / 2;  // queries of a warp (half a tile), and keys of a warp
 constexpr int kStaticBytes = 256;    // static shared memory, as rounded by ptxas
 constexpr int kPairChunks = kQueries / kChunk;
 
-// kTurns: buffered pairs of query tiles. With two, a copy overlaps with the GEMMs.
+// kTurns: number of buffers for a tile of q and d_o. With two, copies overlap with the GEMMs.
 template <int kD, int kKeysKept, int kTurnsOfTiles>
 struct Shape {
   static constexpr int D = kD, kKeys = kKeysKept, kTurns = kTurnsOfTiles;
@@ -42,11 +43,11 @@ struct Tiles {
   __device__ uint4* met(int which, int turn) const {
     return shared + (2 * S::kKeys + (2 * turn + which) * kQueries) * S::kChunks;
   }
-  // Probabilities or score gradients, [key][query].
+  // Tile of probabilities (0) or of score gradients (1), [key][query].
   __device__ uint4* pairs(int which) const {
     return met(0, S::kTurns) + which * S::kKeys * kPairChunks;
   }
-  // log_sum, or o . d_o, of the queries.
+  // log_sum (0) or o . d_o (1) of the tile's queries.
   __device__ float* numbers(int which, int turn) const {
     return reinterpret_cast<float*>(pairs(2)) + (2 * turn + which) * kQueries;
   }
@@ -85,7 +86,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     commit_copies();
   }
 
-  // Processes one tile of queries, with one block barrier in between.
+  // Processes one tile of queries. A block barrier precedes the use of other warps' results.
   __device__ void meet(int step) {
     thread_ = thread_now();
     const int turn = step % S::kTurns;
@@ -133,13 +134,14 @@ class Backward : public KeyBlock<T, S::kKeys> {
   __device__ int query_warp() const { return warp() % 2; }
   __device__ int key_row() const { return warp() / 2 * kHalf; }
 
-  // Index, within the block, of the last key that a half of the tile's queries sees.
+  // Returns the last key that a half of the tile's queries sees, counted from the block's first
+  // key.
   __device__ int last_seen(int step, int half) const {
     return at(step).first_query + half * kHalf + kHalf - 1 + a_.sizes.earlier() - item().first_key;
   }
   __device__ bool sees_keys(int step, int half) const { return key_row() <= last_seen(step, half); }
 
-  // Turns scores into probabilities.
+  // Replaces scores by probabilities.
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(0, step % S::kTurns) + query_warp() * kHalf;
@@ -166,7 +168,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // Turns gradients of probabilities into gradients of the scaled scores.
+  // Replaces gradients of probabilities by gradients of the scaled scores.
   __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
     const float* const alongs = tiles_.numbers(1, step % S::kTurns) + query_warp() * kHalf;
 #pragma unroll
@@ -184,7 +186,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // Writes the warp's part of a tile of pairs to shared memory.
+  // Writes the warp's probabilities or score gradients to `pairs` in shared memory.
   __device__ void put(const Scores& own, uint4* pairs) const {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
@@ -201,14 +203,15 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // Shared address of the lane's place in 16 rows and the warp's columns of a query tile.
+  // Returns the shared-memory address that this lane passes to ldmatrix.trans: 16 rows from `row`
+  // and the columns of this warp, of a query tile.
   __device__ unsigned place_in_met(const uint4* tile, int row) const {
     const TilePlace of_b = b_source_by_depth(lane());
     return place_address<S::D>(tile, row + of_b.row,
                                query_warp() * (S::kColumns / kChunk) + of_b.chunk);
   }
 
-  // sums += own pairs times the rows of the warp's queries in the tile.
+  // sums += the warp's probabilities (or score gradients) times its queries' rows of d_o (or q).
   __device__ void add_own(Gradient& sums, const Scores& own, const uint4* tile) const {
     const unsigned place = place_in_met(tile, query_warp() * kHalf);
 #pragma unroll
@@ -218,7 +221,7 @@ class Backward : public KeyBlock<T, S::kKeys> {
       add_step_by_depth<T, 2, S::kColumns>(sums, left, place + k * 16 * S::D * 2);
     }
   }
-  // As add_own() for the other half of the queries, whose pairs another warp has written.
+  // As add_own() for the other half of the queries. `pairs` was written by another warp.
   __device__ void add_other(Gradient& sums, const uint4* pairs, const uint4* tile) const {
     const int half = 1 - query_warp();
     const TilePlace of_a = a_source(lane());
@@ -236,8 +239,8 @@ class Backward : public KeyBlock<T, S::kKeys> {
     }
   }
 
-  // Computes the block's part of dq for the warp's queries and some columns, and adds it to the
-  // parts of earlier blocks.
+  // Computes this key block's part of dq, for the warp's queries and a part of the columns, and
+  // adds it to the sum of earlier key blocks.
   __device__ void add_dq(int step, int part) const {
     const int columns = (part * S::kWarps + warp()) / 2 * S::kDqColumns;
     float dq[2][S::kDqColumns / 8][4] = {};
@@ -327,7 +330,7 @@ void launch_for_dim(const FlashBackward& op, const FlashMemory& memory, std::byt
   }
 }
 
-// Whether 32 bits suffice for the counts of blocks and counters.
+// Returns whether the numbers of thread blocks and counters fit in 32 bits.
 bool is_countable(const FlashBackward& op, const FlashMemory& memory) {
   return memory.turn_count < (std::int64_t{1} << 31) - 1 &&
          op.dims.batch * op.dims.heads * (key_count(op.dims) / 64 + 1) < std::int64_t{1} << 31;

@@ -1,8 +1,8 @@
-// Flash attention backward with Hopper warpgroups: blocks of 128 keys as in flash_turns.cuh, five
+// Flash attention backward with Hopper warpgroups: key blocks of 128 keys (flash_turns.cuh), five
 // GEMMs as in flash_backward.cu. Each of two warpgroups computes probabilities [key][query] of 64
-// keys and the tile's 64 queries. Probabilities stay in registers as left operands of dk and dv.
-// Score gradients also go to shared memory, where both warpgroups read them for their half of dq's
-// columns. For sm_90a only, and for heads of 128 columns.
+// keys and the tile's 64 queries. Probabilities and score gradients stay in registers as left
+// operands of the GEMMs for dv and dk. Score gradients are also written to shared memory, and each
+// warpgroup computes one half of dq's columns from them. For sm_90a and tiles of 128 columns only.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_turns.cuh"
 #include "kernels/cuda/attention/hopper_tiles.cuh"
@@ -17,7 +17,7 @@ constexpr int kD = 128, kChunks = kD / kChunk;
 constexpr int kKeys = 128, kQueries = kTileQueries;
 constexpr int kRows = 64;     // keys per warpgroup
 constexpr int kColumns = 64;  // columns of dq per warpgroup
-constexpr int kTurns = 2;     // buffered pairs of query tiles
+constexpr int kTurns = 2;     // buffers for a tile of q and d_o
 constexpr unsigned kKeyPanel = kKeys * kPanelRowBytes, kQueryPanel = kQueries * kPanelRowBytes;
 constexpr int kBytes = (2 * kKeys + 2 * kTurns * kQueries) * kD * 2 + kKeys * kQueries * 2 +
                        kTurns * 2 * kQueries * 4 + kPanelAlignment;
@@ -67,9 +67,8 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_copies();
   }
 
-  // Processes one tile of queries, with one block barrier in between. The tile is released to the
-  // next block of keys in the middle of the next call, when the sums of dq have reached the L2
-  // cache.
+  // Processes one tile of queries, with one block barrier. The next key block may add to dq of this
+  // tile from the middle of the next call on, when this block's sums have reached the L2 cache.
   __device__ void meet(int step) {
     thread_ = thread_now();
     const uint4 *const q = tiles_.met(0, step % kTurns), *const d_o = tiles_.met(1, step % kTurns);
@@ -100,7 +99,7 @@ class Backward : public KeyBlock<T, kKeys> {
     float dq[kColumns / 8][4];
     begin_products();
     start_dq(dq);
-    // Usually available before the GEMMs complete.
+    // The counter usually has the awaited value before the GEMMs complete.
     const Turn turn = this->template awaited_turn<kWarps>(step, thread_);
     wait_for_products<0>();
     take_sums(dk_[0]);
@@ -110,7 +109,7 @@ class Backward : public KeyBlock<T, kKeys> {
     this->template add_in_turn<kWarps>(step, thread_, dq, [&] { store_dq(step, dq); });
   }
 
-  // Completes the last step.
+  // Call after the last step: allows the next key block to add to the last tile.
   __device__ void finish() const { pass_turn(this->steps() - 1); }
 
   __device__ void store() const {
@@ -129,7 +128,8 @@ class Backward : public KeyBlock<T, kKeys> {
   // First key of the warp.
   __device__ int key_row() const { return thread_ / 32 * 16; }
 
-  // Starts pairs = the warpgroup's rows of `kept` times the transpose of a query tile.
+  // Starts pairs = the warpgroup's rows of `kept` (keys or values) times the transpose of a tile of
+  // q or d_o.
   __device__ void start_pairs(Scores& pairs, const uint4* kept, const uint4* met) const {
     const std::uint64_t a = matrix_descriptor(
         shared_address(kept) + static_cast<unsigned>(group() * kRows * kPanelRowBytes), 16);
@@ -142,7 +142,7 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_products();
   }
 
-  // Starts sums += pairs times a query tile.
+  // Starts sums += pairs (probabilities or score gradients) times a tile of d_o or q.
   __device__ void start_sums(float (&sums)[1][kD / 8][4],
                              const unsigned (&pairs)[kQueries / 16][1][4], const uint4* met) const {
     const std::uint64_t b = matrix_descriptor(shared_address(met), kQueryPanel);
@@ -166,7 +166,7 @@ class Backward : public KeyBlock<T, kKeys> {
     commit_products();
   }
 
-  // Turns scores into probabilities.
+  // Replaces scores by probabilities.
   __device__ void take_probs(int step, Scores& probs) const {
     const FlashSizes& s = a_.sizes;
     const float* const log_sums = tiles_.numbers(step % kTurns);
@@ -186,7 +186,7 @@ class Backward : public KeyBlock<T, kKeys> {
     }
   }
 
-  // Turns gradients of probabilities into gradients of the scaled scores.
+  // Replaces gradients of probabilities by gradients of the scaled scores.
   __device__ void take_slopes(int step, const Scores& probs, Scores& slopes) const {
     const float* const alongs = tiles_.numbers(step % kTurns) + kQueries;
 #pragma unroll

@@ -1,7 +1,7 @@
-// Flash attention forward on tensor cores (after Dao 2023, "FlashAttention-2"). A block of four
-// warps holds kRows queries and iterates over tiles of visible keys, with a running maximum and sum
-// per query. Copies of keys and values to shared memory alternate, each overlapped with the GEMM of
-// the other.
+// Flash attention forward on tensor cores (after Dao 2023, "FlashAttention-2"). A thread block of
+// four warps processes kRows queries and iterates over tiles of visible keys, with a running
+// maximum and sum per query. The copy of a tile of values overlaps with the GEMM of the keys, and
+// the copy of the next keys with the GEMM of the values.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_paths.h"
 #include "kernels/cuda/attention/flash_softmax.cuh"
@@ -18,7 +18,7 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 template <int kM>
 constexpr int kRows = kWarps * 16 * kM;
-// Keys per tile, limited by registers: scores and outputs share 255.
+// Keys per tile. The 255 registers of a thread must hold scores and outputs.
 template <int D>
 constexpr int kKeysOf = D > 64 ? 32 : 64;
 
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads) flash_forward_kernel(const FlashForw
   float out[kM][D / 8][4] = {};
   Running running[kM][2];
   const int last_seen = first_row + s.earlier();
-  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);  // end of the block's visible
-                                                                     // keys
+  // End of the keys that some query of the block sees.
+  const int end = min(block_row + kRows<kM> + s.earlier(), s.keys);
   for (int first_key = 0; first_key < end; first_key += kKeys) {
     wait_for_copies<0>();
     __syncthreads();  // the keys have arrived, and the previous values are no longer read

@@ -1,7 +1,7 @@
-// Flash attention forward with Hopper warpgroups (after Shah et al. 2024, "FlashAttention-3"). Two
-// warpgroups hold 64 queries each and iterate over tiles of visible keys. The GEMM of one tile's
-// probabilities with its values overlaps with the softmax of the next tile. Keys and values have a
-// ring buffer of two tiles each. For sm_90a only.
+// Flash attention forward with Hopper warpgroups (after Shah et al. 2024, "FlashAttention-3"). Each
+// of two warpgroups processes 64 queries and iterates over tiles of visible keys. The GEMM of one
+// tile's probabilities with its values overlaps with the softmax of the next tile. Keys and values
+// are double-buffered in shared memory. For sm_90a only.
 //
 // All threads copy tiles with cp.async. Unlike TMA, cp.async reads strided heads without a
 // descriptor from the host and without a producer warp.

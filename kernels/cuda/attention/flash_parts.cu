@@ -1,5 +1,5 @@
-// Sums dk and dv over the units of a key/value head. Backward splits heads into units if there are
-// few heads.
+// Sums dk and dv over the units of a key/value head. Backward divides a key/value head into several
+// units if there are too few key blocks to occupy the GPU.
 #include "kernels/cuda/attention/flash_turns.cuh"
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/tiles/packs.cuh"

@@ -1,4 +1,4 @@
-// Selects one of the two flash attention implementations for an op: with or without tensor cores.
+// Conditions under which the tensor-core kernels of flash attention can run an op.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace tpsim {
 
 inline constexpr std::int64_t kLongestTileRow = 128;  // largest head_dim of the tensor-core kernels
-inline constexpr std::int64_t kGridYLimit = 65535;    // tiles of 128 queries
+inline constexpr std::int64_t kGridYLimit = 65535;    // CUDA's limit; y counts tiles of queries
 
-// Whether attention is causal without window, chunk or score cap. The tensor-core kernels support
-// nothing else.
+// Returns whether attention is causal without window, chunk or score cap. The tensor-core kernels
+// require this.
 template <class Flash>
 bool is_plainly_causal(const Flash& op) {
   TPSIM_CHECK(!op.sinks.defined() && value_width(op.dims) == op.dims.head_dim,

@@ -1,6 +1,7 @@
-// Flash attention for every dtype, head_dim and layout, without tensor cores: a warp per row. First
-// each of the 32 lanes computes the score of one key (or query). Then each lane computes elements
-// of the vectors, which are in shared memory with their sums.
+// Flash attention for every dtype, head_dim and layout, without tensor cores. A warp processes one
+// query, or one key for dk and dv. In the first phase, each of the 32 lanes computes the score of
+// one key (or query). In the second phase, each lane sums some elements of the weighted vectors.
+// The warp's own vector and its sums are in shared memory.
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/elementwise/block_sums.cuh"
 #include "kernels/cuda/runtime/cuda_check.h"
@@ -14,7 +15,7 @@ constexpr unsigned kAllLanes = 0xffffffffU;
 
 __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-// Place of this warp's row in [batch, heads, positions]; may be past the end.
+// Returns the indices of this warp's row in [batch, heads, positions]. exists: the row is in range.
 struct RowPlace {
   int position, head, sample;
   bool exists;
@@ -51,7 +52,7 @@ __device__ inline float dot(const float* x, const T* y, int head_dim) {
   return sum;
 }
 
-// into += sum over lanes of weight * (vector at first + lane). Lanes from `count` on add nothing.
+// into += sum over lanes i < count of (weight of lane i) * (i-th vector from `first`).
 template <class T>
 __device__ inline void add_weighted(float weight, int count, const T* first, std::int64_t stride,
                                     int head_dim, float* into) {
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   store_vector(dv, 1.0F, s.head_dim, a.dv.at(at.sample, at.head) + at.position * a.dv.position);
 }
 
-// Launches a warp for each of `rows`, with shared memory for `vectors` vectors of head_dim floats.
+// Launches one warp per row. Each warp has shared memory for `vectors` vectors of head_dim floats.
 template <class Kernel, class Args, class... More>
 void launch(Kernel kernel, const Args& args, std::int64_t rows, int vectors, const CudaState& state,
             const More&... more) {

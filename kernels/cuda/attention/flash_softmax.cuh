@@ -6,14 +6,14 @@
 
 namespace tpsim {
 
-// Running statistics of one query, in the lanes that hold its scores.
+// Running maximum and sum of one query. Each lane with scores of the query has a copy.
 struct Running {
   float max = -INFINITY;  // of scores in base 2
-  float sum = 0;          // this lane's share
+  float sum = 0;          // over the keys of this lane
 };
 
-// Turns the scores of one tile into 2^(score - max). `shrink` gets the factor that rescales earlier
-// outputs to the new maximum. The warp's first query sees keys up to `last_seen`.
+// Replaces the scores of one tile by 2^(score - max). `shrink` receives the factor that rescales
+// earlier outputs to the new maximum. The warp's first query sees keys up to `last_seen`.
 template <int kM, int kKeys>
 __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&shrink)[kM][2],
                                     Running (&running)[kM][2], int last_seen, int first_key,
@@ -53,7 +53,7 @@ __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&s
   }
 }
 
-// Rescales the outputs if a maximum has changed.
+// Multiplies the outputs by `shrink` if a maximum has changed.
 template <int D, int kM>
 __device__ inline void shrink_sums(float (&out)[kM][D / 8][4], const float (&shrink)[kM][2]) {
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ inline void shrink_sums(float (&out)[kM][D / 8][4], const float (&shr
   }
 }
 
-// Writes outputs / sums, and log_sum, of kM x 16 queries from `first_row` on.
+// Writes o = outputs / sums, and log_sum, of kM x 16 queries from `first_row` on.
 template <class T, int D, int kM>
 __device__ inline void store_rows(const FlashForwardArgs<T>& a, const float (&out)[kM][D / 8][4],
                                   const Running (&running)[kM][2], int sample, int head,

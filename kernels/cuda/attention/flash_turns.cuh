@@ -1,10 +1,10 @@
-// Shared parts of the flash attention backward kernels. A block holds some keys of one unit
-// (flash_schedule.h), accumulates their dk and dv, and iterates over the tiles of queries that see
-// them. Blocks add dq to global memory in the order of their keys, so that results are
-// bit-reproducible.
+// Shared parts of the flash attention backward kernels. A thread block processes one key block of
+// one unit (flash_schedule.h). It iterates over the tiles of queries that see its keys and
+// accumulates dk and dv of its keys. Thread blocks add their parts of dq to global memory in the
+// order of their keys, so that results are bit-reproducible.
 //
-// Blocks take work items in the order of item_of(). A block therefore only waits for blocks that
-// have started.
+// Thread blocks take work items in the order of item_of(). A thread block therefore only waits for
+// thread blocks that have started.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -15,13 +15,14 @@ namespace tpsim {
 
 inline constexpr int kTileQueries = kFlashQueries;
 
-// State shared by all thread blocks of a backward.
+// Global memory shared by all thread blocks of a backward op.
 struct SharedSums {
   FlashSchedule schedule;
   int* next;     // number of blocks that have started
   int* turns;    // [batch * heads][query tiles][warps]: number of key blocks that have added
   float4* sums;  // [slots * group][tiles of queries][warps][pieces][lane]
-  // For units that share a key/value head, [sample][unit of the sample][key][column]; else null.
+  // Partial dk and dv, [sample][unit of the sample][key][column], if a key/value head has several
+  // units; else null.
   HeadArray<float> dk_parts, dv_parts;
 };
 
@@ -35,9 +36,9 @@ void add_parts(const FlashBackward& op, const SharedSums& work, const CudaState&
 // One tile of queries of one head.
 struct FlashStep {
   int first_query, head;
-  int adding;  // number of key blocks that add to the tile
-  // Indices of the tile in [head][tile] and in [slot][head][tile], and of the tile of the slot's
-  // previous unit (-1: none).
+  int adding;  // number of key blocks that add to dq of the tile
+  // place: index of the tile's counters, [head][tile]. sums_place: index of its dq accumulators,
+  // [slot][head][tile]. place_before: as `place`, for the slot's previous unit; -1 without one.
   int place, sums_place, place_before;
 };
 
@@ -66,7 +67,8 @@ class KeyBlock {
   __device__ const FlashStep& at(int step) const { return work_.steps[step % BlockWork::kSteps]; }
   __device__ int kv_head() const { return item().first_head / a_.sizes.group(); }
 
-  // Called by all threads, before the barrier that precedes at().
+  // Returns the data of a step, and stores it for at(). All threads call it. A block barrier must
+  // follow before at(step).
   __device__ FlashStep begin_step(int step) const {
     const FlashSchedule& s = w_.schedule;
     const int tile = tile_of(step, s), head = head_in_unit(step, s);
@@ -79,7 +81,7 @@ class KeyBlock {
     return now;
   }
 
-  // Starts copying log_sum of a step's queries to `to`, followed by o . d_o.
+  // Starts copying two arrays to `to`: log_sum of the step's queries, then o . d_o of the queries.
   __device__ void fetch_numbers(const FlashStep& now, float* to) const {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread >= 2 * kTileQueries) return;
@@ -90,9 +92,9 @@ class KeyBlock {
     copy_word_async(to + thread, present ? of_head + query : of_head, present);
   }
 
-  // Returns the counter that `thread`'s warp waits for, with its current value. The block waits for
-  // the previous key block. The first key block waits for the last block of the unit that used the
-  // slot before.
+  // Returns the counter that the warp of `thread` must wait for, and its current value. The
+  // previous key block of the unit sets it. For the first key block, it is set by the last key
+  // block of the unit that used the slot before.
   template <int kWarps>
   __device__ Turn awaited_turn(int step, int thread) const {
     const FlashStep& now = at(step);
@@ -102,9 +104,9 @@ class KeyBlock {
                     waits ? (is_first ? now.adding : item().key_block) : 0);
   }
 
-  // Adds the warp's part of the tile's dq to the sum of earlier key blocks, after awaited_turn()
-  // has come. The last block, whose keys no later query of the tile sees, passes the sum to
-  // `store`. pass_turn() must follow.
+  // Adds the warp's part of the tile's dq to the sum of earlier key blocks. Call after
+  // wait_for_turn(awaited_turn()). For the last key block that the tile sees, `dq` becomes the
+  // complete sum and `store` is called. pass_turn() must follow.
   template <int kWarps, int N, class Store>
   __device__ void add_in_turn(int step, int thread, float (&dq)[N][4], Store store) const {
     const FlashStep& now = at(step);
@@ -129,8 +131,8 @@ class KeyBlock {
     end_turn(w_.turns + at(step).place * kWarps + thread / 32, item().key_block + 1);
   }
 
-  // Writes N columns of 16 keys' sums, multiplied by `scale`, to the operand or to the unit's
-  // partial result.
+  // Writes N columns of dk or dv of 16 keys, multiplied by `scale`, to the gradient `whole`, or to
+  // the unit's partial result `part` if that is defined.
   template <int N>
   __device__ void store_keys(const float (&sums)[N / 8][4], float scale, const HeadArray<T>& whole,
                              const HeadArray<float>& part, int first, int column) const {

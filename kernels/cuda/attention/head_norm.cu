@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Gain of element d of head h in a norm over heads.
+// The gain of a norm over heads.
 template <class T>
 struct HeadGain {
   const T* gain;  // null: ones
@@ -35,8 +35,8 @@ struct HeadStatistics {
   float mean, rstd;
 };
 
-// Statistics of the vector at `x`, computed by a whole warp: the mean first, then the centered
-// squares.
+// Returns the statistics of the vector at `x`. All lanes of a warp call it. It computes the mean
+// first, then the mean of the centered squares.
 template <class T, int V>
 __device__ HeadStatistics head_statistics(const T* x, std::int64_t dim, bool centred,
                                           float epsilon) {
@@ -99,8 +99,9 @@ __global__ void __launch_bounds__(kHeadThreads)
 }
 
 // Writes partial[piece][element of the gain]. Grid: (columns, pieces of the tokens, heads if each
-// has its own gain). Adjacent threads take packs of columns. Each strand of threads takes other
-// vectors, and strands are added in order.
+// has its own gain). Adjacent threads process adjacent packs of columns. The block consists of
+// several strands of such threads. Each strand sums a subset of the vectors, and the sums of the
+// strands are added in a fixed order.
 template <class T, int V>
 __global__ void __launch_bounds__(kHeadThreads)
     head_gain_gradient_kernel(const HeadNormRows<T> a, const HeadStatistics* statistics,
@@ -182,7 +183,7 @@ unsigned blocks_of_rows(const AttentionDims& d) {
   return static_cast<unsigned>((d.seq * d.batch * d.heads + kHeadWarps - 1) / kHeadWarps);
 }
 
-// Sums over pieces of the tokens, then over the pieces.
+// Adds the gradient of the gain: sums over each piece of the tokens, then over the pieces.
 template <class T, int V>
 void add_gain_gradient(const HeadNormBackward& op, const HeadNormRows<T>& a, std::int64_t pieces,
                        const HeadStatistics* statistics, float* partial, const CudaState& state) {

@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// x times 1 + strength ln(1 + floor((position + 1) / floor)).
+// Factor of PositionScale: 1 + strength ln(1 + floor((position + 1) / floor)).
 struct Temperature {
   float strength;
   std::int64_t floor, first_position;

@@ -1,5 +1,5 @@
-// Vectors of single heads, for kernels between the projections and the scores. Kernels use one warp
-// per head's vector or one block per token.
+// Access to the vectors of heads, for kernels between the projections and the scores. Kernels use
+// one warp per vector or one block per token.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ HeadRows<T> head_rows(const Heads& x, const AttentionDims& d, std::int64_t heads
           d.head_dim};
 }
 
-// Whether every `width` elements of a vector start at a multiple of 16 bytes.
+// Returns whether vectors of `width` elements and the tensors `others` can be accessed in packs:
+// all packs are aligned to 16 bytes.
 inline bool in_packs(const Heads& x, std::int64_t width, std::initializer_list<Tensor> others) {
   bool packed = pack_width(width, {x.tensor}) == kPack && pack_width(kPack, others) == kPack;
   for (const std::int64_t stride : {x.offset, x.position_stride, x.sample_stride, x.head_stride}) {

@@ -1,4 +1,4 @@
-// Tiles of heads in shared memory in wgmma's layout, for blocks of two warpgroups.
+// Copies tiles of a head to shared memory in the layout of wgmma, for blocks of two warpgroups.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -7,7 +7,7 @@
 
 namespace tpsim {
 
-inline constexpr int kTwoWarpgroups = 256;  // threads
+inline constexpr int kTwoWarpgroups = 256;  // threads of two warpgroups
 
 // Returns the first suitably aligned address in dynamic shared memory. The launch must request
 // kPanelAlignment bytes more than the tiles need.

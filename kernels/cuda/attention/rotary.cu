@@ -49,11 +49,11 @@ __global__ void __launch_bounds__(kHeadThreads) rotary_kernel(const RotaryRows<T
   }
 }
 
-// Rotary embedding with given frequencies, adjacent pairs or a magnitude. Angles are computed in
-// double per token and shared by the heads.
+// Rotary embedding with given frequencies, adjacent pairs or a magnitude. Each block computes the
+// angles of its token in double, once for all heads.
 template <class T>
 struct FreeRotaryRows {
-  RotaryRows<T> rows;  // table: frequencies [half]; null: from theta
+  RotaryRows<T> rows;  // rows.table: frequencies [half]; null: computed from theta
   std::int64_t first_position;
   double theta;
   bool neighbours;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kHeadThreads) free_rotary_kernel(const FreeRot
 }
 
 // Returns the table for all positions up to the op's last, on the device. Angles are computed in
-// double on the host, since the largest angle has few digits left in fp32.
+// double on the host, because fp32 leaves large angles few digits after the point.
 const RotaryTable& rotary_table(const Rotary& op, CudaState& state) {
   const std::int64_t dim = op.dims.head_dim, half = dim / 2;
   RotaryTable& table = state.rotary_tables[{op.theta, dim}];

@@ -167,8 +167,9 @@ struct DropoutSlope {
   }
 };
 
-// A row of x is [gate | up], 2 cols wide; y and its gradient have cols. Each thread has one column.
-// `at` is row * cols + column; the gate's element is row * 2 cols + column.
+// Index computation for gated activations. A row of x is [gate | up] and has 2 cols columns; y and
+// its gradient have cols. For element `at` = row * cols + column of y, the element of the gate is
+// row * 2 cols + column.
 struct GateColumn {
   template <int V>
   __device__ std::int64_t column(Width<V>, std::int64_t column) const {

@@ -1,5 +1,6 @@
-// Sums and maxima over the threads of a block, in a fixed order: shuffles inside each warp, then
-// over the warps. Every thread gets the result. `threads` is a multiple of 32.
+// Sums and maxima over the threads of a block, in a fixed order: first inside each warp by
+// shuffles, then over the warps. All threads receive the result. The number of threads must be a
+// multiple of 32.
 #pragma once
 
 #include <cuda_runtime.h>

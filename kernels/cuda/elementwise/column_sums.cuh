@@ -8,8 +8,9 @@
 
 namespace tpsim {
 
-// into[c] += sum over p of partial[p][c], in double and in the order of p within each strand. The
-// order depends on the sizes only. `stride`: elements between pieces.
+// into[c] += sum over p of partial[p][c], accumulated in double. Each threadIdx.y sums a fixed
+// subset of p in order, so that the result depends on the sizes only. `stride`: elements between
+// consecutive pieces.
 struct PartialSums {
   const float* partial = nullptr;
   std::int64_t pieces = 0, stride = 0, cols = 0;

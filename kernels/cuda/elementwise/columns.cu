@@ -8,7 +8,8 @@
 namespace tpsim {
 namespace {
 
-// Elements are counted over the columns of the range; a pack of kPack stays in one row.
+// Element i is column i % cols of row i / cols in the range of columns. Packs are only used if cols
+// is a multiple of kPack, so that a pack does not cross rows.
 template <class T>
 struct ColumnBiasBody {
   static constexpr int kWidth = kPack;
@@ -31,7 +32,7 @@ struct ColumnBiasBody {
 
 constexpr int kColumnThreads = 256;
 
-// partial[piece][column] = sum over the piece's rows, in order.
+// partial[piece][column] = sum of the column over the piece's rows, in order.
 template <class T>
 __global__ void __launch_bounds__(kColumnThreads)
     column_slice_kernel(const T* dy, std::int64_t rows, std::int64_t cols, std::int64_t row_stride,

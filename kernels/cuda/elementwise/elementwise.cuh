@@ -1,5 +1,5 @@
-// Kernels over independent elements. A body reads and writes packs of a flat array, or of a matrix.
-// In a matrix, per-column operands are read once per thread.
+// Kernels over independent elements. A kernel calls a body, which reads and writes packs of a flat
+// array or of a matrix. In a matrix, per-column operands are read once per thread.
 //
 // Each thread reads two packs before it writes the first. Full memory bandwidth needs tens of
 // kilobytes in flight per SM.
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   }
 }
 
-// Block shape: threads first along a row, then along the columns.
+// Returns the block shape: x covers the packs of a row, and the remaining threads cover more rows.
 inline dim3 matrix_block(std::int64_t packs_per_row) {
   unsigned x = 1;
   while (x < kElementwiseThreads && x < packs_per_row) x *= 2;

@@ -32,8 +32,8 @@ struct TableRows {
   std::int64_t cols, vocab_begin, vocab_rows;
 };
 
-// Returns a thread's columns of a table row. The row is read and written once, however often the
-// token occurs. Packs require an fp32 table.
+// Returns a thread's columns of a table row. A kernel reads and writes a row once, even if its
+// token occurs several times. Packs require an fp32 table.
 template <int V>
 __device__ inline Raw<float, V> table_columns(const AnyFloats& table, std::int64_t first) {
   Raw<float, V> columns;
@@ -54,7 +54,7 @@ __device__ inline void set_table_columns(const AnyFloats& table, std::int64_t fi
   }
 }
 
-// Adds rows of x in order, with several loads in flight.
+// Adds the rows `rows` of x to `sums`, in order. kAhead loads are in flight at once.
 template <class T, int V>
 __device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, int count,
                                 Raw<float, V>& sums) {
@@ -74,8 +74,9 @@ __device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, 
   }
 }
 
-// Grid: x over tokens, y over columns, V per thread. The blocks of a token's first occurrence add
-// all occurrences in order. Without atomics, results are bit-reproducible.
+// Grid: x over positions of tokens, y over columns, V columns per thread. The block of a token's
+// first occurrence adds the gradients of all its occurrences in order. There are no atomics, so
+// results are bit-reproducible.
 template <class T, int V>
 __global__ void __launch_bounds__(kTableThreads)
     embedding_backward_kernel(const TableRows a, const T* dy) {

@@ -1,7 +1,8 @@
 // Routing, permute and unpermute of tokens.
 //
-// One thread routes one token. Then one block per expert assigns the expert's slots in the order of
-// tokens. One block moves one row, in packs if rows are aligned to 16 bytes.
+// Routing: one thread chooses the experts of one token, then one block per expert assigns its slots
+// in the order of tokens. Permute and unpermute: one block per row, in packs if rows are aligned to
+// 16 bytes.
 #include "kernels/cuda/elementwise/block_sums.cuh"
 #include "kernels/cuda/elementwise/elementwise.cuh"
 #include "kernels/cuda/elementwise/row_block.cuh"
@@ -34,7 +35,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) choose_kernel(const Routi
   for (std::int64_t j = 0; j < a.k; ++j) {
     std::int64_t best = -1;
     for (std::int64_t e = 0; e < a.count; ++e) {
-      if (best >= 0 && !(row[e] > row[best])) continue;  // ties go to the lower index; never a NaN
+      if (best >= 0 && !(row[e] > row[best])) continue;  // ties go to the lower index
       if (!is_chosen(chosen, j, e)) best = e;
     }
     chosen[j] = static_cast<std::int32_t>(best);
@@ -51,7 +52,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) choose_kernel(const Routi
 
 constexpr int kSlotThreads = 512;
 
-// Block e counts the choices of expert e in the order of tokens, kSlotThreads at a time.
+// Block e assigns the slots of expert e to its choices in the order of tokens. It processes
+// kSlotThreads choices at a time.
 __global__ void __launch_bounds__(kSlotThreads) take_slots_kernel(const Routing a) {
   __shared__ std::int32_t before_warp[kSlotThreads / kWarp];
   const std::int64_t expert = blockIdx.x;
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(kSlotThreads) take_slots_kernel(const Routing 
       a.slots[choice] = fits ? static_cast<std::int32_t>(expert * a.capacity + place) : -1;
       if (fits) own[place] = static_cast<std::int32_t>(choice);
     }
-    __syncthreads();  // before_warp is overwritten next
+    __syncthreads();  // the next round overwrites before_warp
   }
   for (std::int64_t place = taken + threadIdx.x; place < a.capacity; place += kSlotThreads) {
     own[place] = -1;
@@ -124,7 +126,7 @@ struct TokenRows {
   }
 };
 
-// Calls visit(first column) for every pack of V columns of a row; V must divide the row.
+// Calls visit(first column) for every pack of V columns of a row. V must divide `cols`.
 template <int V, class Visit>
 __device__ inline void for_each_pack(std::int64_t cols, Visit visit) {
   for (std::int64_t c = std::int64_t{threadIdx.x} * V; c < cols;
@@ -190,7 +192,7 @@ __global__ void __launch_bounds__(kRowThreads) weight_gradient_kernel(const Weig
   if (threadIdx.x == 0) a.dweights[choice] = sum[0];
 }
 
-// Threads for a row: one pack per thread, or up to four single columns.
+// Returns the number of threads for a row: a thread processes one pack or up to four columns.
 int threads_of(std::int64_t cols, int width) { return row_threads(cols, width == 1 ? 4 : width); }
 
 unsigned blocks_of(std::int64_t threads) {

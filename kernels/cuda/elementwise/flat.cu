@@ -54,7 +54,7 @@ struct AdamWBody {
   float* momentum;
   float* variance;
   const Gradient* gradient;
-  Weight* weights;  // null: the master weights are the weights
+  Weight* weights;  // null: the op updates only the master weights
   template <int V>
   __device__ AdamWPack<Gradient, V> read(Width<V>, std::int64_t at) const {
     return {raw_at<Gradient, V>(gradient + at), raw_at<float, V>(master + at),
@@ -106,7 +106,7 @@ struct NormalBody {
   template <int V>
   __device__ void write(Width<V>, std::int64_t column, Nothing, std::int64_t at) const {
     const std::int64_t index = first + (at - column) / cols * global_cols + column;
-#pragma unroll 1  // limits code size, since one element has much code
+#pragma unroll 1  // limits the code size
     for (int i = 0; i < V; ++i) {
       const double normal = normal_on_device(key, static_cast<std::uint64_t>(index + i));
       x[at + i] = narrowed<T>(static_cast<float>(deviation * normal));
@@ -114,7 +114,7 @@ struct NormalBody {
   }
 };
 
-// Sum of squares: fp32 within a pack, double beyond.
+// Sum of squares. A pack is summed in fp32, and the sums of packs are added in double.
 template <class T, int V>
 __global__ void __launch_bounds__(kElementwiseThreads)
     sum_squares_kernel(const T* x, std::int64_t count, double* partial) {

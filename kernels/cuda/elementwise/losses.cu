@@ -1,4 +1,4 @@
-// The vocabulary-parallel cross entropy, one block per row of local logits, and column sums.
+// vocab_parallel_cross_entropy, one block per row of local logits, and column sums.
 #include "kernels/cuda/elementwise/column_sums.cuh"
 #include "kernels/cuda/elementwise/elementwise.cuh"
 #include "kernels/cuda/elementwise/row_block.cuh"
@@ -73,7 +73,8 @@ struct OnlineSum {
   }
 };
 
-// Maxima of this rank's columns, and sums relative to these maxima.
+// Computes each row's maximum over this rank's columns and the sums relative to this maximum, in
+// one pass.
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) vocab_online_kernel(const LogitRows<T> a) {
   const T* const row = a.row();
@@ -100,8 +101,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   if (a.label_column(t) >= 0) a.sums[a.rows + t] += own[t] - a.max[t];
 }
 
-// Sums of up to eight exponentials are fp32; these are accumulated in double, since a vocabulary is
-// large.
+// Sums up to eight exponentials in fp32, and adds these sums in double, because a vocabulary has
+// many columns.
 template <class T, int V>
 __global__ void __launch_bounds__(kRowThreads) vocab_sums_kernel(const LogitRows<T> a) {
   const T* const row = a.row();
@@ -279,7 +280,7 @@ void compute(const CrossEntropyLoss& op, CudaState& state) {
 }
 
 void compute(const ColumnSum& op, CudaState& state) {
-  constexpr std::int64_t kLeastRows = 64;  // rows per piece, since partial sums cost traffic
+  constexpr std::int64_t kLeastRows = 64;  // per piece, because each piece writes partial sums
   const std::int64_t rows = op.x.rows(), cols = op.x.cols();
   const int width = pack_width(cols, {op.x});
   const std::int64_t across = (cols + kWarp * width - 1) / (kWarp * width);

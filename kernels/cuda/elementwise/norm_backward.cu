@@ -9,7 +9,8 @@
 namespace tpsim {
 namespace {
 
-// Leaves 168 registers per thread. Five packs per thread hold BLOOM's 14336 columns.
+// 384 threads leave 168 registers per thread. With five packs per thread, a block holds a row of
+// 14336 columns (BLOOM).
 constexpr int kBackwardThreads = 384;
 
 template <class T>
@@ -28,7 +29,7 @@ struct BackwardRows {
   float offset;  // added to the gain
 };
 
-// Returns the memory for this block's sums: shared memory if large enough.
+// Returns the memory for this block's sums: shared memory if large enough, else `partial`.
 template <class T>
 __device__ inline float* own_sums(const BackwardRows<T>& a, float* shared) {
   return a.sums_in_shared ? shared : a.partial + std::int64_t{blockIdx.x} * 2 * a.cols;
@@ -123,7 +124,7 @@ __device__ inline RowFacts facts_of(const BackwardRows<T>& a, const RowPair<T, P
   return f;
 }
 
-// kAhead: the loads of the next row overlap with the current row.
+// With kAhead, a block loads the next row while it computes the current row.
 template <class T, int P, bool kAhead>
 __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const BackwardRows<T> a) {
   extern __shared__ float4 shared_words[];
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const B
   }
 }
 
-// For any width and alignment; sums in the order of the columns.
+// For any width and alignment. The sums are stored in the order of the columns.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const BackwardRows<T> a) {
   extern __shared__ float4 shared_words[];
@@ -211,7 +212,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const Ba
   }
 }
 
-// Number of blocks of `threads` threads with `shared` bytes each that fill the GPU once.
+// Returns how many blocks of `threads` threads and `shared` bytes the GPU can run at once.
 std::int64_t resident_blocks(int threads, std::int64_t shared, const GpuLimits& limits) {
   const std::int64_t by_threads = 512 / threads;  // with up to 128 registers per thread
   const std::int64_t by_shared = limits.shared_memory / (shared + 1024);
@@ -221,7 +222,7 @@ std::int64_t resident_blocks(int threads, std::int64_t shared, const GpuLimits& 
 
 std::int64_t bytes_of_sums(std::int64_t cols) { return 2 * cols * 4; }
 
-// Whether the column sums fit in shared memory beside the reductions' buffers.
+// Whether the column sums and the buffers of the reductions fit in shared memory.
 bool fits_in_shared(std::int64_t cols, const GpuLimits& limits) {
   return bytes_of_sums(cols) + 1024 <= limits.shared_memory;
 }

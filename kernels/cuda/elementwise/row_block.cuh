@@ -11,7 +11,8 @@ namespace tpsim {
 
 inline constexpr int kRowThreads = 512;  // maximum; leaves 128 registers per thread
 
-// Number of threads for `items` of a row with up to `each` items per thread: whole warps.
+// Returns the number of threads, in whole warps, for a row of `items` items with up to `each` items
+// per thread.
 inline int row_threads(std::int64_t items, std::int64_t each) {
   const std::int64_t threads = (items + each - 1) / each;
   return static_cast<int>(

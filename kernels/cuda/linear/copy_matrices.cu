@@ -22,8 +22,8 @@ struct MatrixRows {
   }
 };
 
-// `Index` counts units. 32 bits are used if they suffice, since 64-bit divisions take longer than
-// the copy.
+// Sizes in units of T. `Index` has 32 bits if that suffices, because 64-bit divisions take longer
+// than the copy.
 template <class Index>
 struct Extents {
   Index inner, rows, units, all;
@@ -75,7 +75,7 @@ void copy_in(const CopyMatrices& op, const CudaState& state) {
     copy_matrices_kernel<Unit, Index><<<blocks, kThreads, 0, state.stream>>>(
         rows_of<const Unit, Unit>(op.from), rows_of<Unit, Unit>(op.to), extents);
   };
-  // One step past the end must not overflow.
+  // The loop index exceeds `all` by at most one step, which must not overflow.
   if (all + kMostBlocks * kThreads <= std::numeric_limits<std::uint32_t>::max()) {
     launch(std::uint32_t{0});
   } else {

@@ -35,8 +35,8 @@ struct CublasLt {
   std::string path;  // path of the library
 };
 
-// Returns the first version of cuBLASLt with this kind of scales, in the encoding of version().
-// Returns the maximum if this build's headers lack the kind.
+// Returns the first version of cuBLASLt that supports this kind of scales, in the encoding of
+// version(). If the headers of this build lack the kind, no version suffices: returns the maximum.
 std::size_t least_version(ScalesOf scales);
 
 // Opens the library once per process. kMissing lists the places that were searched.

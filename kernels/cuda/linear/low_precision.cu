@@ -1,6 +1,6 @@
-// Quantization in tiles of 128 x 128 elements. A tile is read once and stays in registers while
-// scales are computed. It is written in either orientation, 16 bytes at a time, transposed through
-// shared memory.
+// Quantization of GEMM operands in tiles of 128 x 128 elements. A tile is read once and stays in
+// registers while its scales are computed. It is written as stored, or transposed through shared
+// memory, or both, 16 bytes at a time.
 #include <cuda_fp8.h>
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace tpsim {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kSide = 128;                 // of a tile
+constexpr int kSide = 128;                 // rows and columns of a tile
 constexpr int kEach = 16;                  // elements of a row per thread
 constexpr int kAcross = kSide / kEach;     // threads along a row
 constexpr int kRowsEach = 4;               // rows per thread
 constexpr int kPacks = kEach / kPack;      // packs per thread and row
-constexpr int kWarps = kThreads / kWarp;   // 16 rows each
+constexpr int kWarps = kThreads / kWarp;   // a warp holds 16 rows
 constexpr int kVector = 32;                // elements that share a scale of kVector32
 constexpr int kVectors = kSide / kVector;  // per row of a tile
 constexpr int kWarpsOfVector = kWarps / kVectors;
 constexpr std::int64_t kScaleTile = 512;  // bytes of 128 rows x 4 scales
 
-// A matrix as stored, with `stride` elements between rows.
+// The source matrix as stored, with `stride` elements between rows.
 template <class T>
 struct Lying {
   const T* data;
@@ -46,7 +46,8 @@ struct Lying {
   }
 };
 
-// This thread's place in a tile.
+// This thread's position in a tile. `across` counts groups of kEach columns, `down` groups of
+// kRowsEach rows.
 struct Place {
   int across = static_cast<int>(threadIdx.x) % kAcross,
       down = static_cast<int>(threadIdx.x) / kAcross;
@@ -66,7 +67,7 @@ struct Held {
     }
   }
   __device__ float at(int i, int j) const { return packs[i][j / kPack][j % kPack]; }
-  // Magnitudes compare like their bits. NaN is the largest.
+  // Returns the bits of the absolute value, which as integers have the same order. NaN is largest.
   __device__ int magnitude(int i, int j) const { return __float_as_int(fabsf(at(i, j))); }
   __device__ int greatest_of_row(int i) const {
     int greatest = 0;
@@ -124,21 +125,22 @@ __global__ void __launch_bounds__(kThreads)
 template <__nv_fp8_interpretation_t kFormat>
 constexpr float kMaxFinite = kFormat == __NV_E4M3 ? 448.0F : 57344.0F;
 
-// Turns infinities into NaN first, since the conversion would saturate them.
+// Multiplies two elements by inverse scales and quantizes them. Infinities become NaN, because the
+// conversion would saturate them.
 template <__nv_fp8_interpretation_t kFormat>
 __device__ unsigned rounded_pair(float x, float y, float of_x, float of_y) {
   const float2 both{fmaf(x, 0.0F, x) * of_x, fmaf(y, 0.0F, y) * of_y};
   return __nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, kFormat);
 }
 
-// Destination of a tile's results.
+// Position of a tile's results in the destination matrix.
 struct Tile {
   std::int64_t row, col;  // first element in the result
 };
 
 __device__ std::int64_t tiles_in(std::int64_t n) { return (n + kSide - 1) / kSide; }
 
-// Address of a kVector32 scale: of a row of the tile and one of its four vectors.
+// Returns the address of a kVector32 scale, for a row of the tile and one of its four vectors.
 __device__ std::uint8_t* vector_scale(const NarrowMatrix& to, const Tile& tile, int row,
                                       int vector) {
   const std::int64_t tiles = tile.row / kSide * tiles_in(to.depth) + tile.col / kSide;
@@ -152,7 +154,8 @@ __device__ void set_vector_scale(const NarrowMatrix& to, const Tile& tile, int r
   *vector_scale(to, tile, row, vector) = is_there ? exponent_of(unit) : std::uint8_t{0};
 }
 
-// One block writes a tile's scale. Columns beyond the last tile are padded.
+// Writes the kTile128 scale of a tile. The block of the last tile in a row also pads the row of
+// scales.
 __device__ void set_tile_scale(const NarrowMatrix& to, const Tile& tile, float unit) {
   if (threadIdx.x > 0) return;
   const std::int64_t across = tiles_in(to.depth), stride = (across + 3) / 4 * 4;
@@ -163,7 +166,8 @@ __device__ void set_tile_scale(const NarrowMatrix& to, const Tile& tile, float u
   }
 }
 
-// Writes the tile as stored. `unit` is the tile's scale, unless each vector of a row has its own.
+// Writes the tile row by row, not transposed. `unit` is the scale of the tile. With per-vector
+// scaling it is not used, and the scale of each vector is computed here.
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void write_rows(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                            ScalesOf scales, float unit) {
@@ -203,8 +207,8 @@ __device__ void write_rows(const Held<T>& held, const NarrowMatrix& to, const Ti
   }
 }
 
-// Computes the inverse scales of a tile's columns, for every 32 rows or once. Also writes the
-// scales of the transposed matrix. `of_warp` is working memory.
+// Computes the inverse scales of a tile's columns: one per 32 rows (kVector32) or one per column
+// (kVector128). Also writes the scales of the transposed matrix. `of_warp` is working memory.
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void find_column_units(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                                   ScalesOf scales, int (*of_warp)[kSide],
@@ -237,9 +241,9 @@ __device__ void find_column_units(const Held<T>& held, const NarrowMatrix& to, c
   __syncthreads();
 }
 
-// Writes the tile transposed: four bytes of a column form a word. The layout of a column's 32 words
-// in shared memory avoids bank conflicts for writers (one word of each column) and readers (four
-// words of one column).
+// Writes the tile transposed, through shared memory. Four bytes of a column form a word. The 32
+// words of a column are permuted, so that neither writes (one word of each column) nor reads (four
+// words of one column) have bank conflicts.
 template <__nv_fp8_interpretation_t kFormat, class T>
 __device__ void write_columns(const Held<T>& held, const NarrowMatrix& to, const Tile& tile,
                               ScalesOf scales, float unit) {
@@ -322,7 +326,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Number of tiles that cover the matrix and the padding of its results.
+// Returns the number of tiles along a dimension, which cover the matrix and the padding of its
+// results.
 std::int64_t tiles_of(std::int64_t in_matrix, std::int64_t as_stored, std::int64_t turned) {
   return (std::max({in_matrix, as_stored, turned}) + kSide - 1) / kSide;
 }

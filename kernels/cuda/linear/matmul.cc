@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kLargestBatch = 65535;  // per launch
 
-// Two nested batch loops: cuBLASLt runs one, this file runs the other.
+// The batches of a GEMM as two nested loops: `calls` calls of cuBLASLt with `in_call` batches each.
 struct Batches {
   std::int64_t calls = 1, in_call = 1;
   // Strides of a, b and c between calls and inside one call.
@@ -53,7 +53,7 @@ std::byte* address(const Matrix& m, std::int64_t element) {
   return static_cast<std::byte*>(m.tensor.raw()) + (m.offset + element) * size_of(m.tensor.dtype());
 }
 
-// The GEMM of one batch.
+// Returns the GEMM of batch (outer, inner) as an op without batches.
 Matmul one_of(const Matmul& op, std::int64_t outer, std::int64_t inner) {
   Matmul one = op;
   one.outer = one.inner = 1;

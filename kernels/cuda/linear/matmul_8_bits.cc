@@ -11,18 +11,19 @@
 namespace tpsim {
 namespace {
 
-// Hardware support of a recipe, from cuBLASLt's table of scaling modes.
+// GPUs that support a recipe, with its scales and padding, from cuBLASLt's table of scaling modes.
 struct RecipeRow {
   Precision recipe;
-  int first, beyond;  // range of compute capabilities
+  int first, beyond;  // first <= compute capability < beyond
   const char* where;
   ScalesOf scales, weights;  // of activations and gradients; of weights
   std::int64_t depth;        // the summed dimension is padded to a multiple of this
-  std::int64_t rows;         // and so are the rows of the first operand
+  std::int64_t rows;         // rows of the first operand are padded to a multiple of this
 };
 constexpr int kAny = 1000;
-// kVector32: a partial vector would have no scale in the layout. Scales of 128 elements: cuBLASLt
-// requires result dimensions that are multiples of 4.
+// With kVector32 the summed dimension is padded to whole vectors, because the layout has no scale
+// for a partial vector. With scales of 128 elements, cuBLASLt requires result dimensions that are
+// multiples of 4.
 constexpr auto kRecipes = std::to_array<RecipeRow>({
     {Precision::kFp8, 89, kAny, "need 8.9 or newer", ScalesOf::kTensor, ScalesOf::kTensor, 16, 1},
     {Precision::kFp8Current, 89, kAny, "need 8.9 or newer", ScalesOf::kTensor, ScalesOf::kTensor,
@@ -32,7 +33,7 @@ constexpr auto kRecipes = std::to_array<RecipeRow>({
     {Precision::kMxFp8, 100, kAny, "need 10.0 or newer", ScalesOf::kVector32, ScalesOf::kVector32,
      32, 1},
 });
-// Recommended replacements for a recipe that a GPU lacks, best first.
+// Recipes that an error message recommends if a GPU lacks the requested one, best first.
 constexpr std::array kNearest = {Precision::kFp8Block, Precision::kMxFp8, Precision::kFp8Current};
 
 const RecipeRow* row_of(Precision recipe) {
@@ -75,11 +76,11 @@ constexpr std::int64_t bytes_of_floats(std::int64_t count) {
   return count * static_cast<std::int64_t>(sizeof(float));
 }
 
-// op(a) and op(b) transposed, in 8 bits. cuBLASLt requires the summed dimension to be contiguous;
-// sm_89 and sm_90 support no other layout.
+// op(a), and op(b) transposed, in 8 bits: the summed dimension is contiguous in both. sm_89 and
+// sm_90 support no other layout.
 struct NarrowOperands {
   NarrowMatrix a, b;
-  int* own_amax = nullptr;  // of a and of b
+  int* own_amax = nullptr;  // two numbers: amax of a and of b, if this call computes scales
   float* sums = nullptr;    // result of the GEMM if cuBLASLt cannot write c itself
   std::byte* end = nullptr;
 };
@@ -118,7 +119,8 @@ NarrowOperands operands_in(NarrowScratch scratch, const Matmul& op, const Recipe
   return x;
 }
 
-// `sums_over_rows` refers to the matrix as stored.
+// Returns the quantization of `matrix` to `to`. The result is transposed if the GEMM sums over the
+// rows of the matrix as stored.
 Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scales,
                        const NarrowMatrix& to) {
   Narrowing narrowing{.from = matrix, .scales = scales, .as_stored = {}, .turned = {}};
@@ -126,7 +128,8 @@ Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scale
   return narrowing;
 }
 
-// `own`: memory for the scale if this call computes it.
+// Returns the scale of an operand: that of earlier steps in `of_steps` (delayed scaling), else
+// memory at `own`, to which this call writes the scale.
 TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
                          int* own_amax) {
   if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_amax};
@@ -136,7 +139,7 @@ TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps
   return {static_cast<float*>(own), known + 1, own_amax};
 }
 
-// Memory for the transposed copy of a GEMM's first operand, kept for the next GEMM.
+// Returns memory for the transposed copy of a GEMM's first operand, kept for the next GEMM.
 NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state) {
   const std::int64_t rows = multiple_of(recipe.rows, a.cols);
   const std::int64_t depth = multiple_of(recipe.depth, a.rows);
@@ -146,7 +149,7 @@ NarrowMatrix kept_in(const Matrix& a, const RecipeRow& recipe, CudaState& state)
   return {reinterpret_cast<std::uint8_t*>(at + bytes_of_scales), rows, depth, at};
 }
 
-// Quantizes the first operand, unless the previous GEMM kept it.
+// Quantizes the first operand, unless the previous GEMM kept a quantized copy of it.
 void round_a(const Matmul& op, const RecipeRow& recipe, NarrowOperands& x, CudaState& state) {
   const OperandRounding& rounding = op.rounding;
   KeptOperand& kept = state.kept;
@@ -180,7 +183,8 @@ void round_b(const Matmul& op, ScalesOf scales, NarrowOperands& x, const CudaSta
   narrow(b, state);
 }
 
-// Whether scales follow from the tensors of this call (current scaling).
+// Returns whether scales are computed from the operands of this call (current scaling, or the first
+// step of delayed scaling).
 bool finds_scales(const OperandRounding& rounding) {
   return rounding.recipe == Precision::kFp8Current ||
          (rounding.recipe == Precision::kFp8 && rounding.finds_scales);

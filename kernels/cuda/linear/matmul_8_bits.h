@@ -1,4 +1,4 @@
-// GEMMs with operands quantized to 8 bits, by cuBLASLt: supported recipes of a GPU, and one GEMM.
+// GEMMs by cuBLASLt with operands quantized to 8 bits, and the recipes that a GPU supports.
 #pragma once
 
 #include <cstddef>
@@ -35,13 +35,12 @@ constexpr std::int64_t multiple_of(std::int64_t least, std::int64_t n) {
 // Returns the size in bytes of NarrowMatrix::scales, which must be aligned to 16 bytes.
 std::int64_t scale_bytes(ScalesOf scales, std::int64_t rows, std::int64_t depth);
 
-// The scale of a whole tensor on the GPU, as floats: the scale and the amax
-// (OperandRounding::a_scale).
+// Addresses on the GPU of a whole tensor's scale and amax (OperandRounding::a_scale).
 struct TensorScale {
   float* unit = nullptr;      // scale; written if own_amax is set
   float* greatest = nullptr;  // amax, raised; may be null
-  // With current scaling: workspace for the tensor's amax, which must be zero before. Null if the
-  // scale is given.
+  // Workspace for the amax of this tensor, initialized to 0, if the scale is computed from it. Null
+  // if the scale is given.
   int* own_amax = nullptr;
 };
 

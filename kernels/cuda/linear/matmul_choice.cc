@@ -10,8 +10,8 @@
 namespace tpsim {
 namespace {
 
-// Visits the numbers of a choice in the order of the text. The algorithm's words follow in
-// hexadecimal.
+// Visits the decimal numbers of a choice in the order of the text. After them, the text has the
+// algorithm's 64-bit words in hexadecimal.
 template <class Choice, class Visit>
 void visit_numbers(Choice& choice, Visit visit) {
   auto& key = choice.key;
@@ -45,8 +45,8 @@ bool read_dtype(std::string_view word, DType& dtype) {
   return false;
 }
 
-// Text of a layout, such as "nt+": a not transposed, b transposed, accumulating into c. A leading
-// 8: a is E5M2. "/54": block scales of a and b, as cuBLASLt's numbers. "@116": limit of SMs.
+// Returns the text of a layout. "nt+": a not transposed, b transposed, accumulates into c. "8nt": a
+// is E5M2. "/54": block scales of a and b, as numbers of cuBLASLt. "@116": limit of SMs.
 std::string layout_text(const MatmulKey& key) {
   const auto [a, b] = key.scales;
   const bool has_blocks = a != ScalesOf::kTensor || b != ScalesOf::kTensor;

@@ -43,8 +43,8 @@ inline std::int64_t alignment_of(const void* address) {
 
 struct MatmulChoice {
   MatmulKey key;
-  std::array<std::uint64_t, 8> algorithm{};  // opaque; of one version of cuBLASLt
-  std::uint64_t workspace = 0;               // bytes it needs
+  std::array<std::uint64_t, 8> algorithm{};  // opaque; valid for one version of cuBLASLt
+  std::uint64_t workspace = 0;               // bytes that the algorithm needs
   friend bool operator==(const MatmulChoice&, const MatmulChoice&) = default;
 };
 

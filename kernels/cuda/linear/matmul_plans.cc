@@ -58,7 +58,7 @@ class StopWatch {
   cudaEvent_t stop_ = nullptr;
 };
 
-// Memory for the result of a trial that must not change c; null if memory is short.
+// Memory for the result of a timing run that must not change c; null if out of memory.
 class TrialOutput {
  public:
   explicit TrialOutput(const MatmulKey& key) {
@@ -82,7 +82,8 @@ class TrialOutput {
 
 }  // namespace
 
-// cuBLASLt is column-major and computes the transpose: c' = op(b)' op(a)'. "first" is our b.
+// A GEMM as cuBLASLt describes it. cuBLASLt is column-major, so it computes the transpose: c' =
+// op(b)' op(a)'. `first` is therefore b and `second` is a.
 struct MatmulPlans::Plan {
   explicit Plan(const CublasLt& library) : lt(library) {}
   ~Plan() {
@@ -95,7 +96,7 @@ struct MatmulPlans::Plan {
   Plan& operator=(const Plan&) = delete;
 
   void describe(const MatmulKey& key);
-  // For 8-bit operands.
+  // Sets the granularity and the addresses of the scales of 8-bit operands.
   void set_scale_modes(const MatmulKey& key);
   void set_scales(const MatmulCall& call) const;
   cublasLtMatrixLayout_t layout_of(cudaDataType_t type, std::int64_t rows, std::int64_t cols,
@@ -161,7 +162,7 @@ void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {
 #endif
 }
 
-// Scales have other addresses in every call.
+// Sets the addresses of the scales, which differ from call to call.
 void MatmulPlans::Plan::set_scales(const MatmulCall& call) const {
   if (call.key.dtype != DType::kFloat8) return;
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* scales) {
@@ -197,7 +198,7 @@ cublasStatus_t MatmulPlans::issue(const Plan& plan, const MatmulCall& call, void
 void MatmulPlans::run(const MatmulCall& call, void* workspace, cudaStream_t stream) {
   const Plan& plan = plan_for(call, workspace, stream);
   const cublasStatus_t status = issue(plan, call, call.c, workspace, stream);
-  // Creates the key's text only for an error, since that takes longer than the call.
+  // Creates the text of the key only after an error, because it takes longer than the call.
   if (status != CUBLAS_STATUS_SUCCESS) check_cublas(status, to_string(call.key).c_str());
 }
 
@@ -247,7 +248,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> MatmulPlans::candidates(const Matmu
   return found;
 }
 
-// Returns the index of the candidate with the shortest of a few runs.
+// Times each candidate a few times and returns the index of the one with the shortest run.
 std::size_t MatmulPlans::fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
                                  const MatmulCall& call, Plan& plan, void* workspace,
                                  cudaStream_t stream) {

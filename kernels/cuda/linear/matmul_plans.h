@@ -1,4 +1,4 @@
-// GEMMs by cuBLASLt, with the algorithm measured once per MatmulKey.
+// GEMMs by cuBLASLt. The algorithm is selected by timing, once per MatmulKey.
 //
 // The first call with a key queries up to kCandidates algorithms from the heuristic and times each
 // on the given operands. The fastest is kept for the life of the device. Split-K reductions are

@@ -8,7 +8,7 @@
 namespace tpsim {
 
 struct NarrowMatrix {
-  std::uint8_t* data = nullptr;      // [rows, depth], zero beyond the matrix; null: not needed
+  std::uint8_t* data = nullptr;      // [rows, depth], padded with zeros; null: not needed
   std::int64_t rows = 0, depth = 0;  // depth: a multiple of kNarrowMultiple
   // Scales of the elements:
   //   kTensor     one number

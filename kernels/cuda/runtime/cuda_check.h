@@ -1,5 +1,5 @@
-// check_cuda() wraps every CUDA runtime call. A failure is unexpected: the device broke, or a
-// kernel launch was invalid. The exception ends the rank.
+// check_cuda() wraps every CUDA runtime call and throws on failure. A failure means a broken device
+// or an invalid kernel launch, so the exception ends the rank.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -21,12 +21,12 @@ namespace {
 
 constexpr int kOldestMajor = 8;  // the kernels use Ampere instructions
 constexpr const char* kAttentionVariable = "TPSIM_HOPPER_ATTENTION";
-// Stored among the texts of GEMM algorithms.
+// Texts of the choice of attention kernels, stored together with the selected GEMM algorithms.
 constexpr std::string_view kByWarps = "attention by warps",
                            kByWarpgroups = "attention by warpgroups";
 
-// Whether to use the sm_90a attention kernels: if GPU and build support them.
-// TPSIM_HOPPER_ATTENTION=0 disables them. With 1, the result is an error if they are not supported.
+// Returns whether to use the sm_90a attention kernels. By default they are used if GPU and build
+// support them. TPSIM_HOPPER_ATTENTION=0 disables them; 1 is an error if they are not supported.
 Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
   const char* const asked = std::getenv(kAttentionVariable);
   const std::string_view wish = asked == nullptr ? "" : asked;
@@ -96,7 +96,8 @@ std::string why_no_driver() {
       version_text(offered), kMajor, least_driver(), kMajor);
 }
 
-// Key of the selected algorithms: their speed and encoding depend on library and GPU.
+// Returns the library and GPU for which selected algorithms are valid. Their speed and encoding
+// depend on both.
 std::string chooser(const MatmulPlans& matmuls) {
   return fmt::format("cuBLASLt {} on {}", matmuls.library_version(), gpu_facts().name);
 }
@@ -178,7 +179,8 @@ std::string CudaDevice::refusal_reason(Precision recipe) const {
       recipe, {gpu_facts().name, limits().capability, state_->matmuls.library_version()});
 }
 
-// No error checks, since this may run while an exception of a broken device propagates.
+// Errors are ignored, because the destructor also runs while the exception of a broken device
+// propagates.
 CudaDevice::~CudaDevice() {
   static_cast<void>(cudaStreamSynchronize(stream()));
   for (const cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
@@ -267,7 +269,7 @@ AlgorithmChoices CudaDevice::algorithms() const {
   return all;
 }
 
-// Unreadable texts are ignored, like those of another library.
+// Ignores choices for another library or GPU, and texts that it cannot parse.
 void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
   if (earlier.chosen_by != chooser(state_->matmuls)) return;
   std::vector<MatmulChoice> choices;

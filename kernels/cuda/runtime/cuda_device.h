@@ -1,8 +1,8 @@
 // One NVIDIA GPU as a device: cuBLASLt GEMMs and the kernels of this folder, on one stream.
 //
 // Ops are asynchronous. Arithmetic is fp32 for every dtype, and sums have a fixed order, so that
-// equal inputs give bit-equal results. For GEMMs this holds while the same algorithms are selected.
-// One device per process, used by one thread.
+// equal inputs give bit-equal results (for GEMMs, with the same selected algorithms). A process has
+// one device, which one thread uses.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,8 @@
 
 namespace tpsim {
 
-// Page-locked staging memory for small uploads, so that uploads do not wait for the device.
+// Ring of page-locked staging buffers for small uploads, so that uploads do not wait for the
+// device.
 class PinnedRing {
  public:
   static constexpr std::size_t kPlaces = 32;
@@ -32,13 +33,13 @@ class PinnedRing {
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
 
-  // Copies `from` to the staging memory, issues the copy and returns. At most kPlaceBytes. Waits
-  // only if kPlaces uploads are in flight.
+  // Copies `from` (at most kPlaceBytes) to a staging buffer, issues the copy to the device and
+  // returns. Waits only if kPlaces uploads are in flight.
   void upload(std::span<const std::byte> from, void* to, cudaStream_t stream);
 
  private:
   std::byte* memory_ = nullptr;
-  std::vector<cudaEvent_t> done_;  // of each place in use
+  std::vector<cudaEvent_t> done_;  // end of the last upload from each buffer
   std::size_t next_ = 0;
 };
 
@@ -76,8 +77,9 @@ class CudaDevice final : public Device {
   void* acquire_unrecorded(std::int64_t bytes) { return acquire(bytes); }
   void give_back_unrecorded(void* data) { state_->memory.give_back(data); }
 
-  // Reserves `more` additional SMs for kernels on other streams (releases them if negative). A GEMM
-  // that occupies all SMs would finish first, whatever the stream priorities.
+  // Reserves `more` additional SMs for kernels on other streams; a negative number releases SMs.
+  // Otherwise such kernels wait for the end of a GEMM that occupies all SMs, at any stream
+  // priority.
   void spare_multiprocessors(int more) { state_->spared += more; }
 
   cudaStream_t stream() const { return state_->stream; }
@@ -93,7 +95,7 @@ class CudaDevice final : public Device {
   void give_back(void* data, std::int64_t bytes) override;
 
  private:
-  // A counter that changes when memory that a CUDA graph may use was returned to the driver.
+  // Returns a counter that changes if memory that a CUDA graph may use is returned to the driver.
   std::int64_t memory_changes() const;
 
   explicit CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
@@ -110,7 +112,7 @@ class CudaDevice final : public Device {
   std::size_t marks_ = 0;  // events of events_ in use
 };
 
-// Environment variable with CUDA's number of hardware queues (default 8, maximum 32).
+// Environment variable that sets CUDA's number of hardware queues (default 8, maximum 32).
 inline constexpr const char* kQueuesVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 inline constexpr int kMostQueues = 32;
 

@@ -16,7 +16,7 @@ void* CudaSegments::acquire_segment(std::int64_t bytes) {
 }
 
 // cudaFree waits for the device, so that no kernel still reads the segment. Errors are ignored,
-// since this may run while an exception of a broken device propagates.
+// because this function also runs while the exception of a broken device propagates.
 void CudaSegments::release_segment(void* data, std::int64_t) { static_cast<void>(cudaFree(data)); }
 
 DriverMemory driver_memory() {

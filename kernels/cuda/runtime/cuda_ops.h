@@ -1,7 +1,7 @@
 // CUDA's implementation of each op; CudaDevice::execute() visits an op with these.
 //
-// The functions issue work to the state's stream and return. Operands may alias where kernels/ops.h
-// allows it, element for element.
+// The functions issue work to the state's stream and return. Operands may be the same memory where
+// kernels/ops.h allows it. They may not overlap partially.
 #pragma once
 
 #include "kernels/cuda/runtime/cuda_state.h"

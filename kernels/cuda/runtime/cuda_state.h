@@ -23,8 +23,8 @@ struct GpuLimits {
   bool uses_warpgroups = false;           // attention uses the sm_90a kernels
 };
 
-// Working memory of ops, which grows as needed and never shrinks. Ops run in order on one stream,
-// so that they share one buffer.
+// Working memory of ops, which grows as needed and never shrinks. All ops share one buffer, because
+// they run in order on one stream.
 class CudaScratch {
  public:
   explicit CudaScratch(BlockCache& memory) : memory_(memory) {}
@@ -50,7 +50,7 @@ class CudaScratch {
   std::int64_t moves_ = 0;
 };
 
-// Cosine and sine, [position][pair], for the first `positions`.
+// Cosines and sines on the device for positions 0 .. positions - 1.
 struct RotaryTable {
   float* data = nullptr;
   std::int64_t positions = 0;

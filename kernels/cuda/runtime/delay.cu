@@ -1,4 +1,4 @@
-// A kernel that waits.
+// A kernel that waits for a time.
 #include <algorithm>
 
 #include "kernels/cuda/runtime/delay.h"
@@ -7,7 +7,7 @@
 namespace tpsim {
 namespace {
 
-// The number of iterations is bounded too, in case the clock stands still.
+// The number of iterations is limited too, in case the clock does not advance.
 __global__ void __launch_bounds__(1024) delay_kernel(std::uint64_t nanoseconds) {
   constexpr unsigned kNap = 500;
   const std::uint64_t begin = now_in_ns();

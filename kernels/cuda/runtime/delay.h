@@ -1,4 +1,4 @@
-// A delay on a stream, during which the host issues work ahead of the device.
+// Delays a stream, so that the host can issue work before the device starts it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -15,7 +15,8 @@ inline constexpr int kPanelColumns = 64;
 inline constexpr int kPanelRowBytes = 128;
 inline constexpr int kPanelAlignment = 1024;  // of a tile: eight rows, the swizzle period
 
-// Returns the index, in chunks, of a chunk in a tile of `rows` rows (a multiple of 8).
+// Returns the index, in chunks, of the chunk at (row, chunk) in a tile of `rows` rows (a multiple
+// of 8).
 constexpr int panelled(int row, int chunk, int rows) {
   constexpr int kChunks = kPanelColumns / kChunk;
   return chunk / kChunks * rows * kChunks + swizzled(row, chunk % kChunks, kChunks);
@@ -34,7 +35,7 @@ constexpr std::uint64_t moved(std::uint64_t descriptor, unsigned bytes) {
   return descriptor + (bytes >> 4U);
 }
 
-// Returns the byte offset of the k-th 16 columns of a tile of `rows` rows.
+// Returns the byte offset of the k-th group of 16 columns in a tile of `rows` rows.
 constexpr unsigned step_along_rows(int k, int rows) {
   constexpr int kSteps = kPanelColumns / 16;
   return static_cast<unsigned>(k / kSteps * rows * kPanelRowBytes + k % kSteps * 32);

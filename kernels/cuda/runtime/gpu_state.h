@@ -24,7 +24,7 @@ class GpuWatch {
 
  private:
   explicit GpuWatch(void* gpu) : gpu_(gpu) {}
-  void* gpu_;  // NVML's handle, good for the life of the process
+  void* gpu_;  // handle of NVML, valid until the process ends
 };
 
 }  // namespace tpsim

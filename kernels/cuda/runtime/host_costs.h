@@ -15,7 +15,8 @@ struct HostCosts {
 };
 HostCosts host_costs(CudaDevice& device);
 
-// Measures the kernels of many tiny ops, issued ahead of the device. kMissing without CUPTI.
+// Measures the kernels of many tiny ops and the gaps between them. The ops are issued before the
+// device starts the first one. kMissing without CUPTI.
 Result<LaunchGap> measured_launch_gap(CudaDevice& device);
 
 }  // namespace tpsim

@@ -45,7 +45,7 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
   CUpti_Activity* record = nullptr;
   while (filled > 0 && all.cupti.next(buffer, filled, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
-    // Later record layouts only append fields.
+    // Newer CUPTI versions only append fields to this record.
     const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel4*>(record);
     all.kernels.push_back({kernel->start, kernel->end});
   }

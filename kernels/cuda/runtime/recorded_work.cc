@@ -8,7 +8,7 @@
 namespace tpsim {
 namespace {
 
-// Ends the capture in every case; otherwise the stream would stay unusable.
+// Ends the capture even after a failure, because the stream would otherwise remain unusable.
 cudaGraph_t ended(cudaStream_t stream, std::exception_ptr failure) {
   cudaGraph_t graph = nullptr;
   const cudaError_t error = cudaStreamEndCapture(stream, &graph);
@@ -44,7 +44,7 @@ void RecordedWork::forget() {
   executable_ = nullptr;
 }
 
-// Relaxed mode, so that other threads of this process may use the GPU during the capture.
+// Captures in relaxed mode, so that other threads of this process may use the GPU meanwhile.
 void RecordedWork::record(cudaStream_t stream, const std::function<void()>& work) {
   forget();
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "recording a graph");

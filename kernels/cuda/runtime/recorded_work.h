@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Properties on which a captured graph depends: addresses of its inputs, and whether the allocator
-// still holds the memory that the graph uses.
+// Properties on which a captured graph depends: the addresses of its inputs, and a counter that
+// changes if memory of the graph was returned to the driver.
 struct RecordKey {
   std::vector<const void*> inputs;
   std::int64_t memory_changes = 0;
@@ -22,8 +22,8 @@ struct RecordKey {
 class RepeatPlan {
  public:
   enum class Action { kIssue, kRecord, kReplay };
-  // The first calls select algorithms, fill tables and allocate memory. These actions wait for the
-  // device and cannot be captured.
+  // Number of calls before a capture. They select algorithms, fill tables and allocate memory,
+  // which waits for the device and cannot be captured.
   static constexpr int kWarmUp = 2;
 
   // Returns the action for the next call. kRecord replaces the captured graph.

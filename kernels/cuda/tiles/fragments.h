@@ -15,28 +15,28 @@ struct TilePlace {
   int chunk = 0;
 };
 
-// Returns the address that lane `lane` passes to ldmatrix.x4 for 16 x 16 elements of operand A, if
-// A's rows are the tile's rows.
+// Returns the row and chunk whose address lane `lane` passes to ldmatrix.x4, to load 16 x 16
+// elements of operand A from a tile [row of A][k].
 constexpr TilePlace a_source(int lane) { return {lane % 8 + lane / 8 % 2 * 8, lane / 16}; }
 
-// For ldmatrix.trans, if A's rows are the tile's columns (k along the tile's rows).
+// The same with ldmatrix.trans, for a tile [k][row of A].
 constexpr TilePlace a_source_by_depth(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2}; }
 
-// For two adjacent 16 x 8 operands B, if B's columns are the tile's rows (k along a row).
+// The same for two adjacent 16 x 8 operands B, from a tile [column of B][k].
 constexpr TilePlace b_source_by_column(int lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};
 }
 
-// For ldmatrix.trans, if k runs along the tile's rows.
+// The same for two operands B with ldmatrix.trans, from a tile [k][column of B].
 constexpr TilePlace b_source_by_depth(int lane) { return {lane % 8 + lane / 8 % 2 * 8, lane / 16}; }
 
 // Row and column of accumulator `i` (0..3) of the 16 x 8 result.
 constexpr int result_row(int lane, int i) { return lane / 4 + i / 2 * 8; }
 constexpr int result_col(int lane, int i) { return lane % 4 * 2 + i % 2; }
 
-// Returns the index, in chunks, of a tile's chunk. The chunks of a row are permuted by the row
-// number, so that the eight rows that ldmatrix reads at once are in different banks. `chunks` is a
-// multiple of 8.
+// Returns the index, in chunks, of the chunk at (row, chunk) of a tile. The chunks of a row are
+// permuted by the row number, so that the eight rows that ldmatrix reads at once are in different
+// banks. `chunks` is a multiple of 8.
 constexpr int swizzled(int row, int chunk, int chunks) {
   return row * chunks + (chunk ^ (row & 7));
 }

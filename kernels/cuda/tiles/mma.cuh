@@ -19,9 +19,9 @@ __device__ inline unsigned packed(float first, float second, __half) {
   return *reinterpret_cast<const unsigned*>(&pair);
 }
 
-// Returns the shared address of a lane's place in a tile with D columns. Advancing kStep chunks
-// (even) along the row is `^ kStep * 16` (see swizzled); advancing a multiple of 8 rows is an
-// addition. The tile must be aligned to its row size.
+// Returns the shared-memory address of the chunk at (row, chunk) of a tile with D columns. To
+// advance kStep chunks (even) along the row, XOR the address with kStep * 16 (see swizzled()). To
+// advance a multiple of 8 rows, add their bytes. The tile must be aligned to its row size.
 template <int D>
 __device__ inline unsigned place_address(const uint4* tile, int row, int chunk) {
   return shared_address(tile + swizzled(row, chunk, D / kChunk));
@@ -55,8 +55,8 @@ __device__ inline void add_product_by_column(float (&sums)[kM][N / 8][4], const 
   }
 }
 
-// Converts results of a GEMM, kM x 16 rows and K columns, to the left operand of the next, rounded
-// to T. `k`: which 16 columns.
+// Converts 16 columns of a GEMM's results (kM x 16 rows, K columns) to the left operand of the next
+// GEMM, rounded to T. The columns start at 16 k.
 template <class T, int kM, int K>
 __device__ inline void take_as_left(const float (&results)[kM][K / 8][4], int k,
                                     unsigned (&left)[kM][4]) {
@@ -71,8 +71,9 @@ __device__ inline void take_as_left(const float (&results)[kM][K / 8][4], int k,
   }
 }
 
-// sums[m][n] += left (kM x 16 rows, 16 columns) times 16 rows and N columns of a tile. `place` is
-// the lane's b_source_by_depth address; N divides the columns before it.
+// sums[m][n] += left (kM x 16 rows, 16 columns) times a 16 x N part of a tile. `place` is this
+// lane's ldmatrix address from b_source_by_depth(). The part must start at a column that is a
+// multiple of N, because the address is advanced by XOR.
 template <class T, int kM, int N>
 __device__ inline void add_step_by_depth(float (&sums)[kM][N / 8][4], const unsigned (&left)[kM][4],
                                          unsigned place) {

@@ -1,8 +1,8 @@
 // Access to elements: fp32 in registers for every dtype in memory. A pack of up to kPack elements
 // is read and written 16 bytes at a time (8 bytes where 16-bit elements pair with fp32).
 //
-// A kernel has two widths: packs if rows and addresses allow 16-byte accesses, else 1. pack_width()
-// selects the width.
+// Kernels are compiled for two widths: packs, if rows and addresses are aligned to 16 bytes, and
+// single elements. pack_width() selects the width.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -44,7 +44,7 @@ __device__ inline __half narrowed<__half>(float x) {
   return __float2half_rn(x);
 }
 
-// V elements in their memory format.
+// V elements in registers, in their dtype in memory.
 template <class T, int V>
 struct Raw {
   static constexpr int kBytes = V * static_cast<int>(sizeof(T));
@@ -161,7 +161,8 @@ T* elements_of(const Tensor& tensor) {
   return tensor.defined() ? static_cast<T*>(tensor.raw()) : nullptr;
 }
 
-// As above, with the element type of the destination: a kernel's argument or a member.
+// As above; the result converts to the pointer type of the kernel argument or member that it
+// initializes.
 struct Elements {
   void* data;
   template <class T>

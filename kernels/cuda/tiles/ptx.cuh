@@ -19,14 +19,14 @@ __device__ inline void copy_async(void* to, const void* from, bool present) {
                "l"(from), "r"(present ? 16 : 0)
                : "memory");
 }
-// Copies 4 bytes likewise.
+// As copy_async(), for 4 bytes.
 __device__ inline void copy_word_async(void* to, const void* from, bool present) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared_address(to)),
                "l"(from), "r"(present ? 4 : 0)
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-// Waits until all but the last kLeft commits of this thread have arrived.
+// Waits until all but the last kLeft commit groups of this thread are complete.
 template <int kLeft>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft) : "memory");
@@ -81,7 +81,8 @@ __device__ inline int next_number(int* next) {
   return number;
 }
 
-// A counter that another block will set to `value`. `seen`: value at the last read.
+// A counter in global memory that another block will set to `value`. `seen` is its value at the
+// last read.
 struct Turn {
   const int* of;
   int value, seen;
@@ -91,24 +92,25 @@ __device__ inline Turn turn_now(const int* of, int value) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(of) : "memory");
   return {of, value, seen};
 }
-// Waits until the counter has the value. Each lane waits. The block that sets it must have an
-// earlier number.
+// Waits until the counter has the value. Each lane waits. The block that sets it must have a lower
+// next_number(), so that it has started.
 __device__ inline void wait_for_turn(Turn turn) {
   while (turn.seen != turn.value) {
     __nanosleep(32);
     turn = turn_now(turn.of, turn.value);
   }
 }
-// Sets a counter, by a whole warp. All earlier reads and writes of the warp are visible to blocks
-// that have waited for the counter. The warp barrier orders the other lanes' writes before the
-// first lane's release, which is cumulative (PTX memory model).
+// Sets a counter. A whole warp calls it. All earlier reads and writes of the warp are visible to
+// blocks that have waited for the counter. The warp barrier orders the other lanes' writes before
+// the first lane's release, which is cumulative (PTX memory model).
 __device__ inline void end_turn(int* turn, int value) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(turn), "r"(value) : "memory");
   }
 }
-// Stores N float4 to the L2 cache, which blocks share, bypassing L1. They are kApart float4 apart.
+// Stores N float4 with a stride of kApart float4. Bypasses L1, because other blocks read them in
+// L2.
 template <int kApart, int N>
 __device__ inline void store_beyond_l1(float4* to, const float (&sums)[N][4]) {
 #pragma unroll
@@ -127,8 +129,8 @@ __device__ inline void add_from_beyond_l1(float (&sums)[N][4], const float4* fro
     sums[n][3] += x.w;
   }
 }
-// Adds `sums` to the values in memory; no other block may add meanwhile. From Hopper on the L2
-// cache does the addition: half the traffic, and no wait.
+// Adds `sums` to the values in memory. No other block may add at the same time. On Hopper and newer
+// GPUs the L2 cache adds, which halves the traffic and does not block the warp.
 template <int kApart, int N>
 __device__ inline void add_beyond_l1(float4* to, float (&sums)[N][4]) {
 #if __CUDA_ARCH__ >= 900

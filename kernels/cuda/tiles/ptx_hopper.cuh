@@ -1,6 +1,6 @@
 // Wrappers of the warpgroup instructions of Hopper (sm_90a): wgmma of bf16 or fp16 with fp32 sums.
-// 128 threads multiply together; each of the four warps holds 16 of the 64 rows, with lanes as for
-// mma.m16n8k16. CPU emulation: tests/emulated_gpu/ptx_hopper.cuh.
+// The 128 threads of a warpgroup compute 64 rows together. Each of the four warps has 16 rows, in
+// the lane layout of mma.m16n8k16. CPU emulation: tests/emulated_gpu/ptx_hopper.cuh.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -21,12 +21,12 @@ __device__ inline void begin_products() {
 __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 }
-// Waits until all but the last kLeft commits are complete.
+// Waits until all but the last kLeft commit groups are complete.
 template <int kLeft>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kLeft) : "memory");
 }
-// Call after a wait: keeps the compiler from reading the sums earlier.
+// Call after wait_for_products(): prevents the compiler from reading the sums before the wait.
 template <int N>
 __device__ inline void take_sums(float (&sums)[N][4]) {
 #pragma unroll
@@ -72,7 +72,7 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
         : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                   \
   }
 #define TPSIM_MULTIPLY_64_ROWS(T, name) TPSIM_MULTIPLY_64(multiply_rows, "0, 0", T, name)
-// For 16 rows of a's transpose and of b, both MN-major.
+// As above, for 16 rows of a and of b (a is transposed), both MN-major.
 #define TPSIM_MULTIPLY_COLUMNS(T, name) TPSIM_MULTIPLY_64(multiply_columns, "1, 1", T, name)
 // sums (64 x 128 or 64 x 64) += a b, for 16 columns of a in registers; b is MN-major.
 #define TPSIM_MULTIPLY_DEPTH(T, name)                                                              \
