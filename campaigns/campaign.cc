@@ -93,8 +93,8 @@ Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
   const Bytes share = checkpoints.size / static_cast<double>(hosts);
   if (share > host.memory) {
     return Error{ErrorKind::kDoesNotFit,
-                 fmt::format("a host has {} for the {} of its part of an async checkpoint",
-                             to_string(host.memory), to_string(share)),
+                 fmt::format("an async checkpoint needs {} of memory on each host; a host has {}",
+                             to_string(share), to_string(host.memory)),
                  "--checkpoint", "write them with --checkpoint sync"};
   }
   if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
@@ -333,8 +333,8 @@ Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::
 Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t left = hosts_left(cluster, plan);
   if (spare <= left) return Ok{};
-  return bad_input(fmt::format("{} are more than the {} that the plan leaves free on {}", spare,
-                               left, cluster.name),
+  return bad_input(fmt::format("{} spare nodes are too many: the plan leaves {} nodes of {} free",
+                               spare, left, cluster.name),
                    "", fmt::format("from 0 to {}", left));
 }
 

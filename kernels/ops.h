@@ -34,7 +34,7 @@ struct Matrix {
 Matrix matrix_of(const Tensor& tensor, bool transposed = false);
 
 // Smallest scale of 8-bit operands (2^-126, the smallest normal number). The inverse of a smaller
-// scale is infinite and turns zeros into NaN.
+// scale may be infinite, and then turns zeros into NaN.
 inline constexpr float kLeastUnit = std::numeric_limits<float>::min();
 
 // Stride in floats between the scales of operands in one array. cuBLASLt 12.9 and later require

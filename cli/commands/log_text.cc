@@ -58,7 +58,11 @@ class GzipUnpacker {
       if (state == Z_STREAM_END && inflateReset(&stream_) == Z_OK) continue;
       // A log that is still being written may be truncated: the text so far is returned.
       if (state == Z_BUF_ERROR || (state == Z_OK && stream_.avail_in == 0)) break;
-      if (state != Z_OK) return bad_input("is not a complete gzip file", path, "unpack it first");
+      if (state != Z_OK) {
+        const char* why = stream_.msg == nullptr ? zError(state) : stream_.msg;
+        return bad_input(fmt::format("is a damaged gzip file: {}", why), path,
+                         "check it with gzip -t, or decompress it first");
+      }
     }
     return text;
   }

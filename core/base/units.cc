@@ -67,7 +67,7 @@ Result<double> parse_scaled(std::string_view text, std::span<const Unit> units, 
   const std::string known = joined_text(units, ", ", [](const Unit& unit) { return unit.name; });
   const auto error = [&](const std::string& why) {
     return bad_input(fmt::format("'{}' is not a valid {}: {}", text, what, why), "",
-                     "write a number and a unit of " + known);
+                     "write a number and one of the units " + known);
   };
   const auto leading = leading_number(text);
   if (!leading) return error("it does not start with a number");

@@ -22,7 +22,7 @@ const PartRule* broken_part_rule(Launcher launcher, const SoftwareParts& parts,
                                  const ModelSpec& model, const Plan& plan);
 // Returns "the stack cannot run ...". The text is valid until the program ends.
 const char* refusal_of(const PartRule& rule);
-// Returns the rule with this text of refusal_of(); null if there is none.
+// Returns the rule whose refusal_of() equals `refusal`; null if there is none.
 const PartRule* part_rule_of(std::string_view refusal);
 
 }  // namespace tpsim

@@ -328,6 +328,10 @@ StackSpec with_parts(StackSpec stack, const PartValues& parts) {
     row_of(part).set(stack, value);
     stack.choices.parts.erase(part);
   }
+  const bool states_logits = parts.contains(StackPart::kLogitsDtype);
+  if (stack.compiles_loss && parts.contains(StackPart::kCompile) && !states_logits) {
+    stack.training.wide_logits = !stack.parts.compile;
+  }
   return stack;
 }
 

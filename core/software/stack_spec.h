@@ -198,6 +198,8 @@ struct StackSpec {
   // gathered in 16 bits and quantized for each GEMM into a separate buffer, transposed for wgrad.
   // All partial sums are promoted to fp32 outside the matrix units.
   bool quantizes_inside_gemm = false;
+  // With torch.compile of the layers the loss is compiled too: no fp32 copy of the logits.
+  bool compiles_loss = false;
   // Slowdown of compute overlapped with a collective (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of a rank's micro-batch time over its mean: a step waits for the slowest

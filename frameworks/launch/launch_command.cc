@@ -375,7 +375,8 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
         other.empty()
             ? "give a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or "
               "axolotl, a file of options, or a Megatron log that prints its arguments"
-            : fmt::format("it starts {}: import that script, with --set for variables from outside",
+            : fmt::format("the script starts {}: import that script. Give variables that the "
+                          "calling script sets with --set NAME=VALUE",
                           other)));
   }
   read_size(launcher, script, command);

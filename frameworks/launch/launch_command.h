@@ -84,7 +84,8 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the model's multi-token prediction layers if the run does not train them.
 void leave_out_predictions(bool is_trained, ImportedPlan& plan);
-// Returns the software parts that the options and the plan state together.
+// Returns the software parts that depend on several options, the plan or the model: overlap,
+// context parallelism, token dispatch and the attention kernel.
 PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);
 
 // Adds options given by --set, such as "vocab-size". Only names with a dash are options: shell

@@ -224,8 +224,8 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
 // Whether Megatron-Core supports only the unfused kernel of this part for the model.
 bool is_forced_part(const ModelSpec& model, StackPart part);
 bool runs_flash(const std::vector<LaunchOption>& options);
-// Converts options to a plan. Unread options of a log are added to `unasked`. If `unasked` is null,
-// unread options are unknown settings and go to `left`.
+// Converts options to a plan. Sets `unasked`, if given, to the names of the options that were not
+// read. Unless `shell` is from a log, these options also go to `left` as unknown settings.
 Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, const ModelSpec& model,
                               LeftSettings& left, std::vector<std::string>* unasked = nullptr);
 // Expert options of Megatron and NeMo: the shapes of experts, and the token dispatch that the

@@ -84,8 +84,8 @@ class ProgramSettings {
   void note(std::string text) { notes.push_back(std::move(text)); }
   // Returns Megatron's data-parallel size; 0 if the number of GPUs is unknown.
   std::int64_t replicas();
-  // Sets the micro-batch to the most whole sequences that fit in `tokens` tokens and divide the
-  // batch of a data-parallel rank.
+  // Sets the micro-batch to the largest number of whole sequences that fits in `tokens` tokens and
+  // divides the batch of a data-parallel rank; at least 1.
   void put_micro_batch_of(std::int64_t tokens);
 
   const std::vector<FlatSetting>& all() const { return all_; }

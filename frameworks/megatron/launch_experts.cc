@@ -175,9 +175,9 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
   const Dispatcher dispatcher = stack.parts.dispatcher;
   const bool is_flex = dispatcher == Dispatcher::kDeepEp || dispatcher == Dispatcher::kHybridEp;
   if (!file.model.experts.dropless && dispatcher != Dispatcher::kAllToAll) {
-    return bad_input(
-        fmt::format("experts with a capacity and the {} dispatcher", name_of(dispatcher)), "",
-        "only alltoall pads expert slots: use --dispatcher alltoall");
+    return bad_input(fmt::format("the {} dispatcher does not support experts with a capacity",
+                                 name_of(dispatcher)),
+                     "", "only alltoall pads expert slots: use --dispatcher alltoall");
   }
   const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
   if (is_seq && dispatcher != Dispatcher::kAllToAll) {

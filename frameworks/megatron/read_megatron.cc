@@ -238,8 +238,10 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
   const std::string exchange = exchange_of(in.text(kCpCommType));
   if (degrees.cp > 1 && !matches_any(exchange, "p2p all_gather a2a")) {
-    in.fail(fmt::format("{} is {}; p2p, all_gather and a2a are predicted", kCpCommType, exchange),
-            "--set cp-comm-type=p2p, of a YAML model.cp_comm_type, predicts it so");
+    in.fail(
+        fmt::format("{} is {}; p2p, all_gather and a2a are predicted", kCpCommType, exchange),
+        "use --set cp-comm-type=p2p, or --set model.cp_comm_type=p2p for a YAML file, to predict "
+        "the run with p2p");
   }
   read_expert_degrees(in, model, degrees);
   const std::int64_t world = size.nodes * size.gpus_per_node;

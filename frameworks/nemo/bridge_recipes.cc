@@ -137,8 +137,9 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   return notes;
 }
 
-// Replaces alternative settings by the ones that are read, and removes settings that another
-// setting disables.
+// Replaces model.moe_a2a_overlap by its synonym, which the reader reads. Removes settings without
+// effect: offload settings while offload is off, and main_grads_dtype bf16 if gradients are reduced
+// in bf16 anyway.
 void settle_dependent(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kExpertOverlap = "comm_overlap.overlap_moe_expert_parallel_comm";
   if (is_on(settings, "model.moe_a2a_overlap")) {

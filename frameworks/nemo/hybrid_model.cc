@@ -121,8 +121,11 @@ Result<ModelSpec> hybrid_model(const Settings& settings, std::int64_t vocab) {
   }
   if (!of_prediction.empty() && of_prediction != planned) {
     return bad_input(
-        fmt::format("prediction layers of the pattern {} are not modelled", of_prediction), "",
-        fmt::format("{} is, as the model's last layers have it", planned));
+        fmt::format("multi-token prediction layers with the pattern {} are not modelled",
+                    of_prediction),
+        "",
+        fmt::format("only the pattern {} is modelled, which is that of the model's last layers",
+                    planned));
   }
   return model;
 }

@@ -110,7 +110,8 @@ void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
                   : schedule == "Interleaved1F1B" ? ScheduleKind::kInterleaved
                                                   : ScheduleKind::kOneFOneB;
   if (schedule != schedule_text(plan.schedule)) {
-    in.fail(fmt::format("pipeline_parallel_schedule '{}'", schedule));
+    in.fail(fmt::format(
+        "pipeline_parallel_schedule is '{}'; it must be 1F1B, GPipe or Interleaved1F1B", schedule));
   }
   const std::int64_t first =
       in.integer("--parallelism.pipeline_parallel_first_stage_less_layers", 1);

@@ -52,7 +52,8 @@ using HearShare = std::function<void(double)>;
 struct MemoryBreakEven {
   Bytes memory;    // required memory of one GPU
   PlannedRun run;  // the plan that fits with this memory
-  // Speedup over the best plan with today's memory; empty if no plan fits today.
+  // Relative gain over the best plan with today's memory: best step / this step - 1. Empty if no
+  // plan fits today.
   std::optional<double> gain;
 };
 // Returns break-evens in ascending order of memory, up to `most` times today's memory. Each plan is

@@ -41,9 +41,9 @@ struct WhyNot {
   std::optional<PlannedRun> nearest_miss;
   // The deciding reason if no requested plan is legal (plans/questions/why_illegal.h).
   std::string illegal;
-  // Set if no requested plan fits or is legal. `fixes`: the smallest sets of settings whose removal
-  // lets a plan fit, best plan first. `enough_gpus`: the smallest number of GPUs, doubled from the
-  // requested number, on which a requested plan fits; 0 if there is none in this cluster.
+  // Set if no requested plan fits or is legal. `fixes`: the smallest sets of requested settings to
+  // drop so that a plan fits, fastest plan first. `enough_gpus`: the first of 2, 4, 8, ... times
+  // the requested GPUs on which a requested plan fits; 0 if the cluster has too few.
   std::vector<Fix> fixes;
   std::int64_t enough_gpus = 0;
 };

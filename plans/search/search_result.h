@@ -12,8 +12,8 @@
 
 namespace tpsim {
 
-// A combination of values of the stack's open parts (StackChoices::parts), with the step of the
-// best plan. `step` is empty if no plan fits.
+// One combination of the software options that the search tries (StackChoices::parts), with the
+// step time of its best plan. `step` is empty if no plan fits.
 struct TriedParts {
   PartValues parts;
   std::optional<Seconds> step;

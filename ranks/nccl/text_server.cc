@@ -198,7 +198,9 @@ std::optional<Socket> listener_on_all(int port) {
   return listener_at(reinterpret_cast<const sockaddr*>(&any), sizeof any);
 }
 
-// Whether `host` is a numeric address or "localhost", which means the same on every machine.
+// Whether `host` is a numeric address or "localhost": the server then listens at these addresses
+// only. Any other host name may resolve to loopback on its own machine; the server then listens on
+// all interfaces.
 bool says_where(const std::string& host) {
   Addresses numeric;
   addrinfo wanted{};

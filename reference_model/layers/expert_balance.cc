@@ -30,8 +30,8 @@ void sum_over(Device& device, std::initializer_list<Communicator*> groups,
   counts = on_host<float>(device, all);
 }
 
-// Router scores of one token (softmax or sigmoid), normalized to sum 1. `slope` is the derivative
-// of the logarithm of a score with respect to its logit.
+// `share`: router scores of one token (exp or sigmoid of the logit), normalized to sum 1. `slope`:
+// derivative of the logarithm of the score before normalization with respect to its logit.
 struct Shares {
   std::vector<double> share, slope;
 };

@@ -81,8 +81,9 @@ class Experts {
   // or if the device computes nothing. Collective.
   std::int64_t slots_needed(const Tensor& chosen) const;
   std::int64_t most_over_ranks(std::int64_t count) const;
-  // to_experts() dispatches slots: [E, C, width] of this rank's tokens -> [experts here, N, width].
-  // from_experts() returns them.
+  // to_experts(): all-to-all of token slots over ep ranks, then all-gather over etp ranks:
+  // [experts, C, width] -> [local experts, ep x etp x C, width], where C is the slots per expert
+  // and rank. from_experts(): the reverse, with a reduce-scatter over etp ranks.
   Tensor to_experts(Tensor slots) const;
   Tensor from_experts(Tensor slots) const;
   // Permutes between the order of sending ranks and the order of experts.

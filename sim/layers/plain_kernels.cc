@@ -43,7 +43,8 @@ constexpr Passes kWeightedReluBackward{7, 4, 6};
 constexpr Passes kBiasGelu{4, 0, 2};  // the sum with the bias is saved instead of the input
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // saved: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
-// Megatron-LM's fallback: cast to fp32, scale, mask, softmax, cast; saved as above.
+// Megatron-LM's unfused softmax (forward_torch_softmax): cast to fp32, scale, mask, softmax, cast
+// back. Saved: fp32 probabilities.
 constexpr Passes kMegatronSoftmaxForward{2, 8, 5, 0, 1};
 constexpr Passes kMegatronSoftmaxBackward{2, 9, 5};
 constexpr Passes kBiasResidual{5, 0, 2};

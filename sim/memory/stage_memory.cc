@@ -60,6 +60,7 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
   const MasterWeights masters = stack.parts.master_weights;
   habits.frees_gradients =
       masters != MasterWeights::kCopy && plan.degrees.pp == 1 && micro_batches(plan) == 1;
+  habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
   if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone) {
     const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
     const bool has_copy =
@@ -88,6 +89,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
   BytesByCategory update = stage.update;
   update[kWorkspace] += habits.optimizer_copy * stage.held[kOptimizer];
   consider(stage.held, update, update, peak);
+  if (habits.separate_pools) peak.cached = total(peak.each) - total(peak.highest);
   return peak;
 }
 
@@ -122,6 +124,8 @@ StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overhead
   // cannot use. Expandable segments merge such blocks.
   if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
+  } else {
+    memory.fragmentation += Bytes(peak.cached);
   }
   return memory;
 }

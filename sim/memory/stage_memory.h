@@ -22,6 +22,7 @@ std::int64_t communicators(const Plan& plan);
 struct TensorPeak {
   BytesByCategory highest{};
   BytesByCategory each{};
+  double cached = 0;  // bytes that the allocator keeps for other streams at the peak
 };
 // Lifetimes of gradients and optimizer temporaries in the training loop.
 struct StepHabits {
@@ -30,6 +31,9 @@ struct StepHabits {
   // activations are freed when backward ends. Only with one micro-batch, one stage, and software
   // without a copy of the weights; otherwise gradient buffers are persistent.
   bool frees_gradients = false;
+  // FSDP allocates gradients on the stream that reduces them. PyTorch's allocator gives memory that
+  // one stream has freed to no other stream, so that gradients and activations do not share any.
+  bool separate_pools = false;
   // Bytes of temporaries during the update, as a share of the optimizer state. Unfused ops over
   // lists of tensors compute the root of the second moment for all weights at once
   // (torch._foreach_sqrt in torch/optim/adamw.py).

@@ -130,7 +130,7 @@ def overrides_of(text):
 
 
 def given_of(framework, files, plan):
-    """What `tpsim export --check` passes to the judge of the framework (frameworks/launch/judged_export.cc)."""
+    """The input that `tpsim export --check` passes to the judge of the framework (frameworks/launch/judged_export.cc)."""
     script = (files / f"{framework}.sh").read_text(encoding="utf-8")
     environment = dict(re.findall(r"^export (\w+)=(\S*)", script, re.M))
     nodes, gpus = (int(re.search(rf"^{name}=(\d+)", script, re.M).group(1)) for name in ("NUM_NODES", "GPUS_PER_NODE"))

@@ -326,8 +326,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Returns the number of tiles along a dimension, which cover the matrix and the padding of its
-// results.
+// Returns the number of tiles of kSide along one dimension. The tiles cover the source matrix and
+// the padding of both quantized results (as stored, transposed).
 std::int64_t tiles_of(std::int64_t in_matrix, std::int64_t as_stored, std::int64_t turned) {
   return (std::max({in_matrix, as_stored, turned}) + kSide - 1) / kSide;
 }

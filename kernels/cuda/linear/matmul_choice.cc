@@ -10,8 +10,8 @@
 namespace tpsim {
 namespace {
 
-// Visits the decimal numbers of a choice in the order of the text. After them, the text has the
-// algorithm's 64-bit words in hexadecimal.
+// Visits the decimal numbers of a choice in the order in which to_text() writes them. to_text()
+// appends the 64-bit words of the algorithm in hexadecimal.
 template <class Choice, class Visit>
 void visit_numbers(Choice& choice, Visit visit) {
   auto& key = choice.key;

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 18);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 27);
+static_assert(field_count<StackSpec>() == 28);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 14);
 static_assert(field_count<HostCost>() == 14);
@@ -199,6 +199,7 @@ StackSpec odd_stack() {
   stack.fp8_products = true;
   stack.requantizes_in_backward = true;
   stack.quantizes_inside_gemm = true;
+  stack.compiles_loss = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;

@@ -237,7 +237,7 @@ TEST_CASE("a script that starts another one says which") {
   const auto outer = of_script("container.sh", inputs(0));
   REQUIRE_FALSE(outer.ok());
   CHECK(outer.error().where == "their/container.sh");
-  CHECK_THAT(outer.error().hint, Catch::Contains("it starts examples/inner/train.sh"));
+  CHECK_THAT(outer.error().hint, Catch::Contains("the script starts examples/inner/train.sh"));
 }
 
 TEST_CASE("a missing value is given by the option's name") {

@@ -245,7 +245,7 @@ TEST_CASE("the name of a started script may be in quotes") {
   const auto outer =
       imported(LaunchStack::kMegatronLm, {"run.sh", "exec bash \"${HERE}/train.sh\" \"$@\"\n"});
   REQUIRE_FALSE(outer.ok());
-  CHECK_THAT(outer.error().hint, Catch::Contains("it starts ${HERE}/train.sh"));
+  CHECK_THAT(outer.error().hint, Catch::Contains("the script starts ${HERE}/train.sh"));
 }
 
 }  // namespace tpsim

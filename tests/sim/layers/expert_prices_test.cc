@@ -302,7 +302,7 @@ TEST_CASE("MTP layers take time and memory") {
   const Prediction one_more = with(scenario, plan, {});
   CHECK(one_more.step > none.step);
   CHECK(one_more.peak > none.peak);
-  // Of shared weights there is one layer, which runs as often.
+  // Layers with shared weights are one layer that runs once for each predicted token.
   scenario.model.ends.prediction_layers = 2;
   const Prediction apart = with(scenario, plan, {});
   const std::int64_t weights = parameter_count(scenario.model);
