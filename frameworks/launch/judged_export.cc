@@ -61,7 +61,7 @@ JsonValue words_of(const std::vector<LaunchOption>& options) {
 }
 
 // Converts the text of a YAML value to a JSON value.
-JsonValue json_of(const std::string& value) {
+JsonValue option_json(const std::string& value) {
   if (value == "true" || value == "false") return value == "true";
   if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
   if (const auto real = parse_number<double>(value)) return *real;
@@ -131,7 +131,7 @@ void compare_settings(const std::vector<FlatSetting>& stated, const JsonValue& s
   for (const FlatSetting& one : stated) {
     const JsonValue* const resolved = settings.find(one.key);
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr) continue;
-    const std::string text = option_text(json_of(one.value)), found = option_text(*resolved);
+    const std::string text = option_text(option_json(one.value)), found = option_text(*resolved);
     // The framework resolves dtypes to PyTorch objects, whose names differ from the exported text.
     if (is_same(text, found) || found.starts_with("torch.")) {
       ++judgement.held;
@@ -176,7 +176,7 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
     TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
     TPSIM_TRY(stated, flat_yaml(yaml.text, path_of(yaml)));
     JsonValue overrides = json_object({});
-    for (const FlatSetting& one : stated) overrides.set(one.key, json_of(one.value));
+    for (const FlatSetting& one : stated) overrides.set(one.key, option_json(one.value));
     given.set("overrides", std::move(overrides));
     given.set("model", shape_of(model));
   } else {
