@@ -329,10 +329,10 @@ std::string headline_of(const Terminal& terminal, const Result<PlannedRun>& run)
          "\n";
 }
 
-Status check_risk(const Arguments& arguments, const PlanFile& file) {
+Status check_risk(const Arguments& arguments, const PlanFile& file, const Result<PlannedRun>& run) {
   if (!arguments.has(Opt::kMaxOom)) return Ok{};
-  TPSIM_TRY(const PlannedRun run, predicted_run(file));
-  return check_stated_risk(arguments, short_name(file.plan), run.predicted);
+  if (!run.ok()) return run.error();
+  return check_stated_risk(arguments, short_name(file.plan), run->predicted);
 }
 
 }  // namespace
@@ -345,7 +345,8 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   say_remarks(arguments, answer);
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_json(file)));
-    return check_risk(arguments, file);
+    if (!arguments.has(Opt::kMaxOom)) return Ok{};
+    return check_risk(arguments, file, predicted_run(file));
   }
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
   // Launch files do not name the cluster, so the cluster is a default unless an option names it.
@@ -354,10 +355,11 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
                       named ? "" : " (default: --cluster names yours)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
-  text += "\n" + headline_of(terminal, predicted_run(file));
+  const Result<PlannedRun> run = predicted_run(file);
+  text += "\n" + headline_of(terminal, run);
   if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
   TPSIM_TRY_STATUS(print(terminal, text));
-  return check_risk(arguments, file);
+  return check_risk(arguments, file, run);
 }
 
 }  // namespace tpsim::cli

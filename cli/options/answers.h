@@ -122,7 +122,7 @@ struct CheckedLog {
   NamedScenario named;
   Prediction predicted;
   LogCheck check;
-  std::vector<LikelyCause> likely;     // possible explanations of a gap; empty if there is no gap
+  std::vector<LikelyCause> likely;     // possible explanations of a gap; empty without one
   std::optional<KernelTimes> kernels;  // of a profiler trace
   std::vector<KernelRow> kernel_rows;  // for a profiler trace
 };

@@ -13,8 +13,8 @@
 namespace tpsim::cli {
 
 struct EffectiveFile {
-  // Names, software parts and network after the options are applied. The names are empty if there
-  // is no plan file and no option.
+  // Names, software parts and network after the options are applied. A name is empty if neither a
+  // plan file nor an option states it.
   PlanFile file;
   // Facts of the plan file that an option made invalid: "network of 400 Gb/s a node".
   std::vector<std::string> dropped;

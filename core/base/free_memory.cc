@@ -25,7 +25,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
 }
 
 // Returns the number that follows `key` on the first line that starts with `key`, as in
-// /proc/meminfo. Nullopt if there is no such line or no number follows ("unlimited").
+// /proc/meminfo. Nullopt if the line is missing or has no number ("unlimited").
 std::optional<double> number_behind(const fs::path& path, std::string_view key) {
   for (const std::string& line : lines_of(path)) {
     if (!line.starts_with(key)) continue;

@@ -20,7 +20,7 @@ bool is_shipped(const std::filesystem::path& path);
 // Whether the executable contains the data files; false for the web page.
 bool has_shipped_data();
 
-// Returns the contents of an embedded file; error if there is no such file.
+// Returns the contents of an embedded file, or an error if the executable lacks it.
 Result<std::string> read_shipped(const std::filesystem::path& path);
 
 // Returns the names of a folder's files with this extension (".json"), without the extension,

@@ -127,13 +127,14 @@ std::int64_t block_parameters(const ModelSpec& model, std::int64_t experts) {
          mlp_parameters(model, experts) + norm_count(model) * norm_parameters(model);
 }
 
-// Sum of of_block() over all blocks.
+// Sum of of_block() over all blocks. `count` returns how often a kind counts.
 template <class OfBlock>
-auto over_blocks(const ModelSpec& model, OfBlock of_block) {
+auto over_blocks(const ModelSpec& model, OfBlock of_block,
+                 std::int64_t (*count)(const ModelSpec&, std::int64_t) = blocks_of_kind) {
   decltype(of_block(model)) sum{};
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const auto one = of_block(with_block_kind(model, kind));
-    sum += static_cast<decltype(one)>(blocks_of_kind(model, kind)) * one;
+    sum += static_cast<decltype(one)>(count(model, kind)) * one;
   }
   return sum;
 }
@@ -141,11 +142,7 @@ auto over_blocks(const ModelSpec& model, OfBlock of_block) {
 // Sum of of_block() over the blocks that have weights of their own.
 template <class OfBlock>
 std::int64_t over_weights(const ModelSpec& model, OfBlock of_block) {
-  std::int64_t sum = 0;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    sum += weights_of_kind(model, kind) * of_block(with_block_kind(model, kind));
-  }
-  return sum;
+  return over_blocks(model, of_block, weights_of_kind);
 }
 
 // Query-key pairs of one sequence, by the convention of published FLOP counts. Causal attention

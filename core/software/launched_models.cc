@@ -17,14 +17,6 @@ constexpr std::string_view kBridgeFamilies =
     "nemotron_h olmoe qwen2 qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next "
     "qwen3_vl_moe_text qwen3_vl_text step3p5 step3p7";
 
-std::vector<BlockShape> blocks_of(const ModelSpec& model) {
-  std::vector<BlockShape> blocks;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    blocks.push_back(block_of_kind(model, kind));
-  }
-  return blocks;
-}
-
 bool is_feed_forward(const BlockShape& block) { return block.ffn_hidden > 0; }
 
 // Whether all blocks for which `has` holds agree in `field`.
@@ -73,6 +65,25 @@ bool agree_in_mixers(const std::vector<BlockShape>& blocks) {
 }
 
 }  // namespace
+
+std::vector<BlockShape> block_shapes(const ModelSpec& model) {
+  std::vector<BlockShape> blocks;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    blocks.push_back(block_of_kind(model, kind));
+  }
+  return blocks;
+}
+
+char layer_letter(const BlockShape& block) {
+  switch (block.mixer) {
+    case MixerKind::kMamba2: return 'M';
+    case MixerKind::kDeltaNet: return 'G';
+    case MixerKind::kAttention: return '*';
+    case MixerKind::kNone:
+    case MixerKind::kPlanned: break;
+  }
+  return block.experts.count > 0 ? 'E' : '-';
+}
 
 const AttentionShape& attention_shape(const ModelSpec& model) {
   if (model.mixer == MixerKind::kAttention) return model.attention;
@@ -132,7 +143,7 @@ bool has_megatron_activation(const ModelSpec& model) {
 }
 
 bool is_hybrid_pattern(const ModelSpec& model) {
-  const std::vector<BlockShape> blocks = blocks_of(model);
+  const std::vector<BlockShape> blocks = block_shapes(model);
   const bool has_one_branch =
       std::all_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
         const bool mixes = block.mixer != MixerKind::kNone;
@@ -142,7 +153,7 @@ bool is_hybrid_pattern(const ModelSpec& model) {
 }
 
 bool has_megatron_layers(const ModelSpec& model) {
-  const std::vector<BlockShape> blocks = blocks_of(model);
+  const std::vector<BlockShape> blocks = block_shapes(model);
   if (!agree_in_feed_forward(blocks) || !agree_in_mixers(blocks)) return false;
   if (is_hybrid_pattern(model)) return true;
   return std::all_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
@@ -165,7 +176,7 @@ bool has_megatron_biases(const ModelSpec& model) {
 
 bool has_megatron_parts(const ModelSpec& model) {
   if (model.ends.streams > 1 || !model.ends.parts.empty()) return false;
-  const std::vector<BlockShape> blocks = blocks_of(model);
+  const std::vector<BlockShape> blocks = block_shapes(model);
   const bool are_indexers = std::all_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
     return std::all_of(block.planned.begin(), block.planned.end(),
                        [](const PlannedOp& op) { return op.name.starts_with("indexer."); });

@@ -4,9 +4,16 @@
 // Megatron-LM d98e8a6; models/*/*_bridge.py of Megatron-Bridge 067f987.
 #pragma once
 
+#include <vector>
+
 #include "core/model/model_spec.h"
 
 namespace tpsim {
+
+// Returns the shape of each kind of block.
+std::vector<BlockShape> block_shapes(const ModelSpec& model);
+// Returns the letter of a layer in Megatron's pattern of a hybrid model, such as "M" for Mamba-2.
+char layer_letter(const BlockShape& block);
 
 // Whether attention has no window, q and k norm, latents, score cap, sinks or separate biases.
 bool has_plain_attention(const ModelSpec& model);
@@ -19,8 +26,8 @@ bool has_megatron_activation(const ModelSpec& model);
 bool has_megatron_layers(const ModelSpec& model);
 // Whether all linear layers have biases, only q, k and v, or none.
 bool has_megatron_biases(const ModelSpec& model);
-// Whether all layers have the same planned ops, of DeepSeek sparse attention's indexers only, and
-// there are no residual streams and no parts outside the blocks.
+// Whether all layers have the same planned ops, only those of DeepSeek sparse attention's indexers.
+// False for models with residual streams or parts outside the blocks.
 bool has_megatron_parts(const ModelSpec& model);
 
 // Whether every block has only one branch, a mixer or a feed-forward part, as in Nemotron-H.

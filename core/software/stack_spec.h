@@ -71,7 +71,7 @@ inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& optio
   return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 
-// Whether gradients have the dtype of the weights, because there are no fp32 weights.
+// Whether training is in 16 bits alone, so that gradients have the dtype of the weights.
 inline bool has_narrow_gradients(const SoftwareParts& parts) {
   return parts.master_weights == MasterWeights::kNone;
 }

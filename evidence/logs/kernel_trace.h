@@ -64,7 +64,7 @@ struct TracedRank {
   std::set<std::int64_t> devices;
 };
 
-// Returns means over the marked steps. Returns an error if there are no steps, with `how_to_mark`
+// Returns means over the marked steps. Returns an error if the trace marks none, with `how_to_mark`
 // as its hint, or if the steps have no duration.
 Result<KernelTimes> kernel_times(const TracedRank& rank, const std::string& file,
                                  const char* how_to_mark);

@@ -18,7 +18,7 @@ std::optional<double> logged_number(std::string_view text);
 std::optional<double> logged_count(std::string_view text);
 // Returns the step number after the last one, for lines that do not state a step number.
 std::int64_t next_step(const TrainingLog& log);
-// Rounds the number to a count; 0 if there is no number.
+// Rounds the number to a count. Returns 0 if the number is missing.
 std::int64_t whole(std::optional<double> number);
 // Returns the number after `label`.
 std::optional<double> number_after(std::string_view line, std::string_view label);

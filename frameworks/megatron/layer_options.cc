@@ -26,18 +26,17 @@ constexpr std::string_view kSpecialOptions =
     "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
     "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
     "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
-// Options (`names`) that have an effect only if the option `needs` has this value.
+constexpr const char* kVariant = "--experimental-attention-variant";
+// Options (`names`) that have an effect only with this value of kVariant.
 struct Dependent {
   std::string_view names;
-  std::string_view needs;
-  std::string_view value;
+  std::string_view variant;
 };
-constexpr std::string_view kVariant = "--experimental-attention-variant";
 constexpr Dependent kDependents[] = {
     {"--linear-attention-freq --linear-conv-kernel-dim --linear-key-head-dim "
      "--linear-value-head-dim --linear-num-key-heads --linear-num-value-heads",
-     kVariant, "gdn"},
-    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk", kVariant, "dsa"}};
+     "gdn"},
+    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk", "dsa"}};
 // Options that change neither time nor memory, so that their values are not compared.
 constexpr std::string_view kFree = "--apply-layernorm-1p";
 
@@ -70,13 +69,10 @@ const BlockShape* block_with(const std::vector<BlockShape>& blocks, MixerKind mi
 }
 
 void add_recurrences(const ModelSpec& model, LaunchOptions& out) {
-  std::vector<BlockShape> blocks;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    blocks.push_back(block_of_kind(model, kind));
-  }
+  const std::vector<BlockShape> blocks = block_shapes(model);
   if (const BlockShape* const delta = block_with(blocks, MixerKind::kDeltaNet)) {
     const RecurrentShape& shape = delta->recurrent;
-    out.add("--experimental-attention-variant", std::string("gdn"));
+    out.add(kVariant, std::string("gdn"));
     const std::string flags =
         layer_flags(model, [](const BlockShape& one) { return one.mixer == MixerKind::kDeltaNet; });
     out.add("--linear-attention-freq", flags.empty() ? fmt::format("[1]*{}", model.layers) : flags);
@@ -101,22 +97,10 @@ void add_indexer(const ModelSpec& model, LaunchOptions& out) {
       std::find_if(model.planned.begin(), model.planned.end(),
                    [](const PlannedOp& one) { return one.kind == PlannedOpKind::kPairs; });
   if (scores == model.planned.end()) return;
-  out.add("--experimental-attention-variant", std::string("dsa"));
+  out.add(kVariant, std::string("dsa"));
   out.add("--dsa-indexer-n-heads", scores->heads);
   out.add("--dsa-indexer-head-dim", scores->key_dim);
   out.add("--dsa-indexer-topk", model.attention.chosen);
-}
-
-// Returns the letter of a layer in Megatron's pattern of a hybrid model.
-char symbol_of(const BlockShape& block) {
-  switch (block.mixer) {
-    case MixerKind::kMamba2: return 'M';
-    case MixerKind::kDeltaNet: return 'G';
-    case MixerKind::kAttention: return '*';
-    case MixerKind::kNone:
-    case MixerKind::kPlanned: break;
-  }
-  return block.experts.count > 0 ? 'E' : '-';
 }
 
 Error other_layers(std::string message) {
@@ -142,12 +126,10 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
 
 // Whether the option has no effect because the option that it depends on is missing. Sizes of Mamba
 // layers depend on a layer pattern, which is compared with the model elsewhere.
-bool has_no_effect(const LaunchOption& option, const Options& options, const ModelSpec& model) {
+bool has_no_effect(const LaunchOption& option, std::string_view variant, const ModelSpec& model) {
   if (option.name.starts_with("--mamba-")) return !is_hybrid_pattern(model);
   return std::any_of(std::begin(kDependents), std::end(kDependents), [&](const Dependent& one) {
-    if (!matches_any(option.name, one.names)) return false;
-    const LaunchOption* const needed = find_option(options, std::string(one.needs));
-    return needed == nullptr || needed->value != one.value;
+    return matches_any(option.name, one.names) && variant != one.variant;
   });
 }
 
@@ -197,9 +179,10 @@ bool is_special_option(std::string_view name) { return matches_any(name, kSpecia
 
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
-  const Options stated = options;
+  const LaunchOption* const stated = find_option(options, kVariant);
+  const std::string variant = stated == nullptr ? "" : stated->value;
   std::erase_if(options,
-                [&](const LaunchOption& one) { return has_no_effect(one, stated, model); });
+                [&](const LaunchOption& one) { return has_no_effect(one, variant, model); });
   const LaunchOptions wanted = special_options(model);
   for (const LaunchOption& one : wanted.all()) {
     const LaunchOption* const said = find_option(options, one.name);
@@ -228,12 +211,12 @@ std::string hybrid_pattern(const ModelSpec& model, const std::vector<std::int64_
   std::int64_t layer = 0;
   for (std::size_t chunk = 0; chunk < stages.size(); ++chunk) {
     if (chunk > 0) text += '|';
-    for (std::int64_t i = 0; i < stages[chunk]; ++i) text += symbol_of(block_at(model, layer++));
+    for (std::int64_t i = 0; i < stages[chunk]; ++i) text += layer_letter(block_at(model, layer++));
   }
   for (std::int64_t depth = 0; depth < model.ends.prediction_layers; ++depth) {
     text += '/';
     for (const std::int64_t kind : prediction_kinds(model)) {
-      text += symbol_of(block_of_kind(model, kind));
+      text += layer_letter(block_of_kind(model, kind));
     }
   }
   return text;

@@ -8,6 +8,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/model/model_json.h"
+#include "core/software/launched_models.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {
@@ -113,11 +114,7 @@ Result<ModelSpec> hybrid_model(const Settings& settings, std::int64_t vocab) {
   if (predictions == 0) return model;
   std::string planned;
   for (const std::int64_t kind : prediction_kinds(model)) {
-    const BlockShape block = block_of_kind(model, kind);
-    planned += block.mixer == MixerKind::kMamba2      ? 'M'
-               : block.mixer == MixerKind::kAttention ? '*'
-               : block.experts.count > 0              ? 'E'
-                                                      : '-';
+    planned += layer_letter(block_of_kind(model, kind));
   }
   if (!of_prediction.empty() && of_prediction != planned) {
     return bad_input(

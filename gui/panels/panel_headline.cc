@@ -49,7 +49,7 @@ struct Line {
   std::string text;
 };
 
-// Returns the sentences to draw; empty if there is no plan A or if it cannot run.
+// Returns the sentences to draw. They are empty if plan A is not set or cannot run.
 std::vector<Line> lines_of(const Ui& ui) {
   if (ui.views.error) return {};
   const Answer answer = answer_of(ui.views);

@@ -41,7 +41,7 @@ Plan with_runnable_zero(const Plan& plan, const Scenario& scenario);
 // `blocks` is negative.
 Plan with_boundary_moved(const Plan& plan, std::size_t boundary, std::int64_t blocks);
 
-// Returns the value nearest to `wanted`; `wanted` itself if there are no values.
+// Returns the value nearest to `wanted`, or `wanted` itself if the list is empty.
 std::int64_t nearest_value(std::span<const std::int64_t> values, std::int64_t wanted);
 
 }  // namespace tpsim::gui

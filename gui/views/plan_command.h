@@ -18,7 +18,7 @@ Error no_plan();
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
 
 // Returns the command that predicts plan A of the window, with the same step time and interval.
-// Returns an error if there is no plan, or if neither the catalogue nor a file has its model.
+// Returns an error without a plan, or if neither the catalogue nor a file has its model.
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state);
 
 }  // namespace tpsim::gui
