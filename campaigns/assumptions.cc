@@ -25,7 +25,7 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
      1e5},
     {Assumption::kPue, "pue", "", "power usage effectiveness of the data center", 1, 10},
     {Assumption::kCarbon, "carbon", "g/kWh", "carbon intensity of the grid", 0, 5000},
-    {Assumption::kPrice, "price", "USD/h", "one GPU", 0, 1e6},
+    {Assumption::kPrice, "price", "USD/h", "price of one GPU", 0, 1e6},
     {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of one node", 1, 1e9},
     {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s",
      "write bandwidth of all ranks for a checkpoint", 1e-3, 1e6},
@@ -66,7 +66,8 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
 }
 
 Error wrong_text(const AssumptionRow& row, std::string_view text) {
-  const std::string unit = *row.unit == '\0' ? "without a unit" : fmt::format("in {}", row.unit);
+  const std::string unit =
+      *row.unit == '\0' ? "without a unit" : fmt::format("with the unit {}", row.unit);
   const auto typed = leading_number(text);
   // If the text is a plain number in range, only the unit is missing, and the hint shows this
   // number.
@@ -94,7 +95,7 @@ Result<double> parse_assumption(const AssumptionRow& row, std::string_view text)
   if (unit != row.unit) return wrong_text(row, text);
   const bool whole = !row.whole || value == std::floor(value);
   if (!(value >= row.least && value <= row.most) || !whole) {
-    return bad_input(fmt::format("{} is out of range: {} from {} to {}", text,
+    return bad_input(fmt::format("{} is out of range: it must be {} from {} to {}", text,
                                  row.whole ? "a whole number" : "a number", row.least, row.most));
   }
   return value;

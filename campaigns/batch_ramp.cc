@@ -9,14 +9,16 @@ namespace tpsim {
 Status validate(const BatchRamp& ramp, std::int64_t full_batch) {
   if (ramp.start == 0) return Ok{};
   const auto wrong = [](std::string message) {
-    return bad_input(std::move(message), "--ramp", "START,INCREMENT,SAMPLES as 192,16,9765625");
+    return bad_input(std::move(message), "--ramp",
+                     "write START,INCREMENT,SAMPLES, for example 192,16,9765625");
   };
   if (ramp.start < 1 || ramp.increment < 1 || ramp.samples < 1) {
     return wrong("a ramp needs a start, an increment and a number of samples above zero");
   }
   if (ramp.start >= full_batch) {
-    return wrong(fmt::format("the ramp starts at {} sequences, the full batch is {}", ramp.start,
-                             full_batch));
+    return wrong(
+        fmt::format("the ramp starts at {} sequences, which is not less than the full batch of {}",
+                    ramp.start, full_batch));
   }
   if ((full_batch - ramp.start) % ramp.increment != 0) {
     return wrong(fmt::format("increments of {} do not lead from {} to the full batch of {}",

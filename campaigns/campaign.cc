@@ -35,7 +35,7 @@ Status check_request(const Scenario& scenario, const Plan& plan, const CampaignR
   const double samples = request.tokens / static_cast<double>(scenario.model.seq);
   if (!(samples >= 1 && samples < 1e15)) {
     return bad_input(fmt::format("{} tokens are too few for a campaign", request.tokens),
-                     "--tokens", fmt::format("one sequence has {}", scenario.model.seq));
+                     "--tokens", fmt::format("one sequence has {} tokens", scenario.model.seq));
   }
   return Ok{};
 }
@@ -50,7 +50,7 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
   const Prediction& full = run.predicted;
   campaign.predicted_step = full.step;
   campaign.step = request.step > Seconds() ? request.step : full.step;
-  // Measured / predicted step of the full batch also scales the smaller batches of the ramp.
+  // Measured over predicted step at the full batch; also scales the steps of smaller ramp batches.
   const double scale = campaign.step / full.step;
   const auto samples = static_cast<std::int64_t>(
       std::ceil(request.tokens / static_cast<double>(scenario.model.seq)));
@@ -60,7 +60,8 @@ Status add_steps(const Scenario& scenario, const Plan& plan, const CampaignReque
     const Status legal = check_plan(scenario, smaller);
     if (!legal.ok()) {
       Error error = legal.error();
-      error.message = fmt::format("the ramp's batch of {}: {}", phase.global_batch, error.message);
+      error.message = fmt::format("the plan is not valid at the ramp's batch of {}: {}",
+                                  phase.global_batch, error.message);
       error.where = "--ramp";
       return error;
     }
@@ -86,8 +87,8 @@ Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
   return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
 }
 
-// An async checkpoint stays in host memory until it is written. It must be written before the next
-// one starts.
+// Error if host memory is too small for an async checkpoint, or if the write of a checkpoint does
+// not end before the next checkpoint starts.
 Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
                    std::int64_t hosts) {
   const Bytes share = checkpoints.size / static_cast<double>(hosts);
@@ -95,12 +96,12 @@ Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
     return Error{ErrorKind::kDoesNotFit,
                  fmt::format("an async checkpoint needs {} of memory on each host; a host has {}",
                              to_string(share), to_string(host.memory)),
-                 "--checkpoint", "write them with --checkpoint sync"};
+                 "--checkpoint", "use --checkpoint sync"};
   }
   if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
-    return bad_input(fmt::format("an async checkpoint is due every {} and takes {} to write",
+    return bad_input(fmt::format("async checkpoints start every {}, but one takes {} to write",
                                  to_string(checkpoints.interval), to_string(checkpoints.write)),
-                     "--checkpoint-every", "take a longer interval, or faster storage");
+                     "--checkpoint-every", "use a longer interval or a higher --storage-bandwidth");
   }
   return Ok{};
 }
@@ -151,19 +152,19 @@ Status check_failures(const FailureModel& model, const CampaignRequest& request)
   if (!can_end(model) || expected_wall(model) > kMostSlowdown * model.work) {
     return Error{
         ErrorKind::kDoesNotFit,
-        fmt::format("the run makes almost no progress: {} between checkpoints, {} to restart, and "
-                    "a node fails every {}",
+        fmt::format("the run makes almost no progress: checkpoints are {} apart, a restart takes "
+                    "{}, and a node fails every {}",
                     to_string(model.interval + model.write), to_string(model.restart),
                     to_string(model.mtbf)),
         "", "write checkpoints faster or more often, restart faster, or use more reliable nodes"};
   }
   const double failures = expected_wall(model) / model.mtbf;
   if (failures * static_cast<double>(request.replays) > kMostFailures) {
-    return bad_input(fmt::format("{} replays with about {:.0f} failures each take too long",
-                                 request.replays, failures),
-                     "--replays",
-                     fmt::format("the limit is {:.0f}; reduce --replays",
-                                 std::max(2.0, kMostFailures / failures)));
+    return bad_input(
+        fmt::format("{} replays with about {:.0f} failures each take too long", request.replays,
+                    failures),
+        "--replays",
+        fmt::format("give --replays {:.0f} or less", std::max(2.0, kMostFailures / failures)));
   }
   return Ok{};
 }
@@ -200,7 +201,7 @@ std::int64_t best_spare_nodes(const Campaign& campaign, const FailureModel& mode
     const Seconds wall = expected_wall(model) + replays.waiting;
     const bool by_time = request.spares_for == SparesFor::kTime;
     if (by_time && replays.waiting < kHardlyEver * wall) return spare;
-    // For time, this decreasing cost keeps the loop running until the run stops waiting.
+    // For kTime, each further spare node lowers the cost, so the loop ends at the return above.
     const double cost = by_time ? -static_cast<double>(spare)
                                 : wall.value() * static_cast<double>(campaign.nodes + spare);
     if (cost < least) {
@@ -229,9 +230,10 @@ void settle_spare_nodes(const ClusterSpec& cluster, const Plan& plan, const Fail
   }
   if (stated.source.empty()) {
     campaign.spare_nodes = best_spare_nodes(campaign, model, repair, request, left);
-    campaign.spare_nodes_source = request.spares_for == SparesFor::kTime
-                                      ? "chosen: with more, the run would hardly wait less"
-                                      : "chosen: least cost, spare nodes included";
+    campaign.spare_nodes_source =
+        request.spares_for == SparesFor::kTime
+            ? "chosen: the smallest number with which the run hardly ever waits"
+            : "chosen: lowest cost, including the spare nodes";
   }
   const bool capped = campaign.spare_nodes > left;
   const bool took_all = stated.source.empty() && left > 0 && campaign.spare_nodes == left;
@@ -335,7 +337,7 @@ Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const P
   if (spare <= left) return Ok{};
   return bad_input(fmt::format("{} spare nodes are too many: the plan leaves {} nodes of {} free",
                                spare, left, cluster.name),
-                   "", fmt::format("from 0 to {}", left));
+                   "", fmt::format("give a number from 0 to {}", left));
 }
 
 Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
@@ -361,7 +363,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   if (most_lost < 1 || most_lost >= nodes) {
     return bad_input(fmt::format("the plan cannot lose {} of {} nodes", most_lost, nodes),
                      "--lost-nodes",
-                     nodes > 1 ? fmt::format("from 1 to {}", nodes - 1) : "the plan has one node");
+                     nodes > 1 ? fmt::format("give 1 to {}", nodes - 1) : "the plan uses one node");
   }
   const auto least_for = [&](std::int64_t lost) {
     return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);

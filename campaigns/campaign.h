@@ -126,8 +126,8 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
 struct Replanned {
   std::int64_t lost_nodes = 0;
   std::vector<PlannedRun> best;  // one plan; empty if none fits
-  // Nearest global batch with which a fitting plan uses all remaining GPUs. 0 if `best` already
-  // uses all of them, or if no tried batch has such a plan.
+  // Global batch nearest to the plan's at which a plan that fits uses all remaining GPUs. 0 if
+  // `best` already uses all of them, or if no tried batch has such a plan.
   std::int64_t whole_batch = 0;
 };
 

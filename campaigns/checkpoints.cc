@@ -23,9 +23,9 @@ Stretches stretches_of(const FailureModel& model) {
   return stretches;
 }
 
-// Returns the expected time until the next checkpoint can be loaded. Without a failure this takes
-// `due` from now, and after each restart it takes `anew`. expm1 stays accurate for segments much
-// shorter than the MTBF.
+// Returns the expected time until the next checkpoint can be loaded. `due`: time until then without
+// a failure. `anew`: this time after a restart. expm1 stays accurate for segments much shorter than
+// the MTBF.
 Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew) {
   const double m = model.mtbf.value();
   return Seconds(-m * std::exp((model.restart + anew).value() / m) * std::expm1(-due.value() / m));

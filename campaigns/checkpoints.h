@@ -17,9 +17,9 @@ namespace tpsim {
 
 // Returns the bytes of a checkpoint: one copy of the weights in the plan's dtype, plus the
 // optimizer state, which is both Adam moments and the fp32 master weights if the software has them
-// (docs/decisions/master-weights.md). Software that casts fp32 weights saves only these fp32
-// weights. With tied word embeddings, the first and the last pipeline stage both save optimizer
-// state for them.
+// (docs/decisions/master-weights.md). Software that has fp32 weights only, and casts them for each
+// use, saves no copy in the plan's dtype. With tied word embeddings, the first and the last
+// pipeline stage both save optimizer state of the embedding.
 Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const SoftwareParts& parts);
 
 struct FailureModel {

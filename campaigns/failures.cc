@@ -45,7 +45,7 @@ class PlayedCampaign {
   PlayedCampaign(const FailureModel& model, const SpareNodes& spares, std::mt19937_64& random)
       : model_(model), workshop_(spares), random_(random) {}
 
-  // Plays one campaign. Each iteration completes all segments before the next failure at once.
+  // Simulates one campaign. Each iteration advances to the next failure, or to the end of the run.
   Outcome play() {
     const double stretch = (model_.interval + model_.write).value();
     const double behind = model_.behind.value();

@@ -1,6 +1,6 @@
-// Monte Carlo replays of campaigns with random failures and a limited number of spare nodes. They
-// give mean and spread of the wall time. campaigns/checkpoints.h has the closed form of the mean
-// for unlimited spare nodes.
+// Monte Carlo replays of campaigns with random failures and a limited number of spare nodes. The
+// replays give mean and spread of the wall time. campaigns/checkpoints.h has the closed form of the
+// mean for unlimited spare nodes.
 #pragma once
 
 #include <cstdint>

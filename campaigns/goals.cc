@@ -18,16 +18,16 @@ bool meets(const CampaignGoal& goal, const Campaign& campaign, Seconds wall) {
   return in_time && (goal.budget <= 0 || campaign.cost.usd * longer <= goal.budget);
 }
 
-// Returns the factor by which the campaign exceeds the goal. The nearest miss has the smallest
-// factor.
+// Returns wall time / deadline or cost / budget, whichever is larger. The nearest miss has the
+// smallest value.
 double excess(const CampaignGoal& goal, const Campaign& campaign) {
   double most = 0;
   if (goal.deadline > Seconds()) most = campaign.time.wall() / goal.deadline;
   return goal.budget > 0 ? std::max(most, campaign.cost.usd / goal.budget) : most;
 }
 
-// Returns the value to minimize among sizes of equal standing: cost if there is a deadline, else
-// time.
+// Returns the value to minimize among sizes of equal standing: cost in USD if there is a deadline,
+// else wall time in seconds.
 double price(const CampaignGoal& goal, const Campaign& campaign) {
   return goal.deadline > Seconds() ? campaign.cost.usd : campaign.time.wall().value();
 }
@@ -46,7 +46,8 @@ class GoalSearch {
              const Assumptions& assumptions, const CampaignGoal& goal)
       : scenario_(scenario), request_(request), assumptions_(assumptions), goal_(goal) {}
 
-  // Returns a size with a reason and without campaign if no plan fits.
+  // Searches the best plan for space.gpus and plans its campaign. If no plan fits, the result has
+  // `why_none` and no campaign.
   Result<GoalSize> size_of(const SearchSpace& space, int threads) const {
     TPSIM_TRY(const SearchResult found, search(scenario_, space, 1, {}, threads));
     GoalSize size;

@@ -30,7 +30,7 @@ struct GoalSize {
   std::optional<Campaign> campaign;  // of the best plan
   GoalStanding standing = GoalStanding::kMissed;
   std::string why_none;  // reason why the size has no campaign; empty if it has one
-  // Tried values of stack parts that are not stated, best first.
+  // Combinations of software options that the search tried for this size, best first.
   std::vector<TriedParts> tried = {};
 };
 
@@ -42,19 +42,20 @@ struct GoalAnswer {
   std::optional<std::size_t> nearest;
 };
 
-// Returns GPU counts of 1, 2, 3, 4, 6, 8, 12 ... whole hosts, up to the cluster. Skips sizes that
-// would miss the deadline even at peak FLOP/s, unless all sizes would.
+// Returns GPU counts of 1, 2, 3, 4, 6, 8, 12 ... whole hosts, up to the size of the cluster. Skips
+// sizes that would miss the deadline even at peak FLOP/s, unless all sizes would.
 std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoal& goal,
                                      double tokens);
 
 // Returns whether a campaign meets the goal.
 GoalStanding standing_of(const CampaignGoal& goal, const Campaign& campaign);
 
-// Finds the best plan and campaign for each size. The GPU count of `space` is ignored. Chooses a
-// size that surely meets the goal over one that meets it as predicted. Among equals, chooses the
-// cheapest if there is a deadline, else the fastest. If spare nodes are not stated and the cheapest
-// number of them misses the deadline, tries the number that minimizes wall time. Stops after three
-// larger sizes in a row that are not better. If all sizes fail, returns the error of the first.
+// Finds the best plan and campaign for each size. The GPU count of `space` is ignored. Prefers
+// sizes of standing kSure to kAsPredicted, and these to kMissed. Among sizes of equal standing,
+// chooses the cheapest if there is a deadline, else the fastest. If spare nodes are not stated and
+// the cheapest number of them misses the deadline, tries the number that minimizes wall time. Stops
+// after three larger sizes in a row that are not better. If all sizes fail, returns the error of
+// the first.
 Result<GoalAnswer> plan_for_goal(const Scenario& scenario, const SearchSpace& space,
                                  const std::vector<std::int64_t>& sizes,
                                  const CampaignRequest& request, const Assumptions& assumptions,

@@ -185,15 +185,16 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
     const std::string moved =
         moved_from_.empty()
             ? ""
-            : fmt::format(", scaled from {} to {} of {} by NCCL's structure", moved_from_,
+            : fmt::format(", scaled from {} to {} of {} by modelled NCCL times", moved_from_,
                           cluster_.intra_node.kind, to_string(cluster_.intra_node.bandwidth));
-    return fmt::format("{} of one node: {}, between measured sizes of profile {}{}", what,
-                       to_string(price(kind, bytes, placement)), profile_name_, moved);
+    return fmt::format(
+        "{} of one node: {}, interpolated between the sizes measured in profile {}{}", what,
+        to_string(price(kind, bytes, placement)), profile_name_, moved);
   }
   const CollectivePath path = path_of(placement);
   const CollectiveEstimate estimate = nccl_estimate(kind, bytes, path);
   return fmt::format(
-      "{} on {}: {} = {}; bus factor {:.3f}, {} inside a node, {} across ({} NICs x {} x "
+      "{} on {}: {} = {}; bus factor {:.3f}, {} inside a node, {} between nodes ({} NICs x {} x "
       "efficiency {:.2f}, {} groups share them), hops {} and {} ({})",
       what, counted_text(placement.nodes, "node"), to_string(estimate.time), describe(estimate),
       bus_factor(kind, placement.ranks), to_string(path.intra_bandwidth),

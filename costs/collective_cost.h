@@ -7,8 +7,8 @@
 //
 // A group across nodes is always modelled. Groups that communicate across nodes at the same time
 // share the NICs of a node, and a group uses at most the NICs of its members' GPUs. Inside a node
-// the ring runs at the bandwidth of the link. Its latencies are calibrated with measured
-// all-reduces of small messages.
+// the ring runs at the bandwidth of the link. The base latency and the latency per hop are
+// calibrated with measured all-reduces of small messages.
 //
 // Not modelled: contention in the fabric (assumed non-blocking), and the effect of a collective on
 // concurrent compute.

@@ -19,7 +19,8 @@ constexpr double kBackwardProducts = 5;
 
 struct AttentionExtents {
   double batch, queries, heads, kv_heads, head_dim, keys;
-  // Length of a causal sequence (keys = queries) with as many visible keys per query.
+  // Length of a causal sequence with keys = queries whose queries see as many keys on average as
+  // the queries of this op.
   double length() const { return 2 * keys - queries; }
 };
 
@@ -113,8 +114,9 @@ Seconds FlashModel::bound(const OpKey& key) const {
          model_.flash_backward_efficiency * forward;
 }
 
-// Returns the samples that correct an op: those of the same pass and kind of value width. If there
-// are none: those of the forward pass, else those with value_dim = head_dim.
+// Returns the samples that correct an op. First choice: the same pass (forward or backward) and the
+// same kind of value width (equal to head_dim or not). Second choice: the forward pass with the
+// same kind of value width. Third choice: the same pass with value_dim = head_dim.
 const ResidualField& FlashModel::field_for(const OpKey& key) const {
   const std::size_t own = field_of(key);
   for (const std::size_t field : {own, own & kOwnWidth, own & kBackward}) {
@@ -129,7 +131,8 @@ FlashEstimate FlashModel::estimate(const OpRecord& op) const {
   estimate.bound = bound(op.key);
   estimate.correction = std::exp(around.log_ratio);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
-  // Caps the FLOP rate of the corrected estimate at that of the best sample.
+  // Caps the FLOP rate of the corrected estimate at the rate of the fastest sample, or at
+  // flash_forward_efficiency if this is higher.
   const double share = std::max(model_.flash_forward_efficiency, best_flops_share_);
   estimate.time = std::max(estimate.bound * estimate.correction,
                            Flops(op.flops) / (share * device_.matmul_peak));

@@ -5,11 +5,11 @@
 //   rate = forward efficiency * (d / 128)^0.35 * s / (s + 600)        s tokens, d head_dim
 // "Longest block" is the time of the thread block with the last 128 queries of a head, which see
 // all keys; it runs on one SM. If there are more keys than queries, s is the length of a sequence
-// with as many visible keys per query: s = 2 keys - queries. Measured forward samples of similar
-// shapes correct the time. The backward time is the forward time, scaled by FLOPs and efficiencies
-// and corrected by backward samples if there are any. Attention whose values are not as wide as the
-// keys (MLA) uses separate kernels and is corrected by its own samples if there are any. The
-// constants 0.35, 600 and the latency were fitted on the A100 (FlashAttention-2) and H200
+// whose queries see as many keys on average: s = 2 keys - queries. Measured forward samples of
+// similar shapes correct the time. The backward time is the forward time, scaled by FLOPs and
+// efficiencies and corrected by backward samples if there are any. Attention whose values are not
+// as wide as the keys (MLA) uses separate kernels and is corrected by its own samples if there are
+// any. The constants 0.35, 600 and the latency were fitted on the A100 (FlashAttention-2) and H200
 // (FlashAttention-3) tables of data/microbench.
 #pragma once
 

@@ -6,7 +6,8 @@
 namespace tpsim {
 
 // If the host never waits, the longest path changes from the host to the device in one of the n
-// pieces and takes `path` there. Each other piece adds its host or its device time.
+// pieces and takes `path` there. Each other piece adds its host time or its device time, whichever
+// is longer.
 HostDeviceTime repeat(const HostDeviceTime& once, std::int64_t n) {
   if (n == 0) return {};
   if (std::isfinite(once.wait.value())) {

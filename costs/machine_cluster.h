@@ -25,7 +25,7 @@ StackSpec stack_as_measured(StackSpec stack, const Profile& profile);
 // Returns the stack name of tpsim's own ranks on the profiled device: "reference" on an
 // asynchronous device (GPU), else "reference-cpu".
 std::string_view own_stack(const Profile& profile);
-// Returns the stack that describes how tpsim executes a plan of `named`: the training options of
+// Returns the stack that describes how tpsim executes a plan for `named`: the training options of
 // `named`, with the host and memory properties of `own`. The all-gather of parameters does not
 // overlap with the next forward.
 StackSpec executed_stack(const StackSpec& named, StackSpec own);

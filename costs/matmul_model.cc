@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kLayoutBits = kTransposeA | kTransposeB;
 constexpr unsigned kForwardLayout = kTransposeB;  // y = x W^T, the layout of published tables
-constexpr std::size_t kEnoughSamples = 16;  // with fewer, a layout uses those of the forward layout
+constexpr std::size_t kEnoughSamples = 16;  // of a layout; with fewer, uses the forward layout's
 constexpr double kAlignment = 16;           // bytes of a vector load
 constexpr double kTileBytes = 64;           // bytes along k that a tile loads per step
 
@@ -240,7 +240,7 @@ double MatmulModel::layout_factor(unsigned layout) const {
 }
 
 // Returns a lower bound of the time. The FLOP rate is at most matmul_efficiency or that of the best
-// sample; the traffic is at most the memory bandwidth or that of the best sample.
+// sample; the traffic rate is at most the memory bandwidth or that of the best sample.
 Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
   const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
   const double traffic_share = std::max(1.0, best_traffic_share_);
@@ -255,8 +255,9 @@ bool MatmulModel::has_samples(DType operands) const {
                      [](const ResidualField& field) { return field.size() > 0; });
 }
 
-// Returns the dtype whose samples correct a GEMM. A narrow dtype with too few samples uses those of
-// a similar dtype, else of bf16, because tiles and waves are the same.
+// Returns the dtype whose samples correct a GEMM. A dtype of 8 bits or less with too few samples
+// uses the samples of a similar dtype, else those of bf16, whose GEMMs have the same tiles and
+// waves.
 DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   while (is_narrow(operands) && fields_[field_of(operands, layout)].size() < kEnoughSamples) {
     operands = next_of_kind(operands);

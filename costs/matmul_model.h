@@ -2,8 +2,8 @@
 //
 // An analytical bound counts the work of a tiled GEMM. C is cut into tiles, and an SM computes one
 // tile at a time. A partial last wave takes as long as a full one, unless the library divides its
-// work among all SMs (stream-K). At the end of a wave its tiles are written. A GEMM with few tiles
-// may use split-K.
+// work among all SMs (stream-K). At the end of a wave its tiles are written to memory (epilogue). A
+// GEMM with few tiles may use split-K.
 //
 // Measured GEMMs of similar shapes then correct the bound. Two shapes are similar if their output
 // size, the fill of their last wave and their k are similar. Not modelled: caches, clocks
@@ -53,7 +53,7 @@ struct MatmulEstimate {
   bool near_samples = false;
   Seconds split_sums;  // part of `time`: sums outside the tensor cores (kSplitSums)
   Seconds wider;       // time with the next wider dtype if the measured one is slower, else 0
-  Seconds streamed;    // part of `time`: weights or weight gradients of all experts but one
+  Seconds streamed;    // part of `time`: memory traffic of the matrices of all experts but one
 };
 
 class MatmulModel {
@@ -62,7 +62,8 @@ class MatmulModel {
   explicit MatmulModel(const Profile& profile, bool as_tf32 = false);
 
   MatmulBound bound(const MatmulShape& shape) const;
-  // A narrow dtype never takes longer than the next wider one, unless samples near the shape do.
+  // Returns the time of a GEMM. With operands of 8 bits or less, this is at most the time with the
+  // next wider dtype, unless samples of similar shapes are slower.
   MatmulEstimate estimate(const OpKey& key) const;
   // Grouped GEMM: one GEMM with the tokens of all experts, plus the memory traffic of the other
   // experts' matrices. Measured MoE layers take the sum of the two times, not the maximum

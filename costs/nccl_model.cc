@@ -10,7 +10,7 @@ namespace {
 // Latencies of a protocol minus those of LL, and the share of the bandwidth that carries data.
 // NCCL's tuner has these latencies for LL / LL128 / Simple: 0.6 / 1.9 / 3.4 us per NVLink hop,
 // 2.7 / 4.0 / 14 us per network hop, 6.6 / 14 / 8.4 us per collective. LL sends a flag with every 4
-// bytes of data, LL128 with every 120.
+// bytes of data, LL128 with every 120 bytes.
 struct ProtocolCost {
   CollectiveProtocol protocol;
   Seconds base, intra_hop, inter_hop;
@@ -45,11 +45,12 @@ CollectiveEstimate ring_estimate(CollectiveKind kind, Bytes bytes, const Collect
   return {latency + traffic, latency, traffic, CollectiveAlgorithm::kRing, cost.protocol};
 }
 
-// Number of times that a message of two half-size binary trees crosses the boundary of the busiest
-// node in one direction. That node has a parent and two children in one tree and a parent in the
-// other. With two nodes, one crossing would suffice. The factor is 2 there too: NCCL's tuner
-// assumes half of the bandwidth for trees, and tensor-parallel groups over two nodes took the time
-// of a ring (tp 16 of data/published_runs/vtrain_a100_multi.csv).
+// Traffic of an all-reduce over two binary trees at the busiest node, per direction, in message
+// sizes. Each tree carries half of the message. The node sends to a parent and two children in one
+// tree and to a parent in the other: 4 halves. On two nodes, a factor of 1 would suffice. The
+// factor is 2 there too, because NCCL's tuner assumes half of the bandwidth for trees, and
+// tensor-parallel groups over two nodes took the time of a ring (tp 16 of
+// data/published_runs/vtrain_a100_multi.csv).
 constexpr double kTreeCrossings = 2.0;
 
 // Achieved share of the bandwidth that the tuner assumes for trees with the Simple protocol. The
@@ -146,8 +147,9 @@ CollectiveEstimate broadcast_estimate(Bytes bytes, const CollectivePath& path) {
   return chosen;
 }
 
-// Chooses ring or tree as NCCL's tuner. Above kLastCorrection the tuner overestimates the bandwidth
-// of trees. For groups of hundreds of ranks it then chooses trees, although rings are faster.
+// Chooses ring or tree as NCCL's tuner does. Above kLastCorrection the tuner overestimates the
+// bandwidth of trees. For groups of hundreds of ranks it then chooses trees, although rings are
+// faster.
 CollectiveEstimate all_reduce_estimate(Bytes bytes, const CollectivePath& path) {
   const double granted = bytes > kLastCorrection ? 1.0 : kTreeReached;
   CollectiveEstimate chosen;

@@ -3,7 +3,7 @@
 // Each algorithm (ring, double binary tree; direct sends for all-to-all) and protocol (LL, LL128,
 // Simple) costs latency + traffic / bandwidth. The fastest one is chosen, as by NCCL's tuner
 // (src/graph/tuning.cc, v2.28). For broadcasts and large all-reduces, the tuner is known to choose
-// a slower one. The time is then that of the tuner's choice.
+// a slower algorithm or protocol. The time is then that of this choice.
 //
 // Not modelled: in-network reduction (SHARP), and NVLink multicast (NVLS, present only in measured
 // samples).

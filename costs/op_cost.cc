@@ -13,7 +13,7 @@ namespace {
 // Exponent 8 of the formula in the header: reduced clocks under load.
 constexpr double kPowerExponent = 8;
 
-// fp16 and bf16 have the same rates and sizes, so that they share one key.
+// fp16 and bf16 have the same rates and sizes, so both share one key.
 OpKey canonical(OpKey key) {
   if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
   const bool names_a_dtype =
@@ -149,7 +149,7 @@ std::string OpCostModel::explain(const OpRecord& op) const {
     wide.key.dtype = DType::kBFloat16;
     const bool is_narrow_product = op.key.kind == OpKind::kMatmul && is_narrow(op.key.dtype);
     if (is_narrow_product && price(wide).time < paid.time) {
-      how += fmt::format(", though bf16 takes {}", to_string(price(wide).time));
+      how += fmt::format(", although bf16 takes {}", to_string(price(wide).time));
     }
   } else if (op.key.kind == OpKind::kMatmul) {
     how = explain_matmul(op);
@@ -178,34 +178,38 @@ std::string OpCostModel::explain(const OpRecord& op) const {
 std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   const MatmulEstimate e = matmul_estimate(op);
   std::string text = fmt::format(
-      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured neighbours; {:.2f} waves "
-      "of {}x{} tiles over {} processors",
+      "(latency {} + max(compute {}, traffic {})) x {:.3f} from measured GEMMs of similar shapes; "
+      "{:.2f} waves of {}x{} tiles over {} SMs or cores",
       to_string(model_.matmul_latency), to_string(e.bound.compute), to_string(e.bound.traffic),
       e.correction, e.bound.waves, e.bound.tile_m, e.bound.tile_n, device_.processors);
-  if (e.bound.k_splits > 1) text += fmt::format(", k in {} parts", e.bound.k_splits);
+  if (e.bound.k_splits > 1) text += fmt::format(", split-K in {} parts", e.bound.k_splits);
   if (e.layout_factor != 1) text += fmt::format(", x {:.3f} for the layout", e.layout_factor);
-  if (!matmul_shape(op.key).aligned) text += ", rows not multiples of 16 bytes";
+  if (!matmul_shape(op.key).aligned) text += ", rows are not multiples of 16 bytes";
   if (e.split_sums > Seconds()) {
-    text += fmt::format(", + {} for sums outside the matrix units", to_string(e.split_sums));
+    text +=
+        fmt::format(", + {} to add partial sums outside the tensor cores", to_string(e.split_sums));
   }
   if (e.streamed > Seconds()) {
-    text += fmt::format(", all tokens in one; + {} for matrices of {} more experts",
-                        to_string(e.streamed), op.key.dims[0] - 1);
+    text += fmt::format(
+        ", one GEMM over the tokens of all experts; + {} to read the matrices of {} more experts",
+        to_string(e.streamed), op.key.dims[0] - 1);
   }
   if (e.wider > Seconds()) {
-    text += fmt::format(", as measured samples say, though more bits take {}", to_string(e.wider));
+    text +=
+        fmt::format(", as measured, although the next wider dtype takes {}", to_string(e.wider));
   }
   return text;
 }
 
 std::string OpCostModel::explain_flash(const OpRecord& op) const {
   const FlashEstimate e = flash_.estimate(op);
-  return fmt::format("bound {} x {:.3f} from measured neighbours, {:.3g} FLOPs at {} peak",
-                     to_string(e.bound), e.correction, op.flops, to_string(device_.matmul_peak));
+  return fmt::format(
+      "bound {} x {:.3f} from measured ops of similar shapes, {:.3g} FLOPs at {} peak",
+      to_string(e.bound), e.correction, op.flops, to_string(device_.matmul_peak));
 }
 
 std::string OpCostModel::explain_kernel(const OpRecord& op) const {
-  if (kernels_.time(canonical(op.key))) return "between measured sizes of this kernel";
+  if (kernels_.time(canonical(op.key))) return "interpolated between measured sizes of this kernel";
   return fmt::format("latency {} + max({} / ({:.2f} x {}), {:.3g} FLOPs / {})",
                      to_string(model_.kernel_latency), to_string(Bytes(op.bytes)),
                      memory_efficiency(op.key.kind), to_string(device_.memory_bandwidth), op.flops,

@@ -41,8 +41,8 @@ class OpCostModel {
   OpPrice price(const OpRecord& op) const;
   // Returns the speed of an attention kernel relative to the kernel that the profile timed.
   double attention_speed(AttentionKernel kernel) const;
-  // Returns the time per byte of an elementwise op over that of an op of this kind: 1, or less if
-  // this kind is a reduction.
+  // Returns the memory efficiency of an op kind relative to elementwise ops:
+  // reduction_efficiency / streaming_efficiency for a reduction, else 1.
   double streaming_cost(OpKind kind) const;
   // Returns the formula, its inputs and the sources of the constants as text.
   std::string explain(const OpRecord& op) const;

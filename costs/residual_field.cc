@@ -7,7 +7,7 @@ namespace tpsim {
 namespace {
 
 constexpr float kSoftening = 0.1F;       // e: limits the weight of a sample at the query's point
-constexpr double kNoCorrection = 0.001;  // weight of residual 0, as of a sample at d = 3.1
+constexpr double kNoCorrection = 0.001;  // weight of residual 0; that of a sample at distance 3.1
 constexpr float kReach = 1.75F;          // largest distance along the first axis
 
 }  // namespace

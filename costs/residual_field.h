@@ -49,7 +49,7 @@ class ResidualField {
   };
 
   std::vector<Block> blocks_;     // sorted by the first axis
-  std::vector<float> last_axis_;  // of each block's last sample along the first axis
+  std::vector<float> last_axis_;  // first-axis coordinate of each block's last sample
   std::size_t size_ = 0;
 };
 

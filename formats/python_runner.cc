@@ -30,8 +30,8 @@ Result<std::string> output_of_recipes(std::vector<std::string> words) {
   command.insert(command.end(), words.begin(), words.end());
   Result<std::string> printed = output_of_program(std::move(command));
   if (!printed.ok() && printed.error().kind == ErrorKind::kMissing) {
-    return Error{ErrorKind::kMissing, "python3 is missing; it runs the framework's code", "",
-                 "apt-get install python3"};
+    return Error{ErrorKind::kMissing, "python3 is missing, which runs the framework's code", "",
+                 "install it: apt-get install python3"};
   }
   return printed;
 }

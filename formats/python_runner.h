@@ -1,5 +1,5 @@
-// Runs the Python package tpsim_recipes with the user's Python. The package is embedded in the
-// program.
+// Runs the Python package tpsim_recipes with the installed python3. The package is embedded in
+// tpsim.
 #pragma once
 
 #include <string>

@@ -6,15 +6,18 @@
 namespace tpsim {
 
 Result<std::vector<FlatSetting>> flat_yaml(std::string_view, const std::string& file) {
-  return Error{ErrorKind::kMissing, "YAML files cannot be read in a web page", file, ""};
+  return Error{ErrorKind::kMissing, "the web page cannot read YAML files; the program tpsim can",
+               file, ""};
 }
 
 Result<std::vector<FlatSetting>> flat_toml(std::string_view, const std::string& file) {
-  return Error{ErrorKind::kMissing, "TOML files cannot be read in a web page", file, ""};
+  return Error{ErrorKind::kMissing, "the web page cannot read TOML files; the program tpsim can",
+               file, ""};
 }
 
 Result<std::string> output_of_recipes(std::vector<std::string>) {
-  return Error{ErrorKind::kMissing, "Python files cannot be run in a web page", "", ""};
+  return Error{ErrorKind::kMissing, "the web page cannot run Python files; the program tpsim can",
+               "", ""};
 }
 
 }  // namespace tpsim

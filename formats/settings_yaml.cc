@@ -41,7 +41,8 @@ Status check_nesting(std::string_view text, const std::string& file) {
   }
   yaml_parser_delete(&parser);
   if (depth <= kDeepestEvent) return Ok{};
-  return bad_input("is nested too deeply", fmt::format("{}:{}", file, line));
+  return bad_input("the file is nested too deeply; at most 32 levels are read",
+                   fmt::format("{}:{}", file, line));
 }
 
 class YamlParser {
@@ -129,7 +130,7 @@ class YamlFlattener {
     }
     const std::string_view tag = reinterpret_cast<const char*>(node.tag);
     if (tag.starts_with(kCoreTag)) return Ok{};  // a core type does not change the text
-    return wrong(node, fmt::format("'{}': YAML tags are not supported", tag),
+    return wrong(node, fmt::format("the YAML tag '{}' is not supported", tag),
                  "write the value without a tag");
   }
 
@@ -138,7 +139,7 @@ class YamlFlattener {
   Status put(const yaml_node_t& node, const std::string& key) {
     std::string value = text_of(node);
     if (key.empty() && !value.empty()) {
-      return wrong(node, fmt::format("'{}' is not 'key: value'", value));
+      return wrong(node, fmt::format("'{}' is not of the form 'key: value'", value));
     }
     if (is_plain(node)) {
       if (value.empty()) return Ok{};
@@ -199,7 +200,7 @@ Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::str
   TPSIM_TRY_STATUS(flattener.flatten(*root, ""));
   TPSIM_TRY_STATUS(parser.load(file));
   if (const yaml_node_t* next = yaml_document_get_root_node(&parser.document())) {
-    return bad_input("a second YAML document is not supported",
+    return bad_input("the file has a second YAML document, which is not supported",
                      fmt::format("{}:{}", file, line_of(*next)));
   }
   return std::move(flattener.out);

@@ -11,8 +11,8 @@ constexpr int kDeepestExpansion = 32;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Returns a marked unknown value. A command's output is named by the first word of the command,
-// because spaces would split the field.
+// Returns an unknown value: kUnset and the name. Of a name with spaces, such as "$(date +%s)", only
+// the first word is kept ("$(date...)"), because spaces would split the field.
 std::string unset(std::string_view name) {
   const std::size_t blank = name.find_first_of(" \t\n");
   const std::string rest = blank == std::string_view::npos ? ""

@@ -27,8 +27,8 @@ struct ShellScript {
   ShellVariables variables;                  // at the end of the script
   std::map<std::string, std::string> files;  // files written with here-documents, by name
   std::map<std::string, std::string> batch;  // #SBATCH --nodes=4: "nodes" -> "4"
-  bool exits = false;                        // the script exits before its end
-  std::set<std::string> exit_asks;           // unset variables that it tested before exit
+  bool exits = false;                        // the script runs `exit`
+  std::set<std::string> exit_asks;           // unset variables in the last condition before exit
   std::vector<std::string> missing;          // names of sourced files that were not found
 };
 

@@ -82,7 +82,8 @@ class ShellTokenizer {
       std::string body;
       for (;;) {
         if (at_ >= text_.size()) {
-          return wrong(document.line, fmt::format("<<{} is not closed", document.end));
+          return wrong(document.line,
+                       fmt::format("the here-document <<{} is not closed", document.end));
         }
         const std::size_t end = std::min(text_.find('\n', at_), text_.size());
         const std::string_view line = text_.substr(at_, end - at_);
@@ -112,7 +113,8 @@ class ShellTokenizer {
     ++at_;
     for (;;) {
       const char c = peek();
-      if (c == '\0') return wrong(token.line, fmt::format("{}( is not closed", token.text));
+      if (c == '\0')
+        return wrong(token.line, fmt::format("the array {}( is not closed", token.text));
       if (c == ')') return ++at_, Ok{};
       if (c == '\n') ++line_;
       if (c == '#') {
@@ -143,7 +145,8 @@ class ShellTokenizer {
         continue;
       }
       const std::size_t length = piece_length();
-      if (length == 0) return wrong(line, fmt::format("{} is not closed", c));
+      if (length == 0)
+        return wrong(line, fmt::format("the text that starts with {} is not closed", c));
       const std::string_view piece = text_.substr(at_, length);
       line_ += static_cast<int>(std::count(piece.begin(), piece.end(), '\n'));
       word += piece;

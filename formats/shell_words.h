@@ -26,8 +26,7 @@ std::string without_marks(std::string_view word);
 enum class ShellTokenKind { kWord, kSeparator, kRedirect };
 struct ShellToken {
   ShellTokenKind kind = ShellTokenKind::kWord;
-  // The text with quotes. A separator is "
-  // ", ";", "&&", "||", "|", "&", ";;", "(" or ")".
+  // The text with quotes. The text of a separator is a line break or one of ; && || | & ;; ( and ).
   std::string text = {};
   int line = 0;
   bool is_array = false;                   // NAME=( ... ): text is "NAME=" or "NAME+="
@@ -111,7 +110,7 @@ inline constexpr std::size_t kMostShellBytes = std::size_t{1} << 20;
 // Evaluates a condition [ ... ], [[ ... ]] or test, on strings and numbers. `all` contains the
 // words with quotes, including "[" and "]". Nothing if the result depends on files or programs.
 std::optional<bool> shell_condition(const std::vector<std::string>& all, ShellVariables& variables);
-// And and or with three values: true, false, and nothing for unknown.
+// Three-valued "and" and "or": true, false, or nothing if the result is unknown.
 std::optional<bool> shell_and(std::optional<bool> a, std::optional<bool> b);
 std::optional<bool> shell_or(std::optional<bool> a, std::optional<bool> b);
 

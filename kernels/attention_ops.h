@@ -41,8 +41,9 @@ struct SoftmaxForward {
   Tensor sinks = {};
   Label label;
 };
-// In place: dprobs becomes the gradient of the scores before `scale`. dsinks [heads] +=; undefined
-// without sinks.
+// Backward of SoftmaxForward. In place: dprobs, the gradient of the probabilities, becomes the
+// gradient of the scores, before they were multiplied by `scale`. dsinks [heads] += the gradient of
+// the sinks; undefined without sinks.
 struct SoftmaxBackward {
   Tensor probs, dprobs;
   float scale = 1.0F;
@@ -154,7 +155,8 @@ struct SoftCapBackward {
   float cap = 1.0F;
   Label label;
 };
-// In place: x *= 1 + strength ln(1 + floor((position + 1) / floor)). Backward is the same op.
+// Scales each position in place: x *= 1 + strength ln(1 + n), where n is (position + 1) / floor,
+// rounded down. Backward is the same op.
 struct PositionScale {
   AttentionDims dims;
   Heads x;

@@ -75,7 +75,7 @@ void* BlockCache::cut(Blocks::iterator from, std::int64_t bytes) {
 
 void BlockCache::give_back(void* data) {
   auto block = blocks_.find(static_cast<std::byte*>(data));
-  TPSIM_CHECK(block != blocks_.end() && !block->second.is_free, "memory that was handed out");
+  TPSIM_CHECK(block != blocks_.end() && !block->second.is_free, "the memory is not a block in use");
   used_ -= block->second.bytes;
   block->second.is_free = true;
   block = merged_with_next(block);

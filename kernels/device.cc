@@ -33,7 +33,7 @@ void Device::note(const OpRecord& record) {
 }
 
 Status Device::start_recording() {
-  return bad_input("only a GPU's work can be recorded", "--cuda-graphs", "run with --device cuda");
+  return bad_input("CUDA graphs need a GPU", "--cuda-graphs", "run with --device cuda");
 }
 
 void Device::release(void* data, std::int64_t bytes, std::uint32_t id) {

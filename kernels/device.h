@@ -85,7 +85,7 @@ class Device {
   // Returns the reason why the device cannot quantize GEMM operands by the recipe
   // (OperandRounding); empty if it can.
   virtual std::string refusal_reason(Precision recipe) const {
-    return recipe == Precision::kNone ? "" : "it rounds no operands";
+    return recipe == Precision::kNone ? "" : "this device does not quantize GEMM operands";
   }
 
   // Marks the current point in the device's work. Cheap enough to call around every op.
@@ -102,7 +102,7 @@ class Device {
   // Enables recording (CUDA graphs) by repeat(). kBadInput if the device cannot record.
   virtual Status start_recording();
   virtual bool records() const { return false; }
-  // Runs `work`, or replays its record if the device records. For equal `variant` and equal
+  // Runs `work`, or replays its recording if the device records. For equal `variant` and equal
   // addresses of `inputs`, `work` must issue the same ops on the same memory, without other effects
   // on the host.
   virtual void repeat(const std::function<void()>& work, std::span<const Tensor> /*inputs*/,
@@ -112,8 +112,8 @@ class Device {
 
   // Returns the algorithms that were selected by timing; empty on devices without such a choice.
   virtual AlgorithmChoices algorithms() const { return {}; }
-  // Sets initial choices of algorithms. Choices for other libraries or devices are ignored, and
-  // measured again.
+  // Sets choices of an earlier run, so that these algorithms are not timed again. Choices for other
+  // libraries or devices are ignored.
   virtual void use_algorithms(const AlgorithmChoices& /*earlier*/) {}
   // Returns the device memory in use in bytes: tensors, allocator cache and libraries. 0 if only
   // tensors are counted.

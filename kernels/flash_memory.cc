@@ -8,8 +8,9 @@ namespace {
 // Limit of the working memory in bytes. cuBLASLt's workspace has this size and is allocated before
 // any attention. It fits in the L2 cache.
 constexpr std::int64_t kRoom = std::int64_t{32} << 20;
-// Work items that occupy any GPU: four per SM of a B200, since the longest items take twice the
-// average. The value is the same for all GPUs, so that results are bit-equal on all of them.
+// Number of work items that is enough for any GPU: four per SM of a B200 (148 SMs), because the
+// longest items take twice the average time. All GPUs use this value, so that results are bit-equal
+// on all of them.
 constexpr std::int64_t kEnoughItems = 592;
 constexpr std::int64_t kKeysOfBlock = 128;
 
@@ -18,7 +19,8 @@ constexpr std::int64_t pieces_of(std::int64_t all, std::int64_t each) {
   return (all + each - 1) / each;
 }
 
-// Returns the smallest number of equal parts of a group of query heads that gives enough items.
+// Returns the number of equal parts into which the query heads of a key/value head are divided: the
+// smallest number that gives kEnoughItems work items, at most one part per query head.
 std::int64_t parts_of(const AttentionDims& dims) {
   const std::int64_t group = dims.heads / dims.kv_heads;
   const std::int64_t items = dims.batch * dims.kv_heads * pieces_of(key_count(dims), kKeysOfBlock);
@@ -41,7 +43,8 @@ FlashMemory flash_backward_memory(const AttentionDims& dims) {
   const std::int64_t slot = dims.batch * dims.heads / units * tiles * kFlashQueries * width * 4;
   const std::int64_t most =
       std::min(std::max<std::int64_t>((kRoom - memory.sums) / slot, 2), units);
-  // Chooses the smallest number of rounds, then the fewest slots for that number.
+  // Takes the smallest number of rounds that `most` slots allow, then as few slots as suffice for
+  // this number of rounds.
   memory.slots = pieces_of(units, pieces_of(units, most));
   memory.partials = memory.sums + memory.slots * slot;
   memory.bytes = memory.partials;

@@ -15,7 +15,8 @@ inline constexpr std::int64_t kFlashTurns = 8;     // counters per tile, one for
 
 // Offsets in bytes, multiples of 256.
 struct FlashMemory {
-  // Counters that order the additions to dq. Before them: o . d_o [batch, heads, seq] fp32.
+  // Counters that order the additions to dq. The memory before the counters holds the dot products
+  // o . d_o [batch, heads, seq] fp32.
   std::int64_t turns = 0;
   std::int64_t turn_count = 0;  // number of 4-byte counters; one more counts the started blocks
   std::int64_t sums = 0;        // accumulators of dq, fp32

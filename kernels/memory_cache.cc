@@ -6,8 +6,8 @@
 namespace tpsim {
 namespace {
 
-// Rounds a size up to a multiple of 1/8 of its largest power of two, so that similar sizes can
-// reuse a block.
+// Rounds a size up to a multiple of p / 8, where p is the largest power of two up to the size. A
+// freed block can then be reused for similar sizes.
 std::int64_t rounded(std::int64_t bytes) {
   const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 1));
   const auto step = std::max(kBlockAlignment, static_cast<std::int64_t>(std::bit_floor(size) / 8));

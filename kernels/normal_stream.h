@@ -29,7 +29,8 @@ constexpr double uniform_at(std::uint64_t key, std::uint64_t index) {
   return (static_cast<double>(mix(key ^ index) >> 11) + 0.5) * 0x1.0p-53;
 }
 
-// N(0, 1), by the cosine of Box & Muller 1958.
+// Returns element `index` of the standard normal stream, by the cosine form of the Box-Muller
+// transform (Box & Muller 1958).
 inline double normal_at(std::uint64_t key, std::uint64_t index) {
   const double radius = std::sqrt(-2.0 * std::log(uniform_at(key, 2 * index)));
   return radius * std::cos(2.0 * std::numbers::pi * uniform_at(key, 2 * index + 1));

@@ -15,7 +15,8 @@ void require_fits(const Matrix& m, std::int64_t outer, std::int64_t inner, const
           "the matrix lies inside its tensor");
 }
 
-// Variants by MLP kind: 0 for SwiGLU, else the MlpKind. GELU is MlpKind 0.
+// OpKey::variant of an activation. Gated: 0 for SwiGLU, else the MlpKind. Not gated: bit 0 means
+// that there is a bias, the other bits are the MlpKind.
 std::uint8_t gated_variant(MlpKind kind) {
   return kind == MlpKind::kSwiglu ? 0 : static_cast<std::uint8_t>(kind);
 }
@@ -28,7 +29,8 @@ std::uint8_t router_variant(const RouterShape& router, bool corrected) {
                                    (corrected ? 8 : 0) | (router.groups > 1 ? 16 : 0));
 }
 
-// Work of permute, unpermute and their weights' gradient, between slots [E,C,H] and tokens [T,H].
+// Work of PermuteTokens, UnpermuteTokens and RouteWeightGradient, which read or write expert slots
+// [E,C,H] and tokens [T,H].
 Work slots_work(const Tensor& tokens, const Tensor& slots, std::int64_t per_token, bool weighted,
                 const Tensor& written, const Label& label) {
   const Shape& s = slots.shape();

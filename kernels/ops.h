@@ -213,7 +213,7 @@ struct RouteBackward {
 // slots.
 struct PermuteTokens {
   Tensor x, weights, choices, y;  // [T,H], [T,K] fp32 or undefined, [E,C], [E,C,H]
-  std::int64_t per_token = 1;
+  std::int64_t per_token = 1;     // K
   Label label;
 };
 // y[t] = sum over the token's slots of weight * x[slot]; the transpose of PermuteTokens.

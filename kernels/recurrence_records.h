@@ -23,7 +23,7 @@ struct ScanShape {
   std::int64_t tokens = 0;  // a multiple of the chunk
   std::int64_t heads = 0, key_heads = 0, key_dim = 0, value_dim = 0;
   std::int64_t chunk = 0;
-  std::int64_t decays = 0;  // decay rates per head if more than one: one per key channel
+  std::int64_t decays = 0;  // decay rates per head; 0: one
 };
 // Returns the number of elements of the states of all chunks.
 std::int64_t state_elements(const ScanShape& shape);

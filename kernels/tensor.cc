@@ -38,7 +38,7 @@ bool Tensor::continues_in(const Tensor& next) const {
 }
 
 Tensor Tensor::joined_with(const Tensor& next) const {
-  TPSIM_CHECK(continues_in(next), "tensors do not lie one behind the other");
+  TPSIM_CHECK(continues_in(next), "the tensors are not adjacent");
   return Tensor(storage_, first_, Shape{rows() + next.rows(), cols()}, dtype_);
 }
 

@@ -29,7 +29,7 @@ class TimingRecorder final : public Recorder {
 
   // Returns the times recorded since the last call. Waits for the device.
   StepTimes take();
-  // Forgets what was recorded since the last take().
+  // Discards the times recorded since the last take().
   void clear();
   // Returns this thread's CPU time over wall time since clear(), at most 1. Excludes collectives,
   // which may wait. Not meaningful for asynchronous devices.

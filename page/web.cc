@@ -1,4 +1,4 @@
-// The host in a browser, using HTML5 events and WebGL 2. It has one thread, so a search runs in
+// The host in a browser, using HTML5 events and WebGL 2. A page has one thread, so a search runs in
 // pieces between frames. Frames are drawn only while there is input or a search.
 #include <GLES3/gl3.h>
 #include <backends/imgui_impl_opengl3.h>
@@ -233,8 +233,8 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
   page()->touch();
-  // Only these keys are handled here. Other shortcuts, such as F5, Ctrl+C and Ctrl+V, remain the
-  // browser's.
+  // The page handles known keys without Ctrl, and Ctrl+F, Ctrl+= and Ctrl+-. Other shortcuts, such
+  // as F5, Ctrl+C and Ctrl+V, remain the browser's.
   const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
   return is_ours ? EM_TRUE : EM_FALSE;
 }
@@ -315,7 +315,7 @@ void tpsim_paste(const char* text) {
 int main() {
   using namespace tpsim::gui;
   if (!make_context()) {
-    EM_ASM({ say('This browser offers no WebGL 2, which the page draws with.'); });
+    EM_ASM({ say('This page needs WebGL 2, which this browser does not offer.'); });
     return 0;
   }
   page() = std::make_unique<Page>(first_state());

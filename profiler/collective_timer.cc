@@ -48,7 +48,8 @@ class Exercise {
     } while (static_cast<double>(std::ssize(data_) * data_.back().bytes()) < rotated);
   }
 
-  // Call before every sample. Writes the data if it stands for just computed activations.
+  // Call before every sample. Rewrites the buffer if it stands for activations that were just
+  // computed, so that the caches contain it as in a step.
   void prepare() {
     if (just_computed_) device_.run(Scale{all(), 1.0F, kLabel});
   }

@@ -29,7 +29,8 @@ struct CollectiveTimerSettings {
 };
 
 // Times each collective on this world. Its ranks form groups of consecutive ranks, and all groups
-// run at once, as in a plan. Skips collectives with more ranks than the world. Collective.
+// run at once, as in a plan. Skips collectives with more ranks than the world. All ranks
+// call this with the same needs.
 //
 // The time of a send is half of a round trip to a neighbor, and includes the receive.
 void time_collectives(World& world, Device& device, RankBarrier& barrier,

@@ -13,8 +13,8 @@ class LoadMeter {
   virtual bool was_alone() = 0;
 };
 
-// For work on the calling thread: compares its CPU time with wall time. Not valid if the thread
-// also sleeps, as in a collective.
+// Meter for work on the calling thread: compares its CPU time with wall time. Not valid if the
+// thread also sleeps, as in a collective.
 class ThreadLoadMeter final : public LoadMeter {
  public:
   void start() override;
@@ -24,7 +24,7 @@ class ThreadLoadMeter final : public LoadMeter {
   double wall_ = 0, on_core_ = 0;  // seconds, at the start
 };
 
-// For a device that no other program uses.
+// Meter for a device that no other program uses.
 class OwnDeviceMeter final : public LoadMeter {
  public:
   void start() override {}

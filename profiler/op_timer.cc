@@ -15,8 +15,8 @@ constexpr std::size_t kMostSets = 64;
 constexpr std::size_t kRound = 5;
 // Upper bound of the host time to issue an op, in seconds.
 constexpr double kHostSeconds = 10e-6;
-// Longest delay in sustained timing, in seconds. A longer pause would cool the device. It suffices,
-// because the host is ahead of the device once the first ops are issued.
+// Longest delay in sustained timing, in seconds. A longer pause would cool the device. A short
+// delay suffices, because the host is ahead of the device once the first ops are issued.
 constexpr double kShortHold = 0.3e-3;
 
 // Changes the scale of in-place ops so that repeated runs do not shrink the operand to denormal

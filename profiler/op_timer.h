@@ -1,9 +1,9 @@
 // Times single ops repeatedly, on operands that the caches do not hold.
 //
 // A GPU is delayed until all ops of a sample have been issued, so that device time is measured
-// instead of host time. Timing of single ops is accurate if ops read their operands from memory. If
-// caches pass results from one op to the next, ops are faster inside a step: time_in_steps() in
-// profiler/profiler.h.
+// instead of host time. Times of single ops hold for a step if ops read their operands from memory.
+// If caches pass results from one op to the next, ops are faster inside a step, and time_in_steps()
+// (profiler/profiler.h) times them there.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ class OpTimer {
       : device_(device), meter_(meter), barrier_(barrier), settings_(settings) {}
 
   // Returns the seconds per run of each undisturbed sample; empty if all samples were disturbed.
-  // Collective: all ranks pass the same key.
+  // All ranks call this with the same key.
   std::vector<double> times(const OpKey& key);
   // Like times(), but first runs this op for settings.soak, so that the device has the temperature
   // and clocks of training.

@@ -18,12 +18,11 @@ Status check_ops(Device& device, const std::vector<OpKey>& keys,
   for (const OpKey& key : small) {
     for (const ResultError& error : errors_against_slow(device, key, 1)) {
       if (error.within_tolerance()) continue;
-      return Error{
-          ErrorKind::kBug,
-          fmt::format(
-              "{} of {} is off by {:.2g}, more than {:.2g}: the device computes wrong results",
-              error.result, to_string(key), error.error, error.tolerance),
-          "", ""};
+      return Error{ErrorKind::kBug,
+                   fmt::format("{} of {} has an error of {:.2g}, more than the tolerance of "
+                               "{:.2g}: the device computes wrong results",
+                               error.result, to_string(key), error.error, error.tolerance),
+                   "", ""};
     }
     progress(static_cast<double>(++done) / static_cast<double>(small.size()));
   }

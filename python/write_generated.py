@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-OPTIONS_HEAD = '''"""Written by python/write_generated.py from what `tpsim call` answers."""
+OPTIONS_HEAD = '''"""Written by python/write_generated.py from the answers of `tpsim call`."""
 
 from typing import Dict, Tuple
 
@@ -74,7 +74,7 @@ def answers(program, *calls):
 def options_text(program):
     version, options = answers(program, "version", "options")
     text = OPTIONS_HEAD + f"VERSION = {version!r}\n\n"
-    text += "# Of each function: name, what --help says that it takes, whether a list may stand there.\n"
+    text += "# Options by function: name, placeholder in --help (empty for a switch), whether it takes a list.\n"
     text += "OPTIONS: Dict[str, Tuple[Tuple[str, str, bool], ...]] = {\n"
     for call, rows in options.items():
         text += f"    {call!r}: (\n"

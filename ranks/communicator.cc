@@ -6,7 +6,7 @@ namespace tpsim {
 namespace {
 
 void require_floating(const Tensor& x) {
-  TPSIM_CHECK(is_floating(x.dtype()), "reductions are of floating numbers");
+  TPSIM_CHECK(is_floating(x.dtype()), "reductions need a floating-point dtype");
 }
 
 }  // namespace

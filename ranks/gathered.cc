@@ -31,7 +31,7 @@ std::vector<T> all_of(Device& device, Communicator& everyone, const std::vector<
 std::vector<std::string> gathered(World& world, Device& device, const std::string& mine) {
   if (world.size() == 1) return {mine};
   const auto everyone = world.communicator(device, GroupKind::kWorld, all_ranks(world));
-  TPSIM_CHECK(mine.size() < (1U << 30), "a message, not an array");
+  TPSIM_CHECK(mine.size() < (1U << 30), "the string must be shorter than 1 GiB");
   const std::vector<std::int32_t> sizes = all_of<std::int32_t>(
       device, *everyone, {static_cast<std::int32_t>(mine.size())}, DType::kInt32);
 

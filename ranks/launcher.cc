@@ -74,7 +74,8 @@ Result<std::chrono::seconds> collective_patience(const Environment& environment)
   if (!text) return kDefault;
   const std::optional<int> seconds = whole_number(text);
   if (seconds && *seconds > 0) return std::chrono::seconds(*seconds);
-  return bad_input(fmt::format("'{}' is not a number of seconds", *text), "TPSIM_TIMEOUT");
+  return bad_input(fmt::format("'{}' is not a whole number of seconds of at least 1", *text),
+                   "TPSIM_TIMEOUT");
 }
 
 }  // namespace tpsim

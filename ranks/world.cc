@@ -22,7 +22,7 @@ std::vector<std::int64_t> all_ranks(const World& world) {
 GroupMember member_of(const World& world, GroupKind group,
                       const std::vector<std::int64_t>& members) {
   const auto me = std::find(members.begin(), members.end(), world.rank());
-  TPSIM_CHECK(me != members.end(), "a rank forms groups that it belongs to");
+  TPSIM_CHECK(me != members.end(), "this rank is not a member of the group");
   return {group, static_cast<int>(me - members.begin()), static_cast<int>(members.size())};
 }
 

@@ -19,7 +19,7 @@ while (($#)); do
 done
 python=/usr/bin/python3 # Debian's Python packages are installed for this Python
 if ! "$python" -c 'import torch' 2>/dev/null; then
-  echo "tools/bench_against_pytorch.sh: PyTorch is not here: apt-get install python3-torch" >&2
+  echo "tools/bench_against_pytorch.sh: PyTorch is not installed: run apt-get install python3-torch" >&2
   exit 4
 fi
 # Requires a fast BLAS, as PyTorch's users have. Debian's PyTorch uses any installed BLAS.
@@ -27,11 +27,11 @@ if ! "$python" -c 'import torch
 torch.ones(2, 2) @ torch.ones(2, 2)
 maps = open("/proc/self/maps").read()
 exit(not (torch.backends.mkl.is_available() or "libopenblas" in maps or "libblis" in maps))'; then
-  echo "tools/bench_against_pytorch.sh: PyTorch multiplies by the reference BLAS here, which none of its users does: apt-get install libopenblas0-pthread" >&2
+  echo "tools/bench_against_pytorch.sh: PyTorch uses the slow reference BLAS, so that the comparison is not fair: run apt-get install libopenblas0-pthread" >&2
   exit 4
 fi
 if [[ ! -x $tpsim ]]; then
-  echo "tools/bench_against_pytorch.sh: no $tpsim: make build" >&2
+  echo "tools/bench_against_pytorch.sh: $tpsim does not exist: run make build" >&2
   exit 4
 fi
 

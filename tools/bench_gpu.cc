@@ -135,7 +135,7 @@ class Table {
   explicit Table(CudaDevice& device) : device_(device) {
     const OpKey copy{OpKind::kCopy, kDType, 0, {500'000'000}};
     copy_rate_ = 2e9 / timed(device_, copy).seconds;
-    fmt::print("op\tmicroseconds\tGB/s\tof copy\tTFLOP/s\n");
+    fmt::print("op\tmicroseconds\tGB/s\tshare of copy rate\tTFLOP/s\n");
     fmt::print("copy\t{:.1f}\t{:.0f}\t1.000\t0\n", 2e15 / copy_rate_, copy_rate_ * 1e-9);
   }
 
@@ -161,13 +161,13 @@ class Table {
 void print_machine(CudaDevice& device) {
   const HostCosts costs = host_costs(device);
   const DriverMemory driver = driver_memory();
-  fmt::print("launch on the host\t{:.2f}\t\t\t\n", costs.launch_s * 1e6);
-  fmt::print("host to device\t\t{:.1f}\t\t\n", costs.upload_bytes_per_s * 1e-9);
-  fmt::print("device to host\t\t{:.1f}\t\t\n", costs.download_bytes_per_s * 1e-9);
-  fmt::print("bytes reserved at most\t\t{}\t\t\n", device.memory().peak_reserved_bytes());
-  fmt::print("bytes used at most\t\t{}\t\t\n", device.memory().peak_used_bytes());
+  fmt::print("host time of a launch, us\t{:.2f}\t\t\t\n", costs.launch_s * 1e6);
+  fmt::print("host to device, GB/s\t\t{:.1f}\t\t\n", costs.upload_bytes_per_s * 1e-9);
+  fmt::print("device to host, GB/s\t\t{:.1f}\t\t\n", costs.download_bytes_per_s * 1e-9);
+  fmt::print("peak of bytes reserved\t\t{}\t\t\n", device.memory().peak_reserved_bytes());
+  fmt::print("peak of bytes used\t\t{}\t\t\n", device.memory().peak_used_bytes());
   fmt::print("bytes reserved\t\t{}\t\t\n", device.memory().reserved_bytes());
-  fmt::print("bytes in use, says the driver\t\t{}\t\t\n", driver.used);
+  fmt::print("bytes in use according to the driver\t\t{}\t\t\n", driver.used);
 }
 
 Status soak(double seconds) {
@@ -212,7 +212,7 @@ Status print_attention(bool by_warpgroups) {
 }
 
 Status compare_attention() {
-  fmt::print("op\tbatch\tseq\theads\tkv heads\thead_dim\tby\tmicroseconds\tTFLOP/s\n");
+  fmt::print("op\tbatch\tseq\theads\tkv heads\thead_dim\tkernels\tmicroseconds\tTFLOP/s\n");
   TPSIM_TRY_STATUS(print_attention(false));
   return print_attention(true);
 }
@@ -228,7 +228,8 @@ Status print_beside() {
       *device, key(OpKind::kMatmul, kTransposeA | kOutputFloat32, {1, kFfn, kHidden, kTokens}), 2);
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");
-  fmt::print("stream\tmultiprocessors spared\tproduct alone us\tboth us\tother ended after us\n");
+  fmt::print(
+      "stream\tmultiprocessors spared\tGEMM alone us\tboth us\tother kernel ended after us\n");
   for (const int priority : {least, greatest}) {
     for (const int spared : {0, 8, 16, 24, 32}) {
       cudaStream_t other = nullptr;

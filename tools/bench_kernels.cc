@@ -65,7 +65,7 @@ double copy_time(double bytes) {
 }
 
 void print_streaming(Device& device) {
-  fmt::print("{:<34} {:>9} {:>9} {:>14}\n", "streaming op", "us", "GB/s", "of memcpy");
+  fmt::print("{:<34} {:>9} {:>9} {:>14}\n", "streaming op", "us", "GB/s", "vs memcpy");
   constexpr DType kFloat = DType::kFloat32;
   const std::vector<OpKey> keys = {{OpKind::kNormForward, kFloat, 0, {1024, 1024}},
                                    {OpKind::kNormBackward, kFloat, 2, {1024, 1024}},
@@ -112,7 +112,7 @@ void print_products(Device& device) {
     rates.push_back(describe(op).flops / op_time(device, op));
   }
   const double best = *std::max_element(rates.begin(), rates.end());
-  fmt::print("\n{:<34} {:>9} {:>24}\n", "product", "GFLOP/s", "of the fastest");
+  fmt::print("\n{:<34} {:>9} {:>24}\n", "GEMM", "GFLOP/s", "vs the fastest");
   for (std::size_t i = 0; i < keys.size(); ++i) {
     fmt::print("{:<34} {:>9.1f} {:>23.0f}%\n", to_string(keys[i]), rates[i] / 1e9,
                100 * rates[i] / best);

@@ -8,10 +8,10 @@ set -euo pipefail
 target=/usr/local/src/imgui
 [[ -f $target/imgui.cpp ]] && exit 0
 give_up() {
-  echo "tools/fetch_imgui.sh: $1; tpsim report stays out" >&2
+  echo "tools/fetch_imgui.sh: $1; the build will omit tpsim report" >&2
   exit 4
 }
-command -v apt-get >/dev/null || give_up "no apt-get here to fetch ImGui's source package with"
+command -v apt-get >/dev/null || give_up "apt-get is not installed, which fetches ImGui's source package"
 mkdir --parents "$target" || give_up "$target cannot be written to"
 
 # Lists the configured package sources as source packages in a temporary folder, so that the

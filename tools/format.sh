@@ -11,7 +11,7 @@ case "${1:-}" in
   *) echo "tools/format.sh: unknown option $1 (known: --check)" >&2; exit 2 ;;
 esac
 formatter=$(command -v clang-format-14 || command -v clang-format) || {
-  echo "tools/format.sh: no clang-format; tools/install_packages.sh --dev installs it" >&2
+  echo "tools/format.sh: clang-format is not installed; tools/install_packages.sh --dev installs it" >&2
   exit 4
 }
 git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' '*.cuh' '*.cu' |

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 architectures=""
 if [ "${1:-}" = --arch ]; then
-  architectures=${2:?--arch: architectures, such as 90}
+  architectures=${2:?--arch needs a list of architectures, such as 90}
   shift 2
 fi
 bundle=${1:-build/gpu/bundle}

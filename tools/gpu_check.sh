@@ -15,8 +15,8 @@
 # step, and results. Exit code 1: a step failed. 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
-stage=${1:?stage: look, kernels, profile, speed or sanitize}
-out=${2:?a folder for the results}
+stage=${1:?give a stage: look, kernels, profile, speed or sanitize}
+out=${2:?give a folder for the results}
 work=${TPSIM_CHECK_WORK:-/tmp/tpsim_check}  # kept between stages on one machine
 mkdir -p "$out" "$work"
 log=$out/$stage.txt
@@ -41,7 +41,7 @@ step() {
   shift 2
   [ $((deadline - SECONDS)) -ge "$limit" ] || limit=$((deadline - SECONDS))
   if [ "$limit" -lt 10 ]; then
-    echo "== $name: left out, the time is up" | tee -a "$log" "$summary"
+    echo "== $name: not run, because the time limit of the stage is reached" | tee -a "$log" "$summary"
     failed=1
     return 1
   fi
@@ -154,7 +154,7 @@ by_warps() {
   local capability
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1)
   if [ "$capability" != 9.0 ]; then
-    echo "== attention by warps: is tested above, compute capability ${capability:-unknown}" | tee -a "$log"
+    echo "== attention by warps is already tested above on compute capability ${capability:-unknown}" | tee -a "$log"
     return
   fi
   export TPSIM_HOPPER_ATTENTION=0
@@ -256,7 +256,7 @@ speed() {
 # racecheck checks shared memory only, so the tests with the most shared memory (flash attention,
 # norms) run first at real sizes.
 sanitize() {
-  command -v compute-sanitizer >/dev/null || { echo "== no compute-sanitizer here" | tee -a "$log"; return; }
+  command -v compute-sanitizer >/dev/null || { echo "== compute-sanitizer is not installed: its checks do not run" | tee -a "$log"; return; }
   for tool in memcheck racecheck synccheck initcheck; do
     step "$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 \
       "$bundle/tpsim_cuda_tests" "[sanitize]"

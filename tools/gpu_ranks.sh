@@ -35,7 +35,7 @@ if [ "$stop" -eq 1 ]; then
   kill -KILL "$last" $(pgrep -P "$last") 2>/dev/null
   cat "$place"/*.err >&2
   [ "$code" -eq 4 ] && grep -qs "another rank has stopped or hangs" "$place"/*.err && exit 0
-  echo "gpu_ranks.sh: not so: a stopped rank is given up (exit code $code)" >&2
+  echo "gpu_ranks.sh: failed: the other ranks did not report the stopped rank (exit code $code)" >&2
   exit 1
 fi
 cat "$place/0.out"

@@ -28,7 +28,7 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
 # Errors that name the missing model or mechanism. They are counted separately.
-NAMED = re.compile(r"do(?:es)? not divide|do(?:es)? not fill|needs --|not modelled|knows no flavour|catalogue (?:lacks|has no model)|changes the plan|"
+NAMED = re.compile(r"do(?:es)? not (?:divide|fit|model)|cannot be divided|needs --|not modelled|does not have flavor|not in the catalogue|catalogue (?:lacks|has no model)|changes the plan|"
                    r"not divisible|cannot read|tpsim cannot|tpsim models|trains adapters|no (?:model|GPU)")
 
 

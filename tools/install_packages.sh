@@ -81,7 +81,7 @@ lacks_sources() { # of Dear ImGui, if the page is built
 if ((${#missing[@]} == 0)) && ! lacks_sources; then exit 0; fi
 
 if ! command -v apt-get >/dev/null; then
-  echo "tools/install_packages.sh: no apt-get here; install the equivalents of: ${missing[*]}" >&2
+  echo "tools/install_packages.sh: apt-get is not installed; install the equivalents of: ${missing[*]}" >&2
   exit 4
 fi
 as_root=()
@@ -100,7 +100,7 @@ apt() {
 }
 if ((${#missing[@]} > 0)); then
   echo "installing: ${missing[*]}"
-  apt update || echo "tools/install_packages.sh: apt-get update failed; trying with the old lists" >&2
+  apt update || echo "tools/install_packages.sh: apt-get update failed; the installation uses the existing package lists" >&2
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   if ! apt install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1; then

@@ -51,7 +51,7 @@ fi
 step "packages"
 tools/install_packages.sh --release
 
-step "the library of aarch64"
+step "libraries for aarch64"
 tools/release/arm64_sysroot.sh
 
 stage=build/release-stage
@@ -75,7 +75,7 @@ python_package=build/static/python/tpsim
 strip --strip-all -o "$stage/x86_64-tpsim" build/static/tpsim
 aarch64-linux-gnu-strip --strip-all -o "$stage/aarch64-tpsim" build/static-arm64/tpsim
 
-step "programs need nothing of their machine"
+step "programs do not need libraries of the machine"
 tests/tools/static_program_test.sh build/static/tpsim
 tests/tools/static_program_test.sh build/static-arm64/tpsim qemu-aarch64-static
 
@@ -96,7 +96,7 @@ tools/release/make_sbom.py --program "x86_64=$stage/x86_64/bin/tpsim" --program 
 stat --printf='%10s bytes  %n\n' "$stage"/*-tpsim "$output"/*
 
 if [[ $twice == yes ]]; then
-  step "the same again in another folder"
+  step "second build in another folder"
   if [[ $revision == *-dirty ]]; then
     echo "tools/release.sh: --twice builds HEAD; commit or stash the changes first" >&2
     exit 2
@@ -107,7 +107,7 @@ if [[ $twice == yes ]]; then
   "$other/somewhere-else/tools/release.sh" --no-proofs --output "$other/dist" >"$stage/again.log" ||
     { tail -n 40 "$stage/again.log"; exit 1; }
   diff "$output/SHA256SUMS" "$other/dist/SHA256SUMS"
-  echo "the same bytes"
+  echo "both builds have the same bytes"
 fi
 if [[ $proofs == no ]]; then exit 0; fi
 

@@ -8,14 +8,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v run-clang-tidy >/dev/null; then
-  echo "tools/tidy.sh: no clang-tidy; tools/install_packages.sh --dev installs it" >&2
+  echo "tools/tidy.sh: clang-tidy is not installed; tools/install_packages.sh --dev installs it" >&2
   exit 4
 fi
 readonly folders='core|kernels|ranks|reference_model|profiler|costs|sim|plans|campaigns|formats|frameworks|evidence|gui|page|cli'
 if [[ ${1:-} == --changed ]]; then
   shift
   if ! git rev-parse --quiet --verify HEAD~1 >/dev/null; then
-    echo "tools/tidy.sh: no commit before this one: nothing to compare with"
+    echo "tools/tidy.sh: HEAD is the first commit: there is nothing to compare with"
     exit 0
   fi
   mapfile -t changed < <(git diff --name-only --diff-filter=AM HEAD~1 |

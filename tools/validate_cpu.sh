@@ -58,7 +58,7 @@ profile() {
   "$tpsim" profile --model "$work/$1.json" --gpus 2 "${common[@]}" "${@:2}" -o "$work/profile.json" >&2
 }
 
-echo "| model | plan | predicted | measured | spread | error | of the least step | memory predicted | measured | error |"
+echo "| model | plan | predicted | measured | spread | error | error against the fastest step | memory predicted | measured | error |"
 echo "|---|---|---|---|---|---|---|---|---|---|"
 for name in $sizes; do
   if [[ $rows == beside ]]; then

@@ -37,7 +37,8 @@ Status add_rows(const std::string& file, RunLoader& loader, CalibrationInputs& i
     const bool timed = outcome.predicted && outcome.measured_step_s && outcome.outcome == "ok";
     if (!timed || !outcome.skipped_because.empty()) {
       inputs.skipped.push_back(fmt::format(
-          "{}: {}", run.id, outcome.skipped_because.empty() ? "no time" : outcome.skipped_because));
+          "{}: {}", run.id,
+          outcome.skipped_because.empty() ? "no measured step time" : outcome.skipped_because));
       continue;
     }
     TPSIM_TRY(RunSetup setup, loader.setup(run));
@@ -64,8 +65,9 @@ Result<std::string> only_owner(const Arguments& arguments, Opt opt, Opt save,
   if (arguments.has(opt)) return *arguments[opt];
   if (names.size() == 1) return *names.begin();
   return option_error(
-      opt, fmt::format("the rows come from several of them: {}", fmt::join(names, ", ")),
-      fmt::format("use a table with one of them, or leave out {}", row_of(save).name));
+      opt, fmt::format("the rows come from several: {}", fmt::join(names, ", ")),
+      fmt::format("name one with this option, or use rows of only one; {} writes one file",
+                  row_of(save).name));
 }
 
 Status load_owners(const Arguments& arguments, const Owners& owners, CalibrationInputs& inputs) {
@@ -96,8 +98,7 @@ bool is_plan_file(const std::string& path) {
 
 Error no_plan(const std::string& log) {
   return bad_input("does not state its layout", log,
-                   "give the plan file after the log or trace, or --plan for all of them; tpsim "
-                   "check-log compares one log with its plan");
+                   "give the plan file after the log or trace, or give --plan FILE for all logs");
 }
 
 // Reads the positional arguments: each log may be followed by its plan file, "a.log a.json b.log".
@@ -145,7 +146,8 @@ Result<CalibrationInputs> inputs_of_logs(const Arguments& arguments, const Opene
       continue;
     }
     if (!checked.check.is_possible) {
-      inputs.skipped.push_back(log.path + ": its steps are faster than its GPUs' peak");
+      inputs.skipped.push_back(log.path +
+                               ": its steps are faster than the peak of its GPUs allows");
       continue;
     }
     owners.stacks.insert(checked.named.stack);
@@ -170,8 +172,8 @@ Result<CalibrationInputs> inputs_of_tables(const Arguments& arguments) {
   const std::vector<std::string> files = arguments.words();
   for (const std::string& file : files) TPSIM_TRY_STATUS(add_rows(file, loader, inputs, owners));
   if (inputs.steps.empty()) {
-    return bad_input("no row can be priced", arguments.positional,
-                     inputs.skipped.empty() ? "it has no rows" : inputs.skipped.front());
+    return bad_input("no row can be predicted", arguments.positional,
+                     inputs.skipped.empty() ? "the table has no rows" : inputs.skipped.front());
   }
   TPSIM_TRY_STATUS(load_owners(arguments, owners, inputs));
   inputs.of = fmt::format("{} {} of {}", inputs.steps.size(),

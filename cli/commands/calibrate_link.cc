@@ -26,11 +26,12 @@ struct LinkAnswer {
 
 Result<LinkAnswer> answer_of(const Arguments& arguments, const OpenedLog& first) {
   if (!arguments.has(Opt::kCluster)) {
-    return option_error(Opt::kCluster, "is missing: the cluster that was measured",
-                        "tpsim list clusters shows the catalogue; a file works too");
+    return option_error(Opt::kCluster, "the measured cluster is missing",
+                        "give a name of tpsim list clusters, or a cluster file");
   }
   if (arguments.has(Opt::kSaveStack)) {
-    return option_error(Opt::kSaveStack, "cannot be used here", "links are part of a cluster");
+    return option_error(Opt::kSaveStack, "cannot be used here",
+                        "nccl-tests calibrate the links of a cluster: use --save-cluster");
   }
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   LinkAnswer answer;
@@ -70,8 +71,8 @@ std::string fault_text(const FittedLink& link) {
   const double share = link.after.efficiency / link.before.efficiency;
   if (share >= kFault) return "";
   return fmt::format(
-      "  {:.0f} % of the usual rate of this link points to a fault: {}.\n"
-      "  Calibrate with it only if the training runs the same way.\n\n",
+      "  This link reaches {:.0f} % of its usual rate, which indicates a fault: {}.\n"
+      "  Use this calibration only if the training has the same fault.\n\n",
       100 * share,
       link.between_nodes ? "no GPUDirect RDMA, TCP instead of RDMA, or a NIC or cable that is down"
                          : "no NVLink or peer access (copies through the host)");

@@ -93,7 +93,7 @@ Result<CallRequest> request_of(const JsonValue& document) {
 // absent if the call does not accept it.
 Status check_input(const CallRow& row, std::string_view key, CallRow::Input wanted, bool is_given) {
   if (is_given && wanted == CallRow::Input::kNone) {
-    return bad_input(fmt::format("'{}' is not accepted", key), std::string(row.name));
+    return bad_input(fmt::format("does not accept '{}'", key), std::string(row.name));
   }
   if (!is_given && wanted == CallRow::Input::kNeeds) {
     return bad_input(fmt::format("needs a '{}'", key), std::string(row.name));
@@ -115,12 +115,12 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
       if (keyword.name == name) found = &keyword;
     }
     if (found == nullptr) {
-      return bad_input(fmt::format("{} is not accepted", name), std::string(row.name),
+      return bad_input(fmt::format("does not accept the option {}", name), std::string(row.name),
                        meant(nearest(name, names)));
     }
     if (found->value.empty() && !text.empty()) {
       return bad_input(fmt::format("{} is a switch: its text must be empty", name),
-                       std::string(row.name), "leave it out to switch it off");
+                       std::string(row.name), "leave the keyword out to disable the switch");
     }
     arguments.set(found->opt, text);
   }

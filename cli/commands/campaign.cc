@@ -35,7 +35,8 @@ Error about(Opt opt, const Error& error) { return option_error(opt, error.messag
 
 Result<double> tokens_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kTokens)) {
-    return option_error(Opt::kTokens, "is missing: the length of the run", "as 366e9");
+    return option_error(Opt::kTokens, "the number of training tokens is missing",
+                        "write 366e9, 366B or 1T");
   }
   const std::string& text = *arguments[Opt::kTokens];
   // Accepts a number with an optional unit: "366e9", "366B", "1.5T".
@@ -48,7 +49,7 @@ Result<double> tokens_of(const Arguments& arguments) {
                                       : 0;
   if (number.length == 0 || !(number.value * factor > 0)) {
     return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
-                        "as 366e9, 366B or 1T");
+                        "write 366e9, 366B or 1T");
   }
   return number.value * factor;
 }
@@ -60,7 +61,7 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
   if (numbers.size() != 3) {
     return option_error(Opt::kRamp,
                         fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
-                        "START,INCREMENT,SAMPLES as 192,16,9765625");
+                        "write START,INCREMENT,SAMPLES, for example 192,16,9765625");
   }
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
 }
@@ -97,7 +98,8 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
   if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
     return option_error(
         Opt::kAssumptions,
-        fmt::format("is missing: {} has no power, prices or failure rates", cluster),
+        fmt::format("the assumptions are missing: {} has no power, prices or failure rates",
+                    cluster),
         "give an entry of data/campaigns, e.g. jean-zay-a100, or a file of that kind");
   }
   return assumptions_name_of(cluster);
@@ -106,7 +108,7 @@ Result<std::string> assumptions_name(const Arguments& arguments, const std::stri
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
   if (!arguments.positional.empty()) {
-    return option_error(Opt::kPlanFile, "a second plan is given", "give one");
+    return option_error(Opt::kPlanFile, "a second plan is given", "give one plan");
   }
   TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
   return std::optional<PlanFile>(std::move(file));
@@ -121,7 +123,8 @@ Result<Plan> plan_of(const Arguments& arguments, NamedScenario& named,
                             "add --gpus: the option applies to a search"));
     return single_plan(arguments, scenario.model, file, plan_defaults(scenario));
   }
-  if (file) return refuse(arguments, {Opt::kGpus}, "the plan file states the number").error();
+  if (file)
+    return refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs").error();
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
   TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
   if (found.plans.empty()) return nothing_fits(scenario, space, found);
@@ -222,7 +225,7 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
   return Error{
       ErrorKind::kDoesNotFit,
       "the plan does not meet the goal: " + shortfall_text(report->goal->goal, report->campaign),
-      "", "without a plan file, tpsim searches a size that meets the goal"};
+      "", "leave out the plan file to search for a number of GPUs that meets the goal"};
 }
 
 }  // namespace tpsim::cli

@@ -44,11 +44,11 @@ std::string time_view(const Terminal& terminal, const LogCheck& check) {
                   terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
                   steps_text(check.steps_used), scaled_text(check.predicted, scale),
                   scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  text += check.warm_up == 0 ? "             too few steps to leave some out as warm-up"
+  text += check.warm_up == 0 ? "             too few steps to exclude warm-up steps"
                              : fmt::format("             after {} warm-up steps", check.warm_up);
-  if (check.other_batch > 0) text += fmt::format("; {} of another batch", check.other_batch);
+  if (check.other_batch > 0) text += fmt::format("; {} of another batch size", check.other_batch);
   if (!check.training_part.empty()) {
-    text += fmt::format("\n             {} of each step: generation and the rest are left out",
+    text += fmt::format("\n             only {} of each step is compared, without generation",
                         check.training_part);
   }
   return text + "\n";
@@ -70,7 +70,7 @@ std::string rate_view(const LogCheck& check, const Prediction& predicted) {
 
 std::string skipped_view(const LogCheck& check) {
   if (check.skipped == 0) return "";
-  return fmt::format("  skipped    {} of {} steps, for overflowing gradients\n", check.skipped,
+  return fmt::format("  skipped    {} of {} steps, because gradients overflowed\n", check.skipped,
                      std::max(check.skipped, check.iterations));
 }
 
@@ -84,8 +84,8 @@ std::string expert_view(const LogCheck& check) {
   text += "\n";
   if (check.logged_load > 0) {
     text += fmt::format(
-        "             the busiest rank then gets about {:.2f} x the mean; predicted with {:.2f} "
-        "(--expert-load {:.2f})\n",
+        "             the busiest rank then gets about {:.2f} x the mean; the prediction assumes\n"
+        "             {:.2f} (--expert-load {:.2f} predicts the logged load)\n",
         check.logged_load, check.predicted_load, check.logged_load);
   }
   return text;
@@ -113,7 +113,7 @@ std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
   }
   return "\n" +
          heading(terminal, "WHAT WOULD EXPLAIN IT",
-                 "single changes that would give this step time, closest first") +
+                 "single changes and the step that tpsim predicts with them, closest first") +
          table.text(terminal);
 }
 
@@ -125,7 +125,7 @@ std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
   if (!check.time_as_predicted) {
     text +=
         "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain "
-        "more than one\n";
+        "the fit better\n";
   }
   return text +
          fmt::format("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured\n",
@@ -184,16 +184,16 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
                         "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan states it"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan states this value"));
     TPSIM_TRY(PlanFile file,
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
   TPSIM_TRY(const auto printed, plan_printed_in_log(arguments, log));
   if (printed) return PlanOfLog{*printed, true};
-  return option_error(Opt::kPlanFile, "is missing: the plan of this run",
-                      "give a file saved with --save. A Megatron log that prints its arguments "
-                      "needs none; a trace does not state layout, model and batch");
+  return option_error(Opt::kPlanFile, "the plan of this run is missing",
+                      "give a plan file that --save wrote; only a Megatron log that prints its "
+                      "arguments needs none");
 }
 
 // Returns the value of --max-gap, if given.
@@ -210,9 +210,9 @@ Status check_gaps(const LogCheck& check, double most) {
   if (!check.is_sound) {
     what = "the run has faults";
   } else if (std::abs(check.gap()) > most) {
-    what = fmt::format("the step is off by {:+.1f} %", 100 * check.gap());
+    what = fmt::format("the step differs from the prediction by {:+.1f} %", 100 * check.gap());
   } else if (std::abs(check.memory_gap()) > most) {
-    what = fmt::format("the memory of a stage is off by {:+.1f} %", 100 * check.memory_gap());
+    what = fmt::format("the memory of a stage differs by {:+.1f} %", 100 * check.memory_gap());
   } else {
     return Ok{};
   }
@@ -230,7 +230,7 @@ TrainingLog log_of(const KernelTimes& kernels) {
   return log;
 }
 
-// Adds kernel times. In a slow step the work with the largest excess becomes the first finding.
+// Adds kernel times. If the step is slow, the row with the largest excess is the first finding.
 void add_kernels(CheckedLog& checked) {
   LogCheck& check = checked.check;
   checked.kernel_rows = kernel_rows(*checked.kernels, checked.file.plan, checked.predicted);
@@ -242,7 +242,7 @@ void add_kernels(CheckedLog& checked) {
                          : most.explained_by == CauseClass::kLinks ? GapCause::kSlowerLinks
                                                                    : GapCause::kHostBound;
   check.findings.insert(check.findings.begin(),
-                        {cause, fmt::format("{}: {} of a step, predicted {}", most.what,
+                        {cause, fmt::format("{}: measured {} per step, predicted {}", most.what,
                                             time_text(most.measured), time_text(most.predicted))});
 }
 
@@ -274,7 +274,7 @@ bool is_report_file(const std::string& path) {
 Status refuse_reports(const std::string& file) {
   if (!file.ends_with(".nsys-rep")) return Ok{};
   return bad_input("is a report of Nsight Systems in its own binary format", file,
-                   "convert it with nsys export --type sqlite, and give plan.json with it");
+                   "convert it with nsys export --type sqlite, then give that file and plan.json");
 }
 
 Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path) {

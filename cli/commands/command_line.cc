@@ -28,9 +28,9 @@ std::string placeholder(Command command, const OptionRow& row) {
 std::string group_title(Command command, const OptionRow& row) {
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return row_of(Opt::kRamp).group;
   if (row.group != kLayoutGroup) return row.group;
-  if (command == Command::kSimulate) return "Layout (left out: all 1, ZeRO 1, no recompute)";
-  if (command == Command::kRun) return "Layout (left out: all 1, ZeRO 1, no recompute)";
-  return "Layout (left out: every legal value)";
+  if (command == Command::kSimulate) return "Layout (default: all 1, ZeRO 1, no recompute)";
+  if (command == Command::kRun) return "Layout (default: all 1, ZeRO 1, no recompute)";
+  return "Layout (default: every legal value)";
 }
 
 // Returns the help text of an option. Some options have a different text or default in some
@@ -55,7 +55,7 @@ std::string option_help(Command command, const OptionRow& row) {
                                         : "output folder [print the files]";
   }
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
-    help = "training waits for storage, or for a copy to the host [sync]";
+    help = "training waits for storage (sync) or for a copy to the host [sync]";
   }
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
     help = "plot the step times with their intervals";
@@ -116,7 +116,7 @@ CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments
   add_options(*sub, row.command, arguments);
   sub->footer(examples_text(row));
   sub->allow_extras();  // so that check_extras() can report the likely meaning
-  sub->set_help_flag("-h,--help", "show this");
+  sub->set_help_flag("-h,--help", "show this help");
   sub->get_formatter()->column_width(38);
   return sub;
 }
@@ -221,19 +221,20 @@ struct Parser {
   std::vector<CLI::App*> commands;
 
   Parser() {
-    app.set_version_flag("-V,--version", version_text(), "what this is and what was built into it");
+    app.set_version_flag("-V,--version", version_text(), "show version and built-in parts");
     for (const CommandRow& row : command_rows()) {
       commands.push_back(add_command(app, row, arguments));
     }
     app.require_subcommand(0, 1);
-    app.set_help_flag("-h,--help", "show this");
+    app.set_help_flag("-h,--help", "show this help");
     app.allow_extras();
     app.footer(
         "Example:\n  tpsim plan --model bloom-176b --gpus 384\n\n"
-        "tpsim help COMMAND shows the options and examples of a command, tpsim help man all of it "
-        "as a\n"
-        "manual page. The catalogue is part of the program; TPSIM_DATA names another folder, and\n"
-        "tpsim --version shows which is read.");
+        "tpsim help COMMAND shows the options and examples of a command. tpsim help man prints "
+        "the\n"
+        "manual page of all commands. The catalogue is part of the program; the environment "
+        "variable\n"
+        "TPSIM_DATA names another folder. tpsim --version shows the catalogue in use.");
   }
 
   Status parse(int argc, const char* const* argv) {

@@ -58,9 +58,10 @@ Result<Compared> load(const Arguments& arguments, const std::string& path) {
 Result<std::vector<Compared>> load_all(const Arguments& arguments) {
   const std::vector<std::string> paths = arguments.words();
   if (paths.size() < 2 || paths.size() > kMostPlans) {
-    return bad_input(
-        paths.size() == 1 ? "one plan was given" : fmt::format("{} plans were given", paths.size()),
-        "compare", fmt::format("give two to {}: tpsim compare a.json b.json", kMostPlans));
+    return bad_input(paths.size() == 1 ? "only one plan was given"
+                                       : fmt::format("{} plans were given", paths.size()),
+                     "compare",
+                     fmt::format("give two to {} plans: tpsim compare a.json b.json", kMostPlans));
   }
   std::vector<Compared> all;
   for (const std::string& path : paths) {
@@ -100,7 +101,7 @@ std::vector<Line> differences(const std::vector<Compared>& all) {
   add("profile", [](const Compared& one) { return one.named.profile; });
   add("stack", [](const Compared& one) { return one.named.stack; });
   add("parts", [](const Compared& one) {
-    return one.named.parts.empty() ? std::string("its own") : to_string(one.named.parts);
+    return one.named.parts.empty() ? std::string("as in the stack") : to_string(one.named.parts);
   });
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;
@@ -196,7 +197,7 @@ std::string fit_view(const Terminal& terminal, const std::vector<Compared>& all)
   for (const Compared& one : all) {
     const Prediction& predicted = one.run.predicted;
     if (fits_in_memory(predicted)) continue;
-    text += "  " + wrapped(fmt::format("{} does not fit: {}", printable(one.file),
+    text += "  " + wrapped(fmt::format("{} does not fit: it {}", printable(one.file),
                                        misfit_text(predicted, kRefusedChance)),
                            terminal.room(2, 98), 2);
     text += "\n";

@@ -74,7 +74,7 @@ Result<JsonValue> value_of(const Fact& fact, const std::string& text) {
   const auto [stop, bad] = std::from_chars(text.data(), end, count);
   if (bad != std::errc() || stop != end) {
     return bad_fact(fmt::format("{}: '{}' is not a whole number", fact.key, text),
-                    fmt::format("as {}={}", fact.key, fact.example));
+                    fmt::format("write {}={}", fact.key, fact.example));
   }
   return JsonValue(static_cast<double>(count));
 }
@@ -96,7 +96,7 @@ Result<std::map<std::string_view, std::string>> stated(const std::vector<std::st
     }
     if (equals == std::string::npos || equals + 1 == text.size()) {
       return bad_fact(fmt::format("{} needs a value", key),
-                      fmt::format("as {}={}", fact->key, fact->example));
+                      fmt::format("write {}={}", fact->key, fact->example));
     }
     if (!all.emplace(fact->key, text.substr(equals + 1)).second) {
       return bad_fact(fmt::format("{} is stated twice", fact->key), "state it once");
@@ -113,7 +113,7 @@ Status check_complete(const std::map<std::string_view, std::string>& all) {
     examples += fmt::format("{}{}={}", examples.empty() ? "" : ", ", fact.key, fact.example);
   }
   if (missing.empty()) return Ok{};
-  return bad_fact(fmt::format("missing: {}", missing), "as " + examples);
+  return bad_fact(fmt::format("values are missing: {}", missing), "write " + examples);
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ Result<DatasheetProfile> datasheet_profile(const std::string& name,
   if (!all.contains("vector")) {
     TPSIM_TRY(const FlopsPerSecond peak, parse_flops_rate(spaced(all["peak"])));
     all["vector"] = to_exact_string(kVectorShare * peak);
-    assumed = "; vector_peak: not stated, a sixteenth of matmul_peak";
+    assumed = "; vector_peak is not stated: 1/16 of matmul_peak is assumed";
   }
   all["source"] += assumed;
   JsonValue device = json_object({});

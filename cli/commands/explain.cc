@@ -65,8 +65,8 @@ class SourceList {
   std::vector<std::string> sources_;
 };
 
-// Returns the software options that affect a term: "norm_kernel torch (asked for), rotary_kernel
-// fused".
+// Returns the software options that affect a term: "norm_kernel torch (requested), rotary_kernel
+// fused; others from stack nemo".
 std::string parts_text(const NamedScenario& named, StepTerm term) {
   std::string text;
   bool asked_for_any = false;
@@ -75,10 +75,10 @@ std::string parts_text(const NamedScenario& named, StepTerm term) {
     asked_for_any = asked_for_any || named.parts.contains(part);
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", row.key,
                         text_of(row, row.get(named.scenario.stack)),
-                        named.parts.contains(part) ? " (asked for)" : "");
+                        named.parts.contains(part) ? " (requested)" : "");
   }
   if (text.empty()) return text;
-  return fmt::format("{}; {}of stack {}", text, asked_for_any ? "others " : "",
+  return fmt::format("{}; {}from stack {}", text, asked_for_any ? "others " : "",
                      named.scenario.stack.name);
 }
 
@@ -121,8 +121,8 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
 std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
   constexpr std::size_t kMost = 8;
   LayerPricer pricer(named.scenario);
-  std::string text =
-      heading(terminal, "HEAVIEST WORK", "of one block and micro-batch on its device");
+  std::string text = heading(terminal, "HEAVIEST WORK",
+                             "device times of the longest ops of one block and micro-batch");
   for (const TopOp& work : top_ops(pricer, plan, kMost)) {
     text += fmt::format("  {}{:>9} {:>8}   x {}\n",
                         terminal.paint(fmt::format("{:<26}", printable(work.label)), Ink::kBold),
@@ -160,9 +160,10 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
   text += prediction_view(terminal, predicted, named.scenario.profile);
   text += assumed_view(terminal, named);
   if (!fits_in_memory(predicted)) {
-    text += "  " +
-            terminal.paint("does not fit: " + misfit_text(predicted, kRefusedChance), Ink::kBad) +
-            "\n";
+    text +=
+        "  " +
+        terminal.paint("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad) +
+        "\n";
   }
   text += "\n" + heading(terminal, "TERMS",
                          fmt::format("their sum is the step of {}", time_text(predicted.step)));
@@ -175,7 +176,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
       idle += (idle.empty() ? "" : ", ") + std::string(name_of(term.kind));
     }
   }
-  if (!idle.empty()) text += "  are zero here\n" + labelled(terminal, "terms", idle);
+  if (!idle.empty()) text += "  terms that are zero\n" + labelled(terminal, "terms", idle);
   text += "\n" + top_ops_view(terminal, named, run.plan);
   text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
   text += memory_view(terminal, predicted, kNoLimit);
@@ -185,7 +186,7 @@ std::string explanation_text(const Terminal& terminal, const NamedScenario& name
 
 Result<PlannedRun> best_run(const Arguments& arguments, NamedScenario& named,
                             const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus the search cuts the stages"));
+  TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus, the search chooses the stages"));
   const Scenario& scenario = named.scenario;
   TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, std::nullopt));
   TPSIM_TRY(const int threads, threads_of(arguments));
@@ -200,7 +201,7 @@ Result<PlannedRun> chosen_run(const Arguments& arguments, NamedScenario& named,
                               const std::optional<PlanFile>& file, const Terminal& terminal) {
   if (arguments.has(Opt::kGpus)) {
     if (!file) return best_run(arguments, named, terminal);
-    return refuse(arguments, {Opt::kGpus}, "the plan file states the number").error();
+    return refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs").error();
   }
   TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "add --gpus: the option applies to a search"));
   const Scenario& scenario = named.scenario;
@@ -216,10 +217,11 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
                                   Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
-    if (!meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row states it"));
+    if (!meant)
+      TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row of the table states this value"));
   }
   if (file) {
-    return bad_input("give either a plan file or --runs", "--runs", "give one of them");
+    return bad_input("cannot be combined with a plan file", "--runs", "give only one of them");
   }
   TPSIM_TRY(const ExplainedRow row, explained_row(arguments));
   if (arguments.has(Opt::kProgram)) return explain_program(row.named, row.planned, terminal);
@@ -237,7 +239,7 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
       refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));
   if (arguments.has(Opt::kProgram)) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "--program cannot be combined with it"));
+        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "give either this option or --program"));
   }
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   if (arguments.has(Opt::kWhyNot) && (file || arguments.has(Opt::kGpus))) {

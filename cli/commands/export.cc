@@ -29,10 +29,10 @@ Result<std::string> write_all(const std::filesystem::path& folder,
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) {
-    return option_error(
-        Opt::kOutputFolder,
-        fmt::format("cannot make the folder '{}': {}", folder.string(),
-                    std::filesystem::exists(folder) ? "a file has that name" : code.message()));
+    return option_error(Opt::kOutputFolder,
+                        fmt::format("cannot create the folder '{}': {}", folder.string(),
+                                    std::filesystem::exists(folder) ? "a file with this name exists"
+                                                                    : code.message()));
   }
   std::string said;
   for (const LaunchFile& file : files) {
@@ -51,8 +51,8 @@ void say_losses(const ExportAnswer& answer) {
     say(fmt::format("tpsim: import cannot read these files: {}\n", printable(answer.loss.refusal)));
   }
   if (answer.loss.lost.empty()) return;
-  say(fmt::format("tpsim: settings that files for {} cannot carry:\n{}", name_of(answer.stack),
-                  loss_text(answer.loss)));
+  say(fmt::format("tpsim: files for {} cannot express these settings of the plan:\n{}",
+                  name_of(answer.stack), loss_text(answer.loss)));
 }
 
 // Exports a plan that cannot be predicted. `why` is the reason, and the files are not checked.
@@ -74,7 +74,7 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
   return text;
 }
 
-// Loads the files with the framework's own parser from its checkout (--judge). The error has the
+// Loads the files with the framework's own parser from its checkout (--check). The error has the
 // framework's message if it rejects the files.
 Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
                           const ModelSpec& model) {
@@ -103,8 +103,9 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
                  folder, ""};
   }
   if (arguments.has(Opt::kQuiet)) return Ok{};
-  say(fmt::format("tpsim: accepted by the argument checks of {}; {} settings are as in the files\n",
-                  printable(folder), judgement.held));
+  say(fmt::format(
+      "tpsim: the argument checks of {} accept the files; {} settings have the files' values\n",
+      printable(folder), judgement.held));
   if (!judgement.stubs.empty()) {
     say(fmt::format("tpsim: stubs replaced modules that are not installed: {}\n",
                     printable(fmt::format("{}", fmt::join(judgement.stubs, ", ")))));
@@ -120,8 +121,8 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
 
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
   if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
-  return option_error(opt, "is missing: the framework to export for",
-                      fmt::format("{}", fmt::join(kEnumNames<LaunchStack>, ", ")));
+  return option_error(opt, "the framework is missing",
+                      fmt::format("choose from {}", fmt::join(kEnumNames<LaunchStack>, ", ")));
 }
 
 Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file) {

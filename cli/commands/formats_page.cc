@@ -21,36 +21,36 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::array kFormats = {
-    FileFormat{
-        "cluster", "Clusters",
-        "the machines: nodes, the links inside and between them, which GPU and which software "
-        "they have. Begin with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster "
-        "mine.json`.",
-        cluster_schema},
+    FileFormat{"cluster", "Clusters",
+               "the machines: nodes, GPUs, software, and the links inside and between nodes. Begin "
+               "with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster "
+               "mine.json`.",
+               cluster_schema},
     FileFormat{"model", "Models",
-               "what is trained. A Hugging Face `config.json` does as well. Begin with `tpsim show "
+               "the model to train. A Hugging Face `config.json` works too. Begin with `tpsim show "
                "model llama-3-8b > mine.json`, then `--model mine.json`.",
                model_schema},
     FileFormat{"stack", "Software stacks",
-               "the training software: its parts, what it costs on the host, what it can be told. "
+               "the training software: its options, its host times, and the settings that its "
+               "launcher accepts. "
                "Begin with `tpsim show stack megatron-core > mine.json`, then `--stack mine.json`.",
                stack_schema},
-    FileFormat{
-        "profile", "Profiles",
-        "what a GPU does, as measured (`tpsim profile` writes one) or from published figures. "
-        "Begin with `tpsim show profile h100-sxm > mine.json`, then `--profile mine.json`.",
-        profile_schema},
+    FileFormat{"profile", "Profiles",
+               "a GPU: kernel times measured by `tpsim profile`, or published figures. "
+               "Begin with `tpsim show profile h100-sxm > mine.json`, then `--profile mine.json`.",
+               profile_schema},
     FileFormat{
         "plan", "Plans",
-        "one layout of one model on one cluster: what `--save` writes and every command "
-        "takes. `cluster`, `profile` and `stack` are names of the catalogue, or paths relative "
-        "to the plan's own folder.",
+        "one layout of one model on one cluster. `--save` writes it, and other commands read it. "
+        "`cluster`, `profile` and `stack` are names of the catalogue, or paths relative to the "
+        "folder of the plan file.",
         plan_schema},
-    FileFormat{"assumptions", "Assumptions of campaigns",
-               "what a whole run is costed with beside its step: power, prices, failures, storage, "
-               "each with its source. Begin with `tpsim show assumptions dgx-h100 > mine.json`, "
-               "then `tpsim campaign --assumptions mine.json`.",
-               assumptions_schema},
+    FileFormat{
+        "assumptions", "Assumptions of campaigns",
+        "the inputs of a campaign in addition to the step time: power, prices, failures and "
+        "storage, each with its source. Begin with `tpsim show assumptions dgx-h100 > mine.json`, "
+        "then `tpsim campaign --assumptions mine.json`.",
+        assumptions_schema},
 };
 
 std::string_view meaning_of(const std::string& path) {
@@ -169,30 +169,31 @@ JsonValue json_schema(const FileFormat& format) {
 std::string formats_page() {
   std::string text =
       "# Files\n\n"
-      "Every kind of file that tpsim reads and writes, as the program itself lists its keys "
-      "(`tpsim show\n"
-      "formats` prints this page; `tpsim show schema KIND` prints a JSON schema that editors "
-      "take). All are\n"
-      "JSON. An unknown key, a missing one, a number out of range and a quantity without its unit "
-      "are errors\n"
-      "that name file, line and key. Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
+      "This page lists the keys of all files that tpsim reads and writes. `tpsim show formats` "
+      "prints it, and\n"
+      "`tpsim show schema KIND` prints a JSON schema for editors. All files are JSON. An unknown "
+      "key, a missing\n"
+      "key, a number out of range and a quantity without unit are errors that name file, line and "
+      "key.\n"
+      "Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
       "Tables of\n"
       "measured runs are described in [runs.md](runs.md), reports in [json.md](json.md).\n";
   for (const FileFormat& format : kFormats) {
     text += fmt::format(
-        "\n## {}\n\nA {} file is {}\n\n| key | value | needed | meaning |\n|---|---|---|---|\n",
+        "\n## {}\n\nA file of the kind `{}` describes {}\n\n| key | value | required | meaning "
+        "|\n|---|---|---|---|\n",
         format.title, format.kind, format.purpose);
     const JsonValue schema = format.schema();
     add_rows(schema, "", std::string(format.kind), text);
   }
   text +=
-      "\n## Launch files\n\nWhich settings and parts of a plan the files of each launcher hold "
-      "([export.md](export.md)): all\nvalues (written), the values that are listed, or none. "
-      "Export "
-      "refuses other values by name, unless\n`--allow-loss` is given or the prediction stays the "
-      "same. Plans that are exported for a launcher\ndo not have what has no effect there. Some "
-      "values are written only where they matter, such as\nfused rotary kernels of rotary "
-      "models.\n\n" +
+      "\n## Launch files\n\nThe table shows which settings and software options of a plan the "
+      "files "
+      "of each launcher can\nexpress ([export.md](export.md)): all values (written), the listed "
+      "values, or none. Export refuses other\nvalues and names them, unless `--allow-loss` is "
+      "given "
+      "or the prediction stays the same. Export leaves out\nsettings that have no effect with the "
+      "launcher, such as fused rotary kernels of a model without rotary\nembeddings.\n\n" +
       held_settings_text();
   return text;
 }

@@ -18,7 +18,7 @@ namespace tpsim::cli {
 struct FileFormat {
   std::string_view kind;     // "cluster"
   std::string_view title;    // title of the section
-  std::string_view purpose;  // contents of the file, and how to create one
+  std::string_view purpose;  // completes "A file of the kind ... describes"
   JsonValue (*schema)();
 };
 std::span<const FileFormat> file_formats();

@@ -40,7 +40,8 @@ Result<double> budget_of(const Arguments& arguments) {
                         "write 3000000USD or 3MUSD; prices are in USD/h");
   }
   if (!(number.value > 0 && number.value * factor < 1e15)) {
-    return option_error(Opt::kBudget, fmt::format("'{}' is out of range", text), "above zero");
+    return option_error(Opt::kBudget, fmt::format("'{}' is out of range", text),
+                        "write a value above zero");
   }
   return number.value * factor;
 }
@@ -120,7 +121,7 @@ Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
                         "write 105s, 30min, 3h or 60d");
   }
   if (!(number.value > 0 && number.value < 1e9)) {
-    return option_error(opt, fmt::format("'{}' is out of range", text), "above zero");
+    return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
   }
   return Seconds(number.value * factor);
 }
@@ -137,8 +138,9 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
                                const CampaignRequest& request, const Assumptions& assumptions,
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress) {
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kStepTime, Opt::kObjective},
-                          "a goal compares predicted plans, by time and cost"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kStepTime, Opt::kObjective},
+             "with --deadline or --budget, plans are compared by predicted time and cost"));
   std::vector<std::int64_t> sizes;
   if (arguments.has(Opt::kGpus)) {
     TPSIM_TRY(sizes, gpu_counts(arguments));
@@ -168,7 +170,7 @@ Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
   std::string hint;
   if (answer.nearest) {
     const GoalSize& near = answer.sizes[*answer.nearest];
-    message += ": the nearest, " + shortfall_text(goal, *near.campaign);
+    message += "; in the closest case, " + shortfall_text(goal, *near.campaign);
     hint = "reduce --tokens, or allow more time, money or GPUs";
   } else if (!answer.sizes.empty()) {
     message += fmt::format(": on {} GPUs {}", count_text(answer.sizes.back().gpus),
@@ -187,7 +189,7 @@ std::string goal_view(const Terminal& terminal, const GoalReport& report) {
   std::string text =
       heading(terminal, "GOAL",
               fmt::format("{}: {}{}", asked_text(report.goal), standing_text(report.standing),
-                          one ? "" : fmt::format("; > is {}", rule)));
+                          one ? "" : fmt::format("; > marks {}", rule)));
   return one ? text : text + sizes_view(terminal, report.answer);
 }
 

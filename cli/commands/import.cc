@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Maximum size of a launch file. A log may be larger, but prints its arguments at the start.
+// Maximum size of a launch file. check-log also imports from larger logs (import_log_answer).
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
 
 struct Source {
@@ -104,7 +104,7 @@ Result<std::map<std::string, std::string>> given_variables(const Arguments& argu
     const std::size_t equals = part.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
       return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
-                          "as NNODES=4,TP=2");
+                          "write NNODES=4,TP=2");
     }
     given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));
   }
@@ -141,7 +141,8 @@ Result<ImportInputs> inputs_of(const Arguments& arguments, const Source& source)
     TPSIM_TRY(inputs.model, load_model(arguments, catalogue, std::nullopt));
     inputs.model_wins = true;
   } else if (inputs.keeps_seq) {
-    return option_error(Opt::kSeq, "cannot be used here", "the file or --model states the value");
+    return option_error(Opt::kSeq, "cannot be used here",
+                        "the launch file states the sequence length; add --model to change it");
   }
   TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
   TPSIM_TRY(inputs.given, given_variables(arguments));
@@ -190,15 +191,16 @@ Error ask_for_words(const std::vector<ModelSpec>& alike, const std::string& file
   if (alike.empty()) {
     return bad_input(
         "leaves the vocab size to a tokenizer, and the catalogue has no model of this shape", file,
-        "give --set vocab-size=N, or --model NAME or its config.json");
+        "give --set vocab-size=N, or name the model with --model NAME or --model config.json");
   }
   std::string words;
   for (const ModelSpec& one : alike) {
     words += fmt::format("{}{} has {}", words.empty() ? "" : ", ", one.name, one.vocab);
   }
   return bad_input(
-      fmt::format("leaves the vocab size to a tokenizer: of models of this shape, {}", words), file,
-      "choose with --model NAME, or give --set vocab-size=N");
+      fmt::format("leaves the vocab size to a tokenizer, and models of this shape differ: {}",
+                  words),
+      file, "choose with --model NAME, or give --set vocab-size=N");
 }
 
 // Names the model after the first catalogue model of the same shape, or else after the file. If the
@@ -220,8 +222,10 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
   if (!read.has_vocab && alike.empty() && read.tokenizer_vocab > 0) {
     read.model.vocab = read.tokenizer_vocab;
     read.has_vocab = true;
-    read.notes.push_back(fmt::format("vocab size {} assumed, that of the tokenizer of {}",
-                                     read.model.vocab, read.tokenizer));
+    read.notes.push_back(
+        fmt::format("the file does not state the vocab size: {} is assumed, from the "
+                    "tokenizer of {}",
+                    read.model.vocab, read.tokenizer));
   }
   if (!read.has_vocab && (alike.empty() || !agree)) {
     return ask_for_words(alike, arguments.positional);
@@ -231,7 +235,8 @@ Status name_model(const Arguments& arguments, ImportedPlan& read) {
     if (!read.has_vocab) {
       read.model.vocab = alike.front().vocab;
       read.notes.push_back(
-          fmt::format("vocab size {1} assumed, that of {0}", read.model.name, read.model.vocab));
+          fmt::format("the file does not state the vocab size: {1} is assumed, as in {0}",
+                      read.model.name, read.model.vocab));
     }
     read.has_vocab = true;
   }
@@ -310,7 +315,7 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
     say(fmt::format("tpsim: {}\n", printable(what)));
   }
   if (!answer.file.settings_assumed.empty()) {
-    say(fmt::format("tpsim: assumed to have no effect: {}\n",
+    say(fmt::format("tpsim: these settings are assumed to have no effect: {}\n",
                     printable(fmt::format("{}", fmt::join(answer.file.settings_assumed, ", ")))));
   }
   for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));
@@ -324,7 +329,7 @@ Result<PlannedRun> predicted_run(const PlanFile& file) {
 // Returns the predicted step and memory of the plan, or the reason why it cannot be predicted.
 std::string headline_of(const Terminal& terminal, const Result<PlannedRun>& run) {
   if (run.ok()) return headline_view(terminal, run->predicted);
-  return wrapped(printable(fmt::format("not predicted: {}", to_string(run.error()))),
+  return wrapped(printable(fmt::format("the plan cannot be predicted: {}", to_string(run.error()))),
                  terminal.room(2, 100), 2) +
          "\n";
 }
@@ -352,7 +357,7 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   // Launch files do not name the cluster, so the cluster is a default unless an option names it.
   const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
   text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
-                      named ? "" : " (default: --cluster names yours)", printable(file.profile),
+                      named ? "" : " (default; name yours with --cluster)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
   const Result<PlannedRun> run = predicted_run(file);

@@ -23,7 +23,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Columns of `tpsim list campaigns`: the assumptions that determine the cost of a run.
+// Columns of `tpsim list assumptions`: the assumptions that determine the cost of a run.
 constexpr std::array kListedAssumptions = {Assumption::kGpuPower, Assumption::kOtherPower,
                                            Assumption::kPue,      Assumption::kCarbon,
                                            Assumption::kPrice,    Assumption::kNodeMtbf};
@@ -159,7 +159,7 @@ struct ListKind {
   std::string_view name;
   std::string_view columns;
   Status (*add)(const Catalogue&, const std::string&, Listing&);
-  std::optional<CatalogueKind> kind = {};  // absent for campaigns
+  std::optional<CatalogueKind> kind = {};  // absent for assumptions
 };
 
 constexpr ListKind kListKinds[] = {
@@ -179,7 +179,7 @@ Result<ListKind> chosen_kind(const std::string& text) {
   for (const ListKind& kind : kListKinds) names.push_back(kind.name);
   if (text.empty()) {
     return bad_input("the kind of entry is missing", "list",
-                     "models, clusters, profiles, stacks or assumptions");
+                     "choose from models, clusters, profiles, stacks and assumptions");
   }
   TPSIM_TRY(const std::size_t index, choose("kind", text, names));
   return kListKinds[index];
@@ -218,7 +218,7 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
   if (!holds_any) {
     return bad_input(fmt::format("no name of {} contains '{}'", chosen.name,
                                  fmt::join(arguments.more, "' or '")),
-                     "list", fmt::format("tpsim list {} shows all", chosen.name));
+                     "list", fmt::format("tpsim list {} shows all names", chosen.name));
   }
   if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},

@@ -16,7 +16,7 @@ constexpr int kGzip = 15 + 32;
 
 Error too_long(const std::string& path) {
   return bad_input(fmt::format("is larger than {} MiB", kMostLogBytes >> 20), path,
-                   "the end of the log is enough: tail -c 200M");
+                   "the end of the log is enough: use tail -c 200M");
 }
 
 Result<std::string> standard_input() {

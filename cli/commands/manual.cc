@@ -17,11 +17,11 @@
 namespace tpsim::cli {
 namespace {
 
-// Returns the words that an option or a command accepts; empty if any text is valid.
 std::string spaced(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// Returns the fixed words that an option accepts; empty if any text is valid.
 std::vector<std::string> words_of(const OptionRow& row) {
   std::vector<std::string> words;
   std::string_view rest = row.value;
@@ -81,7 +81,7 @@ std::string bash_script() {
                             spaced(words_of(row)), option_names(row.command));
   }
   return fmt::format(
-      R"(# Completion of tpsim in bash: source this file, or keep it where bash-completion looks.
+      R"(# Completion of tpsim in bash: source this file, or save it for bash-completion.
 _tpsim() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words= options=
   if ((COMP_CWORD == 1)); then
@@ -134,7 +134,7 @@ std::string zsh_script() {
                          words.empty() ? "_files" : "(" + spaced(words) + ")");
   }
   return fmt::format(R"(#compdef tpsim
-# Completion of tpsim in zsh: a file _tpsim in a folder of $fpath.
+# Completion of tpsim in zsh: save this file as _tpsim in a folder of $fpath.
 _tpsim() {{
   local -a commands
   commands=(
@@ -200,7 +200,9 @@ std::string roff(std::string_view text) {
 
 Result<std::string> completion_script(const std::string& shell) {
   constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
-  if (shell.empty()) return bad_input("which shell?", "completion", "bash, zsh or fish");
+  if (shell.empty())
+    return bad_input("the name of the shell is missing", "completion",
+                     "choose from bash, zsh and fish");
   TPSIM_TRY(const std::size_t index, choose("shell", shell, kShells));
   return index == 0 ? bash_script() : index == 1 ? zsh_script() : fish_script();
 }
@@ -225,9 +227,9 @@ std::string manual_page() {
   }
   return text +
          ".SH ENVIRONMENT\n.TP\n.B TPSIM_DATA\nanother catalogue of models, clusters, profiles and "
-         "stacks\n.TP\n.B NO_COLOR\nno colours\n.SH EXIT STATUS\n0 done, 2 bad arguments or file, "
+         "stacks\n.TP\n.B NO_COLOR\nno colors\n.SH EXIT STATUS\n0 done, 2 bad arguments or file, "
          "3 "
-         "nothing fits, 4 something is missing on this machine, 1 a bug.\n";
+         "no plan fits, 4 something is missing on this machine, 1 a bug.\n";
 }
 
 Status run_completion(const Arguments& arguments, const Terminal&) {

@@ -9,7 +9,7 @@
 namespace tpsim::cli {
 namespace {
 
-// Label of times received from another rank. Times are matched by keys, and labels are not sent.
+// Label of times received from another rank. Labels are not sent, since times are matched by key.
 constexpr Label kOfRank{ModelPart::kMeasurement, ""};
 
 // Scalar fields that packed() writes before the times of ops and collectives.

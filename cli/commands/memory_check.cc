@@ -16,8 +16,8 @@
 namespace tpsim::cli {
 namespace {
 
-// A change of the plan to suggest, and its options. It keeps the numbers of ranks and of sequences
-// per step.
+// A change of the plan to suggest, and its options. The change keeps the number of ranks and the
+// global batch.
 struct Change {
   const char* options;
   bool recomputes, is_narrow, shards;
@@ -100,7 +100,7 @@ std::string MemoryCheck::remedy(const Plan& plan, Bytes free, Needed needed) con
     if (change.shards && !has_replicas(plan)) continue;
     const Bytes bytes = needed(other);
     if (bytes <= free) {
-      return fmt::format("{} fits: it needs {}", change.options, to_string(bytes));
+      return fmt::format("with {} the plan fits: it needs {}", change.options, to_string(bytes));
     }
     if (bytes < least_needed) {
       least_needed = bytes;
@@ -109,7 +109,7 @@ std::string MemoryCheck::remedy(const Plan& plan, Bytes free, Needed needed) con
   }
   constexpr const char* kLarger = "increase --tp or --pp, or use a machine with more memory";
   if (least.empty()) return kLarger;
-  return fmt::format("even {} needs {}: {}", least, to_string(least_needed), kLarger);
+  return fmt::format("even with {} the plan needs {}: {}", least, to_string(least_needed), kLarger);
 }
 
 Status MemoryCheck::rank_alone(Device& device, const Plan& plan, std::int64_t rank) const {

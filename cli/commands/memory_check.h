@@ -37,7 +37,7 @@ class MemoryCheck {
   // Returns the peak memory that a rank will allocate, excluding memory that is in use already.
   Bytes peak(const Plan& plan, std::int64_t rank, bool has_neighbours) const;
   Bytes peak_of_all(const Plan& plan) const;
-  // Suggests the first change of kChanges with which `needed` is at most `free`.
+  // Suggests the first change of kChanges with which the memory `needed` is at most `free`.
   template <class Needed>
   std::string remedy(const Plan& plan, Bytes free, Needed needed) const;
 

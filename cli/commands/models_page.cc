@@ -75,12 +75,17 @@ Result<std::string> models_page(const Catalogue& catalogue) {
   }
   std::string page =
       "# Families of models\n\n"
-      "`tpsim show families` prints this page from the catalogue, the readers of `config.json` and "
-      "the launchers'\nrules; `tpsim list models` lists the models themselves. A file of a "
-      "family that the catalogue has no model of is\nread, counted and planned as its blocks "
-      "are. What is trained runs on the CPU and on the CUDA device, which have\nthe same ops; what "
-      "is not is refused by `tpsim run` by name, with exit code 4. Exported: whether a launcher "
-      "has\nthe model; a plan's own settings may still speak against it.\n\n"
+      "`tpsim show families` prints this page, from the catalogue, the readers of `config.json` "
+      "and the rules of\nthe launchers. `tpsim list models` lists the models themselves. tpsim "
+      "also "
+      "reads and plans a `config.json` of\na family without a model in the catalogue.\n\n"
+      "- planned: whether tpsim can predict the family. \"N of M\" counts models, followed by what "
+      "is not supported.\n"
+      "- trained: whether `tpsim run` trains the family, on CPUs and GPUs alike. For other "
+      "families "
+      "it names the\n  unsupported part and ends with exit code 4.\n"
+      "- launchers: whether the launcher supports the model. It may still reject settings of a "
+      "plan.\n\n"
       "| family | read from | in the catalogue | planned | trained | Megatron-LM | NeMo | "
       "Megatron-DeepSpeed | torchtitan |\n|---|---|---|---|---|---|---|---|---|\n";
   const std::vector<std::string_view> types = huggingface_types();

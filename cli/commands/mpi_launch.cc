@@ -35,12 +35,12 @@ int run_as_mpi_rank(char* const* argv) {
   const std::filesystem::path program = mpi_program();
   ::execv(program.c_str(), argv);
   const Error error{ErrorKind::kMissing,
-                    fmt::format("started by mpirun or srun, but this tpsim was built without MPI "
+                    fmt::format("mpirun or srun started this tpsim, which was built without MPI "
                                 "({}: {})",
                                 program.string(), std::strerror(errno)),
                     "",
                     "apt-get install libopenmpi-dev openmpi-bin, then configure and build again; "
-                    "or run it without mpirun"};
+                    "or run tpsim without mpirun"};
   return report_once(error);
 }
 
@@ -50,8 +50,8 @@ int refuse_lone_task(const LoneTask& task) {
   return report_once(
       task.rank,
       Error{ErrorKind::kMissing,
-            fmt::format("{} started {} processes, but each of them sees itself alone",
-                        task.launcher, task.size),
+            fmt::format("{} started {} processes, but MPI does not connect them", task.launcher,
+                        task.size),
             "",
             task.launcher == "srun" ? "use srun --mpi=pmix, or mpirun inside the allocation; srun "
                                       "-n 1 runs all ranks as threads of one process"

@@ -159,7 +159,7 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the whole front"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
   }
   FoundPlans found;
   if (!arguments.has(Opt::kPlot)) {
@@ -201,7 +201,8 @@ Status write_picture(const std::string& path, const Scenario& scenario, const Fo
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling}, "give several --gpus: 64,128,256"));
+  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling},
+                          "the option needs several numbers of GPUs: --gpus 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
   TPSIM_TRY_STATUS(check_picture(arguments));

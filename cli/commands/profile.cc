@@ -85,7 +85,7 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
     enumerate_plans(scenario, space, [&](const Plan& plan) { subject.plans.push_back(plan); });
     subject.ranks = space.gpus;
     if (subject.plans.empty()) {
-      return bad_input("no plan of this space is legal", "",
+      return bad_input("no plan with these options is legal", "",
                        "tpsim plan with the same options shows why");
     }
   }
@@ -122,9 +122,9 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
   return {needs.begin(), needs.end()};
 }
 
-// Returns the steps to run in full, each on every rank with a distinct program. Used on CPUs: host
-// and device share one queue there, and caches carry data from op to op, so ops are timed inside of
-// steps.
+// Returns the training steps in which ops are timed on CPUs. Ops on a CPU are timed inside complete
+// steps because their times depend on the data that earlier ops leave in the caches. Each step runs
+// once for every rank with a distinct program.
 std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
   std::vector<InStepRun> all;
   for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, memory)) {
@@ -150,7 +150,7 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
   if (!devices.facts.asynchronous) {
     request.in_step_runs = in_step_runs_of(subject, world, kMemoryShare * devices.facts.memory);
   }
-  // Operands are evicted if operand sets of this multiple of the cache size rotate.
+  // Rotating operand sets of this multiple of the cache size evicts operands before each op.
   constexpr double kCachesFull = 4;
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
@@ -181,10 +181,11 @@ Status check_one_node(World& ranks, Device& device) {
   for (const std::string& host : hosts) {
     if (host == hosts.front()) continue;
     return bad_input(
-        fmt::format("ranks were started on {} and on {}", hosts.front(), host), "profile",
+        fmt::format("ranks were started on several hosts: {} and {}", hosts.front(), host),
+        "profile",
         fmt::format(
-            "a profile covers one node: start all ranks there; hosts of one NVLink domain count as "
-            "one node if {} names the domain; links between nodes are part of the cluster file",
+            "a profile covers one node: start all ranks on one node, or set {} to the same name on "
+            "all hosts of one NVLink domain; the cluster file describes links between nodes",
             kDomainVariable));
   }
   return Ok{};
@@ -316,7 +317,7 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
         work.ops.size() - profile.ops.size());
   }
   if (left_out > 0) {
-    text += fmt::format("collectives of up to {} ranks were not timed: fewer ranks ran here\n",
+    text += fmt::format("collectives of more ranks than ran here, up to {} ranks, were not timed\n",
                         left_out);
   }
   return text + fmt::format("wrote {}\n", printable(path));
@@ -330,8 +331,9 @@ Status write_datasheet_profile(const Arguments& arguments) {
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));
   return print(fmt::format(
-      "{}: {} of {}, {} of memory at {}; it multiplies {} beside {}\n"
-      "nothing was timed: predictions with --profile {} have the interval of a datasheet\n"
+      "{}: {} of {}, {} of memory at {}; it multiplies {} in addition to {}\n"
+      "no op was timed: predictions with --profile {} have the wide interval of datasheet "
+      "profiles\n"
       "wrote {}\n",
       printable(name), to_string(made.profile.device.matmul_peak),
       name_of(made.profile.device.matmul_dtype), to_string(made.profile.device.memory),
@@ -345,10 +347,10 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has(Opt::kFromDatasheet)) return write_datasheet_profile(arguments);
   if (!arguments.more.empty()) {
     return bad_input(fmt::format("unexpected argument '{}'", arguments.more[0]), "profile",
-                     "KEY=VALUE goes with --from-datasheet NAME");
+                     "KEY=VALUE arguments need --from-datasheet NAME");
   }
   if (!arguments.has(Opt::kOutputFolder)) {
-    return option_error(Opt::kOutputFolder, "is missing: the output file", "give -o profile.json");
+    return option_error(Opt::kOutputFolder, "the output file is missing", "give -o profile.json");
   }
   TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY(const Subject subject, subject_of(arguments, devices));

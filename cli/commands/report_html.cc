@@ -76,7 +76,8 @@ Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
 
 Status run_report(const Arguments& arguments, const Terminal&) {
   if (!arguments.has(Opt::kHtml)) {
-    return option_error(Opt::kHtml, "is missing: the page to write", "--html report.html");
+    return option_error(Opt::kHtml, "the file name of the page is missing",
+                        "write --html report.html");
   }
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {

@@ -43,7 +43,8 @@ Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
     if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
   }
   if (betas.size() != 2 || listed(text).size() != 2) {
-    return option_error(Opt::kBetas, fmt::format("'{}' is not a pair of numbers below 1", text),
+    return option_error(Opt::kBetas,
+                        fmt::format("'{}' is not a pair of numbers from 0 to below 1", text),
                         "write 0.9,0.95");
   }
   optimizer.beta1 = betas[0];
@@ -101,7 +102,7 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
   const bool is_run = overlap == TpOverlap::kNone || overlap == TpOverlap::kReductions;
   if (is_run || !arguments.has(option)) return Ok{};
   return option_error(
-      option, std::string(name_of(overlap)) + " can be predicted, but no device here runs it",
+      option, std::string(name_of(overlap)) + " can be predicted, but tpsim cannot execute it",
       "use --tp-overlap reductions or none");
 }
 
@@ -110,7 +111,7 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
 Status refuse_machines(const Arguments& arguments) {
   if (arguments.has(Opt::kRank)) return Ok{};
   constexpr const char* kWhy =
-      "the run is on this machine; --rank models the other ranks of a cluster";
+      "the run uses this machine; only with --rank are the other ranks of a cluster modelled";
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
   // On GPUs the profile is accepted, because it has the fastest algorithms of the ops.
   if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
@@ -125,7 +126,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   if (!file) known.stack = kStackOfRuns;
   if (tokens) known.seq = tokens->seq();
   if (arguments.has(Opt::kCheckpoint)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint has its own"));
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint contains the model"));
     known.model = *arguments[Opt::kCheckpoint] + "/config.json";
   }
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));

@@ -90,7 +90,7 @@ std::string report_text(const Terminal& terminal, const RankMeasurement& m,
                   short_name(run.plan), m.rank, gpu_count(run.plan), named.scenario.cluster.name);
   text += fmt::format(
       "  step    {} measured (median of {}, spread {:.1f} %), {} predicted with {}\n"
-      "  wait    {} of it in modelled collectives; ops and waits account for {:.1f} %\n"
+      "  wait    {} of the step in modelled collectives; ops and waits account for {:.1f} % of it\n"
       "  memory  {} measured ({} of it tensors), {} predicted\n\n",
       to_string(m.measured.step), m.measured.count, 100 * m.measured.spread,
       to_string(m.predicted_step()), named.scenario.profile.name, to_string(m.waiting()),

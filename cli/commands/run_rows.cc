@@ -62,7 +62,7 @@ Result<std::filesystem::path> run_table(const Arguments& arguments) {
 
 Result<ExplainedRow> explained_row(const Arguments& arguments) {
   if (!arguments.has(Opt::kRow)) {
-    return bad_input("is missing: the row to explain", "--row", "give an id of the table");
+    return bad_input("the row to explain is missing", "--row", "give the id of a row of the table");
   }
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));

@@ -29,7 +29,7 @@ struct Size {
   std::int64_t global_batch = 0;
   std::optional<PlannedRun> best;  // absent if no plan fits in memory
   std::string why_none;
-  // Best values for this number of GPUs of the parts that the stack leaves open.
+  // Best values of the searched software options (SearchResult::tried) for this number of GPUs.
   PartValues parts = {};
 };
 
@@ -54,14 +54,15 @@ Status go_on(const Arguments& arguments, std::int64_t last, std::vector<std::int
   const std::int64_t a = counts[counts.size() - 2];
   const std::int64_t b = counts.back();
   if (b <= a || last <= b) {
-    return option_error(Opt::kGpus, "the numbers must increase", "as 64,128,...,4096");
+    return option_error(Opt::kGpus, "the numbers must increase", "write 64,128,...,4096");
   }
   const bool multiplies = b % a == 0 && last % b == 0;
   for (std::int64_t next = b; next < last;) {
     next = multiplies ? next * (b / a) : next + (b - a);
     if (next > last || counts.size() >= kMostSizes) {
-      return option_error(Opt::kGpus, fmt::format("{} is not reached from {} and {}", last, a, b),
-                          "as 64,128,...,4096");
+      return option_error(
+          Opt::kGpus, fmt::format("{} is not in the series that starts with {} and {}", last, a, b),
+          "write 64,128,...,4096");
     }
     counts.push_back(next);
   }
@@ -75,7 +76,7 @@ Result<Size> best_of(const NamedScenario& named, const SearchSpace& space, int t
   if (!found.ok()) {
     size.why_none = found.error().message;
   } else if (found->plans.empty()) {
-    size.why_none = found->feasible > 0 ? "none is legal" : "none fits or is legal";
+    size.why_none = found->feasible > 0 ? "no plan is legal" : "no plan fits or is legal";
   } else {
     size.best = found->plans.front();
     if (!found->tried.empty()) size.parts = found->tried.front().parts;
@@ -117,7 +118,7 @@ std::string plan_text(const Size& size) {
 
 std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
                          const std::vector<Size>& sizes) {
-  Table table(columns_of("GPUs|sequences|step|tokens/s|a GPU|efficiency|MFU|GiB|<best plan"));
+  Table table(columns_of("GPUs|sequences|step|tokens/s|per GPU|efficiency|MFU|GiB|<best plan"));
   const Size* const first = reference(sizes);
   for (const Size& size : sizes) {
     if (!size.best) {
@@ -132,7 +133,7 @@ std::string scaling_text(const Terminal& terminal, const NamedScenario& named,
                    plan_text(size)});
   }
   const std::string note =
-      fmt::format("{} on {} ({}, {}); efficiency: tokens/s of a GPU against the first row's",
+      fmt::format("{} on {} ({}, {}); efficiency: tokens/s per GPU relative to the first row",
                   printable(named.scenario.model.name), printable(named.cluster),
                   printable(named.profile), printable(named.stack));
   return heading(terminal, "SCALING") + "  " + wrapped(note, terminal.room(2, 98), 2) + "\n\n" +
@@ -185,7 +186,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
   bool dots = false;
   for (const std::string_view part : listed(*arguments[Opt::kGpus])) {
     if (part == kDots) {
-      if (dots) return option_error(Opt::kGpus, "has '...' twice", "as 64,128,...,4096");
+      if (dots) return option_error(Opt::kGpus, "has '...' twice", "write 64,128,...,4096");
       dots = true;
       continue;
     }
@@ -193,7 +194,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
     TPSIM_TRY_STATUS(append_range(Opt::kGpus, part, {}, next));
     if (next.size() != 1 || counts.size() + 1 > kMostSizes) {
       return option_error(Opt::kGpus, fmt::format("'{}' is not a number of GPUs", part),
-                          "as 64,128,...,4096");
+                          "write 64,128,...,4096");
     }
     if (dots) {
       TPSIM_TRY_STATUS(go_on(arguments, next.front(), counts));
@@ -202,7 +203,8 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
       counts.push_back(next.front());
     }
   }
-  if (dots) return option_error(Opt::kGpus, "needs a number after the dots", "as 64,128,...,4096");
+  if (dots)
+    return option_error(Opt::kGpus, "needs a number after the dots", "write 64,128,...,4096");
   sort_and_unite(counts);
   return counts;
 }
@@ -210,7 +212,7 @@ Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
-                          "a curve shows the best plan for each number of GPUs"));
+                          "with several --gpus, tpsim shows only the best plan for each number"));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const std::vector<Size> sizes, all_sizes(arguments, named, file, terminal));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson)

@@ -22,7 +22,7 @@ namespace tpsim::cli {
 namespace {
 
 Error not_named(std::string_view kind, std::string hint) {
-  return bad_input(fmt::format("which {}?", kind), "show", std::move(hint));
+  return bad_input(fmt::format("the name of the {} is missing", kind), "show", std::move(hint));
 }
 
 // Returns the kind without plural: "cluster" for "clusters".
@@ -37,7 +37,7 @@ Result<std::string> schema_text(const std::string& kind) {
   std::vector<std::string_view> names;
   for (const FileFormat& format : file_formats()) names.push_back(format.kind);
   if (kind.empty())
-    return not_named("schema", "plan, model, cluster, profile, stack or assumptions");
+    return not_named("schema", "choose from plan, model, cluster, profile, stack and assumptions");
   TPSIM_TRY(const std::size_t index, choose("kind of file", singular(kind), names));
   return to_text(json_schema(file_formats()[index]));
 }
@@ -45,8 +45,8 @@ Result<std::string> schema_text(const std::string& kind) {
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   if (name.empty())
-    return not_named(
-        kind, fmt::format("tpsim list {}{} names them", kind, kind == "assumptions" ? "" : "s"));
+    return not_named(kind, fmt::format("tpsim list {}{} shows the names", kind,
+                                       kind == "assumptions" ? "" : "s"));
   if (kind == "model") {
     TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
     return to_json(model);
@@ -73,14 +73,15 @@ Status run_show(const Arguments& arguments, const Terminal&) {
   constexpr std::array<std::string_view, 8> kKinds = {
       "model", "cluster", "profile", "stack", "assumptions", "schema", "formats", "families"};
   if (arguments.positional.empty()) {
-    return bad_input("show what?", "show",
-                     "model, cluster, profile, stack, assumptions, schema, formats or families");
+    return bad_input("the kind of entry is missing", "show",
+                     "choose from model, cluster, profile, stack, assumptions, schema, formats and "
+                     "families");
   }
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, kKinds));
   if (arguments.more.size() > 1) {
-    return bad_input(fmt::format("'{}' is an extra name", arguments.more[1]), "show",
-                     "show one at a time");
+    return bad_input(fmt::format("'{}' is a second name", arguments.more[1]), "show",
+                     "show one entry at a time");
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();
   if (kind == "formats") return print(formats_page());

@@ -81,7 +81,8 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   const bool json = arguments.has(Opt::kJson);
   const bool prints_trace = arguments[Opt::kTrace] == kHere;
   if (prints_trace) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kJson}, "--trace - prints the timeline"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {Opt::kJson}, "--trace - already prints the timeline on stdout"));
   } else {
     TPSIM_TRY_STATUS(print(
         terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));

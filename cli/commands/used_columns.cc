@@ -34,8 +34,8 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
     const double spent = gpu_hours(named, run);
     hours.cells.push_back(fmt::format("{:.1f}", spent));
     if (!assumed.ok()) continue;
-    // With the objective energy, the score is in GPU-seconds at full load: waiting time counts with
-    // its share of full power.
+    // With the objective energy, the score is in GPU-seconds at full power. A second of waiting
+    // counts as kWaitingDraw seconds (plans/search/search_space.h).
     const double drawn = found.scores[i] * kTokens / tokens_of_step(named, run.plan) / kHour;
     const double of_hour =
         by_energy ? (*assumed)[Assumption::kGpuPower] / 1000 : (*assumed)[Assumption::kPrice];

@@ -81,7 +81,7 @@ std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool ca
 }
 
 std::string time_figures(const ValidationSummary& s) {
-  if (s.n == 0) return "no row with a time\n";
+  if (s.n == 0) return "no row has a measured step time\n";
   std::string text = fmt::format(
       "step time: {} {}, mean error {:.2f} %, median {:.2f} %, P95 {:.1f} %, max {:.1f} %, bias "
       "{:+.2f} %\n",
@@ -235,9 +235,9 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string why =
       commonest == reasons.end()
-          ? "it has no rows"
+          ? "the table has no rows"
           : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
-  return option_error(Opt::kRuns, "no row could be priced", why);
+  return option_error(Opt::kRuns, "no row could be predicted", why);
 }
 
 }  // namespace
@@ -254,12 +254,12 @@ JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
 Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
                                                 const Progress& progress) {
   if (!arguments.has(Opt::kRuns)) {
-    return option_error(Opt::kRuns, "is missing: the measured runs",
+    return option_error(Opt::kRuns, "the table of measured runs is missing",
                         "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
   }
-  TPSIM_TRY_STATUS(
-      refuse(arguments, {Opt::kSteps, Opt::kDevice},
-             "it is for a run on this machine; remove it, or give a plan instead of --runs"));
+  TPSIM_TRY_STATUS(refuse(
+      arguments, {Opt::kSteps, Opt::kDevice},
+      "the option is for runs on this machine; remove it, or give a plan instead of --runs"));
   TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
   TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
   TPSIM_TRY(RunLoader loader, run_loader(arguments));
@@ -275,7 +275,7 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(
         refuse(arguments, {Opt::kRuns, Opt::kMarkdown},
-               "it is for a table of runs; remove it, or give --runs instead of the plan"));
+               "the option is for tables of runs; remove it, or give --runs instead of the plan"));
     return validate_plan(arguments, terminal);
   }
   const Result<std::vector<RunOutcome>> outcomes = [&] {

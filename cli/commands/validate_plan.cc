@@ -23,13 +23,13 @@ namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kMostSuspects = 8;
-// Share of the step from which a wrong op is suggested for measuring again.
+// Ops whose error is at least this share of the step are suggested for measuring again.
 constexpr double kSuspectShare = 0.005;
 // Shortest op that is compared individually on GPUs. The events around an op take 2 to 3 us each.
 constexpr Seconds kShortestOnGpus(20e-6);
 // Minimum share of time that a rank must be on its core; less is reported.
 constexpr double kUndisturbed = 0.9;
-// Share of the step from which unpredicted waiting in collectives is reported. On a busy machine
+// Unpredicted waiting in collectives is reported above this share of the step. On a busy machine
 // ranks wait for each other, even if each computes on its own core.
 constexpr double kMuchWaiting = 0.2;
 
@@ -187,8 +187,7 @@ JsonValue report_json(const Validation& v) {
                                                              kMostSuspects, v.shortest))}});
 }
 
-// Returns "median of 10 steps, the shortest 12.1 ms, spread 0.4 %; 2 before them left out as
-// warm-up".
+// Returns "median of 10 steps, the shortest 12.1 ms, spread 0.4 %; excludes 2 warm-up steps".
 std::string steps_text(const MeasuredSteps& steps) {
   std::string text = "one step";
   if (steps.count > 1) {

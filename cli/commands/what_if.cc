@@ -1,5 +1,5 @@
-// tpsim explain --what-if: effects of the machine's constants on the step, plans that would be best
-// with more memory or bandwidth, and model dimensions that are inefficient on the GPU.
+// tpsim explain --what-if: the change of the step if a constant of the machine changes, the best
+// plans with more memory or bandwidth, and model dimensions that are inefficient on the GPU.
 #include "plans/questions/what_if.h"
 
 #include <fmt/format.h>
@@ -98,12 +98,12 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named, co
   text += heading(terminal, "SENSITIVITIES", "the same plan, one constant 10 % larger");
   text += sensitivity_view(terminal, answers) + "\n";
   if (answers.searched) {
-    text += heading(terminal, "BREAK-EVEN POINTS", "planned anew");
+    text += heading(terminal, "BREAK-EVEN POINTS", "from searches with other hardware");
     if (!answers.best.empty()) text += "  the search finds a better plan: " + answers.best + "\n";
     text += break_even_view(answers, run.predicted.capacity) + "\n";
   } else {
     text += heading(terminal, "BREAK-EVEN POINTS",
-                    answers.not_searched.empty() ? "--gpus searches for them"
+                    answers.not_searched.empty() ? "add --gpus to search for them"
                                                  : "no search: " + printable(answers.not_searched));
     text += "\n";
   }

@@ -24,7 +24,7 @@ std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
   const Prediction& best = answer.best.predicted;
   const Prediction& other = answer.other->predicted;
   const TimeScale scale = time_scale(std::max(best.step, other.step));
-  Table table({{"", Align::kLeft}, {"best " + std::string(scale.unit)}, {"asked for"}, {"change"}});
+  Table table({{"", Align::kLeft}, {"best " + std::string(scale.unit)}, {"requested"}, {"change"}});
   for (const TermDifference& term : answer.waterfall) {
     if (term.best.value() == 0 && term.other.value() == 0) continue;
     table.add_row({printable(term.name), scaled_text(term.best, scale),
@@ -46,16 +46,17 @@ std::string fixes_view(const WhyNot& answer) {
                         time_text(fix.run.predicted.step));
   }
   if (answer.enough_gpus > 0) {
-    text += fmt::format("  or {}: it fits there\n", gpus_text(answer.enough_gpus));
+    text += fmt::format("  use {}: a plan with these settings fits there\n",
+                        gpus_text(answer.enough_gpus));
   }
-  return text.empty() ? "  nothing found\n" : text;
+  return text.empty() ? "  no change found\n" : text;
 }
 
 std::string obstacle_view(const WhyNot& answer, const Scenario& scenario,
                           const SearchSpace& space) {
   if (!answer.nearest_miss) return fmt::format("  no such plan is valid: {}\n", answer.illegal);
   const Prediction& predicted = answer.nearest_miss->predicted;
-  return fmt::format("  the closest one, {},\n  {}; it would fit on a GPU of {} GiB\n",
+  return fmt::format("  the closest plan, {},\n  {}; it would fit on a GPU of {} GiB\n",
                      short_name(answer.nearest_miss->plan),
                      shortage_text(predicted, memory_limit(scenario, space)),
                      gib_text(memory_for(scenario, space, predicted.peak)));
@@ -77,10 +78,9 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
     return text + heading(terminal, "WHY", "term by term; the changes add up to the difference") +
            waterfall_view(terminal, answer);
   }
-  text += heading(terminal, "WHAT STANDS AGAINST " + asked);
+  text += heading(terminal, "WHAT PREVENTS " + asked);
   text += obstacle_view(answer, named.scenario, space) + "\n";
-  return text + heading(terminal, "WHAT WOULD MEND IT", "fewest changes first") +
-         fixes_view(answer);
+  return text + heading(terminal, "WHAT WOULD HELP", "fewest changes first") + fixes_view(answer);
 }
 
 JsonValue difference_json(const TermDifference& term) {

@@ -11,15 +11,16 @@ namespace tpsim::cli {
 Result<RankStarter> cpu_ranks() {
   const auto world = mpi_world();
   if (const int told = size_given_by_launcher(); world->size() == 1 && told > 1) {
-    return Error{ErrorKind::kMissing,
-                 fmt::format("{} processes were started, but MPI did not connect them", told), "",
-                 "this MPI does not support the launcher: use its own mpirun, or srun with the "
-                 "--mpi plug-in it was built for"};
+    return Error{
+        ErrorKind::kMissing,
+        fmt::format("{} processes were started, but MPI did not connect them", told), "",
+        "this MPI library does not support the launcher: use the mpirun of the library, or "
+        "srun with the --mpi plug-in that the library supports"};
   }
   RankStarter ranks;
   ranks.started = world->size();
   ranks.speaks = world->rank() == 0;
-  ranks.launch = "mpirun -n";
+  ranks.launch = "start the ranks with mpirun -n";
   ranks.run = [](int, const DeviceRankBody& body) -> Status {
     TPSIM_TRY(const auto device, CpuDevice::create());
     return body(*mpi_world(), *device);

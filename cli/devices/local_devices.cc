@@ -30,8 +30,9 @@ Status check_started(const RankStarter& starter, const Plan& plan) {
 }
 
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body) {
-  TPSIM_TRY_STATUS(check_number(devices.ranks, ranks,
-                                fmt::format("this runs {} rank{}", ranks, ranks == 1 ? "" : "s")));
+  TPSIM_TRY_STATUS(
+      check_number(devices.ranks, ranks,
+                   fmt::format("this command runs {} rank{}", ranks, ranks == 1 ? "" : "s")));
   return devices.ranks.run(ranks, body);
 }
 

@@ -29,7 +29,7 @@ using DeviceRankBody = std::function<Status(World&, Device&)>;
 struct RankStarter {
   int started = 0;     // number of processes of the launcher's job; 0 if run() starts the ranks
   bool speaks = true;  // this process prints and writes files; true for the first rank only
-  std::string launch;  // how to start another number of processes: "mpirun -n"
+  std::string launch;  // hint before a number of processes: "start the ranks with mpirun -n"
   std::function<Status(int ranks, const DeviceRankBody& body)> run;
 };
 
@@ -45,8 +45,8 @@ struct LocalDevices {
   Bytes cache;  // cache size; 0: OpTimerSettings rotates its default number of bytes
   // Returns current clocks, power and temperature, or nothing if unknown. May be empty.
   std::function<std::optional<DeviceState>()> state;
-  // Measures the memory that using the device takes in addition to tensors. Adds values that could
-  // not be measured to `notes`, with reasons. May be empty.
+  // Measures launch and copy times and the memory of the CUDA context. Adds reasons for values that
+  // could not be measured to `notes`. Empty for CPUs.
   std::function<RuntimeFacts(Device& device, std::vector<std::string>& notes)> runtime;
 };
 

@@ -18,7 +18,7 @@ RankStarter gpu_ranks(const std::optional<Launch>& launch) {
   RankStarter ranks;
   ranks.started = launch ? launch->size : 1;
   ranks.speaks = !launch || launch->rank == 0;
-  ranks.launch = "start one process per GPU with torchrun, or srun or mpirun -n";
+  ranks.launch = "start one process per GPU with torchrun, or with srun or mpirun -n";
   ranks.run = [launch](int, const DeviceRankBody& body) -> Status {
     if (launch) return run_under_nccl(*launch, body);
     TPSIM_TRY(const auto device, CudaDevice::create());
@@ -52,10 +52,10 @@ RuntimeFacts runtime_of(Device& device, std::vector<std::string>& notes) {
     facts.launch_gap = Seconds(gap->gap_s);
     facts.empty_kernel = Seconds(gap->kernel_s);
   } else {
-    notes.push_back("no gaps between kernels: " + to_string(gap.error()));
+    notes.push_back("the gaps between kernels were not measured: " + to_string(gap.error()));
   }
   if (const auto watch = GpuWatch::open(); !watch.ok()) {
-    notes.push_back("no clocks, power and temperature: " + to_string(watch.error()));
+    notes.push_back("clocks, power and temperature cannot be read: " + to_string(watch.error()));
   }
   return facts;
 }

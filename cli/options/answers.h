@@ -90,7 +90,7 @@ struct LikelyCause {
   Seconds step;      // predicted step with the change
 };
 
-// The part of the step that a change affects, as far as a log can distinguish it.
+// The part of the step that a change affects. kAny: the log does not show which part is slow.
 enum class CauseClass { kAny, kCompute, kLinks, kHost };
 
 // Returns at most `most` changes of a class, by distance of their step to `measured`. Each change
@@ -178,9 +178,9 @@ Result<Explanation> explain_answer(const Arguments& arguments, const std::option
 Result<Explanation> explain_why_not(const Arguments& arguments, NamedScenario named,
                                     const std::optional<PlanFile>& file, const Terminal& terminal);
 
-// Returns the sensitivities of a plan and advice on model dimensions. With a plan file or --gpus,
-// also returns the values of memory, bandwidth and other constants at which another plan becomes
-// best.
+// Returns how the step changes with each machine constant, and advice on model dimensions. With a
+// plan file or --gpus, also returns the memory, bandwidth and other constants from which on another
+// plan is the best.
 Result<Explanation> explain_what_if(const Arguments& arguments, const NamedScenario& named,
                                     const std::optional<PlanFile>& file, const PlannedRun& run,
                                     const Terminal& terminal);

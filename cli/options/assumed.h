@@ -17,8 +17,8 @@ namespace tpsim::cli {
 class Arguments;
 struct NamedScenario;
 
-// Returns the settings of a single plan that have default values. For a search returns only the
-// batch, since the search tries all values of other settings.
+// Returns the settings that the user left at their defaults. For a search this is at most the
+// global batch, since the search tries all values of the other settings. Empty with a plan file.
 std::set<Setting> settings_left(const Arguments& arguments, bool has_file);
 
 // Returns the inputs that neither options nor the plan file state.

@@ -25,7 +25,7 @@ constexpr std::array kCommands = {
                "tpsim explain --runs data/published_runs/bloom_jean_zay.csv --row A-097"},
     CommandRow{
         Command::kProfile, "profile", "benchmark the kernels and collectives of this machine",
-        "plan.json", "plan saved with --save: times only what it needs",
+        "plan.json", "plan saved with --save: times only its ops and collectives",
         "tpsim profile plan.json -o profile.json\n"
         "tpsim profile --model my/config.json --gpus 2 --dtype fp32 --quick -o profile.json\n"
         "tpsim profile --from-datasheet x100 peak=1200TFLOP/s fp8=2400TFLOP/s memory=96GB \\\n"
@@ -59,7 +59,7 @@ constexpr std::array kCommands = {
                "tpsim import sft.yaml accelerate.yaml --gpus 8 --cluster dgx-h100\n"
                "tpsim import llama3.py --run --checkout Megatron-Bridge,Megatron-LM --gpus 64\n"
                "tpsim import pretrain.sh --from megatron-deepspeed --model bloom-176b --json",
-               "beside", "further configurations: accelerate's, DeepSpeed's"},
+               "configurations", "further configuration files, e.g. of accelerate or DeepSpeed"},
     CommandRow{Command::kCheckLog, "check-log",
                "compare a training log with its prediction and explain the gap", "training.log",
                "log file (docs/check-log.md), may be gzipped; -: stdin",

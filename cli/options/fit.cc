@@ -45,13 +45,14 @@ constexpr std::int64_t kNeighbourhood = 64;
 std::string largest_category(const StageMemory& memory) {
   const auto largest = std::max_element(memory.by_category.begin(), memory.by_category.end());
   const auto category = static_cast<MemoryCategory>(largest - memory.by_category.begin());
-  return fmt::format("{:.0f} % of it {}", *largest / memory.total() * 100, name_of(category));
+  return fmt::format("{:.0f} % of the peak is {}", *largest / memory.total() * 100,
+                     name_of(category));
 }
 
 std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
 
-// Searches with the default limits of time and memory, even if --no-limits lifted them for the main
-// question.
+// Searches with the default limits of time and memory, also with --no-limits. The search is for a
+// suggestion only.
 Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {
   scenario.limits = {};
   return search(scenario, space, 1, {});
@@ -135,9 +136,9 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
   if (std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
     return offloaded;
   }
-  return fmt::format("nor on all {} of {}: use GPUs with more memory or a shorter --seq{}",
-                     gpus_text(most), scenario.cluster.name,
-                     batch_matters ? ", or a smaller --global-batch" : "");
+  return fmt::format(
+      "no plan fits even on all {} of {}: use GPUs with more memory or a shorter --seq{}",
+      gpus_text(most), scenario.cluster.name, batch_matters ? ", or a smaller --global-batch" : "");
 }
 
 // Whether the search space has a legal plan on `gpus` GPUs. Settings that do not affect legality
@@ -196,15 +197,15 @@ Error conflict(const Scenario& scenario, const SearchSpace& space,
   const std::string stacks = stacks_that_can(scenario, space);
   const bool alone = options.size() == 1;
   const std::string why =
-      !reason.empty() ? reason
-                      : fmt::format("tp x pp x dp x cp cannot be {}", gpus_text(space.gpus));
-  return bad_input(
-      fmt::format("no layout of {} on {} with global batch {} satisfies {}: {}",
-                  scenario.model.name, gpus_text(space.gpus), space.global_batch,
-                  alone ? "this option" : "these options together", why),
-      fmt::format("{}", fmt::join(options, " with ")),
-      (alone ? "there are layouts without it" : "there are layouts without any one of them") +
-          (stacks.empty() ? "" : "; and with --stack " + stacks));
+      !reason.empty()
+          ? reason
+          : fmt::format("the product tp x pp x dp x cp cannot be {}", gpus_text(space.gpus));
+  return bad_input(fmt::format("no layout of {} on {} with global batch {} satisfies {}: {}",
+                               scenario.model.name, gpus_text(space.gpus), space.global_batch,
+                               alone ? "this option" : "these options together", why),
+                   fmt::format("{}", fmt::join(options, " with ")),
+                   (alone ? "drop this option" : "drop any one of these options") +
+                       (stacks.empty() ? "" : ", or use --stack with one of: " + stacks));
 }
 
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
@@ -233,25 +234,27 @@ const StageMemory& fullest_stage(const Prediction& predicted) {
 
 std::string shortage_text(const Prediction& predicted, Bytes limit) {
   const StageMemory& stage = fullest_stage(predicted);
-  const std::string allowed =
-      limit < predicted.capacity
-          ? fmt::format("the limit of {} of {} GiB", gib_text(limit), gib_text(predicted.capacity))
-          : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
-  return fmt::format("needs {} GiB on stage {}, {} GiB more than {}, {}", gib_text(predicted.peak),
+  const std::string allowed = limit < predicted.capacity
+                                  ? fmt::format("the limit of {} GiB (the GPU has {} GiB)",
+                                                gib_text(limit), gib_text(predicted.capacity))
+                                  : fmt::format("the GPU's {} GiB", gib_text(predicted.capacity));
+  return fmt::format("needs {} GiB on stage {}, {} GiB more than {}; {}", gib_text(predicted.peak),
                      stage.stage, gib_text(predicted.peak - limit), allowed,
                      largest_category(stage));
 }
 
 std::string misfit_text(const Prediction& predicted, double most_chance) {
   if (predicted.host_memory > predicted.host_capacity) {
-    return fmt::format("needs {} GiB of host memory per node for the optimizer; the node has {}",
-                       gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+    return fmt::format(
+        "needs {} GiB of host memory per node for the optimizer; the node has {} GiB",
+        gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
   if (predicted.peak > predicted.capacity) {
     return shortage_text(predicted, predicted.capacity);
   }
   return fmt::format(
-      "runs out of memory with a probability of {}, more than {}: it needs {} of {} GiB",
+      "runs out of memory with a probability of {}, more than the accepted {}: it needs {} of "
+      "{} GiB",
       chance_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
       gib_text(predicted.capacity));
 }
@@ -267,7 +270,7 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
                            misfit_text(run.predicted, most_chance)),
-               "", fits + "; --allow-oom accepts it anyway"};
+               "", fits + "; --allow-oom accepts the plan anyway"};
 }
 
 }  // namespace
@@ -285,15 +288,15 @@ Status check_stated_risk(const Arguments& arguments, const std::string& name,
   if (fits_in_memory(predicted, most)) return Ok{};
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", name, misfit_text(predicted, most)), "",
-               "a larger --max-oom accepts it"};
+               "a larger --max-oom accepts the plan"};
 }
 
 Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("no plan of {} fits on {}: the closest one, {}, {}", scenario.model.name,
-                           gpus_text(space.gpus), short_name(miss.plan),
+               fmt::format("no plan of {} fits on {}: the closest plan, {}, {}",
+                           scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
                            shortage_text(miss.predicted, memory_limit(scenario, space))),
                "", remedy(scenario, space, miss.plan.micro_batch > 1)};
 }

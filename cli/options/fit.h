@@ -14,8 +14,8 @@ namespace tpsim::cli {
 
 const StageMemory& fullest_stage(const Prediction& predicted);
 
-// Returns "needs 91.2 GiB on stage 0, 17.4 GiB more than the 73.8 of 79.3 GiB that plans may use,
-// 61 % of it optimizer".
+// Returns "needs 91.2 GiB on stage 0, 17.4 GiB more than the limit of 73.8 GiB (the GPU has 79.3
+// GiB); 61 % of the peak is optimizer".
 std::string shortage_text(const Prediction& predicted, Bytes limit);
 
 // Returns the reason why the plan does not fit, as a clause after "it". The reason is the shortage

@@ -36,16 +36,17 @@ Result<ModelSpec> load_model(const Arguments& arguments, const Catalogue& catalo
   } else if (file) {
     model = file->model;
   } else {
-    return option_error(Opt::kModel, "is missing: the model",
-                        "tpsim list models shows the catalogue; a config.json works too");
+    return option_error(Opt::kModel, "the model is missing",
+                        "give a name of tpsim list models, or a config.json");
   }
   TPSIM_TRY(model.seq, integer_of(arguments, Opt::kSeq, known.seq.value_or(model.seq)));
   if (arguments.has(Opt::kAttentionDropout)) {
     const auto dropout = parse_number<double>(*arguments[Opt::kAttentionDropout]);
     if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
-      return option_error(Opt::kAttentionDropout,
-                          fmt::format("'{}' is not a share", *arguments[Opt::kAttentionDropout]),
-                          "0, or as 0.1");
+      return option_error(
+          Opt::kAttentionDropout,
+          fmt::format("'{}' is not a probability below 1", *arguments[Opt::kAttentionDropout]),
+          "write 0, or a share such as 0.1");
     }
     model.attention_dropout = *dropout;
   }
@@ -69,10 +70,11 @@ Error no_cluster(const Catalogue& catalogue, const std::string& profile) {
     if (cluster.ok() && (profile.empty() || cluster->profile == profile)) fitting.push_back(name);
   }
   return option_error(
-      Opt::kCluster, "is missing: the machines",
+      Opt::kCluster, "the cluster is missing",
       profile.empty() || fitting.empty()
-          ? "one of " + names_text(catalogue.list(CatalogueKind::kClusters)) + ", or a file"
-          : fmt::format("{} is in {}", profile, names_text(fitting)));
+          ? "choose from " + names_text(catalogue.list(CatalogueKind::kClusters)) +
+                ", or give a file"
+          : fmt::format("clusters with profile {}: {}", profile, names_text(fitting)));
 }
 
 // Whether the command predicts on a cluster. Other commands run on this machine or only write
@@ -93,8 +95,8 @@ Result<std::string> cluster_name(const Arguments& arguments, const Catalogue& ca
                                  const std::string& name, const ModelSpec& model) {
   if (name.find(',') != std::string::npos) {
     return option_error(
-        Opt::kCluster, "names several clusters: all GPUs of a plan must be of one kind",
-        "plan each kind separately, or all of them with the --profile of the slowest");
+        Opt::kCluster, "names several clusters, but all GPUs of a plan must be of one kind",
+        "plan each kind separately, or all GPUs with the --profile of the slowest kind");
   }
   if (!name.empty()) return name;
   const std::string profile = arguments[Opt::kProfile].value_or("");
@@ -115,7 +117,7 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
                     const std::string& profile, NamedScenario& named) {
   if (profile.empty()) {
     return option_error(Opt::kProfile,
-                        "is missing: the cluster this-machine needs a measured profile",
+                        "the profile is missing: cluster this-machine needs a measured one",
                         "tpsim profile -o profile.json writes one");
   }
   named.profile = profile;
@@ -123,9 +125,9 @@ Status load_machine(const Arguments& arguments, const Catalogue& catalogue,
   TPSIM_TRY(scenario.profile,
             blaming(catalogue.load_profile(named.profile), arguments, Opt::kProfile));
   if (scenario.profile.machine.devices == 0) {
-    return option_error(Opt::kProfile,
-                        fmt::format("{} does not describe a machine", scenario.profile.name),
-                        "choose a --cluster, or a profile that tpsim profile wrote");
+    return option_error(
+        Opt::kProfile, fmt::format("profile {} does not describe a machine", scenario.profile.name),
+        "choose a --cluster, or a profile that tpsim profile wrote");
   }
   scenario.cluster = machine_cluster(scenario.profile);
   return Ok{};
@@ -141,13 +143,14 @@ Status check_choice(const NamedScenario& named, const PartRow& row, std::int64_t
       list == lists.end() || std::count(list->second.begin(), list->second.end(), value) > 0;
   if (is_own || is_listed) return Ok{};
   return option_error(
-      opt_of(row.part), fmt::format("{} has no {}", named.stack, text_of(row, value)),
-      fmt::format("it has {}; --ignore-stack-limits predicts it anyway",
+      opt_of(row.part),
+      fmt::format("stack {} does not support {}", named.stack, text_of(row, value)),
+      fmt::format("the stack supports {}; --ignore-stack-limits predicts the plan anyway",
                   joined_text(list->second, ", ", [&](auto one) { return text_of(row, one); })));
 }
 
-// Applies software parts given by options. `plan` accepts several values of a part, which are then
-// searched like the parts that the stack leaves open.
+// Applies the software parts that options set. `plan` accepts several values of a part; the search
+// then tries each of them.
 Status add_asked_parts(const Arguments& arguments, NamedScenario& named) {
   const bool searches = arguments.command == Command::kPlan;
   PartLists asked;
@@ -179,8 +182,8 @@ Status set_network(NamedScenario& named) {
   if (named.node_gbps == 0) return Ok{};
   ClusterSpec& cluster = named.scenario.cluster;
   if (cluster.nodes == 1) {
-    return option_error(Opt::kNodeGbps, fmt::format("{} has one node", cluster.name),
-                        "there is no network between nodes");
+    return option_error(Opt::kNodeGbps, fmt::format("cluster {} has only one node", cluster.name),
+                        "the option sets the network between nodes: remove it");
   }
   cluster = with_node_rate(std::move(cluster), named.node_gbps);
   return Ok{};
@@ -201,9 +204,10 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
     }
   }
   return option_error(
-      Opt::kStack, fmt::format("{} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
+      Opt::kStack,
+      fmt::format("stack {} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
       (others.empty() ? "" : names_text(others) + " can run the model; ") +
-          "--ignore-stack-limits plans it anyway");
+          "--ignore-stack-limits plans the model anyway");
 }
 
 // If a saved plan names a file that cannot be loaded, adds a hint that the plan refers to it.
@@ -213,8 +217,9 @@ Result<T> named_in_plan(const std::optional<PlanFile>& file, const Arguments& ar
   if (found.ok() || !file || arguments.has(option) || arguments.has(Opt::kCluster)) return found;
   Error error = found.error();
   if (error.hint.empty()) {
-    error.hint = fmt::format("the plan refers to it: put it there, or name another with {}",
-                             row_of(option).name);
+    error.hint =
+        fmt::format("the plan file refers to this file: restore it, or give another one with {}",
+                    row_of(option).name);
   }
   return error;
 }

@@ -149,8 +149,8 @@ enum class Opt : std::uint8_t {
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
 inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
 
-// Returns the option of a plan setting. A setting that is a count for another setting's value
-// (blocks:2) does not have an option.
+// Returns the option of a plan setting. A setting that counts layers for a value of another setting
+// (the 2 of --recompute blocks:2) does not have an option.
 constexpr Opt opt_of(Setting setting) {
   return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
 }

@@ -41,8 +41,9 @@ constexpr OtherNames kInstead[] = {
     {"--use-distributed-optimizer", "write --zero 1"},
     {"--use-flash-attn", "write --attention flash"},
     {"--num-layers-per-virtual-pipeline-stage",
-     "write --virtual-stages: the layers of a stage divided by it"},
-    {"--gradient-accumulation-steps", "write --global-batch: micro-batch x dp x steps"},
+     "write --virtual-stages with the layers of a pipeline stage divided by this number"},
+    {"--gradient-accumulation-steps",
+     "write --global-batch with micro-batch x dp x accumulation steps"},
     {"--gpu", "write --cluster, or --profile for the GPU alone"},
     {"--format", "write --json"},
     {"--lora",
@@ -82,9 +83,10 @@ constexpr std::string_view kWeightsStay =
 constexpr std::string_view kWholeWeights =
     "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
 constexpr std::string_view kOneKind =
-    "all GPUs of a plan must be of one kind: plan each kind separately, or all with the slowest";
+    "all GPUs of a plan must be of one kind: plan each kind separately, or all GPUs with the "
+    "profile of the slowest kind";
 constexpr std::string_view kNoZeroBubble =
-    "zero-bubble and DualPipe schedules are not modelled; interleaved is the closest";
+    "zero-bubble and DualPipe schedules are not modelled; interleaved is the closest schedule";
 constexpr std::string_view kNoActivations =
     "offloading of activations is not modelled; --recompute saves activation memory instead";
 constexpr OtherValue kOtherValues[] = {

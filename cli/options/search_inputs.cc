@@ -37,11 +37,11 @@ Status check_excluded(const SearchSpace& space) {
     const bool too_large =
         value.setting == Setting::kMicroBatch && value.value > space.global_batch;
     if (is_asked && !too_many && !too_large) continue;
-    return option_error(Opt::kExclude,
-                        fmt::format("no plan of this search has {}", to_string(value)),
-                        !is_asked  ? fmt::format("{} excludes it already", option_of(value.setting))
-                        : too_many ? fmt::format("there are {} GPUs", space.gpus)
-                                   : fmt::format("a step has {} sequences", space.global_batch));
+    return option_error(
+        Opt::kExclude, fmt::format("no plan of this search has {}", to_string(value)),
+        !is_asked  ? fmt::format("{} already excludes this value", option_of(value.setting))
+        : too_many ? fmt::format("the search has {} GPUs", space.gpus)
+                   : fmt::format("a step has {} sequences", space.global_batch));
   }
   return Ok{};
 }
@@ -67,8 +67,8 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
   const ClusterSpec& cluster = scenario.cluster;
   if (!arguments.has(Opt::kGpus) && !file) {
     return option_error(
-        Opt::kGpus, "is missing: the number of GPUs",
-        fmt::format("{} has {}", cluster.name, cluster.nodes * cluster.gpus_per_node));
+        Opt::kGpus, "the number of GPUs is missing",
+        fmt::format("cluster {} has {} GPUs", cluster.name, cluster.nodes * cluster.gpus_per_node));
   }
   SearchSpace space;
   if (file) space = space_around(file->plan);
@@ -87,7 +87,7 @@ Result<SearchSpace> search_space(const Arguments& arguments, const Scenario& sce
   if (space.memory_limit > device.memory) {
     return option_error(
         Opt::kMaxMemory,
-        fmt::format("{} are more than the {} of a {}", to_string(space.memory_limit),
+        fmt::format("{} are more than the {} of memory of one {}", to_string(space.memory_limit),
                     to_string(device.memory), scenario.profile.name),
         "remove the option to use all memory");
   }

@@ -20,7 +20,7 @@ std::string tried_view(const Terminal& terminal, const NamedScenario& named) {
   if (named.tried.empty()) return "";
   const std::string text = joined_text(named.tried, "; ", [](const TriedParts& one) {
     return fmt::format("{} {}", to_string(one.parts),
-                       one.step ? time_text(*one.step) : "fits nowhere");
+                       one.step ? time_text(*one.step) : "has no plan that fits");
   });
   return "  " + terminal.paint("parts        ", Ink::kDim) +
          wrapped(text, terminal.room(15, 85), 15) + "\n";

@@ -45,12 +45,13 @@ bool asks_for_cut(const Arguments& arguments) {
 
 Status check_cut_options(const Arguments& arguments) {
   if (arguments.has(Opt::kCountEmbedding) && arguments.has(Opt::kNoCountEmbedding)) {
-    return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding", "give one");
+    return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding",
+                        "give only one of them");
   }
   if (arguments.has(opt_of(Setting::kStageLayers)) && asks_for_cut(arguments)) {
     return option_error(opt_of(Setting::kStageLayers),
                         "fixes the stages, so that --count-embedding has no effect",
-                        "give one of the two");
+                        "give only one of them");
   }
   return Ok{};
 }
@@ -82,14 +83,16 @@ Status set_stages(const Arguments& arguments, const ModelSpec& model, Plan& plan
     return Ok{};
   }
   if (chunks > most_chunks(model)) {
-    return bad_input(fmt::format("pp x virtual_stages = {} are more than the {} layers of {}",
-                                 chunks, model.layers, model.name),
-                     "--pp", fewer_chunks(plan, most_chunks(model)));
+    return bad_input(
+        fmt::format("pp x virtual_stages = {} chunks are too many for the {} layers of {}", chunks,
+                    model.layers, model.name),
+        "--pp", fewer_chunks(plan, most_chunks(model)));
   }
   if (asks_for_cut(arguments)) {
     const bool counts = arguments.has(Opt::kCountEmbedding);
     if (counts && chunks == 1) {
-      return option_error(Opt::kCountEmbedding, "has no effect with one stage", "it needs --pp");
+      return option_error(Opt::kCountEmbedding, "has no effect with one stage",
+                          "add --pp 2 or more");
     }
     plan.stage_layers = even_stage_layers(model.layers, chunks, counts);
     if (plan.stage_layers.empty()) {
@@ -162,14 +165,15 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
 Status check_runs_on(const Plan& plan, std::string_view device) {
   if (plan.recompute == Recompute::kOps) {
     return option_error(opt_of(Setting::kRecompute),
-                        "ops can be predicted, but no device here runs it", "use --recompute full");
+                        "tpsim can predict recompute of single ops, but cannot execute it",
+                        "use --recompute full");
   }
   const bool is_run = is_emulated(plan.precision);
   if (!is_run || plan.fp8_param_gather) {
     const Setting setting = is_run ? Setting::kFp8ParamGather : Setting::kPrecision;
     const std::string text = to_string(setting_of(plan, setting));
-    return option_error(opt_of(setting), text + " can be predicted, but no device here runs it",
-                        "devices here quantize with fp8, fp8-current, fp8-block and mxfp8");
+    return option_error(opt_of(setting), text + " can be predicted, but tpsim cannot execute it",
+                        "tpsim executes fp8, fp8-current, fp8-block and mxfp8");
   }
   if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
   return option_error(opt_of(Setting::kOffload),

@@ -20,7 +20,8 @@ std::vector<Column> columns_of(std::string_view titles) {
 }
 
 void Table::add_row(std::vector<Cell> cells) {
-  TPSIM_CHECK(cells.size() == columns_.size(), "a row with another number of cells than columns");
+  TPSIM_CHECK(cells.size() == columns_.size(),
+              "the number of cells differs from the number of columns");
   rows_.push_back(std::move(cells));
 }
 

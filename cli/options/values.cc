@@ -69,7 +69,8 @@ Error option_error(Opt opt, std::string message, std::string hint) {
 
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
   if (values < 2) return Ok{};
-  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]), "give one");
+  return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]),
+                      "give one value");
 }
 
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
@@ -142,14 +143,14 @@ Result<std::int64_t> part_value(const PartRow& row, std::string_view text, Model
     std::error_code ignored;
     if (std::filesystem::exists(std::string(text), ignored)) {
       if (!has_experts(model)) {
-        return option_error(opt_of(row.part), fmt::format("{} has no experts", model.name),
+        return option_error(opt_of(row.part), fmt::format("model {} has no experts", model.name),
                             "remove the option");
       }
       TPSIM_TRY(model.experts.counts, read_expert_counts(std::string(text), model.experts.count));
       TPSIM_TRY_STATUS(validate(model));
       return kCountedLoad;
     }
-    hint += "; or a file that counts each expert's tokens";
+    hint += "; or a file with the token count of each expert";
   }
   const std::string_view instead = possible_instead(row_of(opt_of(row.part)).name, text);
   if (!instead.empty()) hint = instead;
@@ -164,7 +165,7 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
   const double value = number.value_or(0) / (in_percent ? 100 : 1);
   if (!(value > 0 && value < 1)) {
     return option_error(opt, fmt::format("'{}' is not a probability between 0 and 1", text),
-                        "as 0.05 or 5%");
+                        "write 0.05 or 5%");
   }
   return value;
 }
@@ -176,7 +177,7 @@ Result<double> node_gbps_of(const Arguments& arguments) {
   const double rate = parse_number<double>(text).value_or(0);
   if (!(rate >= kLeast && rate <= kMost)) {
     return option_error(Opt::kNodeGbps, fmt::format("'{}' is not a rate in Gb/s", text),
-                        "four NICs of 100 Gb/s give 400");
+                        "write a number: four NICs of 100 Gb/s are 400");
   }
   return rate;
 }
@@ -185,7 +186,7 @@ Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return Bytes();
   Result<Bytes> bytes = parse_bytes(*arguments[opt]);
   if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
-  if (bytes->value() <= 0) return option_error(opt, "must be above zero");
+  if (bytes->value() <= 0) return option_error(opt, "the size must be above zero");
   return bytes;
 }
 

@@ -56,7 +56,7 @@ std::string changes_text(const Calibration& found, ConstantOwner owner) {
 std::string provenance(const CalibrationAnswer& answer, ConstantOwner owner) {
   const std::string changes = changes_text(answer.found, owner);
   return fmt::format("; calibrated on {}, {}: {}; mean error of left-out rows {:.1f} %",
-                     answer.inputs.of, today(), changes.empty() ? "nothing moved" : changes,
+                     answer.inputs.of, today(), changes.empty() ? "no constant changed" : changes,
                      100 * answer.found.error_left_out());
 }
 
@@ -126,7 +126,7 @@ std::string silent_text(const Calibration& found) {
 std::string parts_text(const Calibration& found) {
   std::string text;
   for (const FittedPart& part : found.parts) {
-    text += fmt::format("  part {}: {} instead of {}, since the rows disagree otherwise\n",
+    text += fmt::format("  part {}: {} instead of {}, because the rows fit this value better\n",
                         row_of(part.part).key, word_of(part.part, part.after),
                         word_of(part.part, part.before));
   }
@@ -140,7 +140,7 @@ std::string contradictions_text(const Calibration& found) {
     const FittedStep& step = found.steps[i];
     text += fmt::format(
         "  row {} contradicts the others: {} measured, {} predicted from them ({:+.1f} %); check "
-        "it\n",
+        "this row\n",
         printable(step.id), time_text(Seconds(step.measured)), time_text(Seconds(step.left_out)),
         100 * (step.measured / step.left_out - 1));
   }
@@ -226,7 +226,7 @@ std::string calibration_text(const Terminal& terminal, const Arguments& argument
   text += fmt::format(
       "\n  mean error of the rows: {:.1f} % before, {:.1f} % after\n"
       "  cross-validation error (one layout left out at a time): {:.1f} %\n"
-      "  expect 90 % of similar runs within {:.0f} %; others can be further off\n",
+      "  expect 90 % of similar runs within {:.0f} %; other runs can differ more\n",
       100 * found.error_before(), 100 * found.error_after(), 100 * found.error_left_out(),
       100 * std::expm1(kHalfOf90 * found.spread));
   if (found.shrinkage < 1) {

@@ -80,11 +80,11 @@ std::string time_view(const Terminal& terminal, const CampaignTime& time, Checkp
   };
   add("training steps", time.steps, "");
   add("writing checkpoints", time.checkpoints,
-      kind == CheckpointKind::kSync ? "everything waits"
+      kind == CheckpointKind::kSync ? "training waits for storage"
                                     : "copied to the hosts, written while training continues");
   add("failures", time.failures, "expected lost work and restarts");
   add("waiting for repair", time.waiting, "while no spare node is left");
-  add("downtime", time.downtime, "given");
+  add("downtime", time.downtime, "as assumed below");
   return table.text(terminal);
 }
 
@@ -92,16 +92,17 @@ std::string steps_view(const Terminal& terminal, const Campaign& campaign,
                        const CampaignRequest& request) {
   std::int64_t steps = 0;
   for (const RampPhase& phase : campaign.phases) steps += phase.steps;
-  std::string text =
-      campaign_row(terminal, "steps", "{} of {} ({})", count_text(steps), time_text(campaign.step),
-                   request.step > Seconds() ? "measured, as given" : "predicted");
+  std::string text = campaign_row(
+      terminal, "steps", "{} steps of {} ({})", count_text(steps), time_text(campaign.step),
+      request.step > Seconds() ? "measured, given with --step-time" : "predicted");
   if (campaign.phases.size() > 1) {
     Seconds ramp;
     for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
       ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
     }
     text +=
-        campaign_row(terminal, "batch ramp", "{} sizes from {} sequences ({} a step), {} in all",
+        campaign_row(terminal, "batch ramp",
+                     "{} smaller batch sizes first, from {} sequences ({} per step); {} in total",
                      campaign.phases.size() - 1, campaign.phases.front().global_batch,
                      time_text(campaign.phase_steps.front()), duration_text(ramp));
   }
@@ -113,19 +114,22 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   const Replays& r = campaign.replays;
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
-  std::string text = campaign_row(
-      terminal, "checkpoint", "{} written in {}{}; {} of them, every {} of work ({} full steps)",
-      to_string(c.size), duration_text(c.write),
-      c.stop < c.write ? ", stops the run for " + time_text(c.stop) : "", count_text(c.count),
-      duration_text(c.interval), count_text(c.steps));
-  text += campaign_row(terminal, "best interval", "{}; {} by Daly, {} by Young",
+  std::string text =
+      campaign_row(terminal, "checkpoint",
+                   "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps)",
+                   to_string(c.size), duration_text(c.write),
+                   c.stop < c.write ? ", stopping the run for " + time_text(c.stop) : "",
+                   count_text(c.count), duration_text(c.interval), count_text(c.steps));
+  text += campaign_row(terminal, "best interval", "{}; {} by Daly's formula, {} by Young's",
                        duration_text(c.best), duration_text(c.daly), duration_text(c.young));
   text += campaign_row(terminal, "a node fails", "every {}; {:.1f} times in the run",
                        duration_text(campaign.mtbf), r.failures);
-  text += campaign_row(terminal, "closed form", "{:.2f} days; {} replays: {:.2f} +- {:.2f} (95 %)",
+  text += campaign_row(terminal, "closed form",
+                       "{:.2f} days; mean of {} simulated runs: {:.2f} +- {:.2f} days (95 %)",
                        days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
                        days(1.96 * unlimited.standard_error));
-  text += campaign_row(terminal, "replayed", "median {:.1f} days, 90 % of runs {:.1f} to {:.1f}",
+  text += campaign_row(terminal, "simulated",
+                       "median {:.1f} days; 90 % of the simulated runs take {:.1f} to {:.1f}",
                        days(r.median), days(r.low), days(r.high));
   return text + campaign_row(terminal, "spare nodes",
                              "{}; with {}, the run lacks a node 1 % of the time",
@@ -141,7 +145,7 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
                              counted_text(row.lost_nodes, "node"), count_text(row.whole_batch));
     }
     if (row.best.empty()) {
-      table.add_row({std::to_string(row.lost_nodes), "-", "nothing fits", "-", "-", "-"});
+      table.add_row({std::to_string(row.lost_nodes), "-", "no plan fits", "-", "-", "-"});
       continue;
     }
     const PlannedRun& run = row.best.front();
@@ -187,28 +191,29 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
                    given(request.step > Seconds(), "--step-time",
                          "predicted; tpsim explain shows the sources")});
   const BatchRamp& ramp = request.ramp;
-  shown.push_back({"batch_ramp", ramp.start == 0 ? "none" : "given",
-                   ramp.start == 0
-                       ? "no --ramp"
-                       : fmt::format("from {} sequences by {} over {}, given with --ramp",
-                                     ramp.start, ramp.increment, count_text(ramp.samples))});
+  shown.push_back(
+      {"batch_ramp", ramp.start == 0 ? "none" : "given",
+       ramp.start == 0
+           ? "no --ramp"
+           : fmt::format("from {} sequences in increments of {} over {} samples, given with --ramp",
+                         ramp.start, ramp.increment, count_text(ramp.samples))});
   shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
                    given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
                          "optimal interval of the closed form")});
   const bool sync = request.checkpoints == CheckpointKind::kSync;
-  shown.push_back(
-      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-       fmt::format("{} and both moments of Adam in {}; training waits while they are ",
-                   saved_weights(report),
-                   name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
-           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
-                 : "copied to the hosts, over the link that the cluster's file states")});
+  shown.push_back({"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+                   fmt::format("{} and both moments of Adam in {}; training waits while they are ",
+                               saved_weights(report),
+                               name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
+                       (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
+                             : "copied to the hosts, over the host link of the cluster file")});
   shown.push_back({"idle_draw", percent_text(kIdleDraw),
-                   "of a spare GPU over one at work, judgement: 50 of 400 W for an A100, 70 of "
-                   "700 W for an H100; the rest of its node draws as that of the others"});
-  shown.push_back({"failure_process", "Poisson",
-                   "one node at a time, without memory, also while the run restarts: Young 1974; "
-                   "Daly 2006, doi:10.1016/j.future.2004.11.016"});
+                   "power of a spare GPU relative to a working one, an estimate: 50 of 400 W for "
+                   "an A100, 70 of 700 W for an H100; the rest of a spare node draws full power"});
+  shown.push_back(
+      {"failure_process", "Poisson",
+       "single nodes fail independently at a constant rate, also during restarts: Young 1974; "
+       "Daly 2006, doi:10.1016/j.future.2004.11.016"});
   return shown;
 }
 

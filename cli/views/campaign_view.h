@@ -27,8 +27,8 @@ Result<GoalAnswer> goal_answer(const Arguments& arguments, const Scenario& scena
                                const CampaignGoal& goal,
                                const std::function<void(double)>& progress);
 
-// Returns by how much the goal is missed: "it takes 71.2 days of the 60.0 there are and 4,100,000
-// USD of 3,000,000".
+// Returns the time of a campaign that misses the goal, and its cost if the goal has a budget: "512
+// GPUs take 71.2 days and 4,100,000 USD".
 std::string shortfall_text(const CampaignGoal& goal, const Campaign& campaign);
 // Returns the error if no size meets the goal.
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer);

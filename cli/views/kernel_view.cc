@@ -32,7 +32,7 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
   const Seconds attention = time_of(p, StepTerm::kAttention);
   std::vector<KernelRow> rows;
   if (plan.attention == AttentionKind::kFlash) {
-    rows.push_back({"products", kernels[KernelClass::kProducts], products, CauseClass::kCompute});
+    rows.push_back({"GEMMs", kernels[KernelClass::kProducts], products, CauseClass::kCompute});
     rows.push_back(
         {"attention", kernels[KernelClass::kAttention], attention, CauseClass::kCompute});
   } else {
@@ -50,7 +50,7 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
   rows.push_back({"exposed collectives, including waiting", kernels.exposed,
                   predicted_collectives(p), CauseClass::kLinks});
   rows.push_back(
-      {"nothing runs", kernels.idle,
+      {"no kernel runs", kernels.idle,
        sum_of(p, StepTerm::kHostWait, StepTerm::kHostStep, StepTerm::kUncalibratedOverhead),
        CauseClass::kHost});
   return rows;
@@ -81,7 +81,7 @@ std::string kernel_view(const Terminal& terminal, const KernelTimes& kernels,
                           counted_text(std::ssize(kernels.steps), "step"))) +
       table.text(terminal);
   if (kernels.collectives.empty()) return text;
-  Table calls(columns_of(fmt::format("<collective|calls|all of them {}", scale.unit)));
+  Table calls(columns_of(fmt::format("<collective|calls|total {}", scale.unit)));
   for (const TracedCollective& one : kernels.collectives) {
     calls.add_row(
         {printable(one.name), fmt::format("{:.0f}", one.calls), scaled_text(one.time, scale)});

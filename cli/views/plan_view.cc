@@ -211,7 +211,8 @@ std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set
                  terminal.room(15, 85), 15)) +
          (plan.rank_order == RankOrder::kTpDpPp
               ? ""
-              : row(terminal, "ranks", "{}", "pipeline stages inside data parallel: tp-pp-dp")) +
+              : row(terminal, "ranks", "{}",
+                    "order tp-pp-dp: pipeline stages vary faster than data-parallel ranks")) +
          row(terminal, "blocks", "{}",
              layers_text(plan.stage_layers) +
                  (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
@@ -297,7 +298,7 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
   }
   std::string text = table.text(terminal);
   if (hidden > 0) {
-    text += terminal.paint(fmt::format("  {} stages in between: see tpsim explain", hidden),
+    text += terminal.paint(fmt::format("  {} stages are not shown: see tpsim explain", hidden),
                            Ink::kDim) +
             "\n";
   }

@@ -51,8 +51,8 @@ struct UsedColumns {
   std::string note;  // appended to the heading
 };
 
-// Returns the cost or energy per billion tokens if that is the objective, or GPU-hours if the price
-// or power of the cluster is unknown (data/campaigns). Other objectives have no additional columns.
+// If the objective is cost or energy, returns its value per billion tokens, or GPU-hours if the
+// price or power of the cluster is unknown (data/campaigns). Otherwise returns no columns.
 UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
                          const SearchResult& found);
 
@@ -61,8 +61,8 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
 std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
                          bool marks_ties, const UsedColumns& used = {});
 
-// Returns the shares of device time by source of the kernel times: "82 % exact entries, 12 %
-// interpolated, ...".
+// Returns the shares of device time by source of the kernel times: "kernel times: 82 % measured at
+// this size, 12 % interpolated, 6 % analytical".
 std::string sources_text(const Sources& sources);
 
 // Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.

@@ -62,7 +62,7 @@ void add_event(Table& table, const IssuedMemory& memory) {
 }
 
 std::string phase_view(const Terminal& terminal, const PhaseProgram& program) {
-  Table table(columns_of(fmt::format("<{}|bytes|FLOPs|<of", name_of(program.phase))));
+  Table table(columns_of(fmt::format("<{}|bytes|FLOPs|<label", name_of(program.phase))));
   for (const IssuedEvent& event : program.events) {
     std::visit([&](const auto& one) { add_event(table, one); }, event);
   }

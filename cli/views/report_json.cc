@@ -107,8 +107,8 @@ JsonValue term_json(const Term& term, const NamedScenario& named) {
                       {"source", term.source}});
 }
 
-// Returns a plan with its prediction and its comparison with the best plan. The probability of the
-// order is known only for time.
+// Returns a plan with its prediction and, if the objective is time, the probability that the best
+// plan is faster.
 JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective objective) {
   JsonValue json = run_json(run);
   if (objective != Objective::kTime) return json;

@@ -55,7 +55,7 @@ std::string compared_table(const Terminal& terminal, const std::string& title,
                    measured ? error_text(row.error()) : "-"});
   }
   std::string text = table.text(terminal);
-  if (rows.size() > most) text += fmt::format("  and {} more\n", rows.size() - most);
+  if (rows.size() > most) text += fmt::format("  {} more rows are not shown\n", rows.size() - most);
   return text;
 }
 

@@ -77,7 +77,7 @@ class TemporaryFile {
 Result<PrivateFolder> PrivateFolder::create() {
   std::error_code code;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(code);
-  if (code) return file_error(parent, "find the folder of temporary files for", code.value());
+  if (code) return file_error(parent, "find a folder (TMPDIR) for", code.value());
   std::string name = (parent / "tpsim-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return file_error(name, "make", errno);
   return PrivateFolder(name);

@@ -89,8 +89,8 @@ void lower_to_cgroup(FreeMemory& least, const fs::path& folder, const CgroupFile
   lower(least, *limit - std::max(0.0, *usage - cached), "the cgroup " + name);
 }
 
-// Applies the limits of the process's cgroup and of all its ancestors. Missing folders are skipped:
-// in a container, /proc may show the host's path, of which the container mounts a part or nothing.
+// Applies the limits of the process's cgroup and of all its ancestors. Skips missing folders: in a
+// container, /proc may show a path of the host that does not exist in the container.
 void lower_to_cgroups(FreeMemory& least, const fs::path& root) {
   for (const CgroupFiles& files : versions()) {
     const std::string own = cgroup_of(root, files.controller);

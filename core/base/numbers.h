@@ -20,8 +20,8 @@ TimeScale time_scale(Seconds largest);
 std::string scaled_text(Seconds time, const TimeScale& scale);  // without its unit
 
 std::string time_text(Seconds time);  // "104.8 s"
-// GiB without the unit: "58.9". Tables with small sizes pass gib_decimals() of the largest size,
-// which gives it three digits.
+// GiB without the unit: "58.9". gib_decimals() returns the decimals with which the largest size of
+// a table has at least three digits.
 std::string gib_text(Bytes bytes, int decimals = 1);
 int gib_decimals(Bytes largest);
 std::string percent_text(double share);       // "12.3 %"

@@ -31,7 +31,7 @@ class Unpacker {
   template <class T>
   T get() {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>);
-    TPSIM_CHECK(bytes_.size() >= sizeof(T), "what was packed is unpacked");
+    TPSIM_CHECK(bytes_.size() >= sizeof(T), "no more bytes are unpacked than were packed");
     T value{};
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_.remove_prefix(sizeof value);

@@ -21,7 +21,7 @@ Error error_from(const std::exception& exception) {
   if (!is_memory) return Error{ErrorKind::kBug, exception.what(), "", ""};
   return Error{ErrorKind::kDoesNotFit,
                "out of memory: this machine's memory or its limit is exhausted", "",
-               "ask for less at once, or raise the limit (ulimit -v)"};
+               "request less work at once, or raise the memory limit (ulimit -v)"};
 }
 
 void fail_check(const char* file, int line, const char* condition, const std::string& message) {

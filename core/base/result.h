@@ -16,7 +16,7 @@ namespace tpsim {
 enum class ErrorKind {
   kBug = 1,
   kBadInput = 2,    // arguments or files
-  kDoesNotFit = 3,  // no plan fits; the message holds the nearest miss
+  kDoesNotFit = 3,  // no plan fits; the message contains the nearest miss
   kMissing = 4,     // this machine lacks a GPU, MPI or a library
   // Stopped by a signal: 128 + signal number, as in shells.
   kInterrupted = 130,  // SIGINT

@@ -45,7 +45,7 @@ bool has_shipped_data() { return !packed_files().empty(); }
 
 Result<std::string> read_shipped(const fs::path& path) {
   const PackedFile* file = packed_file(name_in_program(path));
-  if (file == nullptr) return bad_input("the program has no such built-in file", path.string());
+  if (file == nullptr) return bad_input("tpsim has no built-in file with this name", path.string());
   return unpacked(*file);
 }
 

@@ -96,7 +96,7 @@ Result<Q> parse_quantity(std::string_view text, std::span<const Unit> units, con
 
 Picoseconds to_picoseconds(Seconds t) {
   constexpr double kMost = 9.2e6;  // seconds
-  TPSIM_CHECK(std::abs(t.value()) < kMost, "an impossible time");
+  TPSIM_CHECK(std::abs(t.value()) < kMost, "the time is beyond the range of Picoseconds");
   return std::llround(t.value() * 1e12);
 }
 Seconds to_seconds(Picoseconds t) { return Seconds(static_cast<double>(t) * 1e-12); }

@@ -16,9 +16,10 @@ Status check_work(const std::string& what, const WorkEstimate& work, const WorkL
   if (work.time <= limits.time && work.memory <= limits.memory) return Ok{};
   return Error{
       ErrorKind::kDoesNotFit,
-      fmt::format("{} takes about {} of one core and {}; work above {} or {} needs --no-limits",
-                  what, to_string(work.time), to_string(work.memory), to_string(limits.time),
-                  to_string(limits.memory)),
+      fmt::format(
+          "{} takes about {} on one core and {} of memory; work above {} or {} needs --no-limits",
+          what, to_string(work.time), to_string(work.memory), to_string(limits.time),
+          to_string(limits.memory)),
       "", "add --no-limits to run it anyway"};
 }
 

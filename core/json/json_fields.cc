@@ -13,7 +13,7 @@ FieldReader::FieldReader(const JsonValue& value, std::string file, std::string p
     : value_(&value), file_(std::move(file)), path_(std::move(path)) {
   if (value.as<JsonValue::Object>() == nullptr) {
     const std::string name = path_.empty() ? "the file" : path_.substr(0, path_.size() - 1);
-    fail(value.line(), fmt::format("{} must hold an object, not {}", name, kind_of(value)));
+    fail(value.line(), fmt::format("{} must be a JSON object, not {}", name, kind_of(value)));
   }
 }
 
@@ -133,8 +133,8 @@ void FieldReader::format(std::string_view expected) {
   std::string found;
   text("format", found);
   if (error_ || found == expected) return;
-  reject("format", fmt::format("this file is '{}'", found),
-         fmt::format("this tpsim reads {}", expected));
+  reject("format", fmt::format("this file has the format '{}'", found),
+         fmt::format("this version of tpsim reads {}", expected));
 }
 
 void FieldReader::text(std::string_view key, std::string& out, Presence presence) {

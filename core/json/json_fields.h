@@ -306,7 +306,7 @@ class FieldWriter {
     for (const auto& one : words) {
       if (one.value == value) return JsonValue(one.word);
     }
-    throw BugError("a number that no word stands for");
+    throw BugError("the number is not the value of any word");
   }
   // Checks that the reader accepts the value. A value out of range is a bug of the caller.
   static std::int64_t in_range(std::string_view key, std::int64_t value, IntRange range);

@@ -27,12 +27,13 @@ Result<SafetensorEntry> parse_entry(const std::filesystem::path& path, const std
   const JsonValue* dtype = value.find("dtype");
   const JsonValue* shape = value.find("shape");
   const JsonValue* offsets = value.find("data_offsets");
-  if (dtype == nullptr || shape == nullptr || offsets == nullptr) return bad("an entry is missing");
+  if (dtype == nullptr || shape == nullptr || offsets == nullptr)
+    return bad("its dtype, shape or data_offsets is missing");
   const auto* dims = shape->as<JsonValue::Array>();
   const auto* ends = offsets->as<JsonValue::Array>();
   if (dtype->as<std::string>() == nullptr || dims == nullptr || ends == nullptr ||
       ends->size() != 2) {
-    return bad("an entry has the wrong type");
+    return bad("its dtype, shape or data_offsets has the wrong type");
   }
   SafetensorEntry entry;
   entry.dtype = *dtype->as<std::string>();
@@ -145,7 +146,8 @@ Result<std::string> SafetensorsFile::read_bytes(const SafetensorEntry& entry, st
 
 Status SafetensorsFile::check_floats(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) return bad_file(path_, fmt::format("no tensor '{}'", name));
+  if (found == entries_.end())
+    return bad_file(path_, fmt::format("the file has no tensor '{}'", name));
   const std::string& dtype = found->second.dtype;
   if (dtype != "F32" && dtype != "F64" && dtype != "BF16" && dtype != "F16") {
     return bad_file(path_, fmt::format("tensor '{}' has dtype {}, not a float", name, dtype));
@@ -166,7 +168,8 @@ Result<std::vector<float>> SafetensorsFile::read_floats(const std::string& name,
 
 Result<std::vector<std::int64_t>> SafetensorsFile::read_integers(const std::string& name) const {
   const auto found = entries_.find(name);
-  if (found == entries_.end()) return bad_file(path_, fmt::format("no tensor '{}'", name));
+  if (found == entries_.end())
+    return bad_file(path_, fmt::format("the file has no tensor '{}'", name));
   const SafetensorEntry& entry = found->second;
   if (entry.dtype != "I64" && entry.dtype != "I32") {
     return bad_file(path_,

@@ -185,7 +185,7 @@ constexpr auto kDocumentFields = [](auto& io, auto& document) {
   for (const auto* groups : {&document.ops, &document.sustained}) {
     const DType type = type_without_peak(profile, *groups);
     io.require(type == DType::kFloat32, "device",
-               fmt::format("samples of {} need its {}_peak", name_of(type),
+               fmt::format("the file has samples of {}, which need {}_peak", name_of(type),
                            type == DType::kFloat8Block ? "fp8" : name_of(type)));
   }
   io.object_if(profile.link.bandwidth > BytesPerSecond(), "link",

@@ -27,7 +27,7 @@ Status add_numbers(std::string_view line, const std::string& where, std::vector<
     const std::optional<double> count = parse_number<double>(word);
     if (!count || !(*count >= 0) || *count > kMostTokens) {
       return bad_input(fmt::format("'{}' is not a token count", word), where,
-                       "numbers from 0 to 1e15, one for each expert");
+                       "give numbers from 0 to 1e15, one for each expert");
     }
     out.push_back(*count);
   }
@@ -51,13 +51,14 @@ Result<std::vector<double>> parse_expert_counts(std::string_view text, std::int6
     if (of_line == 0) continue;
     if (before == 0) one_by_one = of_line == 1;
     if (of_line != (one_by_one ? 1 : each)) {
-      return bad_input(fmt::format("{} counts for {} experts", of_line, experts), where,
-                       "a line has one count per expert of a layer, or a single count");
+      return bad_input(fmt::format("the line has {} counts for {} experts", of_line, experts),
+                       where,
+                       "give one count per expert on each line, or a single count on each line");
     }
   }
   if (counts.empty() || counts.size() % each != 0) {
-    return bad_input(fmt::format("{} counts for {} experts", counts.size(), experts), name,
-                     "give one count per expert, for one layer or several");
+    return bad_input(fmt::format("the file has {} counts for {} experts", counts.size(), experts),
+                     name, "give one count per expert, for one layer or several");
   }
   return counts;
 }

@@ -6,7 +6,7 @@
 namespace tpsim {
 namespace {
 
-constexpr double kGpt2Dropout = 0.1;  // default of the class
+constexpr double kGpt2Dropout = 0.1;  // default of GPT2Config
 
 // Reads an integer under the key `name` or `other`. If both are missing, the error names the first.
 void either(Config& config, std::string_view name, std::string_view other, std::int64_t& out,
@@ -62,7 +62,8 @@ void read_gpt2(Config& config) {
   model.hidden_dropout = config.number("resid_pdrop", kGpt2Dropout, kDropoutRange);
   config.number("embd_pdrop", model.hidden_dropout, kDropoutRange);
   config.require_flag("scale_attn_weights", true, "unscaled attention scores are not modelled");
-  config.require_flag("scale_attn_by_inverse_layer_idx", false, "it is not modelled");
+  config.require_flag("scale_attn_by_inverse_layer_idx", false,
+                      "scores that are scaled by the layer number are not modelled");
   config.require_flag("add_cross_attention", false, "cross attention is not modelled");
   read_activation(config, "activation_function",
                   {{"gelu_new", MlpKind::kGelu},

@@ -36,7 +36,7 @@ constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::s
      {"olmo", "norms without weights"},
      {"recurrent_gemma", "gated linear recurrences"},
      {"rwkv", "time mixing in place of attention"},
-     {"step3_text", "attention with factorised matrices"},
+     {"step3_text", "attention with factorized matrices"},
      {"t5", "an encoder and a decoder"},
      {"xglm", "sinusoidal position embeddings"},
      {"zamba2", "blocks that are shared by layers"}});
@@ -93,7 +93,7 @@ void name_other_parts(const JsonValue& root, ModelSpec& model) {
     const bool is_other = member.key.ends_with("_config") && !is_language(member.key) &&
                           member.key != "quantization_config" && member.key != "vision_config" &&
                           member.key != "audio_config" && !is_neutral(member.value);
-    if (is_other) model.notes.push_back(member.key + ": not planned, the text part is");
+    if (is_other) model.notes.push_back(member.key + ": ignored, only the text model is planned");
   }
 }
 

@@ -78,12 +78,14 @@ void read_deepseek_v2(Config& config) {
   if (method == "greedy") {
     router.groups = router.groups_kept = 1;
   } else if (method != "group_limited_greedy") {
-    config.in.reject("topk_method", fmt::format("'{}' is not supported here", method));
+    config.in.reject(
+        "topk_method",
+        fmt::format("'{}' is not supported; use greedy or group_limited_greedy", method));
   }
   config.require_text("scoring_func", "softmax");
   router.score = RouterScore::kAll;
   if (router.renormalises)
-    router.scaling = 1;  // the class scales only weights that it does not renormalize
+    router.scaling = 1;  // transformers scales only weights that are not normalized
   deepseek_dense_layers(config, dense_width);
   read_prediction_layers(config);
 }
@@ -190,8 +192,8 @@ void read_experts(Config& config, std::string_view count, std::string_view per_t
   config.in.integer(per_token, experts.per_token, kExpertRange);
   experts.dropless = true;
   if (experts.per_token > experts.count) {
-    config.in.reject(per_token,
-                     fmt::format("{} of {} experts for a token", experts.per_token, experts.count));
+    config.in.reject(per_token, fmt::format("{} experts per token are more than the {} experts",
+                                            experts.per_token, experts.count));
   }
 }
 

@@ -101,11 +101,12 @@ void Config::require_flag(std::string_view key, bool only, std::string_view why)
 
 void Config::require_text(std::string_view key, std::string_view only) {
   const std::string said = text(key, std::string(only));
-  if (said != only) in.reject(key, fmt::format("'{}' is not supported here", said));
+  if (said != only) in.reject(key, fmt::format("'{}' is not supported for this model type", said));
 }
 
 void Config::reject_length(std::string_view key, std::size_t length) {
-  in.reject(key, fmt::format("it names {} layers; num_hidden_layers is {}", length, model.layers));
+  in.reject(key,
+            fmt::format("it has {} entries, but num_hidden_layers is {}", length, model.layers));
 }
 
 void share_width(Config& config, std::string_view hidden_key) {
@@ -182,8 +183,8 @@ void read_rotary(Config& config, AttentionShape& attention, double theta) {
   for (const auto& [name, factors] : {std::pair{"short_factor", &stretch.short_factors},
                                       {"long_factor", &stretch.long_factors}}) {
     if (stretch.kind == Scaling::kLongRope && factors->size() != turned) {
-      in.reject("rope_scaling", fmt::format("{} holds {} factors; a head has {} rotary pairs", name,
-                                            factors->size(), turned));
+      in.reject("rope_scaling", fmt::format("{} has {} factors, but a head has {} rotary pairs",
+                                            name, factors->size(), turned));
     }
   }
 }

@@ -1,4 +1,4 @@
-// Shared by the readers of config.json: common keys, patterns over layers and the table of
+// Helpers of the readers of config.json: common keys, patterns over layers and the table of
 // families. Internal to core/.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Config {
 
   std::int64_t integer(std::string_view key, std::int64_t otherwise, IntRange range = {});
   double number(std::string_view key, double otherwise, NumberRange range);
-  // Returns the class's default if the key is absent, 0 if the value is null.
+  // Returns `otherwise` if the key is absent, 0 if the value is null.
   std::int64_t integer_or_none(std::string_view key, std::int64_t otherwise, IntRange range = {});
   double number_or_none(std::string_view key, double otherwise, NumberRange range);
   bool flag(std::string_view key, bool otherwise);
@@ -34,7 +34,7 @@ struct Config {
   void require_text(std::string_view key, std::string_view only);
   // Adds the error that list `key` has `length` entries and not one per layer.
   void reject_length(std::string_view key, std::size_t length);
-  // Marks a key as read, whatever its value.
+  // Marks a key as read without using its value.
   void pass_over(std::string_view key) { in.has(key); }
   void note(std::string text) { model.notes.push_back(std::move(text)); }
 };

@@ -39,7 +39,7 @@ void nemotron_h_sizes(Config& config) {
 BlockShape nemotron_experts(Config& config) {
   BlockShape block;
   block.mixer = MixerKind::kNone;
-  // Kind 0 has experts, and model files need its heads.
+  // Blocks with experts become kind 0, and model files require the attention heads of kind 0.
   block.attention = config.model.attention;
   FieldReader& in = config.in;
   ExpertShape& experts = block.experts;
@@ -84,7 +84,7 @@ std::string nemotron_pattern(Config& config) {
   const auto count = static_cast<std::int64_t>(pattern.size());
   if (config.integer("num_hidden_layers", count, kLayerRange) != count) {
     config.in.reject("layers_block_type",
-                     fmt::format("it names {} layers, but num_hidden_layers differs", count));
+                     fmt::format("it has {} entries, but num_hidden_layers differs", count));
   }
   config.model.layers = count;
   return pattern;
@@ -214,9 +214,10 @@ RecurrentShape mamba_keys(Config& config) {
   const std::int64_t heads = std::max<std::int64_t>(1, recurrent.heads);
   recurrent.value_dim = config.integer("mamba_d_head", width / heads);
   if (recurrent.heads > 0 && recurrent.heads * recurrent.value_dim != width) {
-    config.in.reject("mamba_n_heads",
-                     fmt::format("{} heads of {} are not mamba_expand x hidden_size = {}",
-                                 recurrent.heads, recurrent.value_dim, width));
+    config.in.reject(
+        "mamba_n_heads",
+        fmt::format("{} heads of width {} do not equal mamba_expand x hidden_size = {}",
+                    recurrent.heads, recurrent.value_dim, width));
   }
   recurrent.convolution = config.integer("mamba_d_conv", 4);
   recurrent.convolution_bias = config.flag("mamba_conv_bias", true);

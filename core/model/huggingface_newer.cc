@@ -220,8 +220,8 @@ void read_hunyuan_moe(Config& config) {
   experts.per_token = for_every_layer(config, "moe_topk", 1);
   experts.dropless = true;
   if (experts.per_token < 1 || experts.per_token > experts.count) {
-    config.in.reject("moe_topk",
-                     fmt::format("{} of {} experts for a token", experts.per_token, experts.count));
+    config.in.reject("moe_topk", fmt::format("{} is not between 1 and the number of experts, {}",
+                                             experts.per_token, experts.count));
   }
   const std::int64_t shared = for_every_layer(config, "num_shared_expert", 1);
   const bool has_shared = config.flag("use_mixed_mlp_moe", true);

@@ -81,7 +81,8 @@ void add_hyper_connection(std::vector<PlannedOp>& ops, const std::string& branch
   const std::int64_t coefficients = (2 + streams) * streams, width = streams * hidden;
   ops.push_back(
       planned_linear(branch + "_hc.fn", kTokensOp, coefficients, width, coefficients + 3));
-  // Four accesses to the streams: read for the coefficients, collapsed, mixed, written.
+  // The streams are read for the coefficients, read to collapse them, read to mix them, and
+  // written.
   ops.push_back(planned_pass(branch + "_hc.mix", kTokensOp, 4 * width + 2 * hidden, width));
 }
 
@@ -95,8 +96,8 @@ void add_compressor(std::vector<PlannedOp>& ops, const std::string& name, std::i
   ops.push_back(planned_pass(name + ".pool", kWholeOp, 4 * width));
 }
 
-// Stride of the layers with an indexer, whose windows overlap. Layers with stride 128 attend to all
-// keys.
+// Stride of the layers with an indexer, in which compression windows overlap. Layers with another
+// stride attend to all compressed keys.
 constexpr std::int64_t kChoosingStride = 4;
 
 std::vector<PlannedOp> compressed_attention(const Config& config, const CompressedShape& shape,
@@ -151,7 +152,7 @@ void deepseek_v4_experts(Config& config) {
   config.require_text("topk_method", "noaux_tc");
   const std::string scores = config.text("scoring_func", "sqrtsoftplus");
   if (scores != "sqrtsoftplus" && scores != "sigmoid") {
-    config.in.reject("scoring_func", fmt::format("'{}' is not supported here", scores),
+    config.in.reject("scoring_func", fmt::format("'{}' is not supported", scores),
                      "supported are sqrtsoftplus and sigmoid");
   }
   if (scores == "sqrtsoftplus") {
@@ -190,7 +191,7 @@ void read_deepseek_v4(Config& config) {
   in.integers("compress_ratios", strides, {0, 1 << 20});
   const std::int64_t width = model.attention.heads * model.attention.head_dim;
   if (shape.groups < 1 || width % shape.groups != 0) {
-    return in.reject("o_groups", fmt::format("it does not divide the width {}", width));
+    return in.reject("o_groups", fmt::format("it does not divide the attention width {}", width));
   }
   read_prediction_layers(config);
   spread(config);
@@ -306,7 +307,7 @@ void add_lightning_indexers(Config& config) {
     BlockShape& layer = config.layers[i];
     layer.attention.chosen = keys.chosen;
     if (!computes.empty() && !computes[i]) continue;
-    // The norm of keys is a LayerNorm.
+    // The norm of keys is a LayerNorm, with weights and biases.
     layer.planned = {planned_linear("indexer.wq_b", kWholeOp, keys.heads * keys.dim, q_rank),
                      planned_linear("indexer.wk", kWholeOp, keys.dim, hidden, 2 * keys.dim),
                      planned_linear("indexer.weights_proj", kWholeOp, keys.heads, hidden),

@@ -53,9 +53,9 @@ Status check_counts(const ExpertShape& experts) {
   const auto each = static_cast<std::size_t>(experts.count);
   const std::vector<double>& counts = experts.counts;
   if (counts.size() % each != 0) {
-    return bad_input(
-        fmt::format("{} token counts for {} experts", counts.size(), experts.count), "",
-        "experts.measured.counts needs one count per expert, for one layer or several");
+    return bad_input(fmt::format("experts.measured.counts has {} counts for {} experts",
+                                 counts.size(), experts.count),
+                     "", "give one count per expert, for one layer or several");
   }
   for (std::size_t block = 0; block < counts.size() / each; ++block) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(block * each);
@@ -71,7 +71,8 @@ Status check_experts(const ModelSpec& model) {
     return bad_input(std::move(message), "", std::move(hint));
   };
   if (experts.per_token < 1 || experts.per_token > experts.count) {
-    return bad(fmt::format("{} of {} experts per token", experts.per_token, experts.count),
+    return bad(fmt::format("experts.per_token is {}, but the model has {} experts",
+                           experts.per_token, experts.count),
                fmt::format("experts.per_token must be between 1 and {}", experts.count));
   }
   if (!(experts.capacity_factor > 0)) {
@@ -79,7 +80,7 @@ Status check_experts(const ModelSpec& model) {
                "it must be above 0; 1 suffices for balanced experts");
   }
   if (model.linear_bias) {
-    return bad("experts with biases are not modelled", "set linear_bias to false");
+    return bad("experts with linear_bias are not modelled", "set linear_bias to false");
   }
   if (experts.latent > 0 && experts.router.scales_input) {
     return bad("latent experts with scaled inputs are not modelled", "set latent to 0");
@@ -88,14 +89,15 @@ Status check_experts(const ModelSpec& model) {
   const RouterShape& router = experts.router;
   if (router.groups < 1 || experts.count % router.groups != 0 || router.groups_kept < 1 ||
       router.groups_kept > router.groups) {
-    return bad(fmt::format("{} experts in {} groups with {} groups per token", experts.count,
-                           router.groups, router.groups_kept),
-               "the number of groups must divide the experts, and at least one group must be kept");
+    return bad(fmt::format("{} experts are in {} groups, of which the router keeps {}",
+                           experts.count, router.groups, router.groups_kept),
+               "groups must divide the experts, and groups_kept must be between 1 and groups");
   }
   if (router.groups_kept * (experts.count / router.groups) < experts.per_token) {
-    return bad(fmt::format("{} groups of {} experts have fewer than {} experts per token",
-                           router.groups_kept, experts.count / router.groups, experts.per_token),
-               "");
+    return bad(
+        fmt::format("the {} kept groups of {} experts have fewer than the {} experts per token",
+                    router.groups_kept, experts.count / router.groups, experts.per_token),
+        "");
   }
   return Ok{};
 }
@@ -130,7 +132,7 @@ Status check_attention(const ModelSpec& model) {
     return bad(fmt::format("fused_qkv keeps q, k and v of each head together: {} heads cannot "
                            "share {} kv_heads",
                            attention.heads, attention.kv_heads),
-               "set fused_qkv to false, or kv_heads to heads");
+               "set fused_qkv to false, or kv_heads to the number of heads");
   }
   if (attention.position == PositionKind::kRotary && attention.head_dim % 2 != 0) {
     return bad(fmt::format("rotary embedding needs an even head_dim, not {}", attention.head_dim));
@@ -147,12 +149,13 @@ Status check_attention(const ModelSpec& model) {
   }
   if (attention.value_dim > 0 && (attention.latent.kv_rank > 0 || model.fused_qkv)) {
     return bad("value_dim needs separate projections of queries, keys and values",
-               "latent attention has a value_dim of its own");
+               "remove value_dim of the attention; latent attention has its own");
   }
   const LatentShape& latent = attention.latent;
   if (latent.kv_rank > 0 && latent.nope_dim + latent.rope_dim != attention.head_dim) {
-    return bad(fmt::format("head_dim is {}; latent attention has nope_dim + rope_dim = {} + {}",
-                           attention.head_dim, latent.nope_dim, latent.rope_dim));
+    return bad(fmt::format(
+        "head_dim is {}; with latent attention it must be nope_dim + rope_dim = {} + {}",
+        attention.head_dim, latent.nope_dim, latent.rope_dim));
   }
   return Ok{};
 }
@@ -202,8 +205,8 @@ Status check_parts(const ModelSpec& model) {
   for (const OuterPart& part : model.ends.parts) {
     if ((part.patches > 0) != (part.items > 0)) {
       return bad_input(
-          fmt::format("part '{}': {} patches of {} items", part.name, part.patches, part.items), "",
-          "both must be 0 if the part runs on the sequence itself");
+          fmt::format("part '{}' has {} patches and {} items", part.name, part.patches, part.items),
+          "", "give both, or set both to 0 if the part runs on the training sequence");
     }
     for (const auto* ops : {&part.layer_ops, &part.ops}) {
       TPSIM_TRY_STATUS(check_planned(*ops, true));
@@ -250,13 +253,14 @@ Status validate(const ModelSpec& model) {
   }
   if (!model.block_kinds.empty() &&
       static_cast<std::int64_t>(model.block_kinds.size()) != model.layers) {
-    return bad_input(fmt::format("block_kinds names {} layers, the model has {}",
+    return bad_input(fmt::format("blocks.of_layers has {} entries, but the model has {} layers",
                                  model.block_kinds.size(), model.layers));
   }
   for (const std::int64_t kind : model.block_kinds) {
     if (kind < 0 || kind >= block_kind_count(model)) {
-      return bad_input(fmt::format("block_kinds holds {}; there are {} kinds of blocks, from 0",
-                                   kind, block_kind_count(model)));
+      return bad_input(
+          fmt::format("blocks.of_layers contains {}, but there are {} kinds of blocks, from 0",
+                      kind, block_kind_count(model)));
     }
   }
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -266,7 +270,7 @@ Status validate(const ModelSpec& model) {
   // Weight counts and values derived from them must fit 64-bit integers.
   constexpr double kMostWeights = 1e15;
   if (!(weights_at_most(model) <= kMostWeights)) {
-    return bad_input(fmt::format("its sizes give about {:.0e} parameters; the limit is {:.0e}",
+    return bad_input(fmt::format("the model has about {:.0e} parameters; the limit is {:.0e}",
                                  weights_at_most(model), kMostWeights));
   }
   return Ok{};

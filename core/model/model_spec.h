@@ -29,7 +29,7 @@ struct EndShape {
   std::int64_t positions = 0;  // minimum rows of a learned position table; seq may need more
   // Multi-token prediction (MTP): layers that predict later tokens. Each has the blocks of
   // prediction_kinds() and another pass through the head. Planned, not executed. Times, memory and
-  // counts omit a layer's two norms and its projection from twice the hidden size to one.
+  // counts omit the two norms of an MTP layer and its projection from 2 x hidden to hidden.
   std::int64_t prediction_layers = 0;
   bool prediction_shared = false;  // one layer's weights serve all prediction layers
   // Residual streams (hyper-connections): stages send this many hidden states per token.
@@ -125,8 +125,8 @@ bool has_recurrences(const ModelSpec& model);
 bool needs_whole_sequences(const ModelSpec& model);
 // Whether any block or part has planned ops.
 bool has_planned_ops(const ModelSpec& model);
-// Widths of a recurrence: of the values, of the convolution (values and both kinds of keys), of the
-// rates of all heads, and of the input projection's output (convolution, gate and rates).
+// Widths of a recurrence: all values; inputs of the convolution (values, queries and keys; Mamba-2:
+// x, C and B); step sizes, decays and write strengths; all outputs of the input projection.
 std::int64_t recurrent_values(const RecurrentShape& recurrent);
 std::int64_t recurrent_channels(const RecurrentShape& recurrent);
 std::int64_t recurrent_rates(const ModelSpec& model);
@@ -166,11 +166,11 @@ std::int64_t expert_capacity(const ExpertShape& experts, std::int64_t tokens);
 // Matrices per feed-forward part or expert.
 inline std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model.mlp) ? 3 : 2; }
 
-// Weights of one block of kind 0, and of the whole model including MTP layers. Tied weights count
-// once; vocab padding and buffers are excluded. BLOOM-176B: 176,247,271,424.
+// Number of weights of one block of kind 0, and of the model including MTP layers. Tied weights
+// count once; vocab padding and buffers are excluded. BLOOM-176B: 176,247,271,424.
 std::int64_t block_parameter_count(const ModelSpec& model);
 std::int64_t parameter_count(const ModelSpec& model);
-// Weights that one token uses: excludes the experts that the token does not select.
+// Number of weights that one token uses, without the experts that its router does not select.
 std::int64_t active_parameter_count(const ModelSpec& model);
 
 // FLOPs of one training step over `global_batch` sequences. Causal attention counts as the full

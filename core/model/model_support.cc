@@ -33,21 +33,22 @@ namespace {
 // Names the part of a block that tpsim predicts but for which no device has kernels; empty if none.
 std::string uncomputed_in(const BlockShape& block) {
   if (block.attention.chosen > 0) return "sparse attention with an indexer";
-  if (block.attention.key_values != KeyValueSource::kProjected) return "shared keys and values";
-  if (block.attention.value_dim > 0) return "a separate value_dim";
-  if (block.mixer == MixerKind::kPlanned) return "planned mixers";
+  if (block.attention.key_values != KeyValueSource::kProjected)
+    return "keys and values from one matrix or from an earlier layer";
+  if (block.attention.value_dim > 0) return "value heads of another width than key heads";
+  if (block.mixer == MixerKind::kPlanned) return "mixers that tpsim only predicts";
   if (!block.planned.empty()) {
-    return "planned ops ('" + block.planned.front().name + "' and others)";
+    return "ops that tpsim only predicts ('" + block.planned.front().name + "' and others)";
   }
   if (block.attention.output_gate) return "gated attention outputs";
-  return branch_count(block) == 1 ? "single-branch blocks" : "";
+  return branch_count(block) == 1 ? "blocks without attention or without MLP" : "";
 }
 
 std::string uncomputed_part(const ModelSpec& model) {
   if (model.mlp == MlpKind::kXielu) return "xIELU activations";
   if (model.mlp == MlpKind::kSitu) return "SiTU activations";
   if (model.ends.streams > 1) return "several residual streams";
-  if (!model.ends.parts.empty()) return "a part '" + model.ends.parts.front().name + "'";
+  if (!model.ends.parts.empty()) return "the part '" + model.ends.parts.front().name + "'";
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const MixerKind mixer = block_of_kind(model, kind).mixer;
     if (mixer == MixerKind::kMamba2) return "Mamba-2 layers";

@@ -54,7 +54,7 @@ struct PlannedOp {
 struct OuterPart {
   std::string name;
   std::int64_t layers = 0;   // number of layers; each runs layer_ops
-  std::int64_t patches = 0;  // per item, with attention among them. 0: ops run on the sequence
+  std::int64_t patches = 0;  // per item; they attend to each other. 0: ops run on the sequence
   std::int64_t items = 0;    // images or sounds per training sequence
   std::vector<PlannedOp> layer_ops, ops;
   friend bool operator==(const OuterPart&, const OuterPart&) = default;
@@ -70,8 +70,8 @@ std::int64_t planned_parameters(const OuterPart& part);
 // Input rows of a linear op for `tokens` tokens.
 std::int64_t planned_rows(const PlannedOp& op, std::int64_t tokens);
 
-// Forward FLOPs for one sequence of `seq` tokens. Pairs count as in the papers: the full square for
-// causal attention, scaled by the share that a query sees.
+// Forward FLOPs for one sequence of `seq` tokens. Pairs count as in the papers: seq^2 for causal
+// attention, times the share of the causal pairs that the op computes.
 struct PlannedFlops {
   double pairs = 0, linear = 0;
   double total() const { return pairs + linear; }

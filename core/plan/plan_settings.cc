@@ -53,7 +53,8 @@ const std::vector<std::string_view>& searched_names() {
 Result<SettingValue> parse_setting(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return bad_setting(fmt::format("'{}' is not a setting", text), "write NAME=VALUE, as tp=8");
+    return bad_setting(fmt::format("'{}' is not a setting", text),
+                       "write NAME=VALUE, such as tp=8");
   }
   // Indices of searched_names() are indices of the table, because settings that a search cannot fix
   // are at its end. Files and JSON spell names with '_', options with '-'.

@@ -14,7 +14,7 @@
 
 namespace tpsim {
 
-// The order is that of the table: layout settings first.
+// In the order of setting_rows(): layout settings first.
 enum class Setting : std::uint8_t {
   kTp,
   kPp,
@@ -61,7 +61,7 @@ struct SettingWord {
   std::string_view tag;   // in names and filters of plans; unique among all settings
 };
 
-// A number, 0 or 1 for a switch, or the number of an enumerator.
+// A setting and its value: a number, 0 or 1 for a switch, or the number of an enumerator.
 struct SettingValue {
   Setting setting{};
   std::int64_t value = 0;

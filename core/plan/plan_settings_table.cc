@@ -92,8 +92,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "tp",
      .title = "tensor parallel",
      .help = "tensor-parallel degree",
-     .meaning = "Splits the matrices of every layer over this many GPUs. Less memory per GPU, but "
-                "two all-reduces per layer and pass: keep it inside a node.",
+     .meaning = "Splits the matrices of every layer over this many GPUs. This saves memory, but "
+                "needs two all-reduces per layer and pass: keep tp inside a node.",
      .access = degree<&D::tp>(),
      .in_every_name = true},
     {.setting = Setting::kPp,
@@ -102,8 +102,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "pp",
      .title = "pipeline stages",
      .help = "pipeline stages",
-     .meaning = "Consecutive groups of layers on different GPUs. Little traffic, but GPUs idle "
-                "while the pipeline fills and drains.",
+     .meaning = "Splits the layers into this many consecutive groups on different GPUs. This "
+                "causes little traffic, but GPUs idle while the pipeline fills and drains.",
      .access = degree<&D::pp>(),
      .in_every_name = true},
     {.setting = Setting::kDp,
@@ -112,8 +112,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "dp",
      .title = "data parallel",
      .help = "data-parallel degree",
-     .meaning = "Replicas of the model. Each processes a share of the batch; gradients are summed "
-                "over replicas.",
+     .meaning =
+         "Number of model replicas. Each processes a share of the batch; gradients are summed "
+         "over replicas.",
      .access = degree<&D::dp>(),
      .in_every_name = true},
     {.setting = Setting::kCp,
@@ -144,7 +145,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "etp",
      .title = "expert tensor parallel",
      .help = "expert tensor-parallel degree; 0: same as --tp",
-     .meaning = "Ranks that split each expert; 0: same as tp. With 1 an expert needs no "
+     .meaning = "Number of ranks that split each expert; 0: same as tp. With 1, experts need no "
                 "tensor-parallel traffic, and each tensor-parallel rank dispatches its own tokens.",
      .least = 0,
      .access = degree<&D::etp>(),
@@ -157,7 +158,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .tag = "zero",
      .title = "ZeRO",
      .help = "ZeRO stage: 1 shards optimizer state, 2 gradients, 3 weights",
-     .meaning = "What is sharded over data-parallel ranks. 0: nothing; 1: optimizer state; 2: "
+     .meaning = "State that data-parallel ranks shard. 0: nothing; 1: optimizer state; 2: "
                 "gradients as well; 3: weights as well.",
      .least = 0,
      .most = 3,
@@ -189,10 +190,11 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "recompute",
      .title = "recompute",
-     .help = "activations to recompute; blocks:N: all, in N layers a chunk",
+     .help = "activations to recompute; blocks:N: all of N layers per chunk",
      .meaning = "Activations dropped in forward and computed again in backward: less memory, more "
                 "compute. selective: the attention core only; blocks: the first layers of each "
-                "chunk; ops: every second GEMM (predicted only).",
+                "chunk; ops: every second GEMM and all other ops except attention (predicted "
+                "only).",
      .words = kRecomputes,
      .tried = kRecomputeTried,
      .access = {part<&Plan::recompute>().get, set_recompute},
@@ -226,7 +228,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "attention",
      .title = "attention",
      .help = "attention kernel",
-     .meaning = "Flash attention never writes the scores to memory.",
+     .meaning = "Unfused attention writes the scores to memory, flash attention does not.",
      .words = kAttentions,
      .tried = kAttentionTried,
      .access = part<&Plan::attention>()},
@@ -237,9 +239,9 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .title = "schedule",
      .help = "pipeline schedule",
      .meaning = "1F1B runs each backward as soon as it can, so few activations are alive. "
-                "Interleaved does so with several chunks of the model on each stage: a shorter "
-                "bubble, more transfers; the micro-batches must divide by the stages. GPipe runs "
-                "all forwards first.",
+                "Interleaved does the same with several model chunks per stage, for a shorter "
+                "bubble and more transfers; the number of micro-batches must be a multiple of the "
+                "stages. GPipe runs all forwards first.",
      .words = kSchedules,
      .tried = kScheduleTried,
      .access = part<&Plan::schedule>()},
@@ -261,8 +263,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .key = "offload",
      .title = "offload",
      .help = "optimizer: keep and update optimizer state on the CPU",
-     .meaning = "Where master weights and Adam's moments are kept and updated. On the host they "
-                "free GPU memory, but every step waits for the host link.",
+     .meaning = "Location of master weights and Adam's moments, and of their update. The host "
+                "saves GPU memory, but every step waits for the host link.",
      .words = kOffloads,
      .tried = kOffloadTried,
      .access = part<&Plan::offload>(),
@@ -272,7 +274,7 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .role = SettingRole::kVariant,
      .key = "dtype",
      .title = "dtype",
-     .help = "dtype of weights and activations [bf16 if the GPU has it]",
+     .help = "dtype of weights and activations [bf16 if the GPU supports it]",
      .meaning = "Data type of weights, activations and GEMMs.",
      .words = kDtypes,
      .tried = kDtypeTried,
@@ -297,8 +299,8 @@ const std::array<SettingRow, kSettingCount> kRows = {{
      .help = "8-bit or 4-bit recipe of the linear layers [none]",
      .meaning =
          "Quantizes the operands of linear layers to 8 or 4 bits. Scales are per tensor (fp8: "
-         "delayed, fp8-current: current), per block (fp8-block), per 32 (mxfp8) or per 16 values "
-         "(nvfp4). Pays off for large GEMMs, since quantization adds passes over memory.",
+         "delayed, fp8-current: current), per block (fp8-block), per 32 values (mxfp8) or per 16 "
+         "(nvfp4). This pays off for large GEMMs, since quantization adds passes over memory.",
      .words = kPrecisions,
      .tried = kPrecisionTried,
      .access = part<&Plan::precision>(),

@@ -52,7 +52,7 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   }
   if (cp > 1 && model.seq % (2 * cp) != 0) {
     return illegal(
-        fmt::format("sequence length {} does not divide by 2 x cp = {}", model.seq, 2 * cp),
+        fmt::format("sequence length {} is not divisible by 2 x cp = {}", model.seq, 2 * cp),
         "each context-parallel rank works on two of 2 x cp equal chunks");
   }
   return Ok{};
@@ -73,8 +73,8 @@ Status check_experts_divide(const ModelSpec& model, std::int64_t etp) {
     const ModelSpec block = with_block_kind(model, kind);
     if (!has_experts(block) || block.ffn_hidden % etp == 0) continue;
     return illegal(
-        fmt::format("the experts' width {} does not divide by etp = {}", block.ffn_hidden, etp),
-        "etp 1 keeps every expert whole");
+        fmt::format("the experts' width {} is not divisible by etp = {}", block.ffn_hidden, etp),
+        "etp 1 does not split the experts");
   }
   return Ok{};
 }
@@ -84,7 +84,7 @@ Status check_expert_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   TPSIM_TRY_STATUS(check_experts_divide(model, etp));
   if (stage_ranks(plan) % etp != 0) {
     return illegal(
-        fmt::format("tp x cp x dp = {} does not divide by etp = {}", stage_ranks(plan), etp));
+        fmt::format("tp x cp x dp = {} is not divisible by etp = {}", stage_ranks(plan), etp));
   }
   return Ok{};
 }
@@ -117,30 +117,30 @@ Status check_expert_parallel(const Plan& plan, const ModelSpec& model) {
   if (all % d.ep != 0) {
     const bool by_ranks = ranks % d.ep != 0;
     const std::int64_t etp = etp_for(plan, model);
-    const std::string nearest =
-        fmt::format("the nearest ep that divides both is {}", nearest_divisor(all, d.ep));
+    const std::string nearest = fmt::format("the nearest ep that divides ranks and experts is {}",
+                                            nearest_divisor(all, d.ep));
     return illegal(
-        fmt::format("{} = {} does not divide by ep = {}",
+        fmt::format("{} = {} is not divisible by ep = {}",
                     by_ranks ? "tp x cp x dp / etp" : "experts",
                     by_ranks ? ranks : model.experts.count, d.ep),
         etp == 0
             ? nearest
             : fmt::format(
-                  "etp {} gives ep {}{}; with this etp {}", etp, d.ep,
+                  "etp {} allows ep {}{}; with the current etp, {}", etp, d.ep,
                   etp == 1 ? ", with experts that are not split over tensor-parallel ranks" : "",
                   nearest));
   }
   if (!experts_fit_ranks(plan)) {
     return illegal(
-        fmt::format(
-            "etp x ep = {} x {} neither divides tp x cp = {} nor is a multiple of it, which "
-            "ranks in the order {} need",
-            expert_tensor_ranks(plan), d.ep, d.tp * d.cp, name_of(plan.rank_order)),
+        fmt::format("etp x ep = {} x {} neither divides tp x cp = {} nor is a multiple of it, as "
+                    "rank order {} requires",
+                    expert_tensor_ranks(plan), d.ep, d.tp * d.cp, name_of(plan.rank_order)),
         "use rank order tp-dp-pp");
   }
   if (d.tp > 1 && !plan.sequence_parallel) {
-    return illegal("experts with tp > 1 need sequence parallelism",
-                   "each tensor-parallel rank routes its own tokens; switch it on");
+    return illegal(
+        "experts with tp > 1 need sequence parallelism",
+        "each tensor-parallel rank routes its own tokens; switch sequence parallelism on");
   }
   return Ok{};
 }
@@ -170,17 +170,17 @@ std::string nearest_tp(const ModelSpec& model, std::int64_t tp) {
     if (all % divisor != 0 || !heads_fit_ranks(model.attention, divisor)) continue;
     if (std::abs(divisor - tp) < std::abs(nearest - tp)) nearest = divisor;
   }
-  return fmt::format("the nearest tp that does is {}", nearest);
+  return fmt::format("the nearest valid tp is {}", nearest);
 }
 
 Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
   if (model.attention.heads % tp != 0) {
     return illegal(
-        fmt::format("{} attention heads do not divide by tp = {}", model.attention.heads, tp),
+        fmt::format("{} attention heads are not divisible by tp = {}", model.attention.heads, tp),
         nearest_tp(model, tp));
   }
   if (!heads_fit_ranks(model.attention, tp)) {
-    return illegal(fmt::format("{} key/value heads neither divide by tp = {} nor divide it",
+    return illegal(fmt::format("{} key/value heads are neither a multiple nor a divisor of tp = {}",
                                model.attention.kv_heads, tp),
                    nearest_tp(model, tp));
   }
@@ -197,16 +197,17 @@ Status check_block_divides(const ModelSpec& model, std::int64_t tp) {
     const std::int64_t shared =
         by_rows ? std::gcd(std::gcd(op.width, op.heads), op.parameters) : op.columns;
     if ((by_rows || by_columns) && shared % tp != 0) {
-      return illegal(fmt::format("planned op '{}' does not divide by tp = {}", op.name, tp),
-                     nearest_tp(model, tp));
+      return illegal(
+          fmt::format("the size of planned op '{}' is not divisible by tp = {}", op.name, tp),
+          nearest_tp(model, tp));
     }
   }
   if (!has_experts(model) && model.ffn_hidden % tp != 0) {
-    return illegal(fmt::format("ffn_hidden {} does not divide by tp = {}", model.ffn_hidden, tp),
+    return illegal(fmt::format("ffn_hidden {} is not divisible by tp = {}", model.ffn_hidden, tp),
                    nearest_tp(model, tp));
   }
   if (model.experts.shared_ffn % tp != 0) {
-    return illegal(fmt::format("the shared expert's width {} does not divide by tp = {}",
+    return illegal(fmt::format("the shared expert's width {} is not divisible by tp = {}",
                                model.experts.shared_ffn, tp));
   }
   return Ok{};
@@ -229,7 +230,7 @@ Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
   if (plan.sequence_parallel && positions % tp != 0) {
     const char* of_whom = plan.degrees.cp > 1 ? " of a context-parallel rank" : "";
     return illegal(
-        fmt::format("sequence length {}{} does not divide by tp = {}", positions, of_whom, tp),
+        fmt::format("sequence length {}{} is not divisible by tp = {}", positions, of_whom, tp),
         "switch sequence parallelism off");
   }
   return Ok{};
@@ -238,10 +239,10 @@ Status check_tensor_parallel(const Plan& plan, const ModelSpec& model) {
 Status check_batch(const Plan& plan) {
   const std::int64_t per_step = plan.degrees.dp * plan.micro_batch;
   if (plan.global_batch % per_step != 0) {
-    return illegal(
-        fmt::format("global batch {} does not divide by dp x micro_batch = {} x {}",
-                    plan.global_batch, plan.degrees.dp, plan.micro_batch),
-        fmt::format("the nearest that does is {}", nearest_multiple(per_step, plan.global_batch)));
+    return illegal(fmt::format("global batch {} is not divisible by dp x micro_batch = {} x {}",
+                               plan.global_batch, plan.degrees.dp, plan.micro_batch),
+                   fmt::format("the nearest valid global batch is {}",
+                               nearest_multiple(per_step, plan.global_batch)));
   }
   return Ok{};
 }
@@ -249,11 +250,11 @@ Status check_batch(const Plan& plan) {
 Status check_stages(const Plan& plan, const ModelSpec& model) {
   const std::int64_t chunks = chunk_count(plan);
   if (static_cast<std::int64_t>(plan.stage_layers.size()) != chunks) {
-    return illegal(fmt::format("stage_layers has {} entries; pp x virtual_stages = {}",
+    return illegal(fmt::format("stage_layers has {} entries; it needs pp x virtual_stages = {}",
                                plan.stage_layers.size(), chunks));
   }
   for (const std::int64_t layers : plan.stage_layers) {
-    if (layers < 0) return illegal("stage_layers holds a negative number");
+    if (layers < 0) return illegal("stage_layers contains a negative number");
   }
   const std::int64_t sum =
       std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
@@ -269,14 +270,13 @@ Status check_stages(const Plan& plan, const ModelSpec& model) {
 Status check_recompute(const Plan& plan) {
   if (plan.recompute != Recompute::kBlocks) {
     if (plan.recompute_blocks == 0) return Ok{};
-    return illegal(
-        fmt::format("{} recompute is not for a number of layers, but recompute_blocks is {}",
-                    name_of(plan.recompute), plan.recompute_blocks),
-        "set recompute to blocks, or recompute_blocks to 0");
+    return illegal(fmt::format("with {} recompute, recompute_blocks must be 0, not {}",
+                               name_of(plan.recompute), plan.recompute_blocks),
+                   "set recompute to blocks, or recompute_blocks to 0");
   }
   const std::int64_t most = most_recomputed_blocks(plan.stage_layers);
   if (plan.recompute_blocks >= 1 && plan.recompute_blocks <= most) return Ok{};
-  return illegal(fmt::format("{} recomputed layers per chunk, but chunks have at most {}",
+  return illegal(fmt::format("recompute_blocks is {}, but chunks have at most {} layers",
                              plan.recompute_blocks, most + 1),
                  most < 1 ? "use full or no recompute"
                           : fmt::format("choose 1 to {}, or full recompute", most));
@@ -292,7 +292,7 @@ Status check_schedule(const Plan& plan) {
   if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
   if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
     return illegal(
-        fmt::format("the interleaved schedule needs micro-batches ({}) in multiples of "
+        fmt::format("the interleaved schedule has {} micro-batches, but needs a multiple of "
                     "pp = {}",
                     micro_batches(plan), pp));
   }

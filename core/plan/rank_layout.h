@@ -43,14 +43,14 @@ GroupPosition group_position(const Plan& plan, GroupKind group, std::int64_t ran
 // Placement of the groups of one kind on nodes; ranks fill nodes in order.
 struct GroupPlacement {
   std::int64_t ranks = 1;            // per group
-  std::int64_t nodes = 1;            // of the worst placed group
+  std::int64_t nodes = 1;            // of the group on most nodes
   std::int64_t ranks_per_node = 1;   // ranks / nodes, rounded up
   std::int64_t groups_per_node = 1;  // groups with members on the first and on other nodes:
                                      // they share the first node's NICs
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node);
-// All ranks of one pipeline stage as one group: its tensor groups in all replicas.
+// Places all ranks of one pipeline stage as one group.
 GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node);
 
 // P2P transfers of activations to the next stage and, with an interleaved schedule, from the last

@@ -16,7 +16,7 @@ Seconds time_of(const Prediction& predicted, StepTerm term) {
   const auto found = std::find_if(predicted.breakdown.begin(), predicted.breakdown.end(),
                                   [&](const Term& row) { return row.kind == term; });
   TPSIM_CHECK(found != predicted.breakdown.end(),
-              "a breakdown without " + std::string(name_of(term)));
+              "the breakdown lacks " + std::string(name_of(term)));
   return found->time;
 }
 

@@ -79,7 +79,7 @@ struct Prediction {
   Seconds step_low;  // 90 % interval
   Seconds step_high;
   double hardware_tflops_per_gpu = 0;  // includes recompute
-  double model_tflops_per_gpu = 0;     // without recompute; full square of causal attention
+  double model_tflops_per_gpu = 0;     // without recompute; causal attention as full square
   // Model TFLOP/s with half of the attention square, as Megatron logs since 2024.
   double half_mask_tflops_per_gpu = 0;
   double mfu = 0;  // model FLOPs over the peak for the linear layers' operand dtype

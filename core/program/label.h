@@ -38,12 +38,12 @@ enum class ModelPart : std::uint8_t {
   kData,                    // tokens of a micro-batch
 
   // Gradients and weights.
-  kZeroGrad,                   // before the first micro-batch
+  kZeroGrad,                   // clears gradients before the first micro-batch
   kMicroBatchGradients,        // clears a separate gradient buffer before backward, unless a GEMM
                                // overwrites it
   kGradientAccumulation,       // adds that buffer to the step's gradients
-  kSequenceParallelGradients,  // of weights replicated in the tensor group
-  kEmbeddingGradients,         // of tied embeddings on the first and last stage
+  kSequenceParallelGradients,  // reduces those of weights replicated in the tensor group
+  kEmbeddingGradients,         // reduces those of tied embeddings over first and last stage
   kDataParallelReduction,
   kGradNorm,
   kOptimizer,

@@ -17,7 +17,7 @@ constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
-// Not in kEvery: accelerate trains any Hugging Face checkpoint.
+// Not part of kEvery, because accelerate trains any Hugging Face checkpoint.
 constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
@@ -46,56 +46,66 @@ bool is_equal_cut(const ModelSpec& model, const Plan& plan) {
   return is(false) || is(true);
 }
 
-constexpr const char* kUnwritten = "tpsim cannot write it for this program yet";
+constexpr const char* kUnwritten =
+    "tpsim cannot write launch files of this program for such models yet";
 
 constexpr auto kFiles = RuleScope::kFiles;
 constexpr auto kModel = RuleScope::kModel;
 constexpr auto kPlan = RuleScope::kPlan;
 constexpr auto kStages = RuleScope::kStages;
 
-// Limits of the launch files come first, so that no file is written that trains another model.
+// Rules with scope kFiles come first: without them, the written files would train another model.
 const std::array kRules = std::to_array<LaunchRule>({
     {kOthers, kFiles, [](M m, P) { return has_planned_ops(m) || m.ends.streams > 1; },
-     "planned parts (indexers, encoders, residual streams)", kUnwritten},
-    {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "blocks of several kinds",
+     "special parts (indexers, encoders, several residual streams)", kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "models whose layers differ",
      kUnwritten},
     {kOthers, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
-     "this place of the norms", kUnwritten},
-    {kOthers, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms of 1 + weight", kUnwritten},
+     "norms that are not before each branch", kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms that multiply by 1 + weight",
+     kUnwritten},
     {kOthers, kFiles,
      [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
-     "this activation", kUnwritten},
+     "activations other than GELU and SwiGLU", kUnwritten},
     {kOthers, kFiles, [](M m, P) { return !has_plain_attention(m); },
-     "attention with windows, norms of q and k, latents, caps or biases of its own", kUnwritten},
+     "attention with windows, norms of q and k, latents, score caps or separate biases",
+     kUnwritten},
     {kOthers, kFiles,
      [](M m, P) { return m.experts.router != RouterShape{} || m.experts.shared_ffn > 0; },
-     "this router or a shared expert", kUnwritten},
+     "shared experts, or a router other than plain top-k softmax", kUnwritten},
 
     // Megatron-Bridge's recipe defines the layers if it has a bridge for the family.
     {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_megatron_shape(m); },
-     "models of this family", "Megatron-Bridge has no bridge for it, nor Megatron-LM its layers"},
-    // Limits of what Megatron-LM's arguments can express.
+     "models of this family",
+     "Megatron-Bridge has no bridge for the family, and Megatron-LM cannot express its layers"},
+    // Models that Megatron-LM's arguments cannot express.
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
-     "encoders, residual streams and planned mixers", "its arguments have none of them"},
+     "encoders, several residual streams or special ops in layers",
+     "its arguments do not support them"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
-     "layers that differ in this way",
-     "its arguments let layers differ in experts, window or mixer alone"},
+     "layers that differ in more than experts, window or mixer",
+     "its arguments set one shape for all experts, all windows and all mixers of a kind"},
     {kMegatronLm, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
-     "this place of the norms", "its layers have them before their branches"},
+     "norms that are not before each branch", "its layers have one norm before each branch"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_activation(m); },
-     "this activation", "its arguments have GELU, SwiGLU, squared ReLU and a clamped SwiGLU"},
+     "this activation",
+     "its arguments support GELU, SwiGLU, squared ReLU and a clamped SwiGLU only"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
-     "attention with chunks, caps, a scale of its own or this norm of q and k",
-     "its arguments have none of them"},
+     "attention with chunks, score caps, a custom scale or this norm of q and k",
+     "its arguments do not support them"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_biases(m); },
-     "these biases", "its linear layers all have one, or q, k and v alone"},
+     "biases in some linear layers other than q, k and v",
+     "its linear layers all have biases, or only q, k and v, or none"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_router(m); },
-     "this router or experts", "its arguments have no scaled inputs, and latents in hybrids alone"},
+     "this kind of router or experts",
+     "its arguments cannot express scaled expert inputs, sigmoid weights without normalization, a "
+     "router bias alone, or latent experts outside hybrid models"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_plain_ends(m); },
-     "scaled or capped embeddings and logits", "its arguments have none of them"},
+     "scaled embeddings, scaled or capped logits, or a bias in the head",
+     "its arguments do not support them"},
 
     {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
-     "ZeRO 2 or 3 with experts", "tpsim can write its FSDP for dense models only"},
+     "ZeRO 2 or 3 with experts", "tpsim can write its FSDP settings for dense models only"},
     {kTitan, kFiles, [](M m, P) { return has_experts(m); }, "experts",
      "tpsim can write torchtitan files for dense models only"},
 
@@ -115,13 +125,13 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kDeepSpeed, kPlan, [](M, P p) { return p.precision != Precision::kNone; },
      "a precision recipe", "its GEMMs are in 16 or 32 bits"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.degrees.cp > 1; }, "context parallelism",
-     "it does not implement this"},
+     "it does not implement context parallelism"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.sequence_parallel; }, "sequence parallelism",
-     "it does not implement this"},
+     "it does not implement sequence parallelism"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.recompute == Recompute::kSelective; },
      "selective recompute", "it recomputes whole blocks"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.recompute == Recompute::kBlocks; },
-     "recompute of some blocks", "--checkpoint-activations is for all of them"},
+     "recompute of some blocks", "--checkpoint-activations applies to all blocks"},
     {kDeepSpeed, kPlan,
      [](M, P p) {
        return p.offload != Offload::kNone && (p.zero != 1 || p.dtype != DType::kFloat16);
@@ -138,7 +148,7 @@ const std::array kRules = std::to_array<LaunchRule>({
        const bool half = p.dtype == DType::kFloat16;
        return p.gradient_dtype != (half ? DType::kFloat16 : DType::kFloat32);
      },
-     "gradients of this dtype", "gradients accumulate in fp32 for bf16 and in fp16 for fp16"},
+     "gradients of this dtype", "its gradients accumulate in fp32 for bf16 and in fp16 for fp16"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.zero >= 2; }, "ZeRO 2 and 3",
      "it always uses DeepSpeed's pipeline engine, which rejects ZeRO 2 and 3"},
     {kDeepSpeed, kPlan, [](M, P p) { return p.zero == 0 && p.dtype == DType::kBFloat16; },
@@ -147,7 +157,8 @@ const std::array kRules = std::to_array<LaunchRule>({
      "ZeRO in fp32", "its ZeRO needs bf16 or fp16"},
     {kDeepSpeed, kStages,
      [](M m, P p) { return !is_equal_cut(m, p); },
-     "these stages", "it can only balance the blocks, or the blocks and embeddings, equally"},
+     "this split into stages",
+     "it splits the blocks, or the blocks plus embedding and head, equally over the stages"},
 
     // megatron/training/arguments.py, validate_args; megatron/core/parallel_state.py and
     // transformer/transformer_config.py.
@@ -159,7 +170,7 @@ const std::array kRules = std::to_array<LaunchRule>({
      "the gpipe schedule", "its pipelines run 1f1b or interleaved"},
     {kMegatron, kPlan, [](M, P p) { return p.zero >= 2 && p.degrees.pp > 1; },
      "ZeRO 2 or 3 with a pipeline",
-     "tpsim can export its FSDP without pipelines only: use ZeRO 0 or 1"},
+     "tpsim can export its FSDP settings without pipelines only: use ZeRO 0 or 1"},
     {kNemo, kPlan, [](M, P p) { return p.zero >= 2 && p.rank_order == RankOrder::kTpPpDp; },
      "ranks in the order tp-pp-dp with ZeRO 2 or 3", "its FSDP rejects use_tp_pp_dp_mapping"},
     {kMegatron, kPlan,
@@ -175,24 +186,25 @@ const std::array kRules = std::to_array<LaunchRule>({
      "its context parallelism runs flash or fused attention: use flash"},
     {kMegatron, kPlan,
      [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
-     "gradients of this dtype", "gradients accumulate in fp32 or in the weights' dtype"},
+     "gradients of this dtype", "its gradients accumulate in fp32 or in the weights' dtype"},
     {kMegatron, kPlan,
      [](M m, P p) {
        return has_experts(m) && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp &&
               expert_data_ranks(p) != p.degrees.dp;
      },
-     "experts on other ranks than dp has, in the order tp-pp-dp",
-     "its pipeline stages must then be outermost: use tp-dp-pp"},
+     "expert-data-parallel groups of another size than dp, in the order tp-pp-dp",
+     "its pipeline stages must then vary slowest over the ranks: use --rank-order tp-dp-pp"},
 
     {kTitan | kNano, kPlan, [](M m, P p) { return shares_key_heads(m, p); },
      "a key/value head on several tensor ranks",
-     "tp must divide the key/value heads; Megatron-Core can replicate them"},
+     "tp must divide the key/value heads; Megatron-Core can replicate heads"},
 
     // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
      "experts with a capacity", "its router never drops tokens"},
     {kTitan, kModel, [](M m, P) { return !has_experts(m) && !is_llama(m); }, "this architecture",
-     "its dense models are LLaMA models: rotary, RMSNorm, SwiGLU, untied embeddings, no biases"},
+     "its dense models are LLaMA models: rotary positions, RMSNorm, SwiGLU, untied embeddings, no "
+     "biases"},
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !is_titan_mixture(m); },
      "this mixture of experts", "its MoE models have rotary positions, RMSNorm and gated experts"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
@@ -201,9 +213,9 @@ const std::array kRules = std::to_array<LaunchRule>({
      "ZeRO 0 or 1 with context parallelism",
      "it shards weights over context-parallel ranks: use ZeRO 2 or 3"},
     {kTitan, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
-     "it shards nothing, or gradients and weights as well: use ZeRO 0, 2 or 3"},
+     "it shards either nothing, or also gradients and weights: use ZeRO 0, 2 or 3"},
     {kTitan, kPlan, [](M, P p) { return p.recompute == Recompute::kSelective; },
-     "selective recompute", "its selective mode saves other tensors"},
+     "selective recompute", "its selective mode recomputes other ops: use --recompute ops"},
     {kTitan, kPlan, [](M, P p) { return p.recompute == Recompute::kBlocks; },
      "recompute of some blocks", "it recomputes every block or every n-th one"},
     {kTitan, kPlan, [](M, P p) { return p.offload != Offload::kNone; }, "an offloaded optimizer",
@@ -216,7 +228,7 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kTitan, kPlan, [](M, P p) { return p.dtype == DType::kFloat16; }, "fp16",
      "it trains in bfloat16 or float32"},
     {kTitan, kPlan, [](M, P p) { return p.gradient_dtype != DType::kFloat32; },
-     "gradients that add up below fp32", "it reduces gradients in float32"},
+     "gradient accumulation below fp32", "it reduces gradients in float32"},
     {kTitan, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
      "ranks in the order tp-pp-dp", "its mesh order is pp, dp, cp, tp, which is tp-dp-pp"},
     {kTitan, kPlan,
@@ -231,29 +243,29 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kTitan, kPlan,
      [](M, P p) { return p.schedule == ScheduleKind::kGpipe && p.degrees.pp == 1; },
      "the gpipe schedule without a pipeline", "use 1f1b"},
-    {kTitan, kStages, [](M m, P p) { return missing_at_ends(m, p) < 0; }, "these stages",
-     "its stages are equal, or the first and last have one block less"},
+    {kTitan, kStages, [](M m, P p) { return missing_at_ends(m, p) < 0; }, "this split into stages",
+     "its stages have equal numbers of blocks, or the first and last have one block less"},
     // nanotron's parallelism_config.py, config.py and models/llama.py.
     {kNano, kModel, [](M m, P) { return has_experts(m); }, "experts",
      "tpsim cannot export MoE models to nanotron yet: use megatron-lm"},
     {kNano, kModel, [](M m, P) { return !has_llama_blocks(m); }, "this architecture",
-     "its models are LLaMA models: rotary, RMSNorm, SwiGLU, no biases"},
+     "its models are LLaMA models: rotary positions, RMSNorm, SwiGLU, no biases"},
     {kNano, kModel,
      [](M m, P) { return m.attention.heads * m.attention.head_dim != m.hidden; },
      "heads of this width", "its head_dim is always hidden / heads"},
     {kNano, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
      "dropout", "its models do not implement dropout"},
     {kNano | kAccel, kPlan, [](M, P p) { return p.degrees.cp > 1; }, "context parallelism",
-     "tpsim cannot export this for it yet"},
+     "tpsim cannot export context parallelism to this program yet"},
     {kNano | kAccel, kPlan, [](M, P p) { return p.precision != Precision::kNone; },
      "a precision recipe", "its GEMMs are in 16 or 32 bits"},
     {kNano | kAccel, kPlan, [](M, P p) { return p.offload != Offload::kNone; },
-     "an offloaded optimizer", "tpsim cannot export this for it yet"},
+     "an offloaded optimizer", "tpsim cannot export optimizer offload to this program yet"},
     {kNano | kAccel, kPlan, [](M, P p) { return p.rank_order != RankOrder::kTpDpPp; },
      "ranks in the order tp-pp-dp", "its mesh order is pipeline, data, tensor, which is tp-dp-pp"},
     {kNano | kAccel, kPlan,
      [](M, P p) { return p.recompute != Recompute::kNone && p.recompute != Recompute::kFull; },
-     "recompute of a part", "it recomputes every block or none"},
+     "partial recompute", "it recomputes every block or none"},
     {kNano, kPlan, [](M, P p) { return p.zero > 1; }, "ZeRO 2 and 3",
      "it shards the optimizer state only: use ZeRO 0 or 1"},
     {kNano, kPlan, [](M, P p) { return p.virtual_stages > 1; }, "interleaved stages",
@@ -262,13 +274,13 @@ const std::array kRules = std::to_array<LaunchRule>({
      "unfused attention", "it always uses flash attention"},
     {kNano, kPlan,
      [](M, P p) { return p.gradient_dtype != p.dtype && p.gradient_dtype != DType::kFloat32; },
-     "gradients of this dtype", "gradients accumulate in fp32 or in the weights' dtype"},
+     "gradients of this dtype", "its gradients accumulate in fp32 or in the weights' dtype"},
     {kNano, kPlan,
      [](M, P p) { return p.schedule == ScheduleKind::kGpipe && p.degrees.pp == 1; },
      "the gpipe schedule without a pipeline", "use 1f1b"},
     {kNano, kStages,
      [](M m, P p) { return p.stage_layers != default_stage_layers(m.layers, p.degrees.pp); },
-     "these stages", "it balances the stages itself: remove --stage-layers"},
+     "this split into stages", "it balances the stages itself: remove --stage-layers"},
 
     // accelerate's utils/dataclasses.py and commands/launch.py; transformers' Trainer.
     {kAccel, kPlan, [](M, P p) { return p.degrees.tp * p.degrees.pp * p.degrees.ep > 1; },
@@ -277,15 +289,15 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kAccel, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
      "its FSDP shards gradients too: use ZeRO 0, 2 or 3"},
     {kAccel, kPlan, [](M, P p) { return p.zero > 0 && p.degrees.dp == 1; },
-     "shards on one GPU", "use ZeRO 0"},
+     "ZeRO 1 to 3 with dp = 1", "there are no replicas to shard over: use ZeRO 0"},
     {kAccel, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
-     "a schedule of pipelines", "it has no pipelines: use 1f1b"},
+     "a schedule other than 1f1b", "it has no pipelines: use 1f1b"},
     {kAccel, kPlan,
      [](M, P p) {
        const bool half = p.dtype == DType::kFloat16;
        return p.gradient_dtype != (half ? DType::kFloat16 : DType::kFloat32);
      },
-     "gradients of this dtype", "gradients accumulate in fp32 for bf16 and in fp16 for fp16"},
+     "gradients of this dtype", "its gradients accumulate in fp32 for bf16 and in fp16 for fp16"},
 });
 
 bool is_of(const LaunchRule& rule, Launcher launcher) {

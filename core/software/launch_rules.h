@@ -29,12 +29,12 @@ template <>
 inline constexpr auto kEnumNames<Launcher> = std::to_array<std::string_view>(
     {"none", "megatron-lm", "megatron-deepspeed", "nemo", "torchtitan", "nanotron", "accelerate"});
 
-// The inputs of a rule, so that a search evaluates each rule as rarely as possible.
+// Inputs on which a rule depends. A search evaluates a rule again only if its inputs change.
 enum class RuleScope : std::uint8_t {
-  kFiles,   // tpsim cannot write it to launch files yet
-  kModel,   // depends on the model only
-  kPlan,    // depends on all settings except the split into stages
-  kStages,  // Plan::stage_layers
+  kFiles,   // model and plan; limits of the files that tpsim writes, not of the program
+  kModel,   // model only
+  kPlan,    // model and all settings except the split into stages
+  kStages,  // model and Plan::stage_layers
 };
 
 struct LaunchRule {
@@ -46,7 +46,7 @@ struct LaunchRule {
 };
 // Returns the rules of one launcher and scope, in the order of the table.
 std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope);
-// Returns "the stack cannot run RMSNorm". The text is valid until the program ends.
+// Returns the rule as a message, "the stack cannot run RMSNorm". The text is never freed.
 const char* refusal_of(const LaunchRule& rule);
 
 // Returns the first rule of the launcher that the plan violates; null if there is none.
@@ -57,8 +57,8 @@ const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpe
 // torchtitan: returns by how many blocks the first and last chunk are smaller than the others, 0 or
 // 1. Returns -1 for a split that torchtitan cannot make.
 std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan);
-// DeepSpeed: blocks per stage if stages are equal in blocks, or in blocks plus both embeddings.
-// Empty if they do not divide evenly.
+// DeepSpeed: returns the blocks per stage of an equal split. With `counts_embeddings`, embedding
+// and head count as one block each. Empty if the number does not divide evenly.
 std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
                                              bool counts_embeddings);
 

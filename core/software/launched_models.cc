@@ -19,7 +19,7 @@ constexpr std::string_view kBridgeFamilies =
 
 bool is_feed_forward(const BlockShape& block) { return block.ffn_hidden > 0; }
 
-// Whether all blocks for which `has` holds agree in `field`.
+// Whether `field` has the same value in all blocks for which `has` is true.
 template <class Has, class Field>
 bool agree(const std::vector<BlockShape>& blocks, Has has, Field field) {
   const auto first = std::find_if(blocks.begin(), blocks.end(), has);
@@ -119,7 +119,7 @@ bool has_megatron_attention(const ModelSpec& model) {
   attention.score.sinks = false;       // --softmax-type learnable
   attention.output_gate = false;       // --attention-output-gate
   attention.chosen = 0;                // --dsa-indexer-topk, see has_megatron_parts()
-  if (attention.latent.kv_rank > 0) {  // Megatron's always rotates pairs and scales as YaRN
+  if (attention.latent.kv_rank > 0) {  // Megatron's MLA always rotates pairs, with YaRN's scale
     attention.rotary.neighbours = false;
     attention.score.scale = 0;
   }

@@ -1,4 +1,4 @@
-// JSON fields of software parts: a key per row of core/software/stack_parts.h.
+// JSON fields of software parts, one key per PartRow (core/software/stack_parts.h).
 #pragma once
 
 #include "core/json/field_schema.h"
@@ -42,7 +42,7 @@ void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
   if (texts.empty()) lists.erase(row.part);
 }
 
-// Reads or writes only the parts whose values replace the stack's.
+// Reads or writes the values that replace the stack's. Other parts have no key.
 inline void part_value_fields(FieldReader& in, PartValues& parts) {
   for (const PartRow& row : part_rows()) {
     if (!in.has(row.key)) continue;

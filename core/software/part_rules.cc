@@ -32,47 +32,55 @@ const std::array kPartRules = std::to_array<PartRule>({
        return overlaps_experts(m, p, s) && whole;
      },
      "overlapped expert communication with full recompute",
-     "transformer_config.py:3021: use --recompute none or selective, or --ep-overlap off"},
+     "Megatron-Core refuses it (transformer_config.py:3021): use --recompute none or selective, or "
+     "--ep-overlap off"},
     {kCore,
      [](M m, P p, Parts s) {
        return overlaps_experts(m, p, s) && p.degrees.pp > 1 && p.virtual_stages == 1;
      },
-     "overlapped expert communication with stages that are not interleaved",
-     "transformer_config.py:3007: use --virtual-stages 2 or more, or --ep-overlap off"},
+     "overlapped expert communication in a pipeline without interleaved stages",
+     "Megatron-Core refuses it (transformer_config.py:3007): use --virtual-stages 2 or more, or "
+     "--ep-overlap off"},
     {kCore,
      [](M m, P p, Parts s) {
        return overlaps_experts(m, p, s) && recomputes(p, s, RecomputeModule::kMoe);
      },
      "overlapped expert communication with recompute of moe",
-     "transformer_config.py:3030: recompute moe_act, or use --ep-overlap off"},
+     "Megatron-Core refuses it (transformer_config.py:3030): recompute moe_act, or use "
+     "--ep-overlap off"},
     {kCore,
      [](M m, P p, Parts s) {
        return overlaps_experts(m, p, s) && s.dispatcher == Dispatcher::kAllGather;
      },
      "overlapped expert communication with the allgather dispatcher",
-     "transformer_config.py:3016: use --dispatcher alltoall, deepep or hybridep"},
+     "Megatron-Core refuses it (transformer_config.py:3016): use --dispatcher alltoall, deepep or "
+     "hybridep"},
     {kCore,
      [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && p.dtype == DType::kFloat32; },
-     "overlapped expert communication in fp32", "transformer_config.py:3034: use bf16 or fp16"},
+     "overlapped expert communication in fp32",
+     "Megatron-Core refuses it (transformer_config.py:3034): use bf16 or fp16"},
     {kCore,
      [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && m.ends.prediction_layers > 1; },
-     "overlapped expert communication with several layers that predict later tokens",
-     "transformer_config.py:3042: at most one, or --ep-overlap off"},
+     "overlapped expert communication with more than one MTP layer",
+     "Megatron-Core refuses it (transformer_config.py:3042): use at most one MTP layer, or "
+     "--ep-overlap off"},
     {kCore,
      [](M, P p, Parts s) {
        return p.precision == Precision::kFp8 &&
               (recomputes(p, s, RecomputeModule::kExpertActivation) ||
                recomputes(p, s, RecomputeModule::kLayerNorm));
      },
-     "recompute of moe_act or layernorm with delayed scaling",
-     "transformer_config.py:2000: use --precision fp8-current, or other --recompute-modules"},
+     "recompute of moe_act or layernorm with fp8 delayed scaling",
+     "Megatron-Core refuses it (transformer_config.py:2000): use --precision fp8-current, or other "
+     "--recompute-modules"},
     {kCore,
      [](M m, P p, Parts s) {
        return m.attention.chosen > 0 && p.degrees.cp > 1 &&
               s.cp_comm_type != CpCommType::kAllGather;
      },
-     "sparse attention with keys and values sent around a ring",
-     "transformer_config.py:3164: use --cp-comm-type all_gather, or --cp 1"},
+     "sparse attention with context parallelism other than all-gather",
+     "Megatron-Core refuses it (transformer_config.py:3164): use --cp-comm-type all_gather, or "
+     "--cp 1"},
 });
 
 }  // namespace

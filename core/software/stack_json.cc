@@ -17,7 +17,7 @@ namespace {
 template <class Io>
 constexpr bool kReads = std::is_same_v<std::remove_reference_t<Io>, FieldReader>;
 
-// Reads the keys of parts that the first stack files used.
+// Reads software parts from "training", where old stack files have them instead of in "parts".
 void old_training_fields(FieldReader& in, StackSpec& stack) {
   TrainingOptions& training = stack.training;
   in.choice("gradient_reduction", training.gradient_reduction,
@@ -98,7 +98,7 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
   }
   if constexpr (kReads<decltype(io)>) {
     choices.parts = std::move(parts);
-    // This key is from the first stack files.
+    // Old stack files use this key.
     io.word_list("rank_orders", choices.only[Setting::kRankOrder],
                  row_of(Setting::kRankOrder).words, kOptional);
   }
@@ -164,7 +164,7 @@ const std::string& refusal_reason(Setting setting) {
   static const std::vector<std::string> reasons = [] {
     std::vector<std::string> all;
     for (const SettingRow& row : setting_rows()) {
-      all.push_back("the stack has no such " + std::string(row.title));
+      all.push_back("the stack does not support this " + std::string(row.title));
     }
     return all;
   }();

@@ -1,6 +1,6 @@
 // Software parts: mechanisms of training software that change time or memory, such as kernels, loss
-// head, gradient reduction, overlap. A stack file sets them; options, plan files and run tables
-// override. Described once, like the settings of plans: docs/adding.md explains how to add a part.
+// head, gradient reduction, overlap. A stack file sets their values; options, plan files and run
+// tables override them. docs/adding.md explains how to add a part.
 #pragma once
 
 #include <array>
@@ -64,7 +64,7 @@ enum class LossHead : std::uint8_t {
   kEager,    // PyTorch's cross entropy of an fp32 copy, with log-softmax and gradient in memory
   kChunked,  // part of the tokens at a time
   kFused,    // one kernel that never holds all logits
-  kOnline,   // as kVocabParallel with maxima and sums in one pass, as executed here
+  kOnline,   // as kVocabParallel, maxima and sums in one pass, as in reference_model/
   kVocabParallelFused,  // as kVocabParallel with one kernel for the maxima and one for the sums
   kInModel,  // as kEager, but in the model's forward, which frees the logits (transformers)
 };
@@ -77,9 +77,9 @@ inline constexpr auto kEnumNames<LossHead> =
 enum class DataParallelSync : std::uint8_t {
   kAllReduce,
   kReduceScatter,
-  kSlices,         // DeepSpeed's ZeRO 1: reduced to each slice's owner, which sends its weights
-  kBf16Optimizer,  // DeepSpeed's: all-reduced; the optimizer is sharded for any ZeRO stage
-  kOwners,  // InternEvo's: all-reduced; each parameter is owned by one rank, which broadcasts it
+  kSlices,         // DeepSpeed's ZeRO 1: reduces each slice to its owner, which sends new weights
+  kBf16Optimizer,  // DeepSpeed's: all-reduce; the optimizer is sharded for any ZeRO stage
+  kOwners,  // InternEvo's: all-reduce; each parameter is owned by one rank, which broadcasts it
 };
 template <>
 inline constexpr auto kEnumNames<DataParallelSync> = std::to_array<std::string_view>(
@@ -111,7 +111,7 @@ enum class TpOverlap : std::uint8_t {
   kNone,
   kBackward,     // dgrad collectives overlap with the wgrad GEMM (Megatron-LM)
   kUserbuffers,  // also a share of the other collectives, in chunks (Transformer Engine)
-  kReductions,   // only dgrad reductions overlap with the wgrad GEMM, as executed here
+  kReductions,   // only dgrad reductions overlap with the wgrad GEMM, as in reference_model/
 };
 template <>
 inline constexpr auto kEnumNames<TpOverlap> =
@@ -119,7 +119,7 @@ inline constexpr auto kEnumNames<TpOverlap> =
 
 // Exchange of keys and values between context-parallel ranks.
 enum class CpCommType : std::uint8_t {
-  kAllGather,  // one all-gather in sequence order, as executed here
+  kAllGather,  // one all-gather in sequence order, as in reference_model/
   kP2p,  // Megatron's ring, overlapping attention with the next exchange: sim/layers/context_ring.h
   kTorchRing,  // the ring of PyTorch's context_parallel()
   kA2a,        // all-to-alls between sequence and heads (Ulysses): sim/layers/context_ring.h
@@ -200,10 +200,10 @@ template <>
 inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",
                                                                                      "activation"});
 
-// Tokens of the busiest expert-parallel rank over the mean, in thousandths, or a value below.
+// Expert load: tokens of the busiest EP rank over the mean, in thousandths, or one of these values.
 inline constexpr std::int64_t kNaturalLoad = 0;      // typical of routers with an auxiliary loss
 inline constexpr std::int64_t kCountedLoad = 1;      // from the model's expert counts
-inline constexpr std::int64_t kBalancedLoad = 1000;  // forced
+inline constexpr std::int64_t kBalancedLoad = 1000;  // equal tokens per rank
 
 // Storage of weights between steps in 16-bit training.
 enum class MasterWeights : std::uint8_t {
@@ -365,7 +365,7 @@ struct PartWord {
 struct PartRow {
   StackPart part{};
   std::string_view key;          // in files, tables and Python; the option has '-' for '_'
-  std::string_view option = {};  // if that name is already an option
+  std::string_view option = {};  // if another option has the name of `key`
   std::string_view title = {};   // in sentences
   std::string_view help = {};    // for the option
   std::span<const PartWord> words = {};

@@ -65,8 +65,8 @@ constexpr auto& value_in(Stack& stack) {
   }
 }
 
-// Makes the row of a member: a bool is a switch; an enumerator has its names unless the row has
-// other words.
+// Adds the access to `member` to a row. A bool becomes a switch. An enumerator gets the names of
+// its values as words, unless the row states words.
 template <auto member>
 PartRow held(PartRow row) {
   using Value = std::remove_reference_t<decltype(value_in<member>(std::declval<StackSpec&>()))>;
@@ -127,7 +127,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     held<&S::rotary>({.part = StackPart::kRotaryKernel,
                       .key = "rotary_kernel",
                       .title = "rotary kernel",
-                      .help = "rotary embedding; fused_unscaled: unfused with YaRN"}),
+                      .help = "rotary embedding; fused_unscaled: fused except with YaRN"}),
     held<&S::activation>({.part = StackPart::kActivationKernel,
                           .key = "activation_kernel",
                           .title = "activation kernel",
@@ -140,7 +140,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
         {.part = StackPart::kResidualGradient,
          .key = "residual_gradient",
          .title = "residual's gradient",
-         .help = "residual and norm gradients: summed in the norm or apart"}),
+         .help = "residual's gradient: added in the norm kernel or separately"}),
     held<&S::optimizer>({.part = StackPart::kOptimizerKernel,
                          .key = "optimizer_kernel",
                          .title = "optimizer kernel",
@@ -159,19 +159,19 @@ const std::array<PartRow, kStackPartCount> kRows = {{
         {.part = StackPart::kGradientAccumulation,
          .key = "gradient_accumulation",
          .title = "gradient accumulation",
-         .help = "weight gradients: separate add, in the GEMM, or overwritten",
+         .help = "wgrad accumulation: separate, in the GEMM, or overwrites first",
          .words = kSums,
          .get = accumulation_of,
          .set = set_accumulation}),
     held<&S::sync>({.part = StackPart::kDataParallelSync,
                     .key = "data_parallel_sync",
-                    .title = "data-parallel synchronisation",
+                    .title = "data-parallel synchronization",
                     .help = "gradient reduction over data-parallel ranks",
                     .set = set_sync}),
     held<&T::gradient_sync>({.part = StackPart::kGradientSync,
                              .key = "gradient_sync",
-                             .title = "gradient synchronisation",
-                             .help = "when ZeRO 2 and 3 reduce-scatter (unsharded until then)"}),
+                             .title = "gradient synchronization",
+                             .help = "when ZeRO 2 and 3 reduce-scatter the gradients of a step"}),
     held<&T::reduce_dtype>({.part = StackPart::kReduceDtype,
                             .key = "reduce_dtype",
                             .title = "dtype of reduction",
@@ -267,7 +267,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     held<&S::expert_load>({.part = StackPart::kExpertLoad,
                            .key = "expert_load",
                            .title = "load of experts",
-                           .help = "max/mean tokens per EP rank: a word, a number, or a file",
+                           .help = "max/mean tokens over EP ranks: a word, a number, or a file",
                            .words = kLoads,
                            .is_ratio = true}),
     held<&S::ep_overlap>({.part = StackPart::kEpOverlap,
@@ -298,23 +298,22 @@ const std::array<PartRow, kStackPartCount> kRows = {{
                               .key = "optimizer_kind",
                               .title = "optimizer",
                               .help = "AdamW, or Muon for the matrices of the blocks"}),
-    held<&S::expert_capacity>(
-        {.part = StackPart::kExpertCapacity,
-         .key = "expert_capacity",
-         .title = "capacity of an expert rank",
-         .help = "token buffer of an EP rank, times the mean: a word or a number",
-         .words = kCapacities,
-         .is_ratio = true}),
+    held<&S::expert_capacity>({.part = StackPart::kExpertCapacity,
+                               .key = "expert_capacity",
+                               .title = "capacity of an expert rank",
+                               .help = "size of an EP rank's token buffer over its mean tokens",
+                               .words = kCapacities,
+                               .is_ratio = true}),
     held<&S::expert_stash>({.part = StackPart::kExpertStash,
                             .key = "expert_stash",
                             .title = "stash of expert activations",
-                            .help = "token buffer of the paged expert stash, times the mean",
+                            .help = "size of the paged expert stash over the mean tokens of a rank",
                             .words = kStashes,
                             .is_ratio = true}),
     held<&S::offload_layers>({.part = StackPart::kOffloadLayers,
                               .key = "offload_layers",
                               .title = "layers with offloaded activations",
-                              .help = "first layers of a chunk with activations in host memory",
+                              .help = "first layers per chunk whose activations are in host memory",
                               .words = kOffloaded,
                               .most_count = kMostLayers}),
 }};

@@ -71,7 +71,7 @@ inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& optio
   return as_computed ? plan.dtype : plan.gradient_dtype;
 }
 
-// Whether training is in 16 bits alone, so that gradients have the dtype of the weights.
+// Whether weights are stored in 16 bits only, so that gradients have the dtype of the weights.
 inline bool has_narrow_gradients(const SoftwareParts& parts) {
   return parts.master_weights == MasterWeights::kNone;
 }
@@ -167,7 +167,7 @@ struct StackSpec {
   int default_zero = -1;
   // Default dtype of gradient accumulation in bf16 training.
   DType gradient_dtype = DType::kFloat32;
-  // Default: recipes with per-tensor scales keep and gather weights in 8 bits.
+  // Default of Plan::fp8_param_gather for recipes with per-tensor scales.
   bool fp8_param_gather = false;
   TrainingOptions training;
   HostCost host;
@@ -181,7 +181,7 @@ struct StackSpec {
   // scatters that overlaps with GEMMs. GEMMs are not slowed down.
   double tp_overlap = 0.0;
   // Time of the layers' kernels other than GEMMs, relative to the fused kernels of the traced
-  // program. Above 1 for passes that SoftwareParts does not describe.
+  // program. Above 1 if the software makes passes over memory that SoftwareParts does not describe.
   double eager_traffic = 1.0;
   // Speed of the stack's fused attention relative to the profile's, which is the fastest available.
   double flash_speed = 1.0;

@@ -17,15 +17,15 @@ namespace {
 
 constexpr int kMostDescents = 12;
 constexpr std::size_t kMostParts = 2;
-// Two numbers of candidate part changes: re-estimated with new slopes, and refitted completely.
+// Maximum numbers of candidate part changes to re-estimate with new slopes, and to refit.
 constexpr std::size_t kMostGuessed = 6;
 constexpr std::size_t kMostTried = 3;
 constexpr std::size_t kLeastRowsForParts = 8;
 // Required gain of a changed part, in units of 2 ln(likelihood). Choosing the best of about thirty
 // candidates costs 2 ln 30 = 6.8; the rest is a margin.
 constexpr double kPartCost = 12;
-// Required gain if all rows that state the part agree on the value. It is negative: the value is
-// preferred to the stack's own value for the other rows, with prior odds of e to 1.
+// Required gain of a value on which all rows that state the part agree. A negative gain suffices:
+// prior odds of e to 1 prefer this value to the stack's own for the other rows.
 constexpr double kStatedPartCost = -2;
 constexpr std::int64_t kMostFolds = 24;
 
@@ -60,7 +60,7 @@ class Fitter {
     return badness(residuals, moved, spreads_, noise_of(residuals));
   }
 
-  // Minimizes the badness by Gauss-Newton steps, which are halved until they improve it.
+  // Minimizes the badness by Gauss-Newton steps. A step is halved until it lowers the badness.
   Status descend() {
     for (int round = 0; round < kMostDescents; ++round) {
       TPSIM_TRY(now_.problem, at_.linear_at(now_.here, now_.residuals));
@@ -125,7 +125,7 @@ class Fitter {
     double guess = 0;  // linear estimate of the badness after the change, plus the cost
   };
 
-  // Returns the gain that a change must exceed, in units of 2 ln(likelihood).
+  // Returns the gain that a change of this part must exceed, in units of 2 ln(likelihood).
   double cost_of(StackPart part, std::int64_t value) const {
     bool is_stated = false;
     for (const MeasuredStep& step : steps_) {
@@ -247,7 +247,7 @@ class Fitter {
 
   // Shrinks the fitted changes if cross-validation shows that they predict left-out rows worse than
   // the uncalibrated constants. The shrinkage is the share of the changes that predicts left-out
-  // rows best. It prevents a fit to few or contradicting rows from making predictions worse.
+  // rows best. The shrinkage prevents that a fit to few or contradicting rows worsens predictions.
   Status go_no_further_than_helps() {
     if (mean_error(left_) <= mean_error(start_)) return Ok{};
     Point still = now_.here;
@@ -328,8 +328,8 @@ class Fitter {
     return c;
   }
 
-  // Returns the standard deviation of the prediction error for a new row. It is widened by the
-  // quantile of Student's t, because few rows estimate their own spread poorly.
+  // Returns the standard deviation of the prediction error for a new row. The result is widened by
+  // the quantile of Student's t, because few rows give an uncertain spread.
   double spread_of(const Residuals& left) const {
     double squares = 0;
     for (const double r : left) squares += r * r;
@@ -392,7 +392,7 @@ Scenario calibrated(Scenario scenario, const Calibration& calibration, const Par
 Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,
                               const CalibrationChoices& choices) {
   if (steps.empty()) {
-    return Error{ErrorKind::kBadInput, "nothing was measured", "", "give at least one step"};
+    return Error{ErrorKind::kBadInput, "there is no measured step", "", "give at least one"};
   }
   return Fitter(steps, choices).fit();
 }

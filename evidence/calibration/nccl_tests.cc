@@ -63,7 +63,7 @@ std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words
 
 struct Row {
   TimedMessage message;
-  bool adds = false;  // whether the collective reduces; redop is "none" if it does not
+  bool adds = false;  // whether the collective reduces; redop is "none" otherwise
   double bus_factor = 0;
 };
 
@@ -249,7 +249,7 @@ Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file)
   }
   if (rows.empty()) return bad_input("has no row of nccl-tests with a size and a time", file);
   if (ranks.count < 2) {
-    return bad_input("does not say which ranks took part", file,
+    return bad_input("does not list the ranks of the test", file,
                      "keep the lines '#  Rank  0 ... on HOST device 0' of the output");
   }
   test.ranks = ranks.count;
@@ -269,14 +269,15 @@ Result<FittedLink> fit_link(const std::vector<NcclTest>& tests, const ClusterSpe
   std::vector<Message> messages;
   for (const NcclTest& test : tests) {
     if ((test.nodes > 1) != fitted.between_nodes) {
-      return bad_input("some tests ran inside a node, some between nodes", "",
-                       "calibrate the links inside first, then those between nodes");
+      return bad_input(
+          "some tests ran inside a node and some between nodes", "",
+          "calibrate with the tests inside a node first, then with the tests between nodes");
     }
     const std::int64_t on_a_node = (test.ranks + test.nodes - 1) / test.nodes;
     if (on_a_node > cluster.gpus_per_node) {
-      return bad_input(fmt::format("{} ranks ran on one node; {} has {} GPUs on each", on_a_node,
-                                   cluster.name, cluster.gpus_per_node),
-                       "", "choose the cluster that the test ran on");
+      return bad_input(fmt::format("{} ranks ran on one node, but a node of {} has {} GPUs",
+                                   on_a_node, cluster.name, cluster.gpus_per_node),
+                       "", "give the cluster on which the tests ran: --cluster NAME");
     }
     for (const TimedMessage& message : test.messages) messages.push_back({&test, message});
   }

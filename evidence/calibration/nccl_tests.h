@@ -40,7 +40,7 @@ struct FittedLink {
   // Standard deviations of log(efficiency) and log(latency).
   double efficiency_error = 0, latency_error = 0;
   double error_before = 0, error_after = 0;  // mean relative error of the time
-  double error_left_out = 0;  // cross-validation: half of the sizes from a fit to the other half
+  double error_left_out = 0;  // of each half of the sizes under a fit to the other half
 };
 // Fits efficiency and latency to tests of one cluster. All tests must run within a node, or all
 // between nodes.

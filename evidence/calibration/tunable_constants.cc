@@ -56,7 +56,7 @@ void add_to_host(Scenario& scenario, double coordinate) {
   value = std::max(Seconds(), value + Seconds(coordinate));
 }
 
-// A host time that is fitted as a factor. The factor also scales the `others`.
+// A host time that is fitted as a factor. The factor also scales the host times `others`.
 template <HostTime time, HostTime... others>
 constexpr TunableConstant host_factor(std::string_view key, std::string_view meaning,
                                       double spread = kHostSpread) {

@@ -206,7 +206,7 @@ std::vector<Finding> explained_gap(const Plan& plan, const Prediction& predicted
   for (const Gap& gap : gaps) {
     // An excess below 10 % of the total gap is treated as noise.
     if (gap.excess() < 0.1 * missing) break;
-    findings.push_back({gap.cause, fmt::format("{}: {} in place of {}", gap.what,
+    findings.push_back({gap.cause, fmt::format("{}: {} instead of the predicted {}", gap.what,
                                                to_string(gap.measured), to_string(gap.predicted))});
   }
   if (findings.empty()) {

@@ -89,8 +89,9 @@ Result<TracedRank> events_of(std::string_view text, const std::string& file) {
     if (at == std::string_view::npos || text[at] == ']') break;
     const std::string_view event = object_at(text, at);
     if (event.empty()) {
-      return bad_input("ends in the middle of an event", file,
-                       "the profiler was stopped before it had written everything");
+      return bad_input(
+          "ends in the middle of an event", file,
+          "the profiler was stopped before it had written all events; record the trace again");
     }
     at += event.size();
     const bool matters =

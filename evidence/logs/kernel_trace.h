@@ -33,7 +33,7 @@ struct TracedCollective {
 struct KernelTimes {
   std::vector<Seconds> steps;                 // duration of each marked step
   std::int64_t gpus = 0, rank = 0;            // world size and rank of the job; 0 if not stated
-  Seconds step;                               // mean step; the values below are means too
+  Seconds step;                               // mean step; the times below are means per step too
   Seconds by_class[kKernelClassCount];        // sums over kernels, including overlapped time
   Seconds exposed;                            // time in which only collectives run
   Seconds idle;                               // no kernel runs

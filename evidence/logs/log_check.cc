@@ -62,9 +62,10 @@ Result<UsableSteps> usable_steps(const Plan& plan, std::int64_t seq, const Train
     if (is_of_batch(step, plan.global_batch)) steps.push_back(time_of_step(step, plan, seq));
   }
   if (steps.empty()) {
-    return bad_input(fmt::format("the log's steps have {} sequences, the plan's {}",
-                                 log.steps.back().global_batch, plan.global_batch),
-                     "", "give the plan of this run, or a log after the batch-size ramp-up");
+    return bad_input(
+        fmt::format("the steps of the log have {} sequences, but those of the plan have {}",
+                    log.steps.back().global_batch, plan.global_batch),
+        "", "give the plan of this run, or a log after the batch-size ramp-up");
   }
   usable.other_batch = std::ssize(log.steps) - std::ssize(steps);
   if (steps.size() > 2 * kWarmUpSteps) {
@@ -118,11 +119,12 @@ void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& p
   check.findings.push_back(
       {GapCause::kImpossible,
        counts_itself
-           ? fmt::format("the log counts {:.0f} TFLOP/s of a GPU whose peak is {:.0f}",
+           ? fmt::format("the log states {:.0f} TFLOP/s per GPU, but the GPU's peak is {:.0f}",
                          check.logged_tflops, peak)
-           : fmt::format("its step time means {:.0f} TFLOP/s on a GPU whose peak is {:.0f}: check "
-                         "that the log times whole steps and that the plan is of this run",
-                         check.model_tflops, peak)});
+           : fmt::format(
+                 "the step time implies {:.0f} TFLOP/s per GPU, but the GPU's peak is {:.0f}: "
+                 "check that the log times whole steps and that the plan is the plan of this run",
+                 check.model_tflops, peak)});
 }
 
 Bytes allocator_share(const StageMemory& memory) {
@@ -158,8 +160,9 @@ void judge_memory(double spread, LogCheck& check) {
     }
     check.memory_as_predicted = false;
     check.findings.push_back(
-        {GapCause::kMemory, fmt::format("stage {} reserved {} in place of {}", row.stage,
-                                        to_string(row.measured), to_string(row.predicted))});
+        {GapCause::kMemory,
+         fmt::format("stage {} reserved {} instead of the predicted {}", row.stage,
+                     to_string(row.measured), to_string(row.predicted))});
   }
 }
 
@@ -224,8 +227,8 @@ Result<LogCheck> check_log(const Scenario& scenario, const Plan& plan, const Pre
     }
   } else if (check.measured < check.low) {
     check.findings.push_back(
-        {GapCause::kFaster,
-         fmt::format("{} in place of {}", to_string(check.measured), to_string(check.predicted))});
+        {GapCause::kFaster, fmt::format("the step takes {} instead of the predicted {}",
+                                        to_string(check.measured), to_string(check.predicted))});
   }
   for (Finding& finding : unsteady_steps(steps, check.measured)) {
     check.findings.push_back(std::move(finding));

@@ -185,7 +185,7 @@ Status check_layout(const Scenario& scenario, const Plan& plan, const LoggedLayo
   const bool same_recompute =
       !is_of_a_plan(logged.recompute) || logged.recompute == planned.recompute;
   if (same_degrees && same_recompute) return Ok{};
-  return bad_input(fmt::format("the layout in the log is {}, the plan's is {}",
+  return bad_input(fmt::format("the layout in the log is {}, but the plan's is {}",
                                layout_text(logged, logged), layout_text(planned, logged)),
                    "", "give the plan of this run");
 }

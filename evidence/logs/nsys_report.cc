@@ -68,7 +68,7 @@ class Report {
     std::int64_t rows = 0;
     int state = SQLITE_ROW;
     while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) {
-      if (++rows > kMostRows) return bad("has too many events");
+      if (++rows > kMostRows) return bad("has more events than tpsim can read");
       take(statement.get());
     }
     return state == SQLITE_DONE ? Status(Ok{}) : Status(broken());
@@ -97,8 +97,9 @@ class Report {
 
  private:
   Error broken() const {
-    return bad(fmt::format("is not a complete report: {}", sqlite3_errmsg(database_.get())),
-               "export it again: nsys export --type sqlite report.nsys-rep");
+    return bad(
+        fmt::format("is a damaged or incomplete report: {}", sqlite3_errmsg(database_.get())),
+        "export it again: nsys export --type sqlite report.nsys-rep");
   }
 
   std::unique_ptr<std::int64_t> looks_ = std::make_unique<std::int64_t>(0);
@@ -235,7 +236,7 @@ Result<KernelTimes> times_of(const Report& report, const std::string& file) {
 }
 
 Error cannot_open(const std::string& file, const char* why) {
-  return bad_input(fmt::format("cannot be read as a database: {}", why), file);
+  return bad_input(fmt::format("cannot be read as a SQLite database: {}", why), file);
 }
 
 }  // namespace

@@ -4,10 +4,10 @@ namespace tpsim::cli {
 namespace {
 
 Error without_sqlite(const std::string& file) {
-  return Error{ErrorKind::kMissing,
-               "is a report of Nsight Systems, and tpsim was built without "
-               "SQLite",
-               file, "apt-get install libsqlite3-dev and build again"};
+  return Error{
+      ErrorKind::kMissing,
+      "is a report of Nsight Systems, which tpsim cannot read because it was built without SQLite",
+      file, "install SQLite (apt-get install libsqlite3-dev) and build tpsim again"};
 }
 
 }  // namespace

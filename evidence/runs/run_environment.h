@@ -40,7 +40,8 @@ struct RunEnvironment {
   std::string source;
   std::string runs_on;        // name of the cluster in the catalogue
   std::string stack;          // catalogue name; empty: by default_stack, or the cluster's
-  std::string default_stack;  // if the row's framework does not match any StackSpec::aliases
+  std::string default_stack;  // stack of rows whose framework matches no StackSpec::aliases
+  // Values marked "if not stated" apply to rows that do not state the value.
   double attention_dropout = 0;
   double hidden_dropout = 0;
   PositionKind position = PositionKind::kLearned;  // for models without a gated MLP

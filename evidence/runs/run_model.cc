@@ -50,8 +50,8 @@ bool is_dense(const PublishedRun& run, std::int64_t layer) {
   return layer < run.dense_layers || (layer - run.dense_layers) % every != every - 1;
 }
 
-// Whether the model has features that a run table cannot express. Models without such features are
-// built from the row and its environment instead, which state dropout.
+// Whether the model has features that a run table cannot express. Other models are built from the
+// row and its environment instead, because these state dropout.
 bool says_more_than_columns(const ModelSpec& model) {
   const bool is_plain_llama = !model.tied_embedding && !model.attention.qkv_bias &&
                               model.attention.qk_norm == QkNorm::kNone;

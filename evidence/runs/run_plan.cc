@@ -207,7 +207,7 @@ Status check_stated(const PublishedRun& run) {
         std::pair{"heads", run.heads}, std::pair{"seq", run.seq}, std::pair{"tp", run.tp},
         std::pair{"pp", run.pp}, std::pair{"dp", run.dp},
         std::pair{"global_batch", run.global_batch}}) {
-    if (value < 1) return bad_input(fmt::format("{} is not stated", name));
+    if (value < 1) return bad_input(fmt::format("the row does not state {}", name));
   }
   if (run.head_dim == 0 && run.hidden % run.heads != 0) {
     return bad_input(fmt::format("hidden {} is not divisible by {} heads", run.hidden, run.heads));
@@ -248,7 +248,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   TPSIM_TRY(plan.stage_layers, stages_of(run, environment, chunk_count(plan)));
   if (run.gpus > 0 && run.gpus != gpu_count(plan)) {
     return bad_input(
-        fmt::format("{} GPUs are stated, but the layout needs {}", run.gpus, gpu_count(plan)));
+        fmt::format("the row states {} GPUs, but its layout needs {}", run.gpus, gpu_count(plan)));
   }
   return plan;
 }

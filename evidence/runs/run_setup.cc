@@ -23,13 +23,14 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
   if (!run.optimizer.empty() && run.optimizer != "adam" && run.optimizer != "adamw") {
-    assumed.push_back("adam in place of " + run.optimizer);
+    assumed.push_back("adam instead of " + run.optimizer);
   }
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
   }
   if (run.recompute.empty()) assumed.emplace_back("no recompute");
-  if (has_recurrences(scenario.model)) assumed.emplace_back("scans by their bytes and FLOPs");
+  if (has_recurrences(scenario.model))
+    assumed.emplace_back("scan times computed from bytes and FLOPs");
   return assumed;
 }
 
@@ -65,8 +66,8 @@ double gpus_of(const PublishedRun& run) {
   return static_cast<double>(stated_or(run.gpus, run.tp * run.pp * run.dp * stated_or(run.cp, 1)));
 }
 
-// Removes the limits of the stack, because they describe what its launcher supports today and the
-// run took place. A violated limit is listed as an assumption.
+// Removes the limits of the stack. Limits describe what its launcher supports today, and the run
+// took place. A violated limit is added to the assumptions.
 void lift_limits(RunSetup& setup) {
   Scenario& scenario = setup.scenario;
   StackLimit limit = violated_limit(scenario.stack, scenario.model, setup.plan);
@@ -183,11 +184,11 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   const DType operands = product_dtype(setup.plan);
   if (is_narrow(operands) && matrix_peak(machine->profile.device, operands) <= FlopsPerSecond()) {
-    return bad_input(fmt::format("profile {} has no matrix rate for {}", machine->profile.name,
+    return bad_input(fmt::format("profile {} has no GEMM rate for {}", machine->profile.name,
                                  name_of(operands)));
   }
-  // An environment with its own stack is used to calibrate it, or to show its error without
-  // calibration, so the overhead of uncalibrated stacks is not added.
+  // The rows of an environment that names its stack serve to calibrate this stack, or to report its
+  // error without calibration. The overhead of uncalibrated stacks is therefore not added.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
   if (where != &fallback_ && where->default_stack.empty() && !is_calibrated) {
     setup.scenario.stack.uncalibrated_overhead = 0;
@@ -224,7 +225,8 @@ Result<Seconds> measured_step(const PublishedRun& run) {
   // recompute.
   if (run.recompute != name_of(Recompute::kFull)) {
     return bad_input(
-        "the row states only hardware TFLOP/s, which need full recompute to be converted");
+        "the row states only hardware TFLOP/s, which tpsim converts to a step time only for full "
+        "recompute");
   }
   const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
   const auto l = static_cast<double>(run.layers);

@@ -27,7 +27,7 @@ struct RunSetup {
   PartValues stated_parts;
   PartValues applied_parts;  // stated_parts, and parts that follow from the row's settings
   // Assumed values, and limits of the stack that the row violates: "network of a100-4x100g",
-  // "tensor parallel, which torchtitan has not".
+  // "cannot run ZeRO 3 with a pipeline".
   std::vector<std::string> assumed;
 };
 
@@ -40,7 +40,7 @@ class RunLoader {
   // from the number of GPUs, a usual batch, and the environment's vocab size.
   PublishedRun completed(const PublishedRun& run);
   // Returns an error if a cluster or stack of the catalogue cannot be read. Rows must not be
-  // converted then: without the aliases of this entry they might match another one.
+  // converted then, because rows with an alias of this entry could match another entry.
   const Status& names_status() const { return names_status_; }
   // Returns the row's environment. If none matches, returns the cluster override's environment, or
   // null without override.

@@ -203,7 +203,7 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   }
   const auto value = number_or_range(text);
   if (!value || !std::isfinite(*value) || *value < 0)
-    return "a number above or equal to zero, or a range of two";
+    return "a number of at least zero, or a range of two such numbers";
   run.*std::get<Number>(column.field) = *value;
   return nullptr;
 }

@@ -45,7 +45,9 @@ struct ValidationSummary {
   // Root mean square over the same pairs of the difference of log(predicted / measured). This is
   // the source of kPairSpread.
   double pair_spread = 0;
-  double top1_regret = 0;  // of the fastest predicted row; mean over groups of 3 or more
+  // Relative excess of the measured time of the row predicted as fastest over the fastest measured
+  // time; mean over groups of at least 3 rows.
+  double top1_regret = 0;
   std::int64_t regret_groups = 0;
   double interval_coverage = 0;
   std::int64_t memory_n = 0;

@@ -59,7 +59,8 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
                   LeftSettings& left) {
   const std::string_view known = section == kZeroSection ? kZeroKeys : kConfigKeys;
   const auto* members = json.as<JsonValue::Object>();
-  if (members == nullptr) return bad_input("is not a JSON object", path_of(file));
+  if (members == nullptr)
+    return bad_input("the file or its zero_optimization is not a JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
     if (member.key == "curriculum_learning") {
@@ -97,8 +98,8 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   config.stage = whole_at(zero, "stage");
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
   if (!optimizer.known) {
-    return bad_input("offload_optimizer.device is not cpu", path_of(file),
-                     "tpsim models offload to host memory only");
+    return bad_input("zero_optimization.offload_optimizer.device must be cpu or none",
+                     path_of(file), "tpsim models offload to host memory only");
   }
   config.offloads = optimizer.to_host;
   const JsonValue* old = zero.find("cpu_offload");
@@ -131,8 +132,8 @@ Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFil
   if (*word == "fp32") return std::optional(DType::kFloat32);
   if (*word == "bf16") return std::optional(DType::kBFloat16);
   if (*word == "fp16") return std::optional(DType::kFloat16);
-  return bad_input(fmt::format("data_types.grad_accum_dtype is '{}'", *word), path_of(file),
-                   "fp32, bf16 or fp16");
+  return bad_input(fmt::format("data_types.grad_accum_dtype '{}' is unknown", *word), path_of(file),
+                   "use fp32, bf16 or fp16");
 }
 
 }  // namespace
@@ -150,7 +151,7 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
     TPSIM_TRY_STATUS(read_zero(*zero, file, config, left));
   }
   if (config.stage < 0 || config.stage > 3) {
-    return bad_input("the ZeRO stage is missing or not 0 to 3", path_of(file));
+    return bad_input("zero_optimization.stage is missing, or is not 0, 1, 2 or 3", path_of(file));
   }
   config.bf16 = enabled_at(json, "bf16");
   config.fp16 = enabled_at(json, "fp16");
@@ -172,8 +173,8 @@ Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {
   const bool has_step = config.train_batch >= 1 || config.accumulation >= 1;
   if (has_step && config.micro_batch >= 1) return Ok{};
   return bad_input("batch sizes are missing or out of range", path_of(file),
-                   "train_micro_batch_size_per_gpu, and train_batch_size or "
-                   "gradient_accumulation_steps");
+                   "set train_micro_batch_size_per_gpu, and also train_batch_size or "
+                   "gradient_accumulation_steps, to numbers from 1 to 1048576");
 }
 
 void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines,
@@ -191,16 +192,18 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
   const std::int64_t whole = config.train_batch >= 1 ? config.train_batch : accumulated;
   if (whole != plan.global_batch || config.micro_batch != plan.micro_batch) {
     in.fail(
-        fmt::format("batch sizes of arguments and DeepSpeed's JSON differ: {} and {} in a step, "
-                    "{} and {} in a micro-batch",
+        fmt::format("the arguments and DeepSpeed's JSON state different batch sizes: {} and {} "
+                    "samples per step, {} and {} samples per micro-batch",
                     plan.global_batch, whole, plan.micro_batch, config.micro_batch));
   }
   if (config.accumulation >= 0 && whole != accumulated) {
-    in.fail("train_batch_size is not micro-batch x accumulation x data-parallel ranks");
+    in.fail(
+        "train_batch_size in DeepSpeed's JSON is not train_micro_batch_size_per_gpu x "
+        "gradient_accumulation_steps x data-parallel ranks");
   }
   if (config.bf16 != (plan.dtype == DType::kBFloat16) ||
       config.fp16 != (plan.dtype == DType::kFloat16)) {
-    in.fail("precision of arguments and DeepSpeed's JSON differ");
+    in.fail("the arguments and DeepSpeed's JSON state different precisions (bf16 or fp16)");
   }
   if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine rejects ZeRO 2 and 3");
 }

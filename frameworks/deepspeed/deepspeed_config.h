@@ -10,30 +10,31 @@
 
 namespace tpsim {
 
-// The settings of a plan in DeepSpeed's JSON. A number is -1 if it is absent or "auto", which means
-// that Hugging Face sets it.
+// The settings of a plan in DeepSpeed's JSON. A number is -1 if it is absent, above 2^20 or "auto",
+// which means that Hugging Face's Trainer sets the value.
 struct DeepSpeedConfig {
   std::int64_t train_batch = -1;
   std::int64_t micro_batch = -1;
-  std::int64_t accumulation = -1;
-  std::int64_t stage = 0;
+  std::int64_t accumulation = -1;  // micro-batches per step
+  std::int64_t stage = 0;          // of ZeRO; 0 without zero_optimization
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
-  std::optional<DType> gradients;    // of accumulation; empty: implied by precision
-  bool offloads = false;             // the optimizer state is in host memory
-  std::vector<std::string> outside;  // keys that were ignored
+  std::optional<DType> gradients;    // dtype of accumulation; empty: implied by precision
+  bool offloads = false;             // whether the optimizer state is in host memory
+  std::vector<std::string> outside;  // keys that do not affect a plan
 };
 
 // Parses the JSON. Unknown keys, and keys that tpsim cannot express, are added to `left`.
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left);
 
-// Returns an error unless train batch and micro-batch are both stated. They are required if
-// DeepSpeed is used without Hugging Face.
+// Returns an error unless the micro-batch, and the train batch or the accumulation, are stated.
+// They are required if DeepSpeed is used without Hugging Face's Trainer.
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);
 
-// Sets the ZeRO stage and the offload of `plan`. Fails if the arguments and the JSON differ. With a
-// pipeline DeepSpeed can shard only the optimizer state, and with bf16 it always does.
+// Sets ZeRO stage, gradient dtype and offload of `plan`. Fails if the arguments and the JSON
+// differ. `pipelines`: DeepSpeed's pipeline engine runs. The engine rejects ZeRO 2 and 3, and its
+// bf16 optimizer always shards like ZeRO 1.
 void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines, Plan& plan);
 
 }  // namespace tpsim

@@ -19,8 +19,8 @@ constexpr LaunchStack kStack = LaunchStack::kMegatronDeepSpeed;
 constexpr const char* kByBlocks = "type:transformer";
 constexpr const char* kByBlocksAndEmbedding = "type:transformer|embedding";
 
-// Returns the number of layers per stage for a partition method. Empty if the layers cannot be
-// divided evenly.
+// Returns the number of layers per stage for a value of --pp-partition-method. Empty if the method
+// is unknown or the stages cannot be equal.
 std::vector<std::int64_t> cut_of(std::string_view method, std::int64_t layers,
                                  std::int64_t stages) {
   const bool counts = method == kByBlocksAndEmbedding;
@@ -98,8 +98,7 @@ void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp,
   LaunchOptions wanted;
   add_model(model, tp, wanted);
   for (const LaunchOption& option : wanted.all()) {
-    // These two may be absent: the tokenizer defines the padding, and epsilon does not affect the
-    // time.
+    // May be absent: the tokenizer can define the padding, and epsilon does not affect the time.
     const bool may_lack =
         option.name == "--pad-vocab-size-to" || option.name == "--layernorm-epsilon";
     if (option.value.empty() || (may_lack && !in.has(option.name))) continue;
@@ -128,12 +127,15 @@ void read_stages(LaunchOptionReader& in, const ModelSpec& model, const ShellOpti
   degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
   const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
   if (world % (degrees.tp * degrees.pp) != 0) {
-    in.fail(fmt::format("{} GPUs do not divide by tp x pp", world));
+    in.fail(fmt::format(
+        "{} GPUs are not a multiple of tensor-parallel size x pipeline-parallel size", world));
   }
   degrees.dp = world / (degrees.tp * degrees.pp);
   const std::string method = in.text("--pp-partition-method").value_or(kByBlocks);
   plan.stage_layers = cut_of(method, model.layers, degrees.pp);
-  if (plan.stage_layers.empty()) in.fail(fmt::format("'{}' does not make equal stages", method));
+  if (plan.stage_layers.empty())
+    in.fail(fmt::format("--pp-partition-method '{}' does not divide the layers into equal stages",
+                        method));
 }
 
 }  // namespace
@@ -234,8 +236,8 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
   });
 }
 
-// Reads the plan for Microsoft's fork, which runs Megatron-LM's layers in DeepSpeed's engine and
-// uses a pipeline by default.
+// Reads the plan for Microsoft's fork, which runs Megatron-LM's layers in DeepSpeed's engine. The
+// engine uses a pipeline unless --no-pipeline-parallel is set.
 Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config_file,
                                       const ModelSpec& model, LeftSettings& left) {
   TPSIM_TRY(const DeepSpeedConfig config, read_deepspeed_config(config_file, left));

@@ -25,8 +25,9 @@ Result<std::string> strategy_of(const PlanFile& file) {
     return std::string(file.plan.zero == 3 ? "FULL_SHARD" : "SHARD_GRAD_OP");
   }
   if (over == kShardOverNode && file.plan.zero == 3) return std::string("HYBRID_SHARD");
-  return cannot_express(kStack, "sharding over this group of ranks",
-                        "its FSDP shards over all ranks, or with ZeRO 3 over the ranks of a node");
+  return cannot_express(
+      kStack, "sharding over this group of ranks",
+      "FSDP in accelerate shards over all ranks, or with ZeRO 3 over the ranks of a node");
 }
 
 Result<std::string> fsdp_text(const PlanFile& file) {

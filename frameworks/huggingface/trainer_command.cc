@@ -142,7 +142,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     }
     put({key, option.value.empty() ? "true" : option.value, 0});
   }
-  std::map<std::string, std::string> given;  // others are script variables
+  std::map<std::string, std::string> given;  // --set values except the script's variables
   for (const auto& [name, value] : inputs.given) {
     const bool is_variable = file.text.find("$" + name) != std::string::npos ||
                              file.text.find("${" + name) != std::string::npos;

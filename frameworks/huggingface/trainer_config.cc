@@ -18,10 +18,11 @@ namespace tpsim {
 namespace {
 
 constexpr const char* kNoOffload =
-    "tpsim models weights on the GPU only; it can read offload_optimizer_device: cpu";
+    "tpsim models weights on the GPU only; offload only the optimizer with "
+    "offload_optimizer_device: cpu";
 constexpr const char* kWholeBits =
-    "tpsim models weights of 16 or 32 bits; without the setting, predicted memory is an upper "
-    "bound";
+    "tpsim models weights of 16 or 32 bits; with --set NAME=null the setting is ignored, and the "
+    "predicted memory is an upper bound";
 
 // Rules for settings that no reader reads. The first matching row applies.
 constexpr LeftOver kTrainerRows[] = {
@@ -32,13 +33,13 @@ constexpr LeftOver kTrainerRows[] = {
     {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
      "fsdp_offload_params deepspeed_config.offload_param_device",
      kNoOffload},
-    {"fp8", "tpsim's plans compute in bf16, fp16 or fp32"},
+    {"fp8", "tpsim models the Trainer in bf16, fp16 or fp32 only"},
     {"fp8_*"},  // no effect, because "fp8" is refused if it is on
     {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
-     "tpsim reads data parallelism of Trainer only", "1"},
+     "tpsim models the Trainer with data parallelism only", "1"},
     {"flex_attention",
-     "tpsim has no kernel times for it; --set flex_attention=false predicts FlashAttention "
-     "instead"},
+     "tpsim has no kernel times for FlexAttention; --set flex_attention=false predicts "
+     "FlashAttention instead"},
     {"optim_target_modules*", kAdamState},
     {"torch_empty_cache_steps", "tpsim does not model memory freed between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
@@ -99,11 +100,12 @@ void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside)
   });
 }
 
-// The first four rows: settings of these are refused before open questions are reported.
+// The first four rows of kTrainerRows. import_trainer() refuses their settings before it reports
+// missing values.
 constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
 // Reads the dtype in which weights are loaded. With 16-bit weights and plain data parallelism,
-// gradients and Adam's moments also have 16 bits. Sharded training keeps an fp32 copy instead.
+// gradients and Adam's moments also have 16 bits. Sharded training keeps fp32 master weights.
 void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   const std::string word = any_text(in, {"torch_dtype", "dtype"}).value_or("auto");
   const bool is_narrow = in.flag("pure_bf16", false) || matches_any(word, "bfloat16 float16");
@@ -116,8 +118,8 @@ void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   }
   result.parts[StackPart::kMasterWeights] = static_cast<std::int64_t>(MasterWeights::kNone);
   result.notes.emplace_back(
-      "no file of accelerate or DeepSpeed is given: plain data parallelism is predicted; weights, "
-      "gradients and Adam's moments have 16 bits, without an fp32 copy");
+      "neither FSDP nor DeepSpeed is enabled: plain data parallelism is predicted; weights, "
+      "gradients and Adam's moments have 16 bits, without fp32 master weights");
 }
 
 void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
@@ -125,7 +127,8 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
   const bool bf16 = any_flag(in, {"bf16", "bfloat16"}) || mixed == "bf16" || config.bf16;
   const bool fp16 = in.flag("fp16", false) || mixed == "fp16" || config.fp16;
   if (mixed == "fp8")
-    in.fail("mixed_precision is fp8", "tpsim's plans compute in bf16, fp16 or fp32");
+    in.fail("mixed_precision fp8 is not modelled",
+            "tpsim models the Trainer in bf16, fp16 or fp32 only");
   const bool leaves_open = config.precision_is_auto && !fp16;  // the Trainer's arguments decide
   plan.dtype = bf16 || leaves_open ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
@@ -149,9 +152,10 @@ Recompute recompute_of_trainer(FlatReader& in) {
 void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   const std::string kind = any_text(in, {"attn_implementation", "attention"}).value_or("sdpa");
   if (kind.starts_with("flex")) {
-    in.fail(fmt::format("{} changes the plan and is not modelled", kind),
-            "tpsim has no kernel times for it; --set attn_implementation=flash_attention_2 "
-            "predicts FlashAttention instead");
+    in.fail(
+        fmt::format("attention {} changes the plan and is not modelled", kind),
+        "tpsim has no kernel times for FlexAttention; --set attn_implementation=flash_attention_2 "
+        "predicts FlashAttention instead");
   }
   const bool flash =
       any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2"}) || says_flash(in);
@@ -185,8 +189,8 @@ struct TrainerSize {
   std::int64_t accumulation = -1;
 };
 
-// Whether the loss compares a chosen and a rejected answer, as in DPO. The settings state this by
-// the name of the loss, or by TRL's weight "beta".
+// Whether a sample is a pair of a chosen and a rejected answer, as in DPO. Inferred from the name
+// of the loss, or from TRL's weight "beta".
 bool trains_on_pairs(const FlatReader& in) {
   std::string kind;
   for (const char* key : {"rl", "stage"}) {
@@ -216,7 +220,8 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
   }
   if (size.gpus < 1 && mesh.shards > 1) size.gpus = mesh.copies * mesh.shards;
   if (size.gpus < 1) open.ask(kHowManyGpus);
-  if (size.micro < 1) open.ask({"the file leaves the batch of a GPU open", "--micro-batch N"});
+  if (size.micro < 1)
+    open.ask({"the file does not state the batch size per GPU", "--micro-batch N"});
   if (size.gpus < 1 || size.micro < 1) return size;
   const std::int64_t whole = inputs.global_batch > 0 ? inputs.global_batch : config.train_batch;
   if (size.accumulation < 1 && whole > 0) size.accumulation = whole / (size.micro * size.gpus);
@@ -233,13 +238,13 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
     if (model.ok()) return *std::move(model);
   }
   open.ask({name ? fmt::format("the catalogue has no model '{}'", *name)
-                 : "which model? The file names none",
+                 : "which model? The file does not name one",
             kModelAnswer});
   return {};
 }
 
-// Sets the sequence to the maximum length, an upper bound: samples may be shorter. Samples are
-// padded to the longest of a batch, or packed, with attention only within each sample.
+// Sets the sequence to the maximum length, which is an upper bound. Trainers pad samples to the
+// longest of a batch, or pack several samples, with attention only within each sample.
 void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
   constexpr const char* kLengths[] = {"sequence_len", "max_seq_length", "max_length",
                                       "model_max_length", "cutoff_len"};
@@ -276,7 +281,7 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
   } else if (bound != nullptr || flattens) {
     result.notes.push_back(
         every +
-        ", its longest: with shorter samples a step takes less time and memory, so both "
+        ", the maximum length: with shorter samples a step takes less time and memory, so both "
         "are upper bounds");
   }
 }
@@ -296,7 +301,8 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
   const bool has_pairs = trains_on_pairs(in);
   const std::string kind = in.text("distributed_type").value_or("");
-  if (kind == "MEGATRON_LM") in.fail("distributed_type MEGATRON_LM: import Megatron's own script");
+  if (kind == "MEGATRON_LM")
+    in.fail("distributed_type MEGATRON_LM is not supported", "import Megatron's own script");
   read_fsdp(in, kind == "FSDP", result);
   read_numbers(in, config, plan);
   if (recompute_of_trainer(in) == Recompute::kFull) plan.recompute = Recompute::kFull;
@@ -317,7 +323,8 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.global_batch = plan.micro_batch * size.accumulation * size.gpus;
   if (has_pairs) {
     result.notes.emplace_back(
-        "a sample is a pair of sequences; the pass of the reference model is not predicted");
+        "a sample is a pair of sequences, so the batch size is doubled; the forward pass of the "
+        "reference model is not predicted");
   }
   plan.stage_layers = {result.model.layers};
   if (in.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", false)) {

@@ -13,6 +13,7 @@ namespace tpsim {
 
 // Returns the value of the first of these keys that the file has, and marks all of them as read.
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys);
+// Likewise for switches: whether any of the keys is on.
 bool any_flag(FlatReader& in, std::initializer_list<const char*> keys);
 // Likewise for an integer; -1 if the file has none of the keys.
 std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys);

@@ -27,7 +27,7 @@ void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result
     result.plan.zero = 3;
     result.parts[StackPart::kShardGroup] = kShardOverNode;
   } else {
-    in.fail(fmt::format("tpsim cannot read FSDP's strategy '{}'", word),
+    in.fail(fmt::format("tpsim cannot read FSDP's sharding strategy '{}'", word),
             "use full_shard, shard_grad_op, no_shard or hybrid_shard");
   }
 }
@@ -74,9 +74,10 @@ void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, Importe
   }
   constexpr std::int64_t kUsualNode = 8;
   if (copies * shards != gpus) {
-    return in.fail(fmt::format("{} copies of weights sharded over {} GPUs are not {} GPUs", copies,
-                               shards, gpus),
-                   fmt::format("state the number of GPUs: --gpus {}", copies * shards));
+    return in.fail(
+        fmt::format("dp_replicate_size {} x dp_shard_size {} is not the number of GPUs, {}", copies,
+                    shards, gpus),
+        fmt::format("state the number of GPUs: --gpus {}", copies * shards));
   }
   result.parts[StackPart::kShardGroup] = shards == kUsualNode ? kShardOverNode : shards;
 }

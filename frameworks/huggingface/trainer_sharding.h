@@ -11,8 +11,8 @@
 
 namespace tpsim {
 
-// Sets the stack, ZeRO stage and recompute of `result`. Applies if the file has settings of FSDP or
-// if `asked`.
+// Sets the stack, ZeRO stage and recompute of `result` if the file has FSDP settings or if `asked`
+// is true.
 void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result);
 
 // Device mesh of FSDP2: the number of replicas, and of shards per replica. Read from the keys of
@@ -22,7 +22,8 @@ struct ShardMesh {
   std::int64_t shards = 1;
 };
 ShardMesh mesh_of(FlatReader& in);
-// Sets the shard group of HSDP in `result`. A group that fills a node becomes kShardOverNode.
+// Sets the shard group in `result` if there are several replicas (HSDP). A group of 8 GPUs becomes
+// kShardOverNode. Replicas without shards become ZeRO 0.
 void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result);
 
 // Sets the stack, ZeRO stage and offload of `result` from DeepSpeed's JSON or accelerate's own

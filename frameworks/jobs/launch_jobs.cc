@@ -30,8 +30,8 @@ std::string job_name(std::string name) {
   return name.empty() ? "tpsim" : name;
 }
 
-// Returns the name as a DNS label, which Kubernetes requires. The limit of 40 characters leaves
-// room for the pod's number, because labels have at most 63.
+// Returns the name as a DNS label, which Kubernetes requires. Labels have at most 63 characters.
+// The limit of 40 leaves room for the suffix with the pod's number.
 std::string label_of(std::string name) {
   constexpr std::size_t kMost = 40;
   for (char& c : name) {
@@ -93,8 +93,8 @@ std::string indented(const std::string& text, std::size_t by) {
   return out;
 }
 
-// Returns the JobSet, with one pod per node. JOB_COMPLETION_INDEX is the node's rank, and the host
-// name of the first pod is the rendezvous address. Only Kueue uses the label.
+// Returns the JobSet, with one pod per node. The host name of the first pod is the rendezvous
+// address. Only Kueue reads the label kueue.x-k8s.io/queue-name.
 std::string jobset_text(const std::string& name, const LaunchSize& size, const std::string& script,
                         bool has_files) {
   std::string text = fmt::format(
@@ -200,12 +200,13 @@ Files reference_job(const PlanFile& file, const LaunchSize& size) {
 Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
   const std::string start = start_text(own, file.model, "\"$SLURM_JOB_ID\"");
   files.front() = {
-      kSlurmFile, job_head(file, size, {}) + without_shell_line(files.front().text) +
-                      "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
-                      "# Data, tokenizer, optimizer and checkpoints are yours: sbatch job.slurm "
-                      "--data-path ...\n"
-                      "srun --wait=60 --kill-on-bad-exit=1 " +
-                      start};
+      kSlurmFile,
+      job_head(file, size, {}) + without_shell_line(files.front().text) +
+          "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+          "# Add options of data, tokenizer, optimizer and checkpoints: sbatch job.slurm "
+          "--data-path ...\n"
+          "srun --wait=60 --kill-on-bad-exit=1 " +
+          start};
   return files;
 }
 
@@ -216,7 +217,7 @@ Files kubernetes_job(LaunchStack own, const PlanFile& file, const LaunchSize& si
   std::string script = "set -e\n" + without_shell_line(files.front().text);
   if (has_files) script += "cp /launch/* .\n";
   script += fmt::format("MASTER_ADDR={0}-{1}-0-0.{0}\n", name, kTrainer);
-  script += "# Data, tokenizer, optimizer and checkpoints are yours.\n" +
+  script += "# Add options of data, tokenizer, optimizer and checkpoints.\n" +
             start_text(own, file.model, name);
   Files out = {{kJobSetFile, jobset_text(name, size, script, has_files)}};
   if (!has_files) return out;

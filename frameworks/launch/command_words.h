@@ -10,7 +10,7 @@ namespace tpsim {
 // Whether the word is the name of an option: "--bf16".
 bool is_option(std::string_view word);
 
-// Words of a command, split at the program: the launcher's before it, the training's after it.
+// Words of a command: `launcher` precedes the program, and `training` follows the program.
 struct CommandWords {
   std::vector<std::string> launcher;
   std::vector<std::string> training;

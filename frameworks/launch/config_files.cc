@@ -178,12 +178,12 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   const std::optional<ConfigFormat> format = config_format(settings);
   if (!format) {
     return bad_input("is not a configuration of a known training program", path_of(file),
-                     "tpsim reads torchtitan, nanotron, Megatron, NeMo, accelerate, Trainer, "
-                     "axolotl, DeepSpeed, verl, Primus, GPT-NeoX, torchtune");
+                     "tpsim reads files of torchtitan, nanotron, Megatron, NeMo, accelerate, "
+                     "Trainer, axolotl, DeepSpeed, verl, Primus, GPT-NeoX and torchtune");
   }
   if (has_prefix(settings, "perf_matrix.")) {
     return bad_input("contains a matrix of many plans (perf_matrix)", path_of(file),
-                     "write one plan as overrides: model.tensor_model_parallel_size, ..., "
+                     "write one plan as overrides instead: model.tensor_model_parallel_size, ..., "
                      "train.global_batch_size");
   }
   switch (*format) {

@@ -58,8 +58,8 @@ ResolvedRecipe with_bridge_names(ResolvedRecipe nemo);
 Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
                                               const ImportInputs& inputs);
 
-// Readers of each format. An unknown setting with the default of its class in the recipe is listed
-// as ignored.
+// Readers of each format. If `recipe` is given, unknown settings that have the default of their
+// class are listed as ignored.
 Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settings,
                                           const ImportInputs& inputs,
                                           const ResolvedRecipe* recipe = nullptr);

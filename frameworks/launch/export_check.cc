@@ -44,7 +44,7 @@ Fields fields_of(const ModelSpec& model) {
   return fields;
 }
 
-// Returns the model with fixed values for what a run chooses: sequence, dropout and expert
+// Returns the model with fixed values for the choices of a run: sequence, dropout and expert
 // capacity.
 ModelSpec without_run_choices(ModelSpec model) {
   model.seq = 1;
@@ -129,10 +129,10 @@ std::string change_text(const ExportLoss& loss) {
 Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   constexpr const char* kHint = "--allow-loss writes the files anyway";
   if (!loss.refusal.empty()) {
-    return Error{
-        ErrorKind::kDoesNotFit,
-        fmt::format("tpsim import cannot read the files for {}: {}", name_of(stack), loss.refusal),
-        "", kHint};
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("tpsim import cannot read the exported files for {}: {}",
+                             name_of(stack), loss.refusal),
+                 "", kHint};
   }
   const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
   std::vector<std::string_view> keys;
@@ -140,10 +140,10 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
     if (!one.is_of_model()) keys.push_back(one.key);
   }
   if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
-  const std::string of = keys.empty() ? "" : fmt::format(", without {}", fmt::join(keys, ", "));
+  const std::string of = keys.empty() ? "" : fmt::format(" (changed: {})", fmt::join(keys, ", "));
   return Error{ErrorKind::kDoesNotFit,
-               fmt::format("the files for {} describe a different plan{}: {}", name_of(stack), of,
-                           change_text(loss)),
+               fmt::format("the exported files for {} describe a different plan{}: {}",
+                           name_of(stack), of, change_text(loss)),
                "", kHint};
 }
 

@@ -130,8 +130,9 @@ constexpr bool has_every_row(const Table& table) {
   return table.size() == count;
 }
 static_assert(has_every_row<kSettingCount>(kHeldSettings),
-              "a setting has no row, or not in its place");
-static_assert(has_every_row<kStackPartCount>(kHeldParts), "a part has no row, or not in its place");
+              "a setting has no row, or its row is out of order");
+static_assert(has_every_row<kStackPartCount>(kHeldParts),
+              "a part has no row, or its row is out of order");
 
 // Values in `words` are separated by spaces, because the value of a set part contains commas.
 Held held_in(const HeldCell& cell, std::string_view value) {

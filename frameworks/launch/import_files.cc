@@ -17,8 +17,7 @@ namespace {
 
 using Files = std::vector<LaunchFile>;
 
-// Whether the command has options of Megatron versions of 2021, when fused attention was not the
-// default.
+// Whether the command has options of Megatron in 2021, when attention was unfused by default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
   return has_any_option(command.options,
                         {"--data-impl", "--checkpoint-activations", "--DDP-impl",
@@ -130,18 +129,20 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
   if (!has_option(options, kOverlap)) return;
   drop_option(options, kOverlap);
   if (plan.model.experts.shared_ffn == 0) return;
-  plan.notes.push_back(fmt::format(
-      "{}: the shared expert is predicted after the dispatch, so the step is an upper bound",
-      kOverlap));
+  plan.notes.push_back(
+      fmt::format("{}: the prediction does not overlap the shared expert with the dispatch, so the "
+                  "step time is an upper bound",
+                  kOverlap));
 }
 
 void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
   std::int64_t& layers = plan.model.ends.prediction_layers;
   if (is_trained || layers == 0) return;
-  plan.notes.push_back(fmt::format(
-      "{}'s {} of multi-token prediction is left out, since the file does not enable MTP",
-      plan.model.name.empty() ? "the model" : plan.model.name,
-      layers == 1 ? "layer" : fmt::format("{} layers", layers)));
+  plan.notes.push_back(
+      fmt::format("the prediction leaves out {}'s {} of multi-token prediction (MTP), because the "
+                  "file does not enable MTP",
+                  plan.model.name.empty() ? "the model" : plan.model.name,
+                  layers == 1 ? "layer" : fmt::format("{} layers", layers)));
   layers = 0;
 }
 
@@ -232,7 +233,7 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const Files& files,
   auto text = text_of_named(name, inputs);
   if (text) return LaunchFile{name, *std::move(text)};
   return bad_input(
-      fmt::format("the script names DeepSpeed's {}, which does not exist", name), "",
+      fmt::format("the script names DeepSpeed's configuration {}, which does not exist", name), "",
       "run the program that writes the file first, or put a file of that name next to the script");
 }
 
@@ -286,9 +287,9 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   add_given_options(inputs, command);
   if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
   if (!inputs.more.empty()) {
-    return bad_input("cannot be combined with the script, which uses no configuration file",
+    return bad_input("cannot be combined with the script, which does not name a configuration file",
                      path_of(inputs.more.front()),
-                     "give configuration files together, without a script");
+                     "import the configuration files without the script");
   }
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     return import_deepspeed(std::move(command), files, inputs);

@@ -94,8 +94,7 @@ std::vector<std::string> sourced_words(const ShellScript& script) {
   return words;
 }
 
-// A count of nodes or GPUs, from a launcher option, a variable or an #SBATCH line. `unknown` is why
-// there is none.
+// Number of nodes or GPUs. `unknown`: why the number is unknown.
 struct Count {
   std::int64_t value = 0;
   std::string unknown;
@@ -278,7 +277,8 @@ Error with_arguments(Error error, std::string_view text, const ImportInputs& inp
   const std::string advice = arguments_advice(text);
   const bool names_all = advice.find('@') != std::string::npos;
   if (!is_unset || !takes || is_given || !names_all) return error;
-  error.hint += fmt::format("{}its arguments: {}", error.hint.empty() ? "" : "; ", advice);
+  error.hint +=
+      fmt::format("{}give the script's arguments: {}", error.hint.empty() ? "" : "; ", advice);
   return error;
 }
 
@@ -291,17 +291,16 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
     const bool is_argument = name.find_first_not_of("0123456789") == std::string::npos;
     if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
   }
-  const std::string arguments = fmt::format("its arguments: {}", arguments_advice(text));
+  const std::string arguments = fmt::format("the script's arguments: {}", arguments_advice(text));
   if (names.empty())
-    return "give the variables that it checks with --set NAME=VALUE, or " + arguments;
+    return "give the variables that the script checks with --set NAME=VALUE, or " + arguments;
   const bool takes =
       text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
-  return fmt::format("it checks variables: add --set {}{}", names,
+  return fmt::format("the script checks variables: add --set {}{}", names,
                      takes ? "; or give " + arguments : "");
 }
 
-// Returns the script's variables as settings if a known program has such settings; otherwise an
-// empty list.
+// Returns the script's variables as settings; empty if no known program has such settings.
 std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   std::vector<FlatSetting> settings;
   for (const std::string& name : script.variables.names()) {
@@ -312,7 +311,9 @@ std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   return settings;
 }
 
-Error too_many(const LaunchFile& file) { return bad_input("has too many options", path_of(file)); }
+Error too_many(const LaunchFile& file) {
+  return bad_input("has more options than tpsim reads (4096)", path_of(file));
+}
 
 }  // namespace
 
@@ -324,7 +325,7 @@ bool has_arguments_block(std::string_view text) {
 Error with_missing(Error error, const std::vector<std::string>& missing) {
   if (missing.empty()) return error;
   error.message += fmt::format("; it sources {}, which does not exist", fmt::join(missing, ", "));
-  error.hint = fmt::format("put {} where the script looks for it{}{}", missing.front(),
+  error.hint = fmt::format("put {} at the path that the script sources{}{}", missing.front(),
                            error.hint.empty() ? "" : "; or ", error.hint);
   return error;
 }

@@ -15,7 +15,7 @@ namespace tpsim {
 
 struct LaunchCommand {
   LaunchSize size{0, 0};     // nodes and GPUs per node; zeros if unknown
-  std::string size_unknown;  // why the size is unknown: "NNODES is not set in the script"
+  std::string size_unknown;  // why the size is unknown: "--nnodes is $N, which ..."
   std::vector<LaunchOption> options;
   std::map<std::string, std::string> files;  // files that the script writes, by name
   std::vector<std::string> missing;          // names of sourced files that were not found
@@ -28,7 +28,7 @@ struct LaunchCommand {
   // them.
   std::vector<FlatSetting> variables;
   bool is_log = false;           // from the argument block of a log, which includes defaults
-  bool is_whole = false;         // like is_log, but a person wrote the settings: report unread ones
+  bool is_whole = false;         // with is_log: from a YAML file; list unread options as ignored
   bool blocks_launches = false;  // CUDA_LAUNCH_BLOCKING=1
   std::optional<bool> expandable_segments = {};  // from PYTORCH_CUDA_ALLOC_CONF, if stated
 };

@@ -111,13 +111,13 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
   const bool slurm = job == LaunchStack::kSlurm;
   if (is_version_of(file.stack, "reference")) {
     if (slurm) return reference_job(file, size);
-    return cannot_express(job, "tpsim's own ranks", "tpsim run needs Slurm or MPI");
+    return cannot_express(job, "tpsim's own ranks", "tpsim run needs Slurm or MPI: use --to slurm");
   }
   const auto own = launcher_in(job, file, software.launcher);
   if (!own) {
     return cannot_express(job, fmt::format("the stack '{}'", file.stack),
-                          "job files can start megatron-lm, megatron-core, megatron-deepspeed, "
-                          "nemo, torchtitan, nanotron or pytorch-fsdp; Slurm also reference");
+                          "job files support megatron-lm, megatron-core, megatron-deepspeed, "
+                          "nemo, torchtitan, nanotron and pytorch-fsdp; Slurm also reference");
   }
   TPSIM_TRY(Files files, export_own(*own, file, size, software));
   return slurm ? slurm_job(*own, file, size, std::move(files))
@@ -155,15 +155,16 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
 
 Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
                           const StackSpec& software) {
-  // Launchers do not have an option for the allocator. Its environment variable is also written if
-  // only the stack, and not the plan, sets it.
+  // Write the environment variable of expandable segments also if only the stack, and not the plan,
+  // enables them, because launchers do not have an option for the allocator.
   PlanFile whole = file;
   if (software.parts.expandable_segments)
     whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
   if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
-    return bad_input(fmt::format("{} GPUs do not fill nodes of {}", gpus, gpus_per_node));
+    return bad_input(
+        fmt::format("{} GPUs are not a multiple of the {} GPUs per node", gpus, gpus_per_node));
   }
   const LaunchSize size = launch_size(gpus, gpus_per_node);
   const StackSpec stated = with_parts(software, whole.parts);

@@ -116,7 +116,7 @@ void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
   const std::int64_t found = integer(name, -1);
   if (found != wanted) {
     fail(found < 0 ? fmt::format("{} is missing", name)
-                   : fmt::format("{} is {}; the model has {}", name, found, wanted));
+                   : fmt::format("{} is {}; it must be {}", name, found, wanted));
   }
 }
 

@@ -77,7 +77,7 @@ class LaunchOptionReader {
   // Fails unless the option equals `wanted`; numbers are compared by value. `otherwise` is the
   // stack's default for an absent option. If it is empty, the option is required.
   void expect(const LaunchOption& wanted, std::string_view otherwise);
-  // Fails unless exactly those of `switches` are set that are also in `wanted`.
+  // Fails if one of `switches` is set but not in `wanted`, or in `wanted` but not set.
   void refuse_other(std::span<const char* const> switches, const LaunchOptions& wanted);
   // Removes options that describe the model when the user has named a model. Values that differ
   // from `wanted` become notes. Absent options and unset variables are not compared.
@@ -123,8 +123,8 @@ struct ShellOptions {
   LaunchSize size;
   std::vector<LaunchOption> options;
   bool is_log = false;  // the options come from a log, which includes defaults
-  // List for differences between the options and a named model that overrides them. Null:
-  // differences are errors.
+  // Receives the differences between the options and the named model, which takes precedence.
+  // Null: differences are errors.
   std::vector<std::string>* differences = nullptr;
 };
 
@@ -166,7 +166,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software);
 // Adds the arguments that describe the model.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
-// Returns the overlaps of the software: an absent overlap option means that the overlap is off.
+// Returns the overlap parts that the options select. Without its option an overlap is off.
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan);
 // Megatron's option for the communication of keys and values between context-parallel ranks.
 inline constexpr const char* kCpCommType = "--cp-comm-type";
@@ -187,13 +187,13 @@ void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, 
 // Adds options of model features that few models have, such as q/k norm, latent attention, squared
 // ReLU, routers, shared experts, and dense layers among MoE layers.
 void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
-// Whether the option describes such a feature and takes a value.
+// Whether the option describes a feature of add_rare_shapes() and takes a value.
 bool is_rare_shape(std::string_view option);
-// Meaning of an absent option. kIsNone: the model lacks the feature. kIsTheModels: the feature is
-// as in the named model, for recipes.
+// Meaning of an absent option. kIsNone: the model lacks the feature. kIsTheModels: the named model
+// defines the feature, as for recipes.
 enum class Unsaid : std::uint8_t { kIsNone, kIsTheModels };
-// Removes the options of those features in attention and experts. Returns an error unless they
-// match the model.
+// Removes the options of rare features of attention and experts. Returns an error unless the
+// options match the model.
 Status take_rare_shapes(const ModelSpec& model, std::vector<LaunchOption>& options,
                         Unsaid unsaid = Unsaid::kIsNone);
 // Removes the same options as take_rare_shapes(). The first difference from the model becomes a
@@ -268,9 +268,10 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
 // words.
 std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings);
 Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const ImportInputs& inputs);
-// Converts a setting such as "model.bf16" to an option in the format of Megatron's log. Returns
-// nothing for a switch that is off.
+// Whether an option of Megatron corresponds to the setting "section.key".
 bool has_nemo_key(std::string_view name);
+// Converts a setting such as "model.bf16" to an option in the format of Megatron's log. Returns
+// nothing for a switch that is off, and for a setting without an option.
 std::optional<LaunchOption> nemo_option(std::string_view name, std::string_view value);
 Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
 std::string deepspeed_json(const PlanFile& file);
@@ -298,10 +299,11 @@ LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training sc
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs);
 
-// The first file of a job's launcher is a shell script, which becomes part of the job file.
 // Whether the stack is a version of `family`: "megatron-deepspeed-bloom" is a version of
 // "megatron-deepspeed". Stack files of users are matched by name, too.
 bool is_version_of(const std::string& stack, std::string_view family);
+// Writers of job files. The first of `files` is the launcher's shell script, which becomes part of
+// the job file.
 std::vector<LaunchFile> reference_job(const PlanFile& file, const LaunchSize& size);
 std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
                                   std::vector<LaunchFile> files);

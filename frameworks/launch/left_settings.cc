@@ -97,8 +97,8 @@ std::string LeftSettings::remedy(const Settings& unknown) {
     names.push_back(fmt::format("{}=null", name_for_set(one.name)));
   }
   return fmt::format(
-      "--set {} ignores a setting without effect; --assume-harmless ignores all unknown settings "
-      "and widens the interval",
+      "--set {} ignores settings that do not affect the plan; --assume-harmless ignores all "
+      "unknown settings and widens the interval",
       fmt::join(names, ","));
 }
 
@@ -130,8 +130,9 @@ Result<ImportedPlan> LeftSettings::settled(Result<ImportedPlan> read,
                        refused.front().where, refused.front().detail);
     }
     const Setting& one = unknown.front();
-    return bad_input(fmt::format("unknown setting {}", one.what), one.where,
-                     meant(one.detail, fmt::format("it may change the plan: {}", remedy(unknown))));
+    return bad_input(
+        fmt::format("unknown setting {}", one.what), one.where,
+        meant(one.detail, fmt::format("this setting may change the plan: {}", remedy(unknown))));
   }
   Error error = bad_input(text_of(refused, unknown), "", remedy(unknown));
   if (read.ok()) return error;

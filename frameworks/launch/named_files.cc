@@ -28,7 +28,7 @@ std::optional<std::string> text_of_named(const std::string& name, const ImportIn
 
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise) {
   return bad_input(fmt::format("names {}, which does not exist", name), by,
-                   "put the file there, relative to this file" + otherwise);
+                   "put a file at this path, relative to the file that names it" + otherwise);
 }
 
 }  // namespace tpsim

@@ -161,7 +161,7 @@ constexpr LeftOver kRefused[] = {
     {"model.freeze_language_model model.freeze_vision_model model.freeze_vision_projection",
      kAllWeights, "false False"},
     {"--optimizer.early_step_in_backward",
-     "tpsim models gradients that live until the optimizer step"},
+     "tpsim models one optimizer step after the whole backward pass only"},
     {"--training.dtype", "tpsim models fp32 master weights only", "float32"},
     {"--training.enable_cpu_offload", "tpsim models weights on the GPU only"},
     {"--fp8-dot-product-attention --fp8-multi-head-attention --first-last-layers-bf16 "

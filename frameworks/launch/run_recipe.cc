@@ -20,11 +20,11 @@ constexpr std::string_view kFunction = "recipe";  // "--set recipe=NAME" selects
 constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan";
 
 Error asks_to_run(const LaunchFile& file) {
-  return bad_input("is a Python program, so that its configuration is known only after a run",
+  return bad_input("is a Python program: tpsim must run it to read its configuration",
                    path_of(file),
-                   "add --run, and --checkout DIR for each framework that it imports. tpsim then "
-                   "runs the file with python3 and replaces modules that are not installed by "
-                   "stubs. On Linux the file has no network and a read-only file system");
+                   "add --run, and --checkout DIR for each framework that the program imports. "
+                   "tpsim then runs it with python3 and replaces modules that are not installed "
+                   "by stubs. On Linux it runs without network and cannot write to files");
 }
 
 std::vector<std::string> words_of(const LaunchFile& file, const ImportInputs& inputs,
@@ -55,7 +55,7 @@ Error error_in(const JsonValue& answer, const LaunchFile& file) {
       names.push_back(*name.as<std::string>());
     }
     message += fmt::format(" {}", fmt::join(names, ", "));
-    hint = fmt::format("--set {}=NAME", kFunction);
+    hint = fmt::format("add --set {}=NAME", kFunction);
   }
   return bad_input(std::move(message), path_of(file), std::move(hint));
 }
@@ -116,7 +116,8 @@ Error with_unknown_models(Error error, const JsonValue& answer) {
   if (models == nullptr || models->as<JsonValue::Object>()->empty()) return error;
   std::vector<std::string> names;
   for (const JsonMember& asked : *models->as<JsonValue::Object>()) names.push_back(asked.key);
-  error.message += fmt::format("; it loads {} from the Hugging Face hub", fmt::join(names, ", "));
+  error.message +=
+      fmt::format("; the recipe loads {} from the Hugging Face hub", fmt::join(names, ", "));
   error.hint = std::string(kModelAnswer);
   return error;
 }

@@ -15,7 +15,7 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // as the prediction assumes
+constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // always predicted and exported
 constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
 constexpr const char* kDeepEp = "--moe-enable-deepep";  // older option for DeepEP
@@ -145,8 +145,8 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
   }
   const auto list = LayerList(text, size).value();
   if (list && list->size() == size) return *list;
-  return bad_input(fmt::format("{} {} is neither a number nor a list of 0 and 1 for each of the {} "
-                               "layers",
+  return bad_input(fmt::format("{} is {}; it must be a number, or a list with 0 or 1 for each of "
+                               "the {} layers",
                                option.name, option.value, layers),
                    "", fmt::format("write [1]*{} for experts in every layer", layers));
 }
@@ -181,8 +181,9 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
   }
   const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
   if (is_seq && dispatcher != Dispatcher::kAllToAll) {
-    return bad_input(fmt::format("permute unfused_seq with the {} dispatcher", name_of(dispatcher)),
-                     "", "only alltoall has it: use --dispatcher alltoall");
+    return bad_input(
+        fmt::format("the {} dispatcher does not support permute unfused_seq", name_of(dispatcher)),
+        "", "only alltoall supports it: use --dispatcher alltoall");
   }
   out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));

@@ -144,7 +144,8 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
 
 namespace {
 
-// Adds only the sequence and dropout, for models whose layers only a recipe can state.
+// Adds only the sequence and dropout, for models whose layers Megatron's arguments cannot state.
+// The NeMo recipe states their layers.
 void add_run_choices(const ModelSpec& model, LaunchOptions& out) {
   out.add("--seq-length", model.seq);
   out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));

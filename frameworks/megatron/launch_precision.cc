@@ -77,12 +77,13 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
     return;
   }
   if (!fp8) return;
-  if (*fp8 != "hybrid" && *fp8 != "e4m3") in.fail(fmt::format("--fp8-format '{}'", *fp8));
+  if (*fp8 != "hybrid" && *fp8 != "e4m3")
+    in.fail(fmt::format("--fp8-format is '{}'; it must be hybrid or e4m3", *fp8));
   for (const Fp8Recipe& row : kFp8Recipes) {
     if (fp8_recipe == row.recipe) plan.precision = row.precision;
   }
   if (plan.precision == Precision::kNone) {
-    in.fail(fmt::format("--fp8-recipe '{}' is not delayed, tensorwise, blockwise or mxfp8",
+    in.fail(fmt::format("--fp8-recipe is '{}'; it must be delayed, tensorwise, blockwise or mxfp8",
                         fp8_recipe));
   }
 }
@@ -90,7 +91,7 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
 Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
   if (plan.fp8_param_gather) {
     return cannot_express(LaunchStack::kTorchTitan, "weights stored in 8 bits",
-                          "its float8 all-gather quantizes 16-bit weights");
+                          "torchtitan's float8 all-gather quantizes 16-bit weights");
   }
   if (plan.precision == Precision::kNone) return Ok{};
   for (const Converter& row : kConverters) {
@@ -101,7 +102,7 @@ Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
   }
   return cannot_express(LaunchStack::kTorchTitan,
                         fmt::format("precision {}", name_of(plan.precision)),
-                        "it supports tensorwise float8 (fp8-current) and mxfp8");
+                        "torchtitan supports tensorwise float8 (fp8-current) and mxfp8");
 }
 
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
@@ -109,12 +110,13 @@ void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
   for (const Converter& row : kConverters) {
     const std::string recipe = in.text(row.option).value_or(row.recipe);
     if (!converter || *converter != row.name) continue;
-    if (recipe != row.recipe) in.fail(fmt::format("{} {}", row.option, recipe));
+    if (recipe != row.recipe)
+      in.fail(fmt::format("{} is {}, a recipe that tpsim cannot read", row.option, recipe));
     plan.precision = row.precision;
   }
   if (converter && plan.precision == Precision::kNone) {
-    in.fail(fmt::format("--model.converters '{}' is not {} or {}", *converter, kConverters[0].name,
-                        kConverters[1].name));
+    in.fail(fmt::format("--model.converters is '{}'; tpsim reads only {} or {}", *converter,
+                        kConverters[0].name, kConverters[1].name));
   }
 }
 

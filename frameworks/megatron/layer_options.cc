@@ -188,7 +188,7 @@ Status take_special_options(const ModelSpec& model, Options& options, Unsaid uns
     const LaunchOption* const said = find_option(options, one.name);
     const bool may_lack = unsaid == Unsaid::kIsTheModels || matches_any(one.name, kFree);
     if (said == nullptr && !may_lack) {
-      return other_layers(fmt::format("{} is missing: the model has {}", one.name,
+      return other_layers(fmt::format("{} is missing: the model needs {}", one.name,
                                       one.value.empty() ? "it" : one.value));
     }
     if (said != nullptr && !is_same_option(*said, one, model.layers)) {
@@ -200,7 +200,7 @@ Status take_special_options(const ModelSpec& model, Options& options, Unsaid uns
   for (const LaunchOption& left : options) {
     if (!is_special_option(left.name) || matches_any(left.name, kFree)) continue;
     if (unsaid == Unsaid::kIsTheModels) continue;
-    return other_layers(fmt::format("{} does not go with the model", left.name));
+    return other_layers(fmt::format("{} does not match the model", left.name));
   }
   std::erase_if(options, [](const LaunchOption& one) { return is_special_option(one.name); });
   return Ok{};
@@ -239,11 +239,13 @@ Result<std::vector<std::int64_t>> stages_of_pattern(const std::string& pattern,
   for (const std::int64_t count : stages) layers += count;
   if (!is_hybrid_pattern(model) || layers != model.layers ||
       hybrid_pattern(plain, stages) != decoder) {
-    return other_layers(fmt::format("the model does not have the layers {}", pattern));
+    return other_layers(
+        fmt::format("the layer pattern {} does not match the model's layers", pattern));
   }
   if (stages.size() > 1 || pp == 1) return stages;
   if (model.layers % pp != 0) {
-    return bad_input(fmt::format("{} layers do not divide by the stages", model.layers));
+    return bad_input(
+        fmt::format("{} layers are not divisible by the number of pipeline stages", model.layers));
   }
   return std::vector<std::int64_t>(static_cast<std::size_t>(pp), model.layers / pp);
 }

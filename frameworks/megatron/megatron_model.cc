@@ -121,11 +121,12 @@ Error not_stated(const Options& options) {
         "add --model NAME or its config.json");
   }
   return bad_input(
-      fmt::format("which model? {}, which the script does not set", unset), "",
+      fmt::format("which model? It depends on variables that the script does not set: {}", unset),
+      "",
       fmt::format("add --set {}, or set the variable by which the script chooses the model", said));
 }
 
-// A number that few models have, and its value in a model.
+// An option for a size that few models have. `of` returns the size; 0 if the model lacks it.
 struct RareNumber {
   std::string_view option;
   std::int64_t (*of)(const ModelSpec&);
@@ -220,7 +221,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
     }
     if (has_experts(model) && said != has) {
       return other_model(
-          fmt::format("{} {} puts experts in {} of {} layers; the model has them in {}", name,
+          fmt::format("{} {} puts experts in {} of {} layers; the model has experts in {}", name,
                       option->value, std::count(said.begin(), said.end(), true), model.layers,
                       std::count(has.begin(), has.end(), true)));
     }

@@ -220,7 +220,7 @@ void use_todays_names(LaunchCommand& command) {
       if (option.name != row.old) continue;
       option.name = row.today;
       if (!row.value.empty()) option.value = row.value;
-      // In this fork the number alone enables grouped-query attention.
+      // In Megatron-DeepSpeed this option alone enables grouped-query attention.
       if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
       break;
     }
@@ -230,12 +230,12 @@ void use_todays_names(LaunchCommand& command) {
       named.push_back(std::move(option));
     }
   }
-  // One expert means a dense model: Megatron-DeepSpeed's default.
+  // --num-experts 1 is Megatron-DeepSpeed's default and means a dense model.
   const LaunchOption* const experts = find_option(named, "--num-experts");
   if (experts != nullptr && experts->value == "1") drop_option(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
-  // As many groups as heads means multi-head attention.
+  // With as many key/value groups as heads, attention is multi-head: drop the group options.
   const LaunchOption* heads = find_option(options, "--num-attention-heads");
   const LaunchOption* groups = find_option(options, "--num-query-groups");
   if (heads != nullptr && groups != nullptr && heads->value == groups->value) {
@@ -269,9 +269,9 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
                             command.program.find("pretrain") != std::string::npos;
   if (is_megatrons) return Ok{};
   return bad_input(
-      fmt::format("starts {}, which tpsim cannot read", command.program), path,
-      "tpsim reads Megatron, DeepSpeed, torchtitan, a Trainer by accelerate or torchrun, ms-swift, "
-      "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
+      fmt::format("the command starts {}, which tpsim cannot read", command.program), path,
+      "tpsim reads Megatron, DeepSpeed, torchtitan, Hugging Face's Trainer (started by accelerate "
+      "or torchrun), ms-swift, verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
 }
 
 // Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for

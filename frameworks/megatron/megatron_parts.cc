@@ -44,11 +44,11 @@ Status take_muon(Options& options, PartValues& parts) {
   if (is_cut && mode != "blockwise") {
     return bad_input(fmt::format("Muon with --muon-tp-mode {} is not modelled",
                                  mode.empty() ? "duplicated" : mode),
-                     "", "blockwise, or a tensor-parallel size of 1, is");
+                     "", "tpsim models --muon-tp-mode blockwise, or tensor-parallel size 1");
   }
   if (!steps.empty() && steps != "5") {
     return bad_input(fmt::format("Muon with {} Newton-Schulz iterations is not modelled", steps),
-                     "", "five are");
+                     "", "tpsim models five iterations only");
   }
   drop_option(options, "--optimizer");
   parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(OptimizerKind::kMuon);
@@ -65,8 +65,8 @@ Status take_muon(Options& options, PartValues& parts) {
 Result<std::int64_t> thousandths(const std::string& value, std::string_view option) {
   const auto factor = parse_number<double>(value);
   if (!factor || !(*factor >= 1) || *factor > 1e6) {
-    return bad_input(fmt::format("{} is {}", option, value), "",
-                     "a factor of at least 1 is modelled");
+    return bad_input(fmt::format("{} is {}, which is not modelled", option, value), "",
+                     "tpsim models factors of at least 1");
   }
   return std::llround(*factor * 1000);
 }
@@ -90,8 +90,8 @@ Status take_offloaded_layers(Options& options, PartValues& parts) {
   if (!taken_switch(options, "--cpu-offloading")) return Ok{};
   const auto count = parse_number<std::int64_t>(layers);
   if (!count || *count < 1 || *count > 1 << 12) {
-    return bad_input(fmt::format("--cpu-offloading-num-layers is {}", layers), "",
-                     "a number of layers is needed with --cpu-offloading");
+    return bad_input(fmt::format("--cpu-offloading-num-layers is '{}'", layers), "",
+                     "--cpu-offloading needs a number of layers, at least 1");
   }
   parts[StackPart::kOffloadLayers] = *count;
   return Ok{};

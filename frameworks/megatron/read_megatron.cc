@@ -20,7 +20,9 @@ constexpr CpCommType kMegatronExchange = CpCommType::kP2p;  // Megatron's defaul
 void check_overlap(LaunchOptionReader& in, const Plan& plan) {
   const bool reduces = in.flag(kOverlapReduction);
   const bool gathers = in.flag(kOverlapGather);
-  if (gathers && plan.zero == 0) in.fail("--overlap-param-gather needs a distributed optimizer");
+  if (gathers && plan.zero == 0) {
+    in.fail("--overlap-param-gather needs a distributed optimizer: --use-distributed-optimizer");
+  }
   if (gathers && !reduces) in.fail("--overlap-param-gather needs --overlap-grad-reduce");
 }
 
@@ -32,7 +34,10 @@ int zero_of(LaunchOptionReader& in) {
   if (!fsdp) return distributed ? 1 : 0;
   if (strategy == "optim_grads") return 2;
   if (strategy == "optim_grads_params") return 3;
-  in.fail(fmt::format("--data-parallel-sharding-strategy '{}' with FSDP", strategy));
+  in.fail(
+      fmt::format("--data-parallel-sharding-strategy is '{}'; with FSDP it must be optim_grads or "
+                  "optim_grads_params",
+                  strategy));
   return 0;
 }
 
@@ -43,7 +48,7 @@ Offload offload_of(LaunchOptionReader& in) {
   if ((offloads && !aware) || (offloads && fraction != "1.0" && fraction != "1")) {
     in.fail(
         "tpsim reads a fully offloaded optimizer only: --optimizer-cpu-offload, "
-        "--use-precision-aware-optimizer and a fraction of 1.0");
+        "--use-precision-aware-optimizer and --optimizer-offload-fraction 1.0");
   }
   return offloads ? Offload::kOptimizer : Offload::kNone;
 }
@@ -66,7 +71,8 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
                                         : DType::kFloat32;
 }
 
-// Converts module names such as "mla_up_proj mlp" to a set of bits. Nothing if a name is unknown.
+// Converts module names such as "mla_up_proj mlp" to a bit set of RecomputeModule. Nothing if a
+// name is unknown.
 std::optional<std::int64_t> modules_in(std::string_view words) {
   constexpr auto& kWords = kEnumNames<RecomputeModule>;
   std::int64_t set = 0;
@@ -86,8 +92,9 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
   const std::int64_t layers = in.integer("--recompute-num-layers", 0);
   const std::string modules = in.text(kRecomputeModules).value_or("core_attn");
   if (granularity == "selective" && !modules_in(modules)) {
-    in.fail(fmt::format("--recompute-modules {} contains an unknown module", modules),
-            "core_attn, layernorm, moe_act, mlp, moe, mla_up_proj, shared_experts");
+    in.fail(
+        fmt::format("--recompute-modules {} contains an unknown module", modules),
+        "the modules are core_attn, layernorm, moe_act, mlp, moe, mla_up_proj and shared_experts");
   }
   if (granularity == "none" || granularity == "selective") {
     if (!method.empty())
@@ -99,7 +106,7 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
   if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
     in.fail(
         "tpsim reads full recompute with --recompute-method uniform --recompute-num-layers 1, or "
-        "with block and any number");
+        "with --recompute-method block and any number of layers");
   }
   const auto& chunks = plan.stage_layers;
   const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
@@ -202,7 +209,7 @@ AttentionKind attention_of(LaunchOptionReader& in) {
       in.text("--attention-backend").value_or(local && !flash ? "local" : "flash");
   if (backend == "unfused" || backend == "local") return AttentionKind::kUnfused;
   if (backend != "flash" && backend != "auto" && backend != "fused") {
-    in.fail("--attention-backend must be flash or unfused");
+    in.fail("--attention-backend must be flash, fused, auto, unfused or local");
   }
   return AttentionKind::kFlash;
 }
@@ -217,8 +224,8 @@ void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, Paralle
   degrees.etp = cut == degrees.tp ? 0 : cut;
 }
 
-// Parses the --cp-comm-type: one word, or one word per layer. Transformer Engine also accepts the
-// spelling "allgather".
+// Returns the word of --cp-comm-type. If the option has one word per layer and the words differ,
+// returns the whole text. Transformer Engine also accepts the spelling "allgather".
 std::string exchange_of(const std::optional<std::string>& said) {
   const std::string text = said.value_or(std::string(name_of(kMegatronExchange)));
   std::vector<std::string> words = words_in(text);
@@ -239,7 +246,7 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   const std::string exchange = exchange_of(in.text(kCpCommType));
   if (degrees.cp > 1 && !matches_any(exchange, "p2p all_gather a2a")) {
     in.fail(
-        fmt::format("{} is {}; p2p, all_gather and a2a are predicted", kCpCommType, exchange),
+        fmt::format("{} is {}; tpsim models p2p, all_gather and a2a", kCpCommType, exchange),
         "use --set cp-comm-type=p2p, or --set model.cp_comm_type=p2p for a YAML file, to predict "
         "the run with p2p");
   }
@@ -247,8 +254,8 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   const std::int64_t world = size.nodes * size.gpus_per_node;
   const std::int64_t replica = degrees.tp * degrees.pp * degrees.cp;
   if (world % replica != 0) {
-    in.fail(fmt::format("{} GPUs do not divide by tensor {} x pipeline {} x context {} = {}", world,
-                        degrees.tp, degrees.pp, degrees.cp, replica),
+    in.fail(fmt::format("{} GPUs are not divisible by tensor {} x pipeline {} x context {} = {}",
+                        world, degrees.tp, degrees.pp, degrees.cp, replica),
             fmt::format("state the number of GPUs: --gpus N, a multiple of {}", replica));
   }
   degrees.dp = std::max<std::int64_t>(1, world / replica);

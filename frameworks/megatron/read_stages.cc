@@ -11,6 +11,7 @@
 namespace tpsim {
 namespace {
 
+// How the options state the split into stages, if there is no layout.
 struct Spelling {
   std::int64_t first = 0;  // blocks of the first and of the last stage; 0: not stated
   std::int64_t last = 0;
@@ -60,8 +61,8 @@ std::int64_t virtual_stages(LaunchOptionReader& in, std::int64_t counted, std::i
   if (stages > 0 || layers == 0) return std::max<std::int64_t>(1, stages);
   if (counted % (pp * layers) == 0) return counted / (pp * layers);
   in.fail(
-      fmt::format("--num-layers-per-virtual-pipeline-stage {} does not divide the layers of {} "
-                  "stages",
+      fmt::format("the layers are not divisible by --num-layers-per-virtual-pipeline-stage {} x {} "
+                  "pipeline stages",
                   layers, pp));
   return 1;
 }
@@ -75,7 +76,8 @@ void read_pattern(LaunchOptionReader& in, const std::string& pattern, const Mode
   if (!stages.ok()) return in.fail(stages.error().message, stages.error().hint);
   if (chunks % plan.degrees.pp != 0) {
     return in.fail(
-        fmt::format("the pattern '{}' does not fill {} stages", pattern, plan.degrees.pp));
+        fmt::format("the number of chunks in the pattern '{}' is not a multiple of {} stages",
+                    pattern, plan.degrees.pp));
   }
   plan.stage_layers = *stages;
   plan.virtual_stages = chunks / plan.degrees.pp;
@@ -109,7 +111,8 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
     const auto chunks = static_cast<std::int64_t>(plan.stage_layers.size());
     const bool fits = chunks > 0 && chunks % pp == 0;
     if (!fits || (plan.virtual_stages > 1 && plan.virtual_stages != chunks / pp)) {
-      return in.fail(fmt::format("the layout '{}' does not fill {} stages", *layout, pp));
+      return in.fail(fmt::format("the layout '{}' is invalid or does not fit {} pipeline stages",
+                                 *layout, pp));
     }
     plan.virtual_stages = chunks / pp;
   } else if (chunk_count(plan) > model.layers + 2) {
@@ -118,7 +121,8 @@ void read_megatron_stages(LaunchOptionReader& in, const ModelSpec& model, Plan& 
   } else {
     plan.stage_layers = cut(said, model.layers, plan);
     if (plan.stage_layers.empty()) {
-      return in.fail(fmt::format("{} layers are not divisible by the stages", model.layers));
+      return in.fail(fmt::format("{} layers cannot be divided evenly among the pipeline stages",
+                                 model.layers));
     }
   }
   plan.schedule = plan.virtual_stages > 1 ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB;

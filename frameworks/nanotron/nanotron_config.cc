@@ -29,13 +29,13 @@ constexpr LeftOver kNanotronRows[] = {
      "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
      "model.model_config.z_loss* parallelism.tp_linear_async_communication"},
     {"parallelism.moe_layer_recompute", "tpsim models recompute of blocks or core attention only"},
-    {"parallelism.domino*", "tpsim models unsplit tensor-parallel batches only"},
+    {"parallelism.domino*", "tpsim does not model batches that domino splits"},
     {"parallelism.context_parallel_size*", "tpsim cannot read nanotron's context parallelism yet"},
-    {"model.model_config.moe_config*", "tpsim cannot read nanotron's experts: give a --model"},
+    {"model.model_config.moe_config*", "tpsim cannot read nanotron's experts yet"},
 };
 
-// Removes rotary positions from every `interval`-th layer, counting from 1. If `interval` is 0, all
-// layers keep them.
+// Removes rotary positions from every `interval`-th layer, counting from 1. Does nothing if
+// `interval` is 0.
 void leave_out_rotary(std::int64_t interval, ModelSpec& model) {
   if (interval < 1 || model.layers > kMostLayers) return;
   std::vector<BlockShape> blocks;
@@ -51,7 +51,7 @@ Result<ModelSpec> model_of_nanotron(FlatReader& in, const LaunchFile& file) {
   const bool llama = in.flag(key("is_llama_config"), false);
   const bool qwen = in.flag(key("is_qwen2_config"), false);
   if (!llama && !qwen) {
-    return bad_input("its model_config is neither is_llama_config nor is_qwen2_config",
+    return bad_input("model.model_config sets neither is_llama_config nor is_qwen2_config",
                      path_of(file), "tpsim reads nanotron's LLaMA and Qwen only");
   }
   ModelSpec model;
@@ -87,11 +87,13 @@ Status read_nanotron_layout(FlatReader& in, const ModelSpec& model, Plan& plan) 
   plan.degrees.pp = std::max<std::int64_t>(1, in.integer("parallelism.pp", 1));
   plan.degrees.dp = std::max<std::int64_t>(1, in.integer("parallelism.dp", 1));
   if (in.integer("parallelism.expert_parallel_size", 1) > 1) {
-    in.fail("parallelism.expert_parallel_size: tpsim cannot read nanotron's experts yet");
+    in.fail(
+        "parallelism.expert_parallel_size is above 1: tpsim cannot read nanotron's experts yet");
   }
   if (in.integer("parallelism.context_parallel_size", 1) > 1) {
     in.fail(
-        "parallelism.context_parallel_size: tpsim cannot read nanotron's context parallelism yet");
+        "parallelism.context_parallel_size is above 1: tpsim cannot read nanotron's context "
+        "parallelism yet");
   }
   const std::string mode = in.text("parallelism.tp_mode").value_or("ALL_REDUCE");
   plan.sequence_parallel = mode == "REDUCE_SCATTER" && plan.degrees.tp > 1;
@@ -141,7 +143,7 @@ std::string model_text(const ModelSpec& model, const Plan& plan) {
 
 namespace {
 
-// Returns an error if the file and the named model differ.
+// Returns an error if the file's model and the named model differ in size or number of heads.
 Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFile& file) {
   const std::pair<const char*, std::int64_t ModelSpec::*> numbers[] = {
       {"num_hidden_layers", &ModelSpec::layers},
@@ -150,18 +152,18 @@ Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFi
       {"vocab_size", &ModelSpec::vocab}};
   for (const auto& [key, number] : numbers) {
     if (said.*number == named.*number) continue;
-    return bad_input(fmt::format("model.model_config.{} is {}; the model has {}", key, said.*number,
-                                 named.*number),
-                     path_of(file),
-                     "give the model of the file with --model, or leave --model out");
+    return bad_input(fmt::format("model.model_config.{} is {}; the model of --model has {}", key,
+                                 said.*number, named.*number),
+                     path_of(file), "name the model that the file describes, or omit --model");
   }
   const bool same_heads = said.attention.heads == named.attention.heads &&
                           said.attention.kv_heads == named.attention.kv_heads;
   if (same_heads) return Ok{};
-  return bad_input(
-      fmt::format("has {} heads with {} of keys; the model has {} with {}", said.attention.heads,
-                  said.attention.kv_heads, named.attention.heads, named.attention.kv_heads),
-      path_of(file), "give the model of the file with --model, or leave --model out");
+  return bad_input(fmt::format("num_attention_heads and num_key_value_heads are {} and {}; the "
+                               "model of --model has {} and {}",
+                               said.attention.heads, said.attention.kv_heads, named.attention.heads,
+                               named.attention.kv_heads),
+                   path_of(file), "name the model that the file describes, or omit --model");
 }
 
 }  // namespace
@@ -175,7 +177,8 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
     const Status is_it = check_named(result.model, *inputs.model, file);
     if (!inputs.model_wins) TPSIM_TRY_STATUS(is_it);
     if (!is_it.ok()) {
-      result.notes.push_back(fmt::format("{}, which is predicted", is_it.error().message));
+      result.notes.push_back(
+          fmt::format("{}; the prediction uses the model of --model", is_it.error().message));
     }
     const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
     result.model = *inputs.model;
@@ -213,8 +216,8 @@ Result<std::string> nanotron_yaml(const PlanFile& file) {
   TPSIM_TRY_STATUS(check_launch_rules(LaunchStack::kNanotron, file));
   const Plan& plan = file.plan;
   std::string text =
-      "# checkpoints, data_stages, general, logging, tokenizer, tokens.train_steps and the\n"
-      "# optimizer's factory and schedule are yours.\n" +
+      "# Add checkpoints, data_stages, general, logging, tokenizer, tokens.train_steps and the\n"
+      "# optimizer's factory and schedule.\n" +
       model_text(file.model, plan);
   text += fmt::format("optimizer:\n  accumulate_grad_in_fp32: {}\n  zero_stage: {}\n",
                       yaml_flag(plan.gradient_dtype == DType::kFloat32), plan.zero);

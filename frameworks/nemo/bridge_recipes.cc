@@ -96,7 +96,7 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
     return true;
   });
   if (!savings.empty()) {
-    notes.push_back(fmt::format("{} is not modelled: the predicted step is an upper bound",
+    notes.push_back(fmt::format("tpsim does not model {}: the predicted step is an upper bound",
                                 fmt::join(savings, ", ")));
   }
   const bool keeps_ends = is_on(settings, "mixed_precision.first_last_layers_bf16") ||
@@ -113,26 +113,29 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   });
   if (erased > (keeps_predictions ? 1 : 0)) {
     notes.emplace_back(
-        "linear layers that model.quant_recipe leaves in other formats are predicted in that of "
-        "the others");
+        "model.quant_recipe sets other number formats for some linear layers; these layers are "
+        "predicted in the format of the other linear layers");
   }
   const bool is_narrow =
       has_key(settings, "mixed_precision.fp8") || has_key(settings, "mixed_precision.fp4");
   if (keeps_predictions && is_narrow) {
     notes.emplace_back(
-        "prediction layers, which the recipe keeps in 16 bits, are predicted as the others");
+        "the recipe keeps multi-token prediction layers in 16 bits; they are predicted in the "
+        "format of the other layers");
   }
   const FlatSetting* const backend = find_setting(settings, "model.dsa_kernel_backend");
   if (backend != nullptr) {
-    notes.push_back(fmt::format(
-        "sparse attention is priced by its bytes and FLOPs, whatever its kernels are ({})",
-        backend->value));
+    notes.push_back(
+        fmt::format("sparse attention is predicted from its bytes and FLOPs, whatever "
+                    "dsa_kernel_backend is ({})",
+                    backend->value));
     std::erase_if(settings,
                   [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });
   }
   if (keeps_ends) {
     notes.emplace_back(
-        "the recipe keeps the first and last block in 16 bits; they are predicted like the others");
+        "the recipe keeps the first and last block in 16 bits; they are predicted in the format of "
+        "the other blocks");
   }
   return notes;
 }
@@ -267,8 +270,7 @@ std::string model_of_class(std::string_view path) {
   return std::string(name.substr(0, at)) + std::string(name.substr(at + 6));
 }
 
-// Returns the catalogue's model for the recipe's model class, since NeMo names these classes after
-// the models.
+// Returns the catalogue's model for the recipe's NeMo class, which has the name of the model.
 std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportInputs& inputs) {
   const FlatSetting* const made = find_setting(recipe.settings, fmt::format("model.{}", kMadeBy));
   if (recipe.framework != "nemo" || made == nullptr || !inputs.load) return std::nullopt;
@@ -278,8 +280,7 @@ std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportI
   return named.ok() ? std::optional(*std::move(named)) : std::nullopt;
 }
 
-// Sets the vocab size and the number of multi-token prediction layers of the Hugging Face model to
-// the recipe's values.
+// Sets the model's vocab size and number of multi-token prediction layers to the recipe's values.
 void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
                       std::vector<std::string>& notes) {
   const auto number = [&](std::string_view key) {
@@ -288,7 +289,7 @@ void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
   };
   const std::int64_t vocab = number("model.vocab_size");
   if (vocab > 0 && vocab != model.vocab) {
-    notes.push_back(fmt::format("the recipe trains {} with a vocabulary of {}, not {}", model.name,
+    notes.push_back(fmt::format("the recipe trains {} with a vocab size of {}, not {}", model.name,
                                 vocab, model.vocab));
     model.vocab = vocab;
   }
@@ -296,7 +297,7 @@ void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
   if (predictions < 1) return;
   if (predictions != model.ends.prediction_layers) {
     notes.push_back(
-        fmt::format("the recipe trains {} of multi-token prediction of {}, which has {}",
+        fmt::format("the recipe trains {} for multi-token prediction; {} has {}",
                     predictions == 1 ? "1 layer" : fmt::format("{} layers", predictions),
                     model.name, model.ends.prediction_layers));
   }
@@ -308,12 +309,12 @@ Result<std::optional<ModelSpec>> model_of_pattern(const std::vector<FlatSetting>
                                                   std::int64_t vocab, const std::string& tokenizer,
                                                   std::vector<std::string>& notes) {
   if (vocab < 1) {
-    return bad_input("leaves the vocab size to a tokenizer that the catalogue lacks", "",
-                     "give --set vocab-size=N");
+    return bad_input("leaves the vocab size to a tokenizer that is not in the catalogue", "",
+                     "add --set vocab-size=N");
   }
   if (!tokenizer.empty()) {
     notes.push_back(
-        fmt::format("vocab size {} assumed, that of the tokenizer of {}", vocab, tokenizer));
+        fmt::format("vocab size {} is assumed, that of the tokenizer of {}", vocab, tokenizer));
   }
   TPSIM_TRY(ModelSpec model, hybrid_model(settings, vocab));
   return std::optional(std::move(model));
@@ -339,10 +340,10 @@ std::int64_t gpus_that_fit(const NemoRun& run, std::vector<std::string>& notes) 
   constexpr std::int64_t kMost = 1 << 20;
   if (stated < 1 || least > kMost || stated % least == 0) return stated;
   const std::int64_t fitting = (stated + least - 1) / least * least;
-  notes.push_back(fmt::format(
-      "the recipe's layout needs a multiple of {} GPUs, and it names {}: planned on {} (--gpus N "
-      "plans another number)",
-      least, stated, fitting));
+  notes.push_back(
+      fmt::format("the recipe's parallel degrees need a multiple of {} GPUs, but the recipe states "
+                  "{}: the plan uses {} GPUs. Set another number with --gpus N",
+                  least, stated, fitting));
   return fitting;
 }
 

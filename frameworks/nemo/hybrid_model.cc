@@ -39,13 +39,13 @@ std::string letters_of(std::string pattern) {
 Result<MlpKind> activation_of(const Settings& settings) {
   const std::string name = text_of_setting(settings, "activation_func");
   if (text_of_setting(settings, "gated_linear_unit") == "true") {
-    return bad_input("tpsim cannot read a hybrid with gated MLP layers");
+    return bad_input("tpsim cannot read a hybrid model with gated MLP layers");
   }
   const bool is_squared = name.find("squared_relu") != std::string::npos ||
                           name.find("NemotronHConfigBase.<lambda>") != std::string::npos;
   if (is_squared) return MlpKind::kReluSquared;
   if (name.find("gelu") != std::string::npos) return MlpKind::kGelu;
-  return bad_input(fmt::format("tpsim cannot read a hybrid with the activation {}", name));
+  return bad_input(fmt::format("tpsim cannot read a hybrid model with the activation {}", name));
 }
 
 std::string expert_keys(const Settings& settings) {
@@ -84,9 +84,9 @@ Result<ModelSpec> hybrid_model(const Settings& settings, std::int64_t vocab) {
   }
   const std::size_t unknown = pattern.find_first_not_of("ME*-");
   if (unknown != std::string::npos) {
-    return bad_input(fmt::format("tpsim cannot read layers '{}' of the pattern {}",
+    return bad_input(fmt::format("tpsim cannot read the layer '{}' in the pattern {}",
                                  pattern.substr(unknown, 1), pattern),
-                     "", "M, E, * and - are read");
+                     "", "tpsim reads the layer letters M, E, * and -");
   }
   TPSIM_TRY(const MlpKind activation, activation_of(settings));
   const bool has_experts = pattern.find('E') != std::string::npos;
@@ -134,8 +134,8 @@ Status check_decoder(const Settings& settings) {
   constexpr Other kOthers[] = {
       {"Bert", "an encoder"},
       {"T5", "an encoder with a decoder"},
-      {"Hyena", "long convolutions and fp32 residuals"},
-      {"Reranker", "pairs of texts for one score"},
+      {"Hyena", "a model of long convolutions with fp32 residuals"},
+      {"Reranker", "a model that scores pairs of texts"},
       {"WanModel", "a diffusion model"},
   };
   const std::string made = text_of_setting(settings, kMadeBy);
@@ -176,7 +176,7 @@ std::int64_t vocab_of_tokenizer(const Settings& settings, const ImportInputs& in
   const FlatSetting* const data = find_setting(settings, fmt::format("dataset.{}", kMadeBy));
   const bool has_other = has_key(settings, fmt::format("dataset.tokenizer.{}", kMadeBy));
   if (data == nullptr || !data->value.ends_with(".MockDataModule") || has_other) return 0;
-  source = "GPT-2, which mock data takes";
+  source = "GPT-2, the default for mock data";
   return 50257;
 }
 

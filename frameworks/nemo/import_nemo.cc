@@ -56,7 +56,8 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
   }
   if (taken.empty()) return;
   result.notes.push_back(fmt::format(
-      "{} is assumed from the recipe; give its other settings with --set KEY=VALUE", taken));
+      "tpsim assumes that the recipe sets {}; state its other settings with --set KEY=VALUE",
+      taken));
 }
 
 // Removes the model's multi-token prediction layers if the file sets their number to 0.
@@ -101,8 +102,8 @@ void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan&
   const FlatSetting* precision = find_setting(settings, "mixed_precision");
   if (precision == nullptr || precision->value.find("current") == std::string::npos) return;
   result.notes.push_back(
-      "the precision keeps the first and last block in 16 bits; they are predicted like the "
-      "others");
+      "the precision recipe keeps the first and last block in 16 bits; they are predicted in the "
+      "format of the other blocks");
 }
 
 }  // namespace
@@ -158,7 +159,8 @@ Result<ImportedPlan> import_nemo(const std::vector<LaunchFile>& files, const Imp
   ImportedPlan result;
   result.stack = "nemo";
   OpenQuestions open;
-  if (!inputs.model) open.ask({"which model? The YAML overrides a recipe", kModelAnswer});
+  if (!inputs.model)
+    open.ask({"which model? The YAML overrides a recipe and does not state it", kModelAnswer});
   // Files exported by tpsim have a launch script and state all settings. Other files rely on a
   // recipe.
   run.is_whole = launcher.ok();

@@ -219,8 +219,8 @@ Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
   }
   std::vector<std::string> names;
   for (const PrecisionRecipe& row : kPrecisions) names.push_back(fmt::format("bf16_{}", row.name));
-  return bad_input(fmt::format("mixed_precision is {}", name), "",
-                   fmt::format("{}, or the same with fp16", fmt::join(names, ", ")));
+  return bad_input(fmt::format("mixed_precision is {}, which is unknown", name), "",
+                   fmt::format("use {}, or one of these with fp16", fmt::join(names, ", ")));
 }
 
 // Returns the Megatron-Bridge key of a field in the mixed_precision section.

@@ -1,4 +1,4 @@
-// State of an import of Megatron-Bridge or NeMo settings.
+// Imports settings of Megatron-Bridge or NeMo: NemoRun is the state of such an import.
 #pragma once
 
 #include <vector>

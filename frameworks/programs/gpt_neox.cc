@@ -82,8 +82,7 @@ constexpr ProgramSetting kNeoxDefaults[] = {
 constexpr LeftOver kNeoxRefused[] = {
     {"optimizer.type", kAdamState, "Adam adam AdamW adamw"},
     {"zero_optimization.offload_param.device", "tpsim models weights on the GPU only"},
-    {"moe_num_experts num_experts", "give a model with experts: --model NAME or its config.json",
-     "1"},
+    {"moe_num_experts num_experts", "tpsim cannot read experts from GPT-NeoX's settings", "1"},
     {"mamba_* attention_config.0.0.0",
      "tpsim reads GPT-NeoX models with flash or global attention only", "flash global"},
     {"peft_*", kAllWeights},
@@ -129,7 +128,7 @@ void put_stages_and_zero(ProgramSettings& settings, LeftSettings& left) {
   const std::int64_t layers = settings.number("@recompute-layers", 1);
   if (layers > 1) {
     left.refuse("checkpoint_num_layers", fmt::format("checkpoint_num_layers: {}", layers),
-                "tpsim recomputes layer by layer; add --set checkpoint_num_layers=1");
+                "tpsim models recompute of one layer at a time: add --set checkpoint_num_layers=1");
     return;
   }
   settings.put("recompute-granularity", "full");
@@ -169,11 +168,11 @@ void put_words(ProgramSettings& settings) {
   if (is_neox) {
     settings.put("vocab-size", kNeoxWords);
     if (file == nullptr) {
-      settings.note("assumed the tokenizer of GPT-NeoX-20B with a vocab size of 50277");
+      settings.note("vocab size 50277 is assumed, that of the tokenizer of GPT-NeoX-20B");
     }
   } else if (tokenizer == "SPMTokenizer") {
     settings.put("vocab-size", kLlamaWords);
-    settings.note("assumed the tokenizer of LLaMA with a vocab size of 32000");
+    settings.note("vocab size 32000 is assumed, that of the tokenizer of LLaMA");
   } else {
     settings.put("tokenizer-type", tokenizer);
   }

@@ -1,5 +1,5 @@
-// Imports a program's settings. The program's row translates the settings, and the reader that the
-// row states imports the result.
+// Imports the settings of a training program. The program's TrainingProgram row translates the
+// settings to those of a reader (Megatron, Trainer or torchtitan), which imports them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -156,7 +156,7 @@ void name_model(const ProgramSettings& settings, bool states_itself, ImportInput
     }
   }
   if (states_itself) return;
-  open.ask({said == nullptr ? "which model? The file names none"
+  open.ask({said == nullptr ? "which model? The file does not name one"
                             : fmt::format("the catalogue has no model '{}'", model_name(*said)),
             kModelAnswer});
 }
@@ -239,9 +239,9 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
   const std::int64_t gpus = plan.degrees.dp;
   if (tp * cp == 1) return Ok{};
   if (gpus % (tp * cp) != 0) {
-    return bad_input(fmt::format("{} GPUs do not divide by tensor {} x context {}", gpus, tp, cp),
-                     "",
-                     fmt::format("state the number of GPUs: --gpus N, a multiple of {}", tp * cp));
+    return bad_input(
+        fmt::format("{} GPUs are not divisible by tensor {} x context {}", gpus, tp, cp), "",
+        fmt::format("state the number of GPUs: --gpus N, a multiple of {}", tp * cp));
   }
   const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
   plan.degrees.tp = tp;
@@ -252,7 +252,7 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
   imported.stack = "torchtitan";
   if (cp > 1) {
     imported.notes.emplace_back(
-        "context-parallel ranks are predicted to exchange keys and values as in torchtitan");
+        "context parallelism is predicted as in torchtitan, with its exchange of keys and values");
   }
   return validate(plan, imported.model);
 }
@@ -356,7 +356,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     }
     TPSIM_TRY_STATUS(read_named(settings, *command, file, inputs));
   }
-  // Values of --set whose names are settings of the program. Others are variables of a script.
+  // Values of --set that set settings of the program. The others set variables of the script.
   std::map<std::string, std::string> given;
   for (const auto& [name, value] : inputs.given) {
     const std::string key = plain_key(name);

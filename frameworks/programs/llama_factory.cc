@@ -51,8 +51,8 @@ void derive_factory(ProgramSettings& settings, LeftSettings&) {
       settings.number("@micro-batch", 1) * settings.number("@accumulation", 1);
   if (replicas > 0) settings.put("@global-batch", replicas * pass);
   settings.note(
-      fmt::format("every sequence is predicted as {} tokens, its longest: with shorter "
-                  "samples a step takes less time and memory, so both are upper bounds",
+      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter "
+                  "samples take less time and memory, so both are upper bounds",
                   *settings.find("@length")));
 }
 

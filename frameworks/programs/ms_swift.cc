@@ -47,9 +47,10 @@ constexpr LeftOver kSwiftRefused[] = {
     {"tuner_type train_type sft_type", kAllWeights, "full"},
     {"freeze_llm freeze_parameters freeze_parameters_ratio trainable_parameters", kAllWeights,
      "0.0 0. 0"},
-    {"quant_method quant_bits load_in_4bit load_in_8bit", "tpsim plans weights of 16 or 32 bits"},
+    {"quant_method quant_bits load_in_4bit load_in_8bit",
+     "tpsim models weights of 16 or 32 bits only"},
     {"galore_* use_galore lisa_* lorap_*", kAllWeights},
-    {"sequence_parallel_size", "tpsim reads Trainer's data parallelism", "1"},
+    {"sequence_parallel_size", "tpsim models ms-swift's Trainer with data parallelism only", "1"},
 };
 
 constexpr ProgramSetting kSwiftRows[] = {
@@ -127,20 +128,20 @@ void add_answers(ProgramSettings& settings) {
     settings.put("@length", prompt + answer);
     if (prompt == 0) {
       settings.note(
-          fmt::format("the file states no length of prompts: sequences are predicted as "
-                      "answers of {} tokens alone",
+          fmt::format("the file does not state the prompt length: sequences are predicted as "
+                      "answers of {} tokens without a prompt",
                       answer));
     }
   }
   settings.note(
-      fmt::format("{}: the update of the trained model is planned; generation, rewards "
-                  "and other models' passes are not",
+      fmt::format("{}: only the update of the trained model is predicted; generation, "
+                  "rewards and the passes of other models are not",
                   *kind));
 }
 
 void derive_swift(ProgramSettings& settings, LeftSettings& left) {
   if (!settings.has("@tuner") && !settings.has("@refused")) {
-    left.refuse("tuner_type", "tuner_type: lora, its default", kAllWeights);
+    left.refuse("tuner_type", "tuner_type: lora (the default)", kAllWeights);
   }
   add_answers(settings);
   const std::string* const kind = settings.find("@rlhf");
@@ -176,19 +177,18 @@ void derive_swift_megatron(ProgramSettings& settings, LeftSettings&) {
     settings.note("a sample is a pair of sequences");
   }
   if (!settings.has("@length")) {
-    settings.open.ask({"the file does not state the length of a sequence", "--set max_length=N"});
+    settings.open.ask({"the file does not state the sequence length", "--set max_length=N"});
     return;
   }
   const std::string length = *settings.find("@length");
-  settings.note(settings.is("@packing", "true")
-                    ? fmt::format("every sequence is predicted as {} tokens, packed full, with "
-                                  "attention over all of it: attention that stays inside of each "
-                                  "sample takes less time",
-                                  length)
-                    : fmt::format("every sequence is predicted as {} tokens, its longest: with "
-                                  "shorter samples a step takes less time and memory, so both are "
-                                  "upper bounds",
-                                  length));
+  settings.note(
+      settings.is("@packing", "true")
+          ? fmt::format("every sequence is predicted as {} tokens of packed samples, with "
+                        "attention across samples: attention within each sample takes less time",
+                        length)
+          : fmt::format("every sequence is predicted as {} tokens, the maximum length: "
+                        "shorter samples take less time and memory, so both are upper bounds",
+                        length));
 }
 
 constexpr TrainingProgram kSwift[] = {

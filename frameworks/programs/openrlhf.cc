@@ -63,8 +63,8 @@ constexpr std::string_view kOpenRlhfOutside =
     "l2 warmup lr_* aux_loss_coef grad_accum_dtype overlap_comm zpg lora_alpha lora_dropout "
     "target_modules ipo nll_loss_coef disable_* gradient_checkpointing_use_reentrant tokenizer_*";
 
-// Sets the sizes that follow from several settings. Trainers that compare answers process two
-// sequences per sample.
+// Sets the batch sizes and, for PPO, the default number of GPUs. Trainers that compare answers
+// (DPO, reward models) process two sequences per sample.
 void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
   const std::int64_t ring = settings.number("@cp", 1);
   if (ring > 1 && settings.is("deepspeed_config.zero_stage", "3")) {
@@ -82,7 +82,8 @@ void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
     micro *= 2;
     settings.put("@global-batch", 2 * settings.number("@global-batch", 1));
     settings.note(
-        "a sample is a pair of sequences; the pass of the reference model is not predicted");
+        "a sample is a pair of sequences, so batch sizes are doubled; the forward pass of the "
+        "reference model is not predicted");
   }
   settings.put("per_device_train_batch_size", micro);
   if (!generates) return;

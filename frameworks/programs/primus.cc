@@ -104,9 +104,9 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     const std::string path = fmt::format("primus/configs/{}/{}/{}", kind, framework, name);
     TPSIM_TRY(const bool is_there, read_preset(path, inputs, 0, all));
     if (is_there) continue;
-    out.note(fmt::format("names the preset {}, which does not exist: {}", path,
+    out.note(fmt::format("the file names the preset {}, which was not found: {}", path,
                          key == std::string_view("model")
-                             ? "the catalogue's model of that name is predicted"
+                             ? "the catalogue's model of this name is predicted"
                              : "the defaults of Primus in 2026 are assumed"));
   }
   const std::string model = stem_of(stated_at(settings, module + "model"));
@@ -173,7 +173,7 @@ constexpr ProgramSetting kPrimusTitanRows[] = {
 // define the model, and its name is not used.
 void derive_primus(ProgramSettings& settings, LeftSettings&) {
   if (settings.is("@no-transposes", "true")) {
-    settings.note("no_fp8_weight_transpose_cache: memory is an upper bound");
+    settings.note("no_fp8_weight_transpose_cache is not modelled: memory is an upper bound");
   }
   if (settings.has("num-layers") && settings.has("hidden-size")) settings.erase("@model");
   const std::int64_t groups = settings.number("num-query-groups", 0);

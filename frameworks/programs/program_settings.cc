@@ -1,5 +1,5 @@
-// ProgramSettings: settings of a program under the reader's names. Also recognizes programs by
-// their command or settings.
+// ProgramSettings: settings of a training program under the names that the reader uses. Also
+// recognizes programs by their command or settings.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -79,9 +79,8 @@ void derive_slime(ProgramSettings& settings, LeftSettings&) {
     settings.put("@micro-batch", 1);
   }
   settings.note(
-      fmt::format("every sequence is predicted as {} tokens, the longest that the file "
-                  "allows: with shorter samples a step takes less time and memory, so "
-                  "both are upper bounds",
+      fmt::format("every sequence is predicted as {} tokens, the longest that the file allows: "
+                  "shorter samples take less time and memory, so both are upper bounds",
                   length));
   if (settings.is("@loss", "sft_loss")) return;
   settings.note(

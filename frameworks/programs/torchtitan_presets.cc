@@ -43,9 +43,10 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
                    [&](const TitanPreset& one) { return named != nullptr && one.name == *named; });
   if (preset == std::end(kTitanPresets)) {
     settings.error = bad_input(
-        fmt::format("names the configuration {} of torchtitan's registry, which is Python",
-                    named == nullptr ? "" : *named),
-        "", "give the config_registry.py that defines it to tpsim import, with --run");
+        fmt::format(
+            "names the configuration {} of torchtitan's Python registry, which is not run here",
+            named == nullptr ? "" : *named),
+        "", "import the config_registry.py that defines it: tpsim import config_registry.py --run");
     return;
   }
   const auto put = [&](std::string_view key, std::string_view value) {

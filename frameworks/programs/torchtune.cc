@@ -88,13 +88,13 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   }
   if (settings.is("@moves-activations", "true")) {
     settings.note(
-        "enable_activation_offloading: activations are predicted as kept on the GPU, so memory is "
-        "an upper bound and the step a lower one");
+        "enable_activation_offloading is not modelled: activations are predicted on the GPU, so "
+        "memory is an upper bound and the step time a lower bound");
   }
   if (settings.is("@steps-in-backward", "true")) {
     settings.note(
-        "optimizer_in_bwd: gradients are predicted as kept until the step, so memory is an upper "
-        "bound");
+        "optimizer_in_bwd is not modelled: gradients are predicted as kept until the optimizer "
+        "step, so memory is an upper bound");
   }
   const std::int64_t shards = settings.number("@shards", 0);
   if (shards > 1) settings.put("dp_shard_size", shards);
@@ -105,7 +105,8 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   settings.put("per_device_train_batch_size",
                2 * settings.number("per_device_train_batch_size", 1));
   settings.note(
-      "a sample is a pair of sequences; the pass of the reference model is not predicted");
+      "a sample is a pair of sequences, so the batch size is doubled; the forward pass of the "
+      "reference model is not predicted");
 }
 
 // Returns the settings with those of the configuration that a command names, as in "tune run

@@ -53,8 +53,7 @@ constexpr LeftOver kVerlRefused[] = {
      kOnHost},
     {"actor_rollout_ref.actor.optim.optimizer optim.optimizer", kAdamState,
      "AdamW Adam adam adamw"},
-    {"actor_rollout_ref.model.tiled_mlp.enabled",
-     "tpsim does not model MLPs on parts of a sequence"},
+    {"actor_rollout_ref.model.tiled_mlp.enabled", "tpsim does not model tiled MLPs"},
 };
 
 constexpr const char* kActorNote =
@@ -199,7 +198,7 @@ void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
     settings.put("@micro-batch",
                  std::max<std::int64_t>(1, settings.number("@micro-of-all", 1) / replicas));
   } else {
-    settings.open.ask({"the file leaves the actor's micro-batch open",
+    settings.open.ask({"the file does not state the actor's micro-batch",
                        "--set actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=N"});
   }
   const std::string* const advantage = settings.find("@advantage");
@@ -224,8 +223,8 @@ void derive_verl_fsdp(ProgramSettings& settings, LeftSettings&) {
 void derive_verl_megatron(ProgramSettings& settings, LeftSettings&) {
   derive_actor(settings, settings.replicas());
   settings.note(
-      fmt::format("every sequence is predicted as {} tokens, its longest: with shorter "
-                  "samples a step takes less time and memory, so both are upper bounds",
+      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter "
+                  "samples take less time and memory, so both are upper bounds",
                   *settings.find("@length")));
 }
 

@@ -98,7 +98,8 @@ void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& pl
     parts[StackPart::kShardGroup] = is_node ? kShardOverNode : group;
   }
   if (!reshard.empty() && reshard != "always" && reshard != "never") {
-    in.fail(fmt::format("fsdp_reshard_after_forward is '{}'", reshard));
+    in.fail(fmt::format("fsdp_reshard_after_forward is '{}'; it must be default, always or never",
+                        reshard));
   }
   plan.degrees.dp = copies * shards;
   plan.zero = reshard.empty() ? 0 : reshard == "always" ? 3 : 2;
@@ -122,7 +123,10 @@ void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   const std::int64_t pp = plan.degrees.pp;
   if (first > 1 || first != last || per_stage < 1 || counted % per_stage != 0 ||
       counted / per_stage % pp != 0) {
-    return in.fail("the layers do not fill the pipeline's stages");
+    return in.fail(
+        "the layers cannot be divided evenly among the pipeline stages",
+        "the layers plus pipeline_parallel_first_stage_less_layers and ..last_stage_less_layers "
+        "(both 0 or both 1) must be a multiple of pipeline_parallel_layers_per_stage x stages");
   }
   plan.virtual_stages = counted / per_stage / pp;
   plan.stage_layers = even_stage_layers(model.layers, counted / per_stage, first == 1);
@@ -140,10 +144,10 @@ void read_batch(LaunchOptionReader& in, Plan& plan) {
   }
   plan.micro_batch = in.integer("--parallelism.pipeline_parallel_microbatch_size", 1);
   if (plan.micro_batch < 1 || local % plan.micro_batch != 0) {
-    return in.fail("local_batch_size is not a multiple of the micro-batch");
+    return in.fail("local_batch_size is not a multiple of pipeline_parallel_microbatch_size");
   }
   if (plan.global_batch != local * plan.degrees.dp) {
-    in.fail("a pipeline holds the whole step in local_batch_size");
+    in.fail("with a pipeline, global_batch_size must be local_batch_size x data-parallel ranks");
   }
 }
 
@@ -155,8 +159,9 @@ Recompute recompute_of(LaunchOptionReader& in) {
   if (mode == "none") return Recompute::kNone;
   if (mode == "full" || (mode == "selective" && option == "1")) return Recompute::kFull;
   if (mode != "selective" || option != "op") {
-    in.fail(fmt::format("activation_checkpoint is {} {}", mode, option),
-            "tpsim reads none, full, and selective by op");
+    in.fail(
+        fmt::format("activation_checkpoint mode {} with option {} is not modelled", mode, option),
+        "tpsim models none, full, and selective with option op");
   }
   return Recompute::kOps;
 }

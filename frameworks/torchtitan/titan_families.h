@@ -15,8 +15,8 @@ namespace tpsim {
 // Values of a configuration by dotted name, such as "model_spec.model.dim".
 using TitanValues = std::map<std::string, std::string, std::less<>>;
 
-// Returns the model that the modules describe. Nothing if the family is unknown, or if no model of
-// the family can have these sizes.
+// Returns the model that the configuration's modules describe. Nothing if the family is unknown, or
+// if the sizes are invalid for the family.
 std::optional<ModelSpec> titan_family_model(const TitanValues& values);
 
 // Returns the catalogue's model for the flavor that the settings state. Nothing if the catalogue

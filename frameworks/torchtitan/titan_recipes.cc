@@ -33,7 +33,7 @@ class TitanRecipe {
   Result<ImportedPlan> plan() {
     if (text("training.num_tokens_per_microbatch_per_dp_rank").empty()) {
       return bad_input("has no training section: tpsim cannot read this configuration", "",
-                       "name one that trains a model");
+                       "name a function that returns one: --set recipe=NAME");
     }
     if (text("model_spec.name") == "flux") {
       return bad_input("trains flux, a diffusion model, which is not modelled");
@@ -53,8 +53,8 @@ class TitanRecipe {
     TPSIM_TRY(ImportedPlan result, import_torchtitan(settings_, inputs));
     if (!halves_.empty()) {
       result.notes.emplace_back(
-          "the training half of reinforcement learning is planned, with every sequence as long as "
-          "the longest: the step is an upper bound, rollouts are left out");
+          "only the training part of reinforcement learning is predicted, without rollouts. Every "
+          "sequence has the maximum length, so the step time is an upper bound");
     }
     return result;
   }
@@ -148,7 +148,7 @@ class TitanRecipe {
       set("activation_checkpoint.selective_ac_option", "op");
     } else {
       return bad_input(fmt::format("activation checkpointing by {} is not modelled", made), "",
-                       "tpsim reads none, FullAC and SelectiveAC");
+                       "tpsim models FullAC, SelectiveAC and no checkpointing");
     }
     return Ok{};
   }
@@ -169,8 +169,8 @@ class TitanRecipe {
         return bad_input("trains adapters (LoRA), which are not modelled", "", kAllWeights);
       }
       if (one.value.find("NVFP4") != std::string::npos) {
-        return bad_input("NVFP4 of torchtitan is not modelled", "",
-                         "tpsim reads its Float8 and MXFP8");
+        return bad_input("torchtitan's NVFP4 is not modelled", "",
+                         "tpsim models torchtitan's Float8 and MXFP8");
       }
       const bool is_mx = one.value.find("MXFP8") != std::string::npos;
       if (!is_mx && one.value.find("Float8") == std::string::npos) continue;

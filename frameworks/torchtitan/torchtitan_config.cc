@@ -139,8 +139,9 @@ ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInpu
                                                  : std::string(row.name));
     if (model.ok()) return *std::move(model);
   }
-  open.ask({fmt::format("which model? The catalogue knows no flavour '{}' of '{}'", flavour, name),
-            kModelAnswer});
+  open.ask(
+      {fmt::format("which model? The catalogue does not have flavor '{}' of '{}'", flavour, name),
+       kModelAnswer});
   return {};
 }
 
@@ -240,7 +241,7 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
     return import_named(*name, command, file, inputs);
   }
   if (!inputs.model) {
-    return bad_input("the model is not stated: torchtitan's options name only a flavour", "",
+    return bad_input("which model? torchtitan's options state only a flavor", "",
                      "add --model NAME or its config.json");
   }
   ImportedPlan result;

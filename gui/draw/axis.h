@@ -21,16 +21,17 @@ struct AxisScale {
   double value(double share) const;
 };
 
-// Returns at most `most_ticks` ticks inside the scale. On a linear scale they are multiples of 1, 2
-// or 5 times a power of ten. Labels have as many decimals as the tick distance requires.
+// Returns at most `most_ticks` ticks inside the scale. On a linear scale, ticks are multiples of 1,
+// 2 or 5 times a power of ten. Labels have as many decimals as the tick distance requires.
 std::vector<Tick> ticks(const AxisScale& scale, int most_ticks);
 
 // Returns a scale that contains both values, with a margin. The scale is logarithmic if `most` is
 // more than three times `least`.
 AxisScale scale_around(double least, double most);
 
-// Formats the time of a tick, such as "1.25 s", "340 ms" or "12.5 us". `largest`, the axis's
-// largest value, determines the unit, and `step`, the tick distance, the decimals.
+// Formats the time of a tick, such as "1.25 s", "340 ms" or "12.5 us". The unit follows from
+// `largest`, the largest value of the axis. The number of decimals follows from `step`, the
+// distance between ticks.
 std::string time_tick(double seconds, double step, double largest);
 
 }  // namespace tpsim::gui

@@ -34,7 +34,7 @@ Drawing comparison_picture(const std::vector<ComparedPlan>& plans) {
   const Palette& colors = palette_of(Theme::kLight);
   const double height = kFirstBar + kBarPitch * static_cast<double>(plans.size()) + kFoot;
   Drawing out(kPictureWidth, height, colors.panel);
-  out.text(kBarsLeft, 30, {16, colors.text, Anchor::kStart, true}, "Seconds of a step");
+  out.text(kBarsLeft, 30, {16, colors.text, Anchor::kStart, true}, "Step time by class of work");
   draw_legend(colors, out);
   Seconds longest;
   for (const ComparedPlan& plan : plans) longest = std::max(longest, plan.predicted.step_high);
@@ -60,7 +60,8 @@ Drawing comparison_picture(const std::vector<ComparedPlan>& plans) {
     out.text(kBarsRight + 10, y + 18, {13, colors.text, Anchor::kStart, true}, time_text(p.step));
     y += kBarPitch;
   }
-  out.text(kBarsLeft, y + 14, {12, colors.dim}, "below each bar: the 90 % interval of the step");
+  out.text(kBarsLeft, y + 14, {12, colors.dim},
+           "line below each bar: 90 % interval of the step time");
   return out;
 }
 

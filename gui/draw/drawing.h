@@ -1,6 +1,6 @@
-// A picture as a list of shapes, drawn in order, so that later shapes cover earlier ones. It can be
-// written as SVG, as pixels (gui/draw/drawing_pixels.h), or as JSON for the program `tpsim-gui`,
-// which contains the typeface.
+// A picture as a list of shapes, drawn in order, so that later shapes cover earlier ones. A drawing
+// can be written as SVG, as pixels (gui/draw/drawing_pixels.h), or as JSON for the program
+// `tpsim-gui`, which contains the typeface.
 #pragma once
 
 #include <string>

@@ -32,14 +32,14 @@ Result<Picture> read_png(const std::filesystem::path& path) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   if (png_image_begin_read_from_file(&image, path.c_str()) == 0) {
-    return bad_input(std::string("cannot read it: ") + image.message, path.string());
+    return bad_input(std::string("is not a readable PNG file: ") + image.message, path.string());
   }
   image.format = PNG_FORMAT_RGBA;
   Picture picture(static_cast<int>(image.width), static_cast<int>(image.height), {});
   static_assert(sizeof(Rgba) == 4);
   if (png_image_finish_read(&image, nullptr, picture.pixels.data(), 0, nullptr) == 0) {
     png_image_free(&image);
-    return bad_input(std::string("cannot read it: ") + image.message, path.string());
+    return bad_input(std::string("is not a readable PNG file: ") + image.message, path.string());
   }
   return picture;
 }

@@ -34,7 +34,7 @@ Drawing scaling_picture(std::string_view model, std::string_view cluster,
   out.text(kLeft, 32, {16, colors.text, Anchor::kStart, true},
            fmt::format("{} on {}", model, cluster));
   out.text(kLeft, 54, {12, colors.dim},
-           "tokens/s of the best plan; grey: as the first point scales");
+           "tokens/s of the best plan; gray line: perfect scaling from the first point");
   const ScalingPoint& first = points.front();
   const double perfect = first.tokens_per_s * static_cast<double>(points.back().gpus) /
                          static_cast<double>(first.gpus);

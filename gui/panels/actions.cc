@@ -43,7 +43,7 @@ Result<std::string> export_files(const ViewComputer& computer, const AppState& s
   const std::filesystem::path folder = state.export_folder;
   std::error_code code;
   std::filesystem::create_directories(folder, code);
-  if (code) return bad_input("is not a folder: " + code.message(), folder.string());
+  if (code) return bad_input("cannot be created as a folder: " + code.message(), folder.string());
   std::string names;
   for (const LaunchFile& launch : files) {
     TPSIM_TRY_STATUS(write_file_atomically(folder / launch.name, launch.text));
@@ -56,7 +56,9 @@ Result<std::string> copy_command(const ViewComputer& computer, const AppState& s
   TPSIM_TRY(const std::string command, shown_command(computer, state));
   ImGui::SetClipboardText(command.c_str());
   const bool is_as_it_is = state.choice.intra_node == 1;  // the command cannot state this factor
-  return (is_as_it_is ? "Copied: " : "Copied, with the links inside a node as they are: ") +
+  return (is_as_it_is ? "Copied: "
+                      : "Copied without the bandwidth factor inside a node, which a command cannot "
+                        "state: ") +
          command;
 }
 

@@ -125,12 +125,12 @@ void draw_tabs(Ui& ui, Rect rect) {
     const char* title;
     const char* help;
   };
-  static constexpr Tab kTabs[] = {
-      {DetailTab::kBreakdown, "Breakdown",
-       "Every term of plan A's step with its formula and source."},
-      {DetailTab::kDifferences, "A and B", "What makes plan B faster or slower than plan A."},
-      {DetailTab::kMeasured, "Measured",
-       "Predictions beside measurements, from a validation report."}};
+  static constexpr Tab kTabs[] = {{DetailTab::kBreakdown, "Breakdown",
+                                   "Every term of plan A's step with its formula and source."},
+                                  {DetailTab::kDifferences, "A and B",
+                                   "The terms that make plan B faster or slower than plan A."},
+                                  {DetailTab::kMeasured, "Measured",
+                                   "Predicted and measured step times of a validation report."}};
   ImGui::PushFont(ui.fonts.small);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   float x = rect.max.x;
@@ -148,15 +148,15 @@ void draw_tabs(Ui& ui, Rect rect) {
 }  // namespace
 
 void draw_details(Ui& ui, Rect rect) {
-  card(ui, "Where the step goes", rect, "", [&](Rect body) {
+  card(ui, "Step time by term", rect, "", [&](Rect body) {
     draw_tabs(ui, body);
     if (ui.state.detail == DetailTab::kMeasured) return draw_measured(ui, body);
-    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
+    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table shows why.");
     if (ui.views.a->error) return no_prediction(ui, body);
     if (ui.state.detail == DetailTab::kBreakdown) return draw_breakdown(ui, body, *ui.views.a);
     if (!ui.views.b || ui.views.b->error) {
       return empty_state(ui, body, "There is no plan B to compare with",
-                         "Press Pin as B to keep the present plan, then choose another one.");
+                         "Press Pin as B to keep the selected plan, then select another one.");
     }
     draw_differences(ui, body, *ui.views.a, *ui.views.b);
   });

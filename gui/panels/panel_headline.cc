@@ -49,7 +49,7 @@ struct Line {
   std::string text;
 };
 
-// Returns the sentences to draw. They are empty if plan A is not set or cannot run.
+// Returns the sentences to draw; none if plan A is not set or cannot run.
 std::vector<Line> lines_of(const Ui& ui) {
   if (ui.views.error) return {};
   const Answer answer = answer_of(ui.views);
@@ -85,7 +85,7 @@ void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
     const Findings& found = ui.views.found;
     if (found.error && !ui.views.is_stale) return draw_message(ui, rect, *found.error);
     put_text(ui, ui.fonts.body, {rect.min.x + ui.px(16), rect.center().y - ui.px(8)}, ui.colors.dim,
-             ui.views.is_searching ? "Searching…" : "No plan. The plan table says why.");
+             ui.views.is_searching ? "Searching…" : "No plan. The plan table shows why.");
     return;
   }
   if (ui.views.a->error) return draw_message(ui, rect, *ui.views.a->error);

@@ -105,8 +105,8 @@ void draw_cut(Ui& ui, const Plan& plan) {
       line(ui, {x - 1, top - ui.px(2)}, {x - 1, bottom + ui.px(2)}, ui.colors.text, ui.px(2));
     }
     hover_help(ui,
-               "Drag to move blocks between two neighbours. First and last stage also hold the "
-               "word embeddings and the head: give them fewer.");
+               "Drag to move blocks between two adjacent chunks. The first stage also has the word "
+               "embeddings and the last stage the head, so these stages may need fewer blocks.");
     if (ImGui::IsItemActive()) {
       const auto moved = std::lround((ImGui::GetMousePos().x - x) / each);
       if (moved != 0) {
@@ -140,11 +140,12 @@ void draw_bandwidths(Ui& ui) {
   const ClusterSpec& cluster = ui.views.scenario->cluster;
   Choice& choice = ui.state.choice;
   bandwidth_row(ui, "inside a node",
-                "Bandwidth of one GPU inside its node, one direction. What if it were another?",
+                "Bandwidth of one GPU inside its node, in one direction. Move the slider to "
+                "predict the plan with another bandwidth.",
                 cluster.intra_node.bandwidth, choice.intra_node);
   bandwidth_row(ui, "between nodes",
-                "What leaves a node over all its network cards, one direction. What if it were "
-                "another?",
+                "Bandwidth out of a node over all its NICs, in one direction. Move the slider to "
+                "predict the plan with another bandwidth.",
                 static_cast<double>(cluster.nics_per_node) * cluster.inter_node.bandwidth,
                 choice.inter_node);
 }
@@ -153,18 +154,18 @@ void draw_bandwidths(Ui& ui) {
 void draw_history(Ui& ui) {
   AppState& state = ui.state;
   ImGui::BeginDisabled(!state.plan);
-  if (button(ui, "Reset to best", "Forget the changes and follow the best plan of the search.")) {
+  if (button(ui, "Reset to best", "Drop the changes and show the best plan of the search.")) {
     state.plan.reset();
     state.turned.reset();
   }
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(!state.history.can_undo());
-  if (button(ui, "Undo", "Take the last change of the plan back (Ctrl+Z).")) undo(state);
+  if (button(ui, "Undo", "Undo the last change of the plan (Ctrl+Z).")) undo(state);
   ImGui::EndDisabled();
   ImGui::SameLine();
   ImGui::BeginDisabled(!state.history.can_redo());
-  if (button(ui, "Redo", "Make the change again (Ctrl+Y).")) redo(state);
+  if (button(ui, "Redo", "Redo the change (Ctrl+Y).")) redo(state);
   ImGui::EndDisabled();
 }
 
@@ -222,7 +223,7 @@ void draw_knobs(Ui& ui, Rect rect) {
     }
     draw_cut(ui, plan);
     draw_history(ui);
-    heading(ui, "What if the network were");
+    heading(ui, "Network bandwidth");
     draw_bandwidths(ui);
     draw_sources(ui, body);
     ImGui::PopStyleVar();

@@ -74,7 +74,7 @@ void draw_measured(Ui& ui, Rect rect) {
   if (runs == nullptr) {
     return empty_state(ui, area, "No validation report is open",
                        "Write one with  tpsim validate --runs runs.csv --json > report.json  and "
-                       "give its name below.");
+                       "type its name below.");
   }
   if (runs->error) {
     return empty_state(ui, area, "The report cannot be read: " + runs->error->message,
@@ -98,16 +98,16 @@ void draw_measured(Ui& ui, Rect rect) {
         fmt::format("90 % intervals: coverage {:.1f} %", 100 * figures.coverage));
     say(ui.fonts.small, ui.colors.dim, which);
   };
-  say_figures(runs->tested, "rows without fitted constants");
-  say_figures(runs->fitted, "rows that constants were fitted on");
+  say_figures(runs->tested, "rows to which no constant was fitted");
+  say_figures(runs->fitted, "rows to which constants were fitted");
   if (runs->skipped > 0) {
     say(ui.fonts.small, ui.colors.dim,
         fmt::format("{} not counted",
                     counted_text(static_cast<std::int64_t>(runs->skipped), "row")));
   }
-  legend_entry(ui, at, ui.colors.accent, "interval holds the measurement");
+  legend_entry(ui, at, ui.colors.accent, "measurement inside the interval");
   at.y += ui.fonts.small->FontSize + ui.px(4);
-  legend_entry(ui, at, ui.colors.other, "interval misses it");
+  legend_entry(ui, at, ui.colors.other, "measurement outside the interval");
 }
 
 }  // namespace tpsim::gui

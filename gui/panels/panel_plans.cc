@@ -32,11 +32,12 @@ constexpr std::array<TableColumn, 15> kColumns = {{
      "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 also gradients, 3 also "
      "parameters"},
     {TableColumnId::kMicroBatch, "mb", true, 5, "sequences per micro-batch"},
-    {TableColumnId::kRecompute, "recompute", false, 3, "activations computed again in backward"},
+    {TableColumnId::kRecompute, "recompute", false, 3,
+     "recompute: the activations that backward computes again"},
     {TableColumnId::kExtras, "extras", false, 2,
      "vN: N chunks per stage; sp: sequence parallel; flash: fused attention; emb, no-emb, N..M: "
-     "how stages are cut; pp-in: pipeline ranks inside data ranks; offload: the optimizer in the "
-     "host"},
+     "layers per stage; pp-in: pipeline ranks inside data-parallel ranks; offload: optimizer state "
+     "on the CPU"},
     {TableColumnId::kStep, "step", true, 0, "predicted step time"},
     {TableColumnId::kLoss, "slower", true, 10, "how much slower the step is than the best"},
     {TableColumnId::kTflops, "TFLOP/s", true, 1, "hardware TFLOP/s per GPU, recompute counted"},
@@ -134,8 +135,8 @@ float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& col
   return width;
 }
 
-// Selects the columns that fit into `width`. The columns cp and ep are omitted if no plan uses
-// them.
+// Selects the columns that fit into `width`. The columns cp and ep are omitted if all plans have
+// degree 1.
 void select_columns(const Ui& ui, float width, ShownTable& table) {
   const std::vector<PlannedRun>& plans = ui.views.found.plans;
   const auto is_used = [&](TableColumnId id) {
@@ -173,7 +174,7 @@ void draw_variants(Ui& ui, const ShownTable& table, const TableRow& row, const s
       ImGui::InvisibleButton("variants", {std::max(width, 1.0F), ui.fonts.body->FontSize});
   ImGui::PopID();
   note_item(ui, fmt::format("variants {}", row.layout + 1));
-  hover_help(ui, "Show or hide the plans with these degrees.");
+  hover_help(ui, "Show or hide the other plans with these degrees.");
   ImGui::SetCursorScreenPos(at);
   draw_number(ui, ui.fonts.body, ui.colors.accent, text);
   if (!clicked) return;
@@ -264,10 +265,11 @@ void draw_filter(Ui& ui, Rect rect) {
   const std::string unknown = unknown_filter_word(ui.state.table.filter);
   const std::string help =
       unknown.empty()
-          ? "Words that all must hold: tp=4, pp>8, mb<=2, step<100, gib<70, zero=1, or "
+          ? "Conditions that every plan shown satisfies: tp=4, pp>8, mb<=2, step<100, gib<70, "
+            "zero=1, or "
             "none, selective, full, flash, unfused, sp, no-sp, gpipe, 1f1b, interleaved."
           : "'" + unknown +
-                "' means nothing here; it filters nothing. Try tp=4, mb<=2, "
+                "' is not a condition of the filter and is ignored. Try tp=4, mb<=2, "
                 "step<100, gib<70, flash, full, sp.";
   hover_help(ui, help.c_str());
 }
@@ -314,7 +316,7 @@ void draw_table(Ui& ui, Rect rect, const ShownTable& table) {
   ImGui::PopStyleVar(2);
 }
 
-// Draws the counts: "12 layouts, 431 plans of 65,536 considered; TFLOP/s, extras hidden".
+// Draws the counts: "no room for TFLOP/s, extras; 12 layouts, 431 plans of 65,536".
 void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   std::size_t plans = 0;
   for (const LayoutGroup& group : table.groups) plans += group.variants.size();
@@ -329,7 +331,7 @@ void draw_count(Ui& ui, Rect body, const ShownTable& table) {
                        text);
   }
   const std::string unknown = unknown_filter_word(ui.state.table.filter);
-  if (!unknown.empty()) text = fmt::format("'{}' filters nothing", unknown);
+  if (!unknown.empty()) text = fmt::format("'{}' is not a condition and is ignored", unknown);
   const ImVec2 at{body.min.x + ui.px(52), body.min.y - ui.px(22.5F)};
   const float room = body.max.x - ui.px(kFilterWidth + 10) - at.x;
   if (room < ui.px(20)) return;
@@ -356,7 +358,7 @@ void draw_nothing(Ui& ui, Rect rect) {
     const Prediction& miss = found.nearest_miss->predicted;
     return empty_state(
         ui, rect,
-        fmt::format("Nothing fits. The closest plan needs {} of {} GiB", gib_text(miss.peak),
+        fmt::format("No plan fits. The closest plan needs {} of {} GiB", gib_text(miss.peak),
                     gib_text(miss.capacity)),
         "The other panels show this plan. More GPUs, a smaller global batch, or a cluster whose "
         "GPUs have more memory would help.");
@@ -366,9 +368,10 @@ void draw_nothing(Ui& ui, Rect rect) {
   for (const auto& [why, count] : found.pruned) {
     if (count > most) most = count, reason = why;
   }
-  empty_state(ui, rect, "No layout fills these GPUs with this model",
-              fmt::format("Most often: {}. Try another number of GPUs or another global batch.",
-                          reason.empty() ? "there is none" : reason));
+  empty_state(
+      ui, rect, "No layout of this model uses all these GPUs",
+      fmt::format("Most frequent reason: {}. Try another number of GPUs or another global batch.",
+                  reason.empty() ? "unknown" : reason));
 }
 
 }  // namespace
@@ -386,7 +389,8 @@ void draw_plans(Ui& ui, Rect rect) {
     draw_count(ui, body, table);
     draw_filter(ui, body);
     if (table.rows.empty()) {
-      return empty_state(ui, body, "No plan passes the filter", "Shorten it or clear it.");
+      return empty_state(ui, body, "No plan passes the filter",
+                         "Remove a condition from the filter, or clear it.");
     }
     draw_table(ui, body, table);
     if (ui.views.is_stale) fill(ui, body, with_alpha(ui.colors.panel, 0.55));

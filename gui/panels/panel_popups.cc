@@ -47,14 +47,16 @@ void draw_export(Ui& ui) {
   const auto chosen = static_cast<LaunchStack>(ui.state.export_stack);
   if (ui.views.scenario && own != chosen) {
     ImGui::PushTextWrapPos(ui.px(300));
-    ImGui::TextUnformatted(fmt::format("The prediction is for {}: {} may take another time.",
-                                       ui.views.names.stack, name_of(chosen))
-                               .c_str());
+    ImGui::TextUnformatted(
+        fmt::format("The prediction is for {}. The step time with {} may differ.",
+                    ui.views.names.stack, name_of(chosen))
+            .c_str());
     ImGui::PopTextWrapPos();
   }
   ImGui::TextUnformatted("into the folder");
   text_field(ui, "export folder", ui.state.export_folder, ui.px(240));
-  if (button(ui, "Write files", "What the stack cannot express is refused, with the reason.")) {
+  if (button(ui, "Write files",
+             "Write the files, or show why this framework cannot express the plan.")) {
     ask(ui, Request::kExport);
   }
 }
@@ -63,14 +65,14 @@ void draw_files(Ui& ui) {
   ImGui::TextUnformatted("File");
   text_field(ui, "file name", ui.state.view_file, ui.px(280));
   if (button(ui, "Save view",
-             "The choice, both plans, the zoom and the colours: to go on later.")) {
+             "Save the inputs, both plans, the zoom and the colors, to continue later.")) {
     ask(ui, Request::kSaveView);
   }
   ImGui::SameLine();
-  if (button(ui, "Save plan", "Plan A as every tpsim command reads it."))
+  if (button(ui, "Save plan", "Save plan A as a plan file, which other tpsim commands read."))
     ask(ui, Request::kSavePlan);
   ImGui::SameLine();
-  if (button(ui, "Open", "A saved view, or a plan of tpsim plan --save.")) {
+  if (button(ui, "Open", "Open a saved view, or a plan file of tpsim plan --save.")) {
     ask(ui, Request::kOpenFile);
   }
 }
@@ -83,18 +85,18 @@ constexpr std::array<KeyHelp, 15> kKeys = {{
     {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
     {"right drag, A, D", "pan"},
     {"left drag", "measure a time"},
-    {"middle drag", "zoom to what the drag covers"},
+    {"middle drag", "zoom to the dragged range"},
     {"double click", "zoom to an op"},
-    {"0", "the whole step"},
-    {"C", "the critical path"},
-    {"Ctrl+F", "find in the timeline; Enter goes to the first"},
-    {"N", "the next that was found"},
+    {"0", "show the whole step"},
+    {"C", "show the critical path"},
+    {"Ctrl+F", "find in the timeline; Enter goes to the first match"},
+    {"N", "go to the next match"},
     {"Tab, arrows", "go from control to control; Space presses, Enter edits"},
     {"Ctrl+Z, Ctrl+Y", "undo and redo a change of the plan"},
-    {"Ctrl++, Ctrl+−", "everything larger, smaller"},
+    {"Ctrl++, Ctrl+−", "enlarge or shrink the interface"},
     {"= before a time", "tie: the best plan is faster with less than 90 % probability"},
-    {"A, B", "blue: the plan looked at; orange: the plan pinned to compare"},
-    {"F1", "this help"},
+    {"A, B", "blue: the selected plan; orange: the plan pinned for comparison"},
+    {"F1", "show this help"},
 }};
 
 void draw_help(Ui& ui) {

@@ -159,7 +159,7 @@ void describe(const Ui& ui, const PlannedRun& run) {
           : "";
   tooltip(ui,
           fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{}{}\n"
-                      "{} GiB, p(OOM) {}\nClick to look at this plan.",
+                      "{} GiB, p(OOM) {}\nClick to select this plan.",
                       degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
                       text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ", extras,
                       time_text(p.step), interval, gib_text(p.peak), chance_text(p.p_oom))
@@ -221,7 +221,7 @@ void draw_scatter(Ui& ui, Rect rect) {
           : fmt::format("{} plans slower than {} x the best hidden", cloud.hidden, kSlowest);
   card(ui, "Time and memory", rect, found.plans.empty() ? "" : note, [&](Rect body) {
     if (found.plans.empty()) {
-      return empty_state(ui, body, "No plan to show", "The plan table says why.");
+      return empty_state(ui, body, "No plan to show", "The plan table shows why.");
     }
     const Plot plot = axes_of(ui, body, found.plans, cloud);
     draw_tie_band(ui, plot);

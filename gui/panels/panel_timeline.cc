@@ -151,7 +151,7 @@ std::string description(const PlanView& view, std::uint32_t index) {
   if (works) text += work_text(view, span);
   const std::vector<std::uint32_t>& path = view.critical_path;
   const bool is_critical = std::find(path.begin(), path.end(), index) != path.end();
-  if (is_critical) text += "\n\nOn the critical path: a shorter one makes the step shorter.";
+  if (is_critical) text += "\n\nOn the critical path: a shorter span makes the step shorter.";
   return text;
 }
 
@@ -311,17 +311,17 @@ void draw_tools(Ui& ui, Rect rect) {
   const int enter = ImGui::GetKeyIndex(ImGuiKey_Enter);
   if (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(enter)) jump_to_match(ui);
   note_item(ui, "find in timeline");
-  hover_help(ui,
-             "Words that all must hold: a kind (forward, backward, transfer, optimizer), a "
-             "micro-batch (12), a stage (stage 3). Ctrl+F comes here, Enter and then N go from one "
-             "to the next.");
+  hover_help(
+      ui,
+      "Conditions that every match satisfies: a kind (forward, backward, transfer, optimizer), a "
+      "micro-batch (12), a stage (stage 3). Ctrl+F selects this field, Enter goes to the first "
+      "match, and N to the next.");
   x -= text_size(ui.fonts.small, "Whole step").x + ui.px(24);
   ImGui::SetCursorScreenPos({x, y});
   if (button(ui, "Whole step", "Zoom out to the whole step (0).")) state.begin = state.end = 0;
   x -= text_size(ui.fonts.small, "Critical path").x + ui.px(24);
   ImGui::SetCursorScreenPos({x, y});
-  if (button(ui, "Critical path",
-             "Show only the chain of work that makes the step as long as it is (C).",
+  if (button(ui, "Critical path", "Highlight the chain of work that determines the step time (C).",
              state.shows_critical_path)) {
     toggle_critical_path(state);
     state.begin = state.end = 0;
@@ -388,7 +388,7 @@ void draw_tracks(Ui& ui, Rect body) {
 
 void draw_timeline(Ui& ui, Rect rect) {
   card(ui, "Timeline", rect, "", [&](Rect body) {
-    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table says why.");
+    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table shows why.");
     if (ui.views.a->error) return no_prediction(ui, body);
     draw_tools(ui, body);
     draw_tracks(ui, body);

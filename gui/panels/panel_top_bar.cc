@@ -127,12 +127,12 @@ void draw_choices(Ui& ui) {
   }
   label(ui, "GPUs");
   const std::string gpus_help =
-      ui.views.scenario ? fmt::format("How many GPUs to use. {} has {} in nodes of {}.",
+      ui.views.scenario ? fmt::format("Number of GPUs to use. {} has {} in nodes of {}.",
                                       ui.views.scenario->cluster.name,
                                       count_text(ui.views.scenario->cluster.nodes *
                                                  ui.views.scenario->cluster.gpus_per_node),
                                       ui.views.scenario->cluster.gpus_per_node)
-                        : "How many GPUs to use.";
+                        : "Number of GPUs to use.";
   if (number(ui, "GPUs", gpus_help.c_str(), choice.gpus)) ask_anew(ui);
   label(ui, "batch");
   std::int64_t batch = ui.views.global_batch;
@@ -145,7 +145,8 @@ void draw_choices(Ui& ui) {
 void draw_seq(Ui& ui) {
   label(ui, "seq");
   std::int64_t seq = ui.views.scenario ? ui.views.scenario->model.seq : ui.state.choice.seq;
-  if (number(ui, "sequence length", "Tokens per sequence. Another model has its own.", seq)) {
+  if (number(ui, "sequence length", "Tokens per sequence. Selecting another model resets it.",
+             seq)) {
     ui.state.choice.seq = seq;
     ask_anew(ui);
   }
@@ -157,12 +158,13 @@ struct Action {
 };
 
 constexpr std::array<Action, 6> kActions = {{
-    {"Pin as B", "Keep the present plan as B, to compare others with it. Again: let it go."},
+    {"Pin as B",
+     "Keep the selected plan as plan B, to compare others with it. Press again to drop it."},
     {"Copy command", "Copy the tpsim command that predicts this plan."},
     {"Export", "Write launch files for a training stack."},
     {"Save", "Save the view or the plan, or open one."},
-    {"Theme", "Light or dark."},
-    {"Help", "Keys, mouse and what the panels mean (F1)."},
+    {"Theme", "Switch between light and dark colors."},
+    {"Help", "Show the keys and mouse actions (F1)."},
 }};
 
 float actions_width(const Ui& ui) {

@@ -73,8 +73,8 @@ void use_keys(Ui& ui) {
   if (ImGui::IsKeyPressed('-', false)) ui.state.scale = std::max(0.75, scale - 0.125);
 }
 
-// Returns the default scale for a window size. A larger window is enlarged by half as much, so that
-// it also shows more.
+// Returns the default scale for a window size. The interface grows half as fast as the window, so
+// that a larger window also shows more.
 float fitting_scale(float width, float height) {
   const float room = std::min(width / 1280, height / 800);
   const float scale = 1 + 0.5F * (room - 1);

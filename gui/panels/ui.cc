@@ -29,8 +29,11 @@ float begin_row(Ui& ui, const char* label, const char* help, const std::string& 
   }
   const Rect area{at, {at.x + width * kLabelShare, at.y + height}};
   if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {
-    tooltip(ui, is_moved ? ("Moved by the last change, before: " + before + ".\n" + help).c_str()
-                         : help);
+    tooltip(
+        ui,
+        is_moved
+            ? ("Adjusted by the last change. The value before was " + before + ".\n" + help).c_str()
+            : help);
   }
   const float control = std::round(width * kLabelShare);
   ImGui::SetCursorScreenPos({at.x + control, at.y});
@@ -223,7 +226,7 @@ void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::st
 }
 
 void no_prediction(const Ui& ui, Rect rect) {
-  empty_state(ui, rect, "No prediction", "The line above the cards has the reason.");
+  empty_state(ui, rect, "No prediction", "The headline above the panels shows the reason.");
 }
 
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name) {

@@ -104,7 +104,7 @@ bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
 // Shows a message in the middle of an empty card: why it is empty, and what to do.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
 
-// Shows in the card of a plan that cannot run that the headline states the reason.
+// Shows a message in the card of a plan that cannot run. The headline shows the reason.
 void no_prediction(const Ui& ui, Rect rect);
 
 // Draws a colored square and its name. Returns the position of the next entry.

@@ -30,7 +30,7 @@ std::string tokens_text(double tokens) {
 }
 
 std::string cost_text(const RunCost& cost) {
-  if (!cost.missing.empty()) return fmt::format("No cost: {}.", cost.missing);
+  if (!cost.missing.empty()) return fmt::format("The cost is unknown: {}.", cost.missing);
   if (cost.tokens <= 0) return "";
   const double days = cost.wall.value() / 86'400;
   return fmt::format("{} tokens: {:.{}f} days, {} USD.", tokens_text(cost.tokens), days,
@@ -77,11 +77,11 @@ std::string assumed_text(const PlanView& view) {
     std::string name(name_of(one.input));
     name.front() = static_cast<char>(name.front() - 'a' + 'A');
     text +=
-        fmt::format("{}{} assumed: {}; stated, the interval would end at {}.",
+        fmt::format("{}{} assumed: {}. If it were stated, the interval would end at {}.",
                     text.empty() ? "" : " ", name, one.taken, share_text(one.half_width_if_stated));
   }
   if (text.empty()) return text;
-  return text + fmt::format(" Now it ends at {}, with all stated at {}.",
+  return text + fmt::format(" The interval ends at {} now, and at {} if all inputs are stated.",
                             share_text(view.assumed.half_width_all_open),
                             share_text(view.assumed.half_width_all_stated));
 }

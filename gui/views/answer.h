@@ -22,7 +22,7 @@ struct Answer {
   std::string others;   // "Other layouts: tp 4 · pp 2 · dp 32 +2.1 %, P(faster) 39 %; ..."
 };
 
-// Returns the sentences for plan A. They are empty if plan A is not set or cannot run.
+// Returns the sentences for plan A; empty texts if plan A is not set or cannot run.
 Answer answer_of(const Views& views);
 
 }  // namespace tpsim::gui

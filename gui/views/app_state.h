@@ -69,7 +69,7 @@ struct TableState {
   friend bool operator==(const TableState&, const TableState&) = default;
 };
 
-// Visible time range of the timeline in seconds. `end` 0 shows the whole step.
+// Visible time range of the timeline in seconds. end = 0: the whole step.
 struct TimelineState {
   double begin = 0;
   double end = 0;

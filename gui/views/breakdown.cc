@@ -40,7 +40,8 @@ std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_
   Seconds largest, before;
   int count = 0;
   for (const Term& term : predicted.breakdown) {
-    // If several terms equal the minimum, the last of them are added to the sum if rows run out.
+    // A term that equals the minimum gets a row only while rows are left, else it is added to the
+    // sum.
     if (term.time >= least && (rows.size() + 1 < most || term.time > least)) {
       rows.push_back({plain(name_of(term.kind)), before, term.time, class_of(term.kind), &term});
       before += term.time;

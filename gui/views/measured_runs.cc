@@ -39,7 +39,7 @@ Result<MeasuredFigures> figures_of(const JsonValue& root, const char* key,
   const auto rows = figure("n"), error = figure("mape"), coverage = figure("interval_coverage_90");
   if (!rows || !error || !coverage) {
     return bad_input(std::string("lacks \"") + key + "\" with n, mape, interval_coverage_90", file,
-                     "tpsim validate --runs runs.csv --json > report.json writes the report anew");
+                     "write the report again: tpsim validate --runs runs.csv --json > report.json");
   }
   return MeasuredFigures{static_cast<std::int64_t>(*rows), *error / 100, *coverage};
 }
@@ -49,7 +49,7 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   const JsonValue* rows = root.find("rows");
   if (rows == nullptr || rows->as<JsonValue::Array>() == nullptr) {
     return bad_input("contains no rows of measured runs", file,
-                     "tpsim validate --runs runs.csv --json > report.json writes such a file");
+                     "write such a file: tpsim validate --runs runs.csv --json > report.json");
   }
   MeasuredRuns runs;
   for (const JsonValue& row : *rows->as<JsonValue::Array>()) {
@@ -61,7 +61,7 @@ Result<MeasuredRuns> runs_of(const std::string& file) {
   }
   if (runs.rows.empty()) {
     return bad_input("no row has both a measured and a predicted step", file,
-                     "add a column of times to the table of runs");
+                     "add the column step_s to the table of runs and validate it again");
   }
   TPSIM_TRY(runs.tested, figures_of(root, "summary_test_rows", file));
   TPSIM_TRY(runs.fitted, figures_of(root, "summary_calibration_rows", file));

@@ -15,13 +15,13 @@ Result<std::string> model_words(const ViewComputer& computer, const PlanFile& fi
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
   if (computer.is_in_catalogue(file.model)) return "--model " + shell_quoted(file.model.name);
   if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
-  return bad_input("no file holds this model", file.model.name,
-                   "save the plan: tpsim simulate plan.json predicts it");
+  return bad_input("the model is neither in the catalogue nor in an opened plan file",
+                   file.model.name, "save the plan, then predict it with tpsim simulate plan.json");
 }
 
 }  // namespace
 
-Error no_plan() { return bad_input("there is no plan", "", "choose one first"); }
+Error no_plan() { return bad_input("there is no plan", "", "select a plan first"); }
 
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack) {
   std::string text = fmt::format("tpsim simulate {} --cluster {} --profile {}", model,
@@ -30,7 +30,8 @@ std::string command_of(const PlanFile& file, const std::string& model, bool stat
   if (file.node_gbps > 0) text += fmt::format(" --node-gbps {}", file.node_gbps);
   text +=
       fmt::format(" --seq {} --attention-dropout {}", file.model.seq, file.model.attention_dropout);
-  // Default values are stated too, since the plan file that `model` may name can contain others.
+  // Default values are stated too, because the plan file that `model` may name can contain other
+  // values.
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;
     text += fmt::format(" {} {}", option_of(row.setting), text_of(file.plan, row.setting));

@@ -56,7 +56,7 @@ Status read_part(const JsonValue& root, const char* key, const std::string& file
   const JsonValue* value = root.find(key);
   if (value == nullptr) {
     return bad_input(std::string("lacks \"") + key + "\"", file,
-                     "it is not a view that tpsim saved");
+                     "give a view that tpsim gui saved");
   }
   FieldReader reader(*value, file, std::string(key) + ".");
   fields(reader, spec);

@@ -15,8 +15,8 @@ namespace tpsim::gui {
 // `shown`: plan A with its model, cluster, profile and stack; empty if there is no plan.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
 
-// Changes `state` to the saved view. On error `state` is unchanged, and the error states the place
-// in the file.
+// Changes `state` to the saved view. On error `state` is unchanged, and the error names the file
+// and the key.
 Status read_view(const JsonValue& root, const std::string& file, AppState& state);
 
 // Sets the inputs of planning from a plan file and selects its plan.

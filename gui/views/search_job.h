@@ -1,5 +1,6 @@
-// The search of the window, divided into pieces. It makes three passes over the space: the best
-// plans for the table, the Pareto front, and the fastest plans of each layout for the scatter plot.
+// The search of the window, divided into pieces. The search makes three passes over the space: the
+// best plans for the table, the Pareto front, and the fastest plans of each layout for the scatter
+// plot.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,9 @@ struct Findings {
   bool is_complete = false;                // no plan will change
 };
 
-// Size of a piece. kShort: one pair of tp and pp of a pass. The whole search then takes two to
-// three times as long. kWholePass: a whole pass, except that the last pass has several pieces.
+// Size of a piece of the search. kWholePass: a whole pass; the last pass has one piece per tp.
+// kShort: one pair of tp and pp of a pass, with which the whole search takes two to three times as
+// long.
 enum class PieceSize : std::uint8_t { kWholePass, kShort };
 
 class SearchJob {

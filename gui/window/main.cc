@@ -65,7 +65,8 @@ int run_and_report(int argc, char** argv) {
   } catch (const std::exception& error) {
     const Error said = error_from(error);
     say(said.kind == ErrorKind::kBug
-            ? fmt::format("tpsim: bug: {} (please report it with what led here)\n", said.message)
+            ? fmt::format("tpsim: bug: {} (please report it with the steps that led here)\n",
+                          said.message)
             : fmt::format("tpsim: error: {}\n", to_string(said)));
     return static_cast<int>(said.kind);
   }

@@ -64,9 +64,9 @@ Status check_action(const ScriptLine& line, const std::string& where) {
   const std::size_t given = line.words.size() - 1;
   const ActionRow& row = kActions[*index];
   if (given >= row.least && given <= row.most) return Ok{};
-  return bad_input(
-      fmt::format("'{}' needs {} to {} words, not {}", row.name, row.least, row.most, given), where,
-      "docs/gui.md lists the actions");
+  return bad_input(fmt::format("the action '{}' takes {} to {} words, not {}", row.name, row.least,
+                               row.most, given),
+                   where, "docs/gui.md lists the actions");
 }
 
 double number_in(const std::string& word) { return std::strtod(word.c_str(), nullptr); }

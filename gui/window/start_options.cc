@@ -20,7 +20,7 @@ Status set_size(const std::string& text, StartOptions& options) {
   const std::int64_t height = x == std::string::npos ? -1 : whole(text.substr(x + 1));
   if (width < 320 || height < 240 || width > 8192 || height > 8192) {
     return bad_input("'" + text + "' is not a window size", "--size",
-                     "from 320x240 to 8192x8192, as 1280x800");
+                     "give a size from 320x240 to 8192x8192, for example 1280x800");
   }
   options.width = static_cast<int>(width);
   options.height = static_cast<int>(height);
@@ -44,7 +44,8 @@ Status set_option(std::string_view name, const std::string& value, StartOptions&
   if (name == "--script") return options.script = value, Ok{};
   if (name == "--size") return set_size(value, options);
   if (name == "--theme") return options.is_dark = value == "dark", Ok{};
-  return bad_input("unknown option '" + std::string(name) + "'", "", "tpsim gui --help lists them");
+  return bad_input("unknown option '" + std::string(name) + "'", "",
+                   "tpsim gui --help lists the options");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The host with a window, using GLFW and OpenGL 3. It sleeps until there is input or a search
+// The host with a window, using GLFW and OpenGL 3. The host sleeps until there is input or a search
 // result.
 #pragma once
 

@@ -18,7 +18,7 @@ std::vector<double> downloaded(Device& device, const Tensor& tensor);
 struct ResultError {
   std::string result;
   double error = 0;
-  double tolerance = 0;  // depends on the result's dtype and the op's sums
+  double tolerance = 0;  // depends on the result's dtype and the number of summed terms
   bool within_tolerance() const { return error <= tolerance; }
 };
 

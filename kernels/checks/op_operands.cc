@@ -11,8 +11,8 @@
 namespace tpsim {
 namespace {
 
-// Length of the pool. It is prime, so that no row length divides it and no two rows of an operand
-// are equal.
+// Length of the pool. It is prime, so that the rows of an operand start at different positions of
+// the pool and differ, unless the row length is a multiple of it.
 constexpr std::size_t kPool = 65537;
 
 const std::array<double, kPool>& normal_pool() {
@@ -32,8 +32,8 @@ Tensor Operands::empty(Shape shape, DType dtype) {
   return device_.allocate(shape, dtype, MemoryCategory::kWorkspace, kOperandLabel);
 }
 
-// Fills the tensor with repetitions of the pool, starting at a drawn offset, after applying
-// `change`.
+// Returns a tensor that repeats the pool from a drawn offset on, with `change` applied to each
+// number.
 template <class Change>
 Tensor Operands::filled(Shape shape, DType dtype, Change change) {
   Tensor tensor = empty(shape, dtype);

@@ -1,5 +1,5 @@
-// Column sums of a matrix. Each 32 rows are summed in fp32, and these partial sums in double, so
-// that the error does not grow with the number of rows.
+// Column sums of a matrix. Groups of 32 rows are summed in fp32, and the sums of the groups are
+// added in double. The error therefore does not grow with the number of rows.
 #pragma once
 
 #include <algorithm>

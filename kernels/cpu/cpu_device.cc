@@ -40,7 +40,7 @@ void CpuDevice::download(const Tensor& from, std::span<std::byte> to) {
 }
 
 std::string CpuDevice::refusal_reason(Precision recipe) const {
-  return is_emulated(recipe) ? "" : "it is predicted only";
+  return is_emulated(recipe) ? "" : "tpsim can predict this recipe, but cannot run it";
 }
 
 void CpuDevice::execute(const Op& op) {

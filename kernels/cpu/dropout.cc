@@ -5,8 +5,8 @@
 namespace tpsim {
 namespace {
 
-// Sets mask elements [first, first + count). The arithmetic is in another loop, because compilers
-// vectorize only loops with few element widths.
+// Draws mask elements [first, first + count). The caller applies the mask in a separate loop,
+// because compilers vectorize only loops with few element widths.
 void draw_mask(const DropoutForward& op, std::int64_t first, std::int64_t count,
                std::uint8_t* mask) {
 #pragma omp simd

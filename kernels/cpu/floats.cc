@@ -78,7 +78,7 @@ void store_float16(const float* from, std::int64_t count, std::uint16_t* to) {
 }
 
 [[noreturn]] void refuse(DType dtype) {
-  TPSIM_CHECK(false, "the CPU computes nothing in " + std::string(name_of(dtype)));
+  TPSIM_CHECK(false, "the CPU has no kernels for " + std::string(name_of(dtype)));
 }
 
 }  // namespace

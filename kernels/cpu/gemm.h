@@ -6,7 +6,7 @@
 
 namespace tpsim {
 
-// Row-major; rows and cols as stored.
+// A row-major matrix. rows and cols are those in memory, before the transposition.
 struct FloatMatrix {
   const float* data = nullptr;
   std::int64_t rows = 0;

@@ -73,7 +73,7 @@ class Operand {
 
 TensorScaling scaling_of(const OperandRounding& rounding, const Tensor& scale) {
   if (rounding.recipe != Precision::kFp8) return {};
-  TPSIM_CHECK(scale.defined(), "a product without the scale of its operand");
+  TPSIM_CHECK(scale.defined(), "the GEMM has no scale for its operand");
   auto* const of_steps = scale.data<float>();
   return {rounding.finds_scales ? 0 : of_steps[0], of_steps + 1};
 }

@@ -87,7 +87,7 @@ float rounded_to_e5m2(float value) { return rounded(value, kE5M2); }
 bool is_emulated(Precision recipe) { return recipe != Precision::kNvFp4; }
 
 void round_operand(const RoundedMatrix& matrix, const RoundedAs& as) {
-  TPSIM_CHECK(is_emulated(as.recipe), "a recipe that no operand is rounded by here");
+  TPSIM_CHECK(is_emulated(as.recipe), "the CPU does not emulate the recipe");
   const auto [data, rows, cols, sums_over_rows] = matrix;
   if (as.recipe == Precision::kFp8 || as.recipe == Precision::kFp8Current) {
     return round_tensor({data, rows, cols, cols}, as.is_gradient ? kE5M2 : kE4M3, as.scaling);

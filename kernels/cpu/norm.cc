@@ -42,7 +42,7 @@ void normalise(const float* x, const RowStatistics& s, const float* gain, const 
 }
 
 // With g = dy * gain and xhat = (x - mean) * rstd over the row:
-// dx = rstd * (g - average(g) - xhat * average(g * xhat)); RMSNorm lacks the first average.
+// dx = rstd * (g - average(g) - xhat * average(g * xhat)). RMSNorm does not subtract average(g).
 struct RowAverages {
   float g = 0;
   float g_xhat = 0;

@@ -9,8 +9,8 @@
 
 namespace tpsim {
 
-// Returns e^x with a relative error below 2e-7 for normal floats. Smaller results are 0, so
-// exp(-inf) = 0. Larger x gives 2.4e38, NaN gives NaN.
+// Returns e^x with a relative error below 2e-7. Returns 0 if e^x is below the smallest normal
+// float, also for -inf; 2.4e38 for x above 88.37; NaN for NaN.
 //
 // x = n ln2 + r with |r| <= ln2 / 2 and e^r = 1 + r + r^2 q(r). q interpolates (e^r - 1 - r) / r^2
 // at the five Chebyshev nodes (error 1e-8). ln2 is split into two parts, so that n times the first
@@ -33,8 +33,8 @@ inline float fast_exp(float x) {
 // 1 / (1 + e^-x).
 inline float fast_sigmoid(float x) { return 1.0F / (1.0F + fast_exp(-x)); }
 
-// Returns the sum of term(i) over [0, n). Each 4096 terms are summed in fp32, with two vectors of
-// partial sums, and accumulated in double. The error does not grow with n.
+// Returns the sum of term(i) over [0, n). Groups of 4096 terms are summed in fp32, with two vectors
+// of partial sums, and the sums of the groups are added in double. The error does not grow with n.
 template <class Term>
 double sum_of(std::int64_t n, Term term) {
   constexpr std::int64_t kPiece = 4096;

@@ -26,7 +26,8 @@ Index local(double token, Index begin, Index count) {
 }  // namespace
 
 void compute_slowly(const Matmul& op, const SlowMemory& memory) {
-  TPSIM_CHECK(op.rounding.recipe == Precision::kNone, "the judge rounds no operands");
+  TPSIM_CHECK(op.rounding.recipe == Precision::kNone,
+              "the reference device does not quantize operands");
   const double *a = memory.at(op.a.tensor), *b = memory.at(op.b.tensor);
   double* c = memory.at(op.c.tensor);
   const Index depth = op.a.transposed ? op.a.rows : op.a.cols;

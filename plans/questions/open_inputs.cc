@@ -21,8 +21,8 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
-  // The stated part, equal to the assumed stack's, that this copy of the alternative adopts. Empty
-  // for the alternative with its own parts.
+  // Set in a copy of an alternative stack: the part that the user stated with the assumed stack's
+  // value, and that this copy therefore has too. Empty in the alternative with its own parts.
   std::optional<StackPart> restated = {};
   std::unique_ptr<LayerPricer> pricer = {};  // created at first use
 };
@@ -197,7 +197,7 @@ std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const
   const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
   for (Plan& spelling : spellings_of(state_->cluster, plan)) {
-    // As `simulate` does where a command states no dtype of gradients.
+    // Uses the gradient dtype that `tpsim simulate` assumes if a command does not state one.
     if (has_narrow_gradients(other.scenario.stack.parts)) spelling.gradient_dtype = spelling.dtype;
     if (!check_plan(other.scenario, spelling).ok()) continue;
     const Result<Prediction> predicted = predict(state_->pricer_of(other), spelling);

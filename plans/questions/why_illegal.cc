@@ -82,7 +82,7 @@ std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
 std::string values_text(const Scenario& scenario, Setting setting) {
   const SettingRow& row = row_of(setting);
   const auto text = [&](std::int64_t value) { return text_of({row.setting, value}); };
-  return fmt::format("{} has {} {}", scenario.stack.name, option_of(setting),
+  return fmt::format("stack {} supports {} {}", scenario.stack.name, option_of(setting),
                      joined_text(scenario.stack.choices.only[setting], ", ", text));
 }
 
@@ -91,8 +91,8 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
                        const std::string& reason) {
   const ModelSpec& model = scenario.model;
   if (reason == kByDegrees[0]) {
-    return fmt::format("{} heads, {} of keys, widths {} and {}", model.attention.heads,
-                       model.attention.kv_heads, count_text(model.hidden),
+    return fmt::format("{} attention heads, {} key/value heads, hidden size {}, FFN size {}",
+                       model.attention.heads, model.attention.kv_heads, count_text(model.hidden),
                        count_text(model.ffn_hidden));
   }
   if (reason == kByDegrees[1] || reason == kByDegrees[2]) {
@@ -100,19 +100,19 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
   }
   if (reason == kByDegrees[3]) return fmt::format("{} layers", model.layers);
   if (reason == kByDegrees[4]) {
-    return fmt::format("{} sequences; dp would be {}", count_text(space.global_batch),
-                       degrees_text(scenario, space));
+    return fmt::format("the batch has {} sequences; layouts of these GPUs have dp = {}",
+                       count_text(space.global_batch), degrees_text(scenario, space));
   }
   if (reason == kInterleaving) {
-    return fmt::format("{} sequences in a step", count_text(space.global_batch));
+    return fmt::format("a step has {} sequences", count_text(space.global_batch));
   }
   if (const PartRule* const rule = part_rule_of(reason)) {
-    return fmt::format("{} is the stack; {}", scenario.stack.name, rule->why);
+    return fmt::format("stack {}: {}", scenario.stack.name, rule->why);
   }
   for (const RuleScope scope : {RuleScope::kModel, RuleScope::kPlan}) {
     for (const LaunchRule* rule : rules_of(scenario.stack.launcher, scope)) {
       if (reason == refusal_of(*rule)) {
-        return fmt::format("{} is the stack; {}", scenario.stack.name, rule->why);
+        return fmt::format("stack {}: {}", scenario.stack.name, rule->why);
       }
     }
   }
@@ -150,7 +150,8 @@ std::string undivided(const Scenario& scenario, const SearchSpace& space) {
   }
   const bool is_all = fixed == kDegrees.size();
   if (is_all && product != space.gpus) {
-    return fmt::format("{} = {}, not {}", names, count_text(product), gpus_text(space.gpus));
+    return fmt::format("{} = {}, but the product must be {}", names, count_text(product),
+                       gpus_text(space.gpus));
   }
   if (fixed > 0 && space.gpus % product != 0) {
     return fmt::format("{} = {} does not divide {} ({})", names, count_text(product),

@@ -9,10 +9,10 @@
 
 namespace tpsim {
 
-// Returns the deciding reason, such as "global batch does not divide by dp (1,024 sequences; dp
-// would be 384, 192, 96 ...)". If no combination could be enumerated, returns the requested degree
-// that does not divide, such as "ep = 64 does not divide the 160 experts (nearest: 40, 80)". Empty
-// if no reason is found.
+// Returns the deciding reason, such as "global batch does not divide by dp (the batch has 1,024
+// sequences; layouts of these GPUs have dp = 384, 192, 96 ...)". If no combination could be
+// enumerated, returns the requested degree that does not divide, such as "ep = 64 does not divide
+// the 160 experts (nearest: 40, 80)". Empty if no reason is found.
 std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
                             const SearchResult& found);
 

@@ -108,14 +108,14 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
                        const std::function<void(double)>& progress) {
   if (asked.empty() || asked.size() > kMostAsked) {
     return bad_input(fmt::format("{} settings are given", asked.size()), "--why-not",
-                     fmt::format("give 1 to {}", kMostAsked));
+                     fmt::format("give 1 to {} settings", kMostAsked));
   }
   WhyNot answer;
   answer.asked = asked;
   TPSIM_TRY(const SearchResult whole, search(scenario, space, 1, progress, threads));
   if (whole.plans.empty()) {
     return Error{ErrorKind::kDoesNotFit, "no plan fits, with or without these settings",
-                 "--why-not", "see tpsim plan with the same options"};
+                 "--why-not", "tpsim plan with the same options prints how much memory is missing"};
   }
   answer.best = whole.plans.front();
   answer.tried = whole.tried;

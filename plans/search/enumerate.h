@@ -24,7 +24,7 @@
 
 namespace tpsim {
 
-// Settings outside of the layout that do not change the cost of a layer.
+// The settings that vary within a PlanGroup, in addition to the stage cut.
 struct Arrangement {
   int zero = 0;
   RankOrder rank_order{};

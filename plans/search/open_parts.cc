@@ -14,8 +14,10 @@ Result<std::vector<PartValues>> combinations(const PartLists& lists) {
   std::vector<PartValues> all = {{}};
   for (const auto& [part, values] : lists) {
     if (all.size() * values.size() > kMostCombinations) {
-      return bad_input(fmt::format("parts have more than {} combinations", kMostCombinations),
-                       std::string(option_of(part)), "fix more of them");
+      return bad_input(
+          fmt::format("the values of the software options form more than {} combinations",
+                      kMostCombinations),
+          std::string(option_of(part)), "give fewer values for this option or for others");
     }
     std::vector<PartValues> longer;
     for (const PartValues& one : all) {

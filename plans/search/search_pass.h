@@ -170,9 +170,10 @@ class SearchPass {
   static Error too_many_fit() {
     return Error{
         ErrorKind::kDoesNotFit,
-        fmt::format("more than {} plans fit: ranking them needs more memory than the default limit",
-                    kMostCandidates),
-        "", "fix more settings, or lift the limit with --no-limits"};
+        fmt::format(
+            "more than {} plans fit; ranking them needs more memory than the default limit allows",
+            kMostCandidates),
+        "", "fix more settings, or add --no-limits to lift the limit"};
   }
 
   // Returns the completed share of the search after `done` of `all` candidates or groups.

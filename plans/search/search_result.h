@@ -38,8 +38,8 @@ struct SearchResult {
   // memory or a Pareto front. Plans with offload might then be faster or use less memory.
   bool offload_left_out = false;
   std::optional<PlannedRun> nearest_miss;  // plan with the lowest peak if no plan fits
-  // Combinations of values of the stack's open parts, best first. All other members describe the
-  // first combination.
+  // The combinations of software options that the search tried (StackChoices::parts), best first.
+  // All other members describe the first combination.
   std::vector<TriedParts> tried;
 };
 

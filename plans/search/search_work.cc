@@ -157,7 +157,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
   if (space.gpus > node && space.gpus % node != 0) {
     const std::int64_t below = space.gpus / node * node;
     return bad_input(
-        fmt::format("{} GPUs do not fill nodes of {}", space.gpus, node), "--gpus",
+        fmt::format("{} GPUs do not fill whole nodes of {} GPUs", space.gpus, node), "--gpus",
         fmt::format("the nearest possible numbers are {} and {}", below, below + node));
   }
   for (const SettingRow& row : setting_rows()) {

@@ -13,8 +13,9 @@ namespace tpsim {
 std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus);
 
 // Returns the default global batch of a plan on `gpus` GPUs, in sequences: the multiple of
-// `at_once` nearest to the model's usual batch, else to that number of tokens. `at_once`: sequences
-// of one micro-batch on all data-parallel replicas.
+// `at_once` nearest to the model's usual batch, or, if the model has none, nearest to the number of
+// tokens of searched_global_batch(). `at_once`: sequences of one micro-batch on all data-parallel
+// replicas.
 std::int64_t usual_global_batch(const ModelSpec& model, std::int64_t gpus, std::int64_t at_once);
 
 }  // namespace tpsim

@@ -92,7 +92,8 @@ def _single_text(name: str, value: Any) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    raise TypeError(f"{name}: {type(value).__name__} is not a text, number, bool, path or list of these")
+    raise TypeError(f"{name} has the type {type(value).__name__}; it must be a str, number, bool, "
+                    "path, or a list of these")
 
 
 # Maximum number of values in a list, more than any setting has. An iterable may be infinite.
@@ -107,7 +108,7 @@ def _text(name: str, value: Any) -> str:
         return _single_text(name, value)
     values = list(itertools.islice(value, _MOST_VALUES + 1))
     if len(values) > _MOST_VALUES:
-        raise TypeError(f"{name}: more than {_MOST_VALUES} values")
+        raise TypeError(f"{name} has more than {_MOST_VALUES} values")
     return ",".join(_single_text(name, one) for one in values)
 
 

@@ -96,14 +96,14 @@ def find_program() -> str:
     named = os.environ.get("TPSIM_PROGRAM")
     if named:
         if not _is_program(named):
-            _fail("missing", 4, f"'{named}' is not a program", "TPSIM_PROGRAM",
+            _fail("missing", 4, f"'{named}' is not an executable file", "TPSIM_PROGRAM",
                   "name the program tpsim, or unset TPSIM_PROGRAM")
         return os.path.abspath(named)
     for places in (_installed_with_package, _around_package, _on_path):
         for path in places():
             if _is_program(path):
                 return path
-    _fail("missing", 4, "the program tpsim is not here", "tpsim",
+    _fail("missing", 4, "the program tpsim was not found", "tpsim",
           "install the wheel, put tpsim on PATH, or name it in TPSIM_PROGRAM")
 
 
@@ -278,9 +278,10 @@ class _Pool:
             raise
         if version != VERSION:
             child.end()
-            _fail("missing", 4, f"the program's version is {version}, that of the package in "
-                  f"{_PACKAGE} is {VERSION}", program,
-                  "install both of one version, or name the program in TPSIM_PROGRAM")
+            _fail("missing", 4, f"the program has version {version}, but the Python package in "
+                  f"{_PACKAGE} has version {VERSION}", program,
+                  "install both in the same version, or set TPSIM_PROGRAM to a program of the "
+                  "package's version")
         self._all.add(child)
         return child
 

@@ -219,7 +219,8 @@ class Plan(Value):
         which does not contain its model.
         """
         if not self.file:
-            raise ValueError("this plan came without its model: simulate it to have one with it")
+            raise ValueError("a plan in a campaign's report does not contain its model: call "
+                             "tpsim.simulate() with the model and the settings of the plan")
         return self.file
 
     def save(self, path: PathLike) -> None:
@@ -602,7 +603,8 @@ class Phase(Value):
 
 
 class GoalSize(Value):
-    """A cluster size, compared with a goal. `none` is the reason if no plan exists for this size.
+    """A cluster size, compared with a goal. `standing` is "sure", "as predicted" or "missed". `none`
+    is the reason if no plan exists for this size.
     """
 
     gpus: int
@@ -828,5 +830,5 @@ def needed_plan_text(function: str, plan: Union[Plan, PathLike]) -> str:
     """
     text = plan_text(plan)
     if text is None:
-        raise TypeError(f"{function}() needs a plan: a Plan, or the path of a saved one")
+        raise TypeError(f"{function}() needs a plan: a Plan, or the path of a plan file")
     return text

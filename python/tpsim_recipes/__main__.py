@@ -10,21 +10,21 @@ import warnings
 from . import check, checkout, isolation, recipe, replaced
 
 def options():
-    parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python of a training framework under stubs.")
+    parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python code of a training framework, with stubs for missing modules.")
     parser.add_argument("--checkout", action="append", default=[], help="folder of the framework's sources; may be repeated")
-    parser.add_argument("--gpu", default="h100", help="the GPU that configurations ask for")
-    parser.add_argument("--seconds", type=int, default=isolation.CPU_SECONDS, help="limit of CPU time")
+    parser.add_argument("--gpu", default="h100", help="name of the GPU that is reported to configurations [h100]")
+    parser.add_argument("--seconds", type=int, default=isolation.CPU_SECONDS, help="limit of CPU time in seconds")
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("recipe", help="print the configuration that a recipe or script makes")
+    one = commands.add_parser("recipe", help="print the configuration that a recipe or script creates")
     one.add_argument("file", type=pathlib.Path)
-    one.add_argument("--function", default="", help="of the file, that makes it")
-    one.add_argument("--facts", default="{}", help="JSON: what models on the hub are, by their names")
+    one.add_argument("--function", default="", help="name of the function in the file that returns the configuration")
+    one.add_argument("--facts", default="{}", help="JSON object: facts of Hugging Face models, by model name")
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="given",
                      help="an argument of the function or script; may be repeated")
-    judge = commands.add_parser("check", help="let a framework's own code judge arguments")
+    judge = commands.add_parser("check", help="check arguments with a framework's own code")
     judge.add_argument("framework", choices=sorted(check.JUDGES))
     judge.add_argument("file", type=pathlib.Path, nargs="+",
-                       help="JSON: arguments and environment; of several files, a list of verdicts is printed")
+                       help="JSON file with arguments and environment; for several files, a list of verdicts is printed")
     return parser
 
 
@@ -63,7 +63,7 @@ def refused(work):
     except recipe.Refusal as refusal:
         return {"error": str(refusal), "hint": refusal.hint, "choices": refusal.choices}
     except RecursionError:
-        return {"error": "calls itself without end", "hint": ""}
+        return {"error": "a function of the recipe calls itself without end", "hint": ""}
     except Exception as error:  # pylint: disable=broad-except
         return {"error": f"{type(error).__name__}: {error}", "hint": place_of(error)}
 

@@ -60,7 +60,7 @@ def mount(source, target, kind, flags, data=None):
 def enter_namespaces():
     """Moves the caller to new namespaces. Its children share a process namespace, which ends with the first child."""
     if sys.platform != "linux":
-        raise NotIsolated("only Linux has namespaces")
+        raise NotIsolated("namespaces exist only on Linux")
     user, group = os.geteuid(), os.getegid()
     libc_call("unshare", NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_PIDS | NEW_IPC)
     try:
@@ -159,11 +159,11 @@ def refuse_by_events(may_write):
     """Installs the audit hook that refuses actions. Writing is refused only if the file system is not read-only."""
     def hook(event, arguments):
         if event in REFUSED or event in CHANGING and not may_write:
-            raise PermissionError(f"a recipe may not do that here: {event}")
+            raise PermissionError(f"tpsim does not allow a recipe to do this: {event}")
         if event == "open" and not may_write and isinstance(arguments[2], int):
             changes = arguments[2] & (os.O_WRONLY | os.O_RDWR) and not isinstance(arguments[0], int)
             if changes and str(arguments[0]) != os.devnull:
-                raise PermissionError(f"a recipe may not write: {arguments[0]}")
+                raise PermissionError(f"tpsim does not allow a recipe to write the file {arguments[0]}")
     sys.addaudithook(hook)
 
 
@@ -232,8 +232,8 @@ def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
 def why_none(status, seconds):
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
     if code in (128 + signal.SIGXCPU, 128 + signal.SIGKILL):
-        return f"was ended: it took more than {seconds} s of CPU time or {MEMORY_BYTES >> 30} GiB of memory"
-    return f"ended without an answer (code {code})"
+        return f"was stopped: it used more than {seconds} s of CPU time or {MEMORY_BYTES >> 30} GiB of memory"
+    return f"ended with exit code {code} and without a result"
 
 
 def read_until(descriptor, deadline):

@@ -64,7 +64,7 @@ def load(path, sources):
         sys.modules["recipe"] = module
         spec.loader.exec_module(module)
     if isinstance(module, stubs.StubModule):
-        raise Refusal("its module cannot be loaded", "")
+        raise Refusal("cannot be loaded as a Python module", "")
     return module
 
 
@@ -102,7 +102,7 @@ def call(name, function, given):
             raise Refusal(f"{name}() has no parameter '{key}'", "its parameters: " + (", ".join(parameters) or "none"))
     missing = [one for one in needed_by(function) if one not in given]
     if missing:
-        raise Refusal(f"{name}() needs {', '.join(missing)}", "--set " + ",".join(f"{one}=VALUE" for one in missing))
+        raise Refusal(f"{name}() needs {', '.join(missing)}", "add --set " + ",".join(f"{one}=VALUE" for one in missing))
     try:
         return function(**given)
     except recorders.Started as started:
@@ -114,7 +114,7 @@ def from_function(path, sources, asked, given):
     functions = functions_in(module, sources)
     if asked:
         if asked not in functions:
-            raise Refusal(f"has no function '{asked}'", "", sorted(functions))
+            raise Refusal(f"has no function '{asked}'" + ("; its functions:" if functions else ""), "", sorted(functions))
         return asked, call(asked, functions[asked], given)
     for usual in USUAL:
         if usual in functions:
@@ -124,8 +124,8 @@ def from_function(path, sources, asked, given):
     if len(names) == 1:
         return names[0], call(names[0], functions[names[0]], given)
     if not names:
-        raise Refusal("has no function that makes a recipe", "import the configuration that it writes as YAML, "
-                      "or the log of a run, which prints its arguments")
+        raise Refusal("has no function that returns a configuration", "import the YAML file that it writes, "
+                      "or the log of a run, which lists the arguments")
     raise Refusal("contains several recipes:", "", names)
 
 
@@ -163,7 +163,7 @@ def resolved(path, sources, asked, given):
     if config is None:
         function, config = from_function(path, sources, asked, given)
     if not dataclasses.is_dataclass(config) and not isinstance(config, (recorders.Recorder, dict)):
-        raise Refusal(f"{function or 'the script'} returns no configuration", "name a function with --set recipe=NAME")
+        raise Refusal(f"{function or 'the script'} does not return a configuration", "name a function with --set recipe=NAME")
     walk = plain.Walk()
     made = walk.plain(config)
     framework = checkout.framework_of_target(str(made.get(plain.MADE_BY, ""))) or framework

@@ -219,14 +219,14 @@ class StubModule(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The first finder. `replaced` contains functions that fill replaced modules, by module name."""
+    """The first finder in sys.meta_path. Handles replaced modules, and modules of the checkout, whose
+    loading may fail. `replaced` contains functions that fill replaced modules, by module name.
+    """
 
     def __init__(self, replaced):
         self.replaced = replaced
         self.failed = {}  # checkout modules that became stubs, with the error
 
-    # The first finder in sys.meta_path. Handles replaced modules, and modules of the checkout,
-    # whose loading may fail.
     def find_spec(self, fullname, path=None, _target=None):
         if fullname in self.replaced:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
@@ -281,7 +281,7 @@ class Forgiving(importlib.abc.Loader):
 
 
 class LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last finder: provides stubs for modules that are not installed."""
+    """The last finder in sys.meta_path: provides stubs for modules that are not installed."""
 
     def find_spec(self, fullname, _path=None, _target=None):
         rest = fullname.partition(".")[2]

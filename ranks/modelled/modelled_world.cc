@@ -16,7 +16,7 @@ constexpr Label kModelled{ModelPart::kMeasurement, "modelled"};
 
 using Clock = std::chrono::steady_clock;
 
-// Margin for the delay with which a sleeping thread wakes up.
+// A sleeping thread may wake up this much too late, so it sleeps less and then polls the clock.
 constexpr std::chrono::microseconds kSleepError(200);
 
 void wait_until(Clock::time_point end) {

@@ -16,8 +16,8 @@
 namespace tpsim {
 namespace {
 
-// Maximum size of an all-reduce in which every rank sends all its data to all ranks: one exchange
-// instead of two.
+// Maximum size of an all-reduce, in bytes, in which every rank sends all its data to all ranks.
+// This takes one exchange. Larger arrays take two: shares, then sums.
 constexpr std::int64_t kSmallBytes = 8192;
 constexpr int kTag = 0, kReductionTag = 1;
 
@@ -197,7 +197,7 @@ class MpiCommunicator final : public Communicator {
 
  protected:
   void do_finish() override {
-    const MpiCall call("a reduction beside backward");
+    const MpiCall call("a reduction overlapped with backward");
     Communicator::do_finish();
   }
 
@@ -274,7 +274,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Recv(x.raw(), count_of(x.elements()), mpi_type(x.dtype()), from, kTag, comm_, &status);
     int received = 0;
     MPI_Get_count(&status, mpi_type(x.dtype()), &received);
-    TPSIM_CHECK(received == x.elements(), "a message has the size its receiver expects");
+    TPSIM_CHECK(received == x.elements(), "the message has another size than its receiver expects");
   }
 
   bool needs_host() const override { return true; }

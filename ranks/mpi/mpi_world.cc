@@ -34,8 +34,8 @@ int free_port() {
   return known ? ntohs(any.sin_port) : 0;
 }
 
-// Returns the delay before a rank reports. It is long enough for the first reporting rank to end
-// this process.
+// Returns the delay before a rank reports its error. If another rank reports first, it ends this
+// process within the delay.
 std::chrono::milliseconds patience_of(int rank, bool thrown_out) {
   if (thrown_out) return std::chrono::seconds(10);
   return std::chrono::milliseconds(rank == 0 ? 0 : 500 + 10 * std::min(rank, 100));
@@ -54,7 +54,7 @@ void give_up(int rank, std::chrono::seconds patience, const std::string& what,
   const Error error{
       ErrorKind::kMissing,
       fmt::format("another rank has not answered for {} s ({})", patience.count(), what), "",
-      "that rank hangs, or TPSIM_TIMEOUT (seconds) is too short"};
+      "if that rank is only slow, set TPSIM_TIMEOUT to more seconds"};
   std::_Exit(report(with_rank(rank, error)));
 }
 

@@ -20,7 +20,7 @@ Result<int> number(const Environment& environment, const char* name, int fallbac
   if (!text) return fallback;
   const std::optional<int> value = whole_number(text);
   if (value && *value >= 0) return *value;
-  return bad_input(fmt::format("'{}' is not a whole number", *text), name);
+  return bad_input(fmt::format("'{}' is not a whole number of at least 0", *text), name);
 }
 
 // Returns the default port, derived from Slurm's job and step numbers; kDefaultPort without Slurm.
@@ -40,8 +40,9 @@ Result<int> port_of(const Environment& environment) {
   const int most = given ? kMostPort : kMostPort - 1;
   TPSIM_TRY(const int port, number(environment, name, port_of_job(environment) - 1));
   if (port >= 1 && port <= most) return given ? port : port + 1;
-  return bad_input(fmt::format("{} is not a port: 1 to {}", port, most), name,
-                   given ? "" : "the rendezvous uses the next port; TPSIM_PORT sets another one");
+  return bad_input(
+      fmt::format("{} is not a valid port; the port must be from 1 to {}", port, most), name,
+      given ? "" : "tpsim uses the port MASTER_PORT + 1; set TPSIM_PORT to use another port");
 }
 
 Result<std::string> address_of(const Environment& environment, const LauncherVariables& names,
@@ -54,8 +55,9 @@ Result<std::string> address_of(const Environment& environment, const LauncherVar
     TPSIM_TRY(const int local_size, number(environment, names.local_size, 0));
     if (local_size == size) return std::string("127.0.0.1");
   }
-  return bad_input("no environment variable gives the address of rank 0", "MASTER_ADDR",
-                   "set MASTER_ADDR to its host, or TPSIM_RENDEZVOUS to an empty shared folder");
+  return bad_input(
+      "no environment variable gives the address of rank 0", "MASTER_ADDR",
+      "set MASTER_ADDR to the host of rank 0, or TPSIM_RENDEZVOUS to an empty shared folder");
 }
 
 // Returns the secret of the job. It is equal on all ranks of a job and different for other jobs.
@@ -75,8 +77,9 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
   TPSIM_TRY(launch.size, number(environment, names.size, 1));
   TPSIM_TRY(launch.local_rank, number(environment, names.local_rank, 0));
   if (launch.rank >= launch.size) {
-    return bad_input(fmt::format("rank {} of {}, counted from 0", launch.rank, launch.size),
-                     names.rank);
+    return bad_input(
+        fmt::format("rank {} must be below the number of ranks, {}", launch.rank, launch.size),
+        names.rank);
   }
   launch.folder = environment("TPSIM_RENDEZVOUS").value_or("");
   launch.under_mpi = environment("TPSIM_UNDER_MPI").has_value();
@@ -86,7 +89,8 @@ Result<Launch> read_launch(const Environment& environment, const LauncherVariabl
   launch.bind = environment("TPSIM_BIND").value_or(launch.address);
   launch.token = token_of(environment, launch.size);
   if (launch.token.empty() || launch.token.size() > kLongestToken) {
-    return bad_input(fmt::format("must have 1 to {} characters", kLongestToken), "TPSIM_TOKEN");
+    return bad_input(fmt::format("the token must have 1 to {} characters", kLongestToken),
+                     "TPSIM_TOKEN");
   }
   return launch;
 }

@@ -85,7 +85,7 @@ ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milli
   const ncclResult_t first = nccl.init_rank(&comm, init.size, init.id, init.rank, &config);
   const ncclResult_t result = settled(first, limit, [&] { return nccl.state_of(comm); });
   if (result == ncclSuccess) return comm;
-  const std::string what = fmt::format("joining a group of {}", init.size);
+  const std::string what = fmt::format("joining a group of {} ranks", init.size);
   const std::string reason =
       result == ncclInProgress
           ? fmt::format("{}: the other ranks did not join within {}", what, seconds_text(limit))
@@ -138,8 +138,8 @@ void NcclComm::enqueue(const char* what, cudaStream_t stream, const Call& call) 
   throw CommunicatorAborted(failed_);
 }
 
-// Measures how long the oldest unfinished work has run. A new mark is set only if the previous mark
-// is reached.
+// Records that work was issued to the stream, for the timeout in trouble(). While the work before
+// the previous mark is unfinished, the mark and its time are kept.
 void NcclComm::note(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   if (waits_ && !mark_->reached()) return;

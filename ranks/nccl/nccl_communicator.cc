@@ -19,7 +19,7 @@ ncclDataType_t type_of(DType dtype) {
     case DType::kUInt8: return ncclUint8;
     default: break;
   }
-  TPSIM_CHECK(false, "no rank sends " + std::string(name_of(dtype)));
+  TPSIM_CHECK(false, "NCCL has no type for " + std::string(name_of(dtype)));
 }
 
 std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.elements()); }

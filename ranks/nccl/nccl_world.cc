@@ -102,7 +102,7 @@ class NcclWorld final : public World {
         [this](std::shared_ptr<void> links) { unfinished_.push_back(std::move(links)); });
   }
 
-  // Throws the error of a result, because World::communicator has no other way to fail.
+  // Throws the error of a result, because World::communicator() does not return a Result.
   template <class T>
   static void demand(const Result<T>& result) {
     if (!result.ok()) throw CommunicatorAborted(to_string(result.error()));
@@ -165,7 +165,7 @@ void warn_of_few_queues(const Launch& launch) {
   if (launch.rank != 0 || !queues || *queues >= kLeastQueues) return;
   fmt::print(stderr,
              "tpsim: {} is {}: with fewer than {} hardware queues, P2P between stages may "
-             "deadlock; unset it\n",
+             "deadlock; unset the variable\n",
              kQueuesVariable, *queues, kLeastQueues);
 }
 
@@ -182,7 +182,7 @@ Result<RankOutcome> run_rank(const Launch& launch, const GpuRankBody& body) {
 
 }  // namespace
 
-// The delay is long enough for the launcher to end this process.
+// The delay is longer than the time in which a launcher ends this process after rank 0 has failed.
 void let_first_speak(const Launch& launch) {
   if (launch.rank == 0 || launch.under_mpi) return;
   std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 20 * std::min(launch.rank, 50)));

@@ -31,7 +31,7 @@ class FolderRendezvous final : public Rendezvous {
     const Status written = write_file_atomically(folder_ / key, value);
     if (written.ok()) return Ok{};
     return bad_input(to_string(written.error()), "TPSIM_RENDEZVOUS",
-                     "give a folder that all ranks can write to");
+                     "set it to a folder that all ranks can write to");
   }
 
  protected:
@@ -84,9 +84,10 @@ class TcpRendezvous final : public Rendezvous {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (ask(key, value).empty()) {
       if (std::chrono::steady_clock::now() > end) {
-        return Error{ErrorKind::kMissing,
-                     fmt::format("rank 0 does not answer at {}:{}", host_, port_), "MASTER_ADDR",
-                     "all ranks need the same TPSIM_TOKEN, or none"};
+        return Error{
+            ErrorKind::kMissing, fmt::format("rank 0 does not answer at {}:{}", host_, port_),
+            "MASTER_ADDR",
+            "check that rank 0 runs, and that all ranks have the same TPSIM_TOKEN or none"};
       }
       std::this_thread::sleep_for(kPause);
     }
@@ -131,9 +132,10 @@ Result<std::string> Rendezvous::get(const std::string& key, std::chrono::seconds
     std::string value = look_up(key);
     if (!value.empty()) return value;
     if (std::chrono::steady_clock::now() > end) {
-      return Error{ErrorKind::kMissing,
-                   fmt::format("no rank wrote '{}' within {} s", key, limit.count()), "",
-                   "some ranks did not start"};
+      return Error{
+          ErrorKind::kMissing,
+          fmt::format("no rank stored '{}' at the rendezvous within {} s", key, limit.count()), "",
+          "check that all ranks have started"};
     }
     std::this_thread::sleep_for(kPause);
   }

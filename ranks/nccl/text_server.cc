@@ -198,8 +198,8 @@ std::optional<Socket> listener_on_all(int port) {
   return listener_at(reinterpret_cast<const sockaddr*>(&any), sizeof any);
 }
 
-// Whether `host` is a numeric address or "localhost": the server then listens at these addresses
-// only. Any other host name may resolve to loopback on its own machine; the server then listens on
+// Whether `host` is a numeric address or "localhost". The server then listens only on this address,
+// even if it is loopback. Any other name that resolves only to loopback makes the server listen on
 // all interfaces.
 bool says_where(const std::string& host) {
   Addresses numeric;
@@ -245,8 +245,8 @@ Result<std::unique_ptr<TextServer>> TextServer::start(const std::string& host, i
   return bad_input(fmt::format("cannot listen at {}:{}: {}", host, port,
                                failed != 0 ? ::gai_strerror(failed) : std::strerror(code)),
                    "MASTER_ADDR",
-                   "set TPSIM_PORT to a free port; set TPSIM_BIND to an address of this machine if "
-                   "MASTER_ADDR is not one");
+                   "set TPSIM_PORT to a free port; if MASTER_ADDR is not an address of this "
+                   "machine, set TPSIM_BIND to one");
 }
 
 }  // namespace tpsim

@@ -30,9 +30,10 @@ class TextServer {
  public:
   virtual ~TextServer() = default;
 
-  // Starts a server that listens on `host` only, a name or an address. If the name resolves only to
-  // loopback on this machine (127.0.1.1 in Debian's /etc/hosts), other machines see another address
-  // for it. The server then listens on all addresses.
+  // Starts a server that listens only on `host`, a name or an address. Exception: if a name other
+  // than localhost resolves only to loopback on this machine (127.0.1.1 in Debian's /etc/hosts),
+  // the server listens on all interfaces, because other machines resolve the name to another
+  // address.
   static Result<std::unique_ptr<TextServer>> start(const std::string& host, int port,
                                                    const std::string& token);
 };

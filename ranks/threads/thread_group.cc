@@ -161,7 +161,8 @@ void ThreadGroup::collect(int from, int to, std::span<std::byte> message) {
   box.messages.pop_front();
   box.waiting.fetch_sub(1, std::memory_order_release);
   lock.unlock();
-  TPSIM_CHECK(received.size() == message.size(), "a message has the size its receiver expects");
+  TPSIM_CHECK(received.size() == message.size(),
+              "the message has another size than its receiver expects");
   std::memcpy(message.data(), received.data(), received.size());
   lock.lock();
   box.spare.push_back(std::move(received));

@@ -39,8 +39,8 @@ std::byte* part_address(void* all, std::int64_t part_bytes, int rank) {
   return static_cast<std::byte*>(all) + part_bytes * rank;
 }
 
-// Reduces this rank's share of an all-reduce and writes it to all ranks. reduce_part() reduces this
-// rank's part of a reduce-scatter.
+// all_reduce_share() reduces this rank's share of an all-reduce and writes it to the tensors of all
+// ranks. reduce_part() reduces this rank's part of a reduce-scatter.
 void all_reduce_share(const Tensor& x, ReduceOp op, const Share& share, Addresses all) {
   const std::vector<const void*> sources(all.begin(), all.end());
   reduce({x.dtype(), op, share.first, share.count}, sources, all);
@@ -62,7 +62,7 @@ class ThreadCommunicator final : public Communicator {
   // Aborts the group and waits for its readers before the published memory is freed.
   ~ThreadCommunicator() override {
     if (stage_ == Stage::kNone) return;
-    threads_->abort("a rank has left a reduction that it had begun");
+    threads_->abort("a rank ended before its reduction was complete");
     threads_->wait_for_readers();
   }
 

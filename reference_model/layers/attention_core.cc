@@ -244,8 +244,8 @@ Tensor AttentionCore::backward(const Tensor& dcontext, CoreSaved& saved) const {
   return dqkv;
 }
 
-// Starts with the run that has the most keys. Its gradients overwrite `sum`, and the gradients of
-// keys after its end are cleared. The gradients of the other runs are added.
+// Adds the gradients of all runs of queries. The run with the most keys comes first: its gradients
+// overwrite `sum`, and the gradients of keys after its end are cleared.
 Tensor AttentionCore::key_value_gradients(const Tensor& dcontext, const Tensor& dqkv,
                                           CoreSaved& saved) const {
   const Tensor key_values = gather_key_values(context_, layout_, saved.qkv);

@@ -80,7 +80,8 @@ class AttentionCore {
   // Returns the gradients of the keys and values of all positions that come from this rank's
   // queries.
   Tensor key_value_gradients(const Tensor& dcontext, const Tensor& dqkv, CoreSaved& saved) const;
-  // Sets saved.probs, and with dropout saved.dropped. Returns the left operand of the values GEMM.
+  // Computes the attention probabilities: sets saved.probs, and with dropout saved.dropped. Returns
+  // the matrix that is multiplied by the values.
   Tensor draw_probs(const Run& run, const Operands& x, std::uint64_t seed,
                     CoreSaved::Run& saved) const;
   Tensor unfused_probs(const Run& run, const Operands& x, CoreSaved::Run& saved) const;

@@ -119,7 +119,7 @@ Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
 }
 
 void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
-  store_.finish_shares();  // no work is left to overlap with
+  store_.finish_shares();  // no compute is left to overlap
   Tensor dx = dy;
   if (saved.mask.defined()) {
     dx = allocate_activation(context_, dy.shape(), kEmbeddingDropout.text);

@@ -33,8 +33,8 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 // Returns a view of columns first .. first + count of x.
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count);
 
-// The same, with results written to existing memory. Forward: y = x weight'. dgrad: dx = beta dx +
-// dy weight. wgrad: weight.gradient = dy' x in the first micro-batch, then +=
+// Variants that write their result to existing memory. Forward: y = x weight'. dgrad: dx = beta dx
+// + dy weight. wgrad: weight.gradient = dy' x in the first micro-batch, then +=
 // (accumulation_beta()).
 void linear_forward(const RankContext& context, const Matrix& x, const Parameter& weight,
                     const Matrix& y, const Label& label);

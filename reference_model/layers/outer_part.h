@@ -22,8 +22,8 @@ class PlannedPart {
   // `part` must outlive this object.
   PlannedPart(const RankContext& context, ParameterUnit& unit, const OuterPart& part);
 
-  // `x`: activations of the token sequence, the input of parts that have no images or audio as
-  // input. Layers are not recomputed in backward.
+  // `x`: activations of the token sequence. Only parts whose input is not images or audio read
+  // them. Layers are not recomputed in backward.
   void forward(const Tensor& x, OuterPartSaved& saved) const;
   void backward(OuterPartSaved saved) const;
 

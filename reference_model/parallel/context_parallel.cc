@@ -10,9 +10,9 @@ Tensor allocate_key_values(const RankContext& context, const QkvLayout& layout, 
   return allocate_activation(context, {seq, layout.batch, key_value_width(layout)}, label);
 }
 
-// Copies between the order of ranks (rank r holds chunks r and 2 cp - 1 - r) and the order of
-// positions. One op copies the first chunks of all ranks. A second op copies the second chunks, in
-// reverse order.
+// Copies between two orders of the 2 cp chunks of a sequence: by position, and by rank (rank r has
+// chunks r and 2 cp - 1 - r). One op copies the first chunks of all ranks. A second op copies the
+// second chunks, in reverse order.
 void reorder_chunks(const RankContext& context, const Tensor& by_rank, const Tensor& by_position,
                     bool to_position) {
   const std::int64_t cp = context.plan.degrees.cp;

@@ -23,7 +23,7 @@ class DelayedScales {
  public:
   // Sets Parameter::scales of every matrix that a GEMM reads.
   void attach(Device& device, ParameterStore& store);
-  // Whether a step has ended, so that scales come from the history.
+  // Whether at least one step has ended. The scales then come from the history.
   bool has_history() const { return steps_ > 0; }
   // Adds the amax values of a step to the histories, as maximum over the ranks of a stage, and
   // computes the scales of the next step. Collective.

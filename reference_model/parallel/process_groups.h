@@ -15,10 +15,10 @@ namespace tpsim {
 
 class OwnedGroups {
  public:
-  // `form` creates this rank's communicator of a kind of group. All ranks call `form` in the same
-  // order: once for each kind, except for expert groups with the same ranks as the dense groups;
-  // once more for the pipeline (one communicator for each direction); and once more for the data
-  // groups if ZeRO-3 overlaps their reductions with gathers.
+  // `form` creates this rank's communicator for a kind of group. All ranks call it in the same
+  // order, once per kind. Expert groups with the same ranks as the dense groups are skipped. The
+  // pipeline gets a second communicator, for the other direction. The data groups get a second one
+  // if ZeRO-3 overlaps their reductions with gathers.
   using Form = std::function<std::unique_ptr<Communicator>(GroupKind)>;
   OwnedGroups(const Plan& plan, const TrainingOptions& options, const Form& form);
 

@@ -39,8 +39,8 @@ struct ProcessGroups {
 
 // Load balancing of experts (reference_model/layers/expert_balance.h). 0 switches a method off.
 struct BalanceSettings {
-  double auxiliary_loss = 0;  // coefficient of the router's loss
-  double bias_rate = 0;       // change of the router's biases in a step
+  double auxiliary_loss = 0;  // coefficient of the auxiliary loss
+  double bias_rate = 0;       // change of an expert's bias per step
 };
 class ExpertLoads;
 class DelayedScales;

@@ -21,7 +21,7 @@ std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now)
     const RunFact* before = find(saved, fact.name);
     if (before != nullptr && *before == fact) continue;
     const std::string value = before == nullptr ? "not stated" : before->value;
-    all.push_back(fmt::format("{} {}, now {}", fact.name, value, fact.value));
+    all.push_back(fmt::format("{} was {} and is now {}", fact.name, value, fact.value));
   }
   return all;
 }
@@ -30,9 +30,9 @@ Status check_model(const RunFacts& saved, const RunFacts& now) {
   for (const RunFact& fact : now) {
     const RunFact* before = find(saved, fact.name);
     if (!fact.name.starts_with(kModelFact) || before == nullptr || *before == fact) continue;
-    return bad_input(fmt::format("the saved state is of another model: {} {}, now {}", fact.name,
-                                 before->value, fact.value),
-                     "", "give another --state");
+    return bad_input(fmt::format("the saved state is of another model: {} was {} and is now {}",
+                                 fact.name, before->value, fact.value),
+                     "", "give another folder with --state");
   }
   return Ok{};
 }

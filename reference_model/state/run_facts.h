@@ -21,8 +21,8 @@ using RunFacts = std::vector<RunFact>;
 // Prefix of the names of facts about the model.
 inline constexpr std::string_view kModelFact = "model.";
 
-// Returns a message for each setting that differs between the saved state and this run: "lr 0.0001,
-// now 5".
+// Returns a message for each setting that differs between the saved state and this run: "lr was
+// 0.0001 and is now 5".
 std::vector<std::string> differences(const RunFacts& saved, const RunFacts& now);
 // Error if the saved state belongs to another model than this run's.
 Status check_model(const RunFacts& saved, const RunFacts& now);

@@ -96,7 +96,8 @@ Status check_is_regular(const fs::path& path) {
 
 Status check_file(const fs::path& state, const StateFile& written) {
   if (!is_plain_name(written.name)) {
-    return bad(state / kManifest, fmt::format("'{}' is not a file name", written.name));
+    return bad(state / kManifest,
+               fmt::format("lists '{}', which is not a plain file name", written.name));
   }
   const fs::path path = state / written.name;
   TPSIM_TRY_STATUS(check_is_regular(path));
@@ -120,7 +121,7 @@ Status check_names(const fs::path& state, const Manifest& manifest) {
       return bad(state / kManifest, fmt::format("lists '{}' twice", file.name));
     }
   }
-  if (named.empty()) return bad(state / kManifest, "lists no file");
+  if (named.empty()) return bad(state / kManifest, "lists no files");
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(state, ignored)) {
     const fs::path name = entry.path().filename();
@@ -137,7 +138,9 @@ Result<Manifest> check_state(const fs::path& folder, std::int64_t step) {
   TPSIM_TRY_STATUS(check_is_regular(state / kManifest));
   TPSIM_TRY(const Manifest manifest, read_manifest(state));
   if (manifest.step != step) {
-    return bad(state / kManifest, fmt::format("is of step {}", manifest.step));
+    return bad(
+        state / kManifest,
+        fmt::format("states step {}, but the folder name states another step", manifest.step));
   }
   TPSIM_TRY_STATUS(check_names(state, manifest));
   for (const StateFile& file : manifest.files) TPSIM_TRY_STATUS(check_file(state, file));
@@ -277,7 +280,8 @@ Result<SavedState> newest_whole_state(const fs::path& folder) {
     state.passed_over.push_back(to_string(whole.error()));
   }
   if (state.passed_over.empty()) return state;
-  return bad(folder, fmt::format("no saved state is complete: {}", state.passed_over.front()),
+  return bad(folder,
+             fmt::format("no saved state is intact. The newest one: {}", state.passed_over.front()),
              "remove the step-* folders to start over");
 }
 
@@ -291,8 +295,8 @@ Result<StateLock> StateLock::acquire(const fs::path& folder) {
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) break;  // the file system does not support locks
     if (std::chrono::steady_clock::now() > end) {
-      return bad(folder, "another run saves its state here",
-                 "wait for it, or give another --state");
+      return bad(folder, "another run saves its state in this folder",
+                 "wait for that run to end, or give another folder with --state");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -85,7 +85,7 @@ Result<BlockReader> BlockReader::open(const std::filesystem::path& folder) {
     if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
   }
   if (failed) return bad_input("cannot read the folder: " + failed.message(), folder.string());
-  if (paths.empty()) return bad_input("the folder holds no .safetensors file", folder.string());
+  if (paths.empty()) return bad_input("the folder contains no .safetensors file", folder.string());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) TPSIM_TRY_STATUS(reader.add_file(path));
   return reader;
@@ -100,7 +100,8 @@ Status BlockReader::add_file(const std::filesystem::path& path) {
     const auto place = place_of(entry, text == file.metadata().end() ? nullptr : &text->second);
     if (!place) {
       return bad_input(
-          fmt::format("tensor '{}': its position in the whole tensor is invalid", stored),
+          fmt::format("tensor '{}' has an invalid shape, or an invalid position in the full tensor",
+                      stored),
           path.string());
     }
     parts_[name].push_back({files_.size(), stored, *place, entry.shape.size() > 1});
@@ -120,24 +121,25 @@ std::vector<std::string> BlockReader::names() const {
 Status BlockReader::check_covered(const std::string& name, const std::vector<Part>& parts,
                                   const BlockPlace& region) const {
   const auto bad = [&](const std::string& why) {
-    return bad_input(fmt::format("tensor '{}': {}", name, why), folder_.string());
+    return bad_input(fmt::format("tensor '{}' {}", name, why), folder_.string());
   };
   std::int64_t missing = region.rows * region.cols;
   for (const Part& part : parts) {
     if (part.place.global_rows != region.global_rows ||
         part.place.global_cols != region.global_cols) {
-      return bad(fmt::format("has shape [{}, {}], the model needs [{}, {}]", part.place.global_rows,
-                             part.place.global_cols, region.global_rows, region.global_cols));
+      return bad(fmt::format("has shape [{}, {}], but the model needs [{}, {}]",
+                             part.place.global_rows, part.place.global_cols, region.global_rows,
+                             region.global_cols));
     }
     const auto meets = [&](const Part& other) {
       return &other != &part && overlap(part.place, other.place).elements() > 0;
     };
     if (std::any_of(parts.begin(), parts.end(), meets)) {
-      return bad("the files contain a part of it twice");
+      return bad("has elements that are stored more than once");
     }
     missing -= overlap(part.place, region).elements();
   }
-  if (missing > 0) return bad("the files contain only a part of it");
+  if (missing > 0) return bad("is incomplete: some elements are in none of the files");
   return Ok{};
 }
 
@@ -164,7 +166,8 @@ Result<std::vector<float>> BlockReader::read(const std::string& name,
                                              const BlockPlace& region) const {
   const auto found = parts_.find(name);
   if (found == parts_.end()) {
-    return bad_input(fmt::format("tensor '{}': not in the checkpoint", name), folder_.string());
+    return bad_input(fmt::format("the checkpoint does not contain tensor '{}'", name),
+                     folder_.string());
   }
   TPSIM_TRY_STATUS(check_covered(name, found->second, region));
   for (const Part& part : found->second) {

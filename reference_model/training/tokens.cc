@@ -13,18 +13,20 @@ Result<TokenSource> TokenSource::open(const std::filesystem::path& path) {
   TPSIM_TRY(const SafetensorsFile file, SafetensorsFile::open(path));
   const auto found = file.entries().find("tokens");
   if (found == file.entries().end() || found->second.shape.size() != 3) {
-    return bad_input("no tensor 'tokens' of shape [steps, batch, seq + 1]", path.string());
+    return bad_input("the file has no tensor 'tokens' of shape [steps, batch, seq + 1]",
+                     path.string());
   }
   TokenSource source;
   source.steps_ = found->second.shape[0];
   source.batch_ = found->second.shape[1];
   source.seq_ = found->second.shape[2] - 1;
   if (source.steps_ < 1 || source.batch_ < 1 || source.seq_ < 1) {
-    return bad_input("'tokens' is empty or one token long", path.string());
+    return bad_input("tensor 'tokens' is empty, or its sequences have fewer than 2 tokens",
+                     path.string());
   }
   TPSIM_TRY(source.tokens_, file.read_integers("tokens"));
   if (*std::min_element(source.tokens_.begin(), source.tokens_.end()) < 0) {
-    return bad_input("a token id is negative", path.string());
+    return bad_input("tensor 'tokens' contains a negative token id", path.string());
   }
   return source;
 }

@@ -13,8 +13,8 @@ namespace tpsim {
 
 class TokenSource {
  public:
-  // Opens a file with an integer tensor `tokens` [steps, batch, seq + 1]. After the last step the
-  // file starts over.
+  // Opens a safetensors file with an integer tensor `tokens` [steps, batch, seq + 1]. Training
+  // steps beyond the last step of the file read it again from its first step.
   static Result<TokenSource> open(const std::filesystem::path& path);
   // Returns a source of uniformly distributed tokens. They depend on (seed, step, sample) only, and
   // are therefore equal in every parallel layout.
@@ -25,7 +25,8 @@ class TokenSource {
   std::int64_t batch() const { return batch_; }
   // Largest token id; -1 for a synthetic source.
   std::int64_t largest() const;
-  // Identifies the source: "made up", or shape and checksum of the tokens.
+  // Returns "made up" for a synthetic source, else shape and checksum of the tokens. Saved states
+  // contain this text, so that a resumed run detects other tokens.
   std::string description() const;
   // Returns the seq + 1 tokens of sample `index` of a step. Both count from 0.
   std::vector<std::int32_t> sample(std::int64_t step, std::int64_t index) const;

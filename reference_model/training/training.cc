@@ -23,25 +23,26 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   TPSIM_TRY_STATUS(validate(run.plan, run.model));
   if (run.model.attention.qk_norm == QkNorm::kWidth && run.plan.degrees.tp > 1) {
     return Error{ErrorKind::kMissing,
-                 "q/k norms over all heads at once can be trained with tp = 1 only", "",
+                 "tpsim cannot train q/k norms over all heads at once with tp > 1 yet", "",
                  "choose --tp 1"};
   }
   if (gpu_count(run.plan) != world.size()) {
-    return bad_input(
-        fmt::format("the plan needs {} ranks; {} were started", gpu_count(run.plan), world.size()));
+    return bad_input(fmt::format("the plan needs {} ranks, but {} were started",
+                                 gpu_count(run.plan), world.size()));
   }
   if (tokens.seq() != run.model.seq) {
-    return bad_input(fmt::format("the tokens have sequences of {}, the model of {}", tokens.seq(),
-                                 run.model.seq));
+    return bad_input(fmt::format("the tokens have sequences of length {}, but the model has seq {}",
+                                 tokens.seq(), run.model.seq));
   }
   if (tokens.batch() > 0 && tokens.batch() < run.plan.global_batch) {
-    return bad_input(fmt::format("the token file has {} samples per step; the global batch is {}",
-                                 tokens.batch(), run.plan.global_batch),
-                     "", "choose a smaller --global-batch");
+    return bad_input(
+        fmt::format("the token file has {} samples per step, but the global batch is {}",
+                    tokens.batch(), run.plan.global_batch),
+        "", "choose a smaller --global-batch");
   }
   if (tokens.largest() >= run.model.vocab) {
-    return bad_input(fmt::format("token id {} is outside the vocabulary of {}", tokens.largest(),
-                                 run.model.vocab));
+    return bad_input(fmt::format("token id {} is outside the model's vocabulary of {} tokens",
+                                 tokens.largest(), run.model.vocab));
   }
   return Ok{};
 }
@@ -53,7 +54,7 @@ bool counts_experts(const TrainingRun& run) {
 Status check_balance(const TrainingRun& run) {
   const ExpertShape& experts = run.model.experts;
   if (run.balance.auxiliary_loss > 0 && !has_experts(run.model)) {
-    return bad_input("the model has no experts for an auxiliary loss", "",
+    return bad_input("an auxiliary loss needs experts, but the model has none", "",
                      "remove --aux-loss-coeff");
   }
   if (run.balance.bias_rate > 0 && !experts.router.correction_bias) {
@@ -63,31 +64,34 @@ Status check_balance(const TrainingRun& run) {
   return Ok{};
 }
 
-// Error if a micro-batch cannot be replayed as a recorded graph. A graph repeats the same ops and
-// shapes, and the host acts only while the graph is recorded.
+// Error if a micro-batch cannot be captured as a CUDA graph. A replay repeats the captured kernels
+// with the same shapes, and no host code runs between them.
 Status check_recordable(const TrainingRun& run) {
   const ModelSpec& model = run.model;
   const char* obstacle = nullptr;
   if (gpu_count(run.plan) > 1) {
     obstacle = "it has collectives or P2P between ranks";
   } else if (model.hidden_dropout > 0 || model.attention_dropout > 0) {
-    obstacle = "dropout draws new elements in each replay";
+    obstacle = "dropout needs other random numbers in each replay";
   } else if (!run.options.fused_gradient_accumulation) {
     obstacle = "gradients accumulate outside the GEMMs (needs fused_gradient_accumulation)";
   } else if (!alternates(pipeline_shape(run.plan))) {
     obstacle = "several micro-batches are in flight at once (use --schedule 1f1b)";
   } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {
-    obstacle = "the load of experts is counted on the host";
+    obstacle = "the host counts the tokens of each expert";
   } else if (has_experts(model) && model.experts.dropless) {
-    obstacle = "dropless experts get buffers of sizes that the host computes";
+    obstacle = "the host computes the buffer sizes of dropless experts";
   } else if (run.plan.precision == Precision::kFp8) {
-    obstacle = "scales of earlier steps do not exist in the first step (use fp8-current)";
+    obstacle =
+        "fp8 uses scales of earlier steps, which the first step lacks (use --precision "
+        "fp8-current)";
   } else if (run.time_ops) {
     obstacle = "--json, --rank and validate time single ops";
   }
   if (obstacle == nullptr) return Ok{};
-  return bad_input(fmt::format("a micro-batch of this plan cannot be recorded: {}", obstacle),
-                   "--cuda-graphs", "remove the option");
+  return bad_input(
+      fmt::format("a micro-batch of this plan cannot be captured as a CUDA graph: {}", obstacle),
+      "--cuda-graphs", "remove the option");
 }
 
 void tell(const SavedState& state, const RunFacts& run, std::int64_t steps,
@@ -96,13 +100,16 @@ void tell(const SavedState& state, const RunFacts& run, std::int64_t steps,
     hooks.on_note("a damaged saved state is skipped: " + damaged);
   }
   if (state.step >= steps) {
-    hooks.on_note(fmt::format("{} already contains all {} steps", state.path.string(), steps));
+    hooks.on_note(fmt::format("{} already contains all {} steps; nothing is left to train",
+                              state.path.string(), steps));
   } else if (state.step > 0) {
-    hooks.on_note(fmt::format("resumes from {}", state.path.string()));
+    hooks.on_note(fmt::format("training resumes from {}", state.path.string()));
   }
   if (state.step == 0) return;
   if (state.run.empty()) {
-    hooks.on_note("an older tpsim wrote this state, which does not state its run");
+    hooks.on_note(
+        "an older tpsim saved this state without the settings of its run, so they cannot be "
+        "compared");
     return;
   }
   const std::vector<std::string> others = differences(state.run, run);
@@ -241,7 +248,7 @@ Status check_device(const Device& device, const ModelSpec& model, const Plan& pl
   }
   if (model.mlp != MlpKind::kGelu && model.mlp != MlpKind::kSwiglu) lacking = "this activation";
   if (lacking == nullptr) return Ok{};
-  return Error{ErrorKind::kMissing, fmt::format("the GPU has no kernels for {} yet", lacking),
+  return Error{ErrorKind::kMissing, fmt::format("tpsim has no GPU kernels for {} yet", lacking),
                model.name, "use the CPU: --device cpu"};
 }
 

@@ -229,8 +229,9 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
   return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
 }
 
-// Holds because each kind of block is in some stage, and some stage has at least an even share of
-// all blocks.
+// The bound is the persistent memory of a stage plus the activations of one block. It holds for
+// every cut: each kind of block is in some stage, and some stage has at least an even share of all
+// blocks.
 Bytes GroupBounds::least_of_block(const Plan& plan) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients)
     return {};  // gradients and activations are not in memory at the same time
@@ -247,8 +248,9 @@ Bytes GroupBounds::least_of_block(const Plan& plan) {
   return Bytes(kGroupRounding * (most + memory_outside_blocks(plan, fixed)));
 }
 
-// At its first backward, the first stage has at least min(m, pp) micro-batches in flight in all of
-// its chunks, with m micro-batches.
+// The bound is the persistent memory of the first stage plus its micro-batches in flight. At the
+// first backward of this stage, at least min(m, pp) of the m micro-batches are in flight in all of
+// its chunks.
 Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
   if (step_habits(pricer_.scenario().stack, plan).frees_gradients) return least_held(plan, cuts);
   const Fixed& fixed = fixed_of(plan);
@@ -273,7 +275,8 @@ bool GroupBounds::host_runs_ahead(const Plan& plan) const {
   return plan.degrees.pp > 1 && runs_ahead(pricer_.scenario().stack, plan.virtual_stages);
 }
 
-// Returns the host time per chunk besides that of its layers. 0 if the host runs ahead.
+// Returns the host time per chunk and micro-batch in addition to that of its layers; 0 if the host
+// runs ahead.
 double GroupBounds::host_of_chunk(const Plan& plan) const {
   return host_runs_ahead(plan) ? 0 : pricer_.scenario().stack.host.per_micro_batch.value();
 }

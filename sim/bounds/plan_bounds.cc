@@ -192,9 +192,9 @@ Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   return most;
 }
 
-// Solves for the number of recomputed blocks at which the memory in flight fits, without the
-// current task. Each recomputed block saves the same amount; chunks with fewer blocks save less, so
-// the result is a lower bound.
+// Solves for the number of recomputed blocks at which the saved activations in flight fit. Ignores
+// the memory of the running task. Each recomputed block is assumed to save the same amount, and
+// chunks with fewer blocks save less, so the result is a lower bound.
 std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCut& cut,
                                                  Bytes limit) {
   prepare(plan, cut);
@@ -250,7 +250,8 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
     bound.own += m * (forward + backward);
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
-    // The receive of the stage's first input counts in the start of the stage.
+    // The receive of the stage's first input is not counted here: ends_of() counts it before the
+    // first task.
     const double received = stack.parts.p2p_calls == P2pCalls::kSerial
                                 ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
                                 : 0;

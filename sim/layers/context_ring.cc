@@ -140,7 +140,7 @@ Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan
         fmt::format("cp_comm_type is a2a, but tp {} x cp {} does not divide the {} heads and {} "
                     "key/value heads",
                     plan.degrees.tp, cp, attention.heads, attention.kv_heads),
-        "", "--cp-comm-type p2p needs no whole heads");
+        "", "use --cp-comm-type p2p, which does not divide the heads by cp");
   }
   return Ok{};
 }

@@ -83,8 +83,9 @@ Status check_load(const StackSpec& stack, const ModelSpec& model) {
   if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
   if (!model.experts.counts.empty()) return Ok{};
   return bad_input(
-      fmt::format("expert_load is counted, but {} has no counts of its experts", model.name), "",
-      "--expert-load FILE reads counts; natural, balanced or a number need none");
+      fmt::format("expert_load is counted, but model {} has no token counts of its experts",
+                  model.name),
+      "", "give the counts with --expert-load FILE, or choose natural, balanced or a number");
 }
 
 double counted_load(const ExpertShape& experts, std::int64_t ranks) {
@@ -217,9 +218,9 @@ std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel
     text += fmt::format(" or {} to other nodes, whichever is slower", to_string(to_nodes));
   }
   text += fmt::format(
-      ", one copy for each place with experts of a token; {:.0f} processors copy {} each",
+      ", one copy of a token per node or rank with its experts; {:.0f} SMs copy {} each",
       kernel.processors, to_string(kernel.each));
-  if (kernel.call > Seconds()) text += fmt::format(", {} a call", to_string(kernel.call));
+  if (kernel.call > Seconds()) text += fmt::format(", {} per call", to_string(kernel.call));
   return text;
 }
 

@@ -91,10 +91,10 @@ Status check_precision(const DeviceFacts& device, Precision precision) {
   plan.precision = precision;
   const DType operands = product_dtype(plan);
   if (!is_narrow(operands) || matrix_peak(device, operands) > FlopsPerSecond()) return Ok{};
-  return bad_input(fmt::format("precision {}: {} has no {} GEMMs", name_of(precision), device.name,
-                               name_of(operands)),
+  return bad_input(fmt::format("precision {} is not possible: {} has no {} GEMMs",
+                               name_of(precision), device.name, name_of(operands)),
                    std::string(option_of(Setting::kPrecision)),
-                   fmt::format("it has {}", narrow_types_text(device)));
+                   fmt::format("the GPU supports {}", narrow_types_text(device)));
 }
 
 // cuBLASLt has GEMMs with kFp8Block scales only for compute capability 9.0; devices with MXFP8 are
@@ -105,10 +105,11 @@ Status check_precision(const Scenario& scenario, Precision precision) {
   const bool lacks = scenario.stack.quantizes_inside_gemm && precision == Precision::kFp8Block &&
                      device.mxfp8_peak > FlopsPerSecond();
   if (!lacks) return Ok{};
-  return bad_input(fmt::format("precision {}: stack {} uses cuBLASLt, which supports it for "
-                               "compute capability 9.0 only; {} is newer",
-                               name_of(precision), scenario.stack.name, device.name),
-                   std::string(option_of(Setting::kPrecision)), "use mxfp8");
+  return bad_input(
+      fmt::format("precision {} is not possible: stack {} uses cuBLASLt, which supports it for "
+                  "compute capability 9.0 only; {} is newer",
+                  name_of(precision), scenario.stack.name, device.name),
+      std::string(option_of(Setting::kPrecision)), "choose --precision mxfp8");
 }
 
 std::string name_of_pass(const OpRecord& op) {
@@ -117,7 +118,7 @@ std::string name_of_pass(const OpRecord& op) {
   switch (static_cast<RoundingPass>(op.key.dims[2])) {
     case RoundingPass::kNone: return "";
     case RoundingPass::kRounding: return "rounded to " + type;
-    case RoundingPass::kGreatest: return "greatest values, for the scale of the tensor";
+    case RoundingPass::kGreatest: return "amax of the tensor, for its scale";
     case RoundingPass::kRows: return "rounded to " + type + " by rows";
     case RoundingPass::kRowsStochastic: return "rounded stochastically to " + type + " by rows";
     case RoundingPass::kHadamard: return "Hadamard transforms, rounded to " + type + " by columns";
@@ -184,7 +185,7 @@ double RoundedOperands::requantized_bytes(const OpRecord& product) const {
   return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
 }
 
-// Adds the passes of kernels/cuda/linear/low_precision.cu.
+// Adds the quantization passes that kernels/cuda/linear/low_precision.cu runs for the GEMM.
 void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
                                             const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);

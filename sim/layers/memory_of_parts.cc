@@ -30,7 +30,8 @@ double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
   return kept;
 }
 
-// Bytes of experts' results that are not saved because router weights multiply activations.
+// Returns the bytes of the experts' results that are not saved, because router weights multiply the
+// experts' activations instead. 0 if the weights multiply the results.
 double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
   if (stack.parts.expert_weighting == ExpertWeighting::kCombine) return 0;
   double bytes = 0;
@@ -42,8 +43,8 @@ double results_not_kept(const LayerTrace& trace, const StackSpec& stack) {
   return bytes;
 }
 
-// Bytes per logit beyond the traced head, which has a copy in the plan's dtype and, for an fp32
-// loss, one in fp32.
+// Bytes per logit in addition to the copies of the traced head: one in the plan's dtype and, for an
+// fp32 loss, one in fp32.
 struct HeadCopies {
   double kept = 0;         // from forward to backward
   double in_backward = 0;  // in addition to `kept`
@@ -58,11 +59,11 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     case LossHead::kVocabParallel:
     case LossHead::kVocabParallelFused:
     case LossHead::kOnline: return {};
-    // The log-softmax is saved; its fp32 input is not. Backward also holds the gradients of both.
-    // Without an fp32 copy, all are in the plan's dtype. Over a tensor group, PyTorch computes the
-    // gradient of log-softmax with plain ops (loss_parallel). Then the exponential and its product
-    // with the upstream gradient exist next to the first gradient. The training loop holds the
-    // logits until backward is done, unless the model computes the loss and drops them.
+    // The log-softmax is saved instead of its input. Backward also allocates the gradients of both,
+    // in fp32 or, without fp32 logits, in the plan's dtype. Over a tensor group PyTorch computes
+    // the gradient of log-softmax with plain ops (loss_parallel), which need a third tensor. With
+    // kEager the training loop keeps the logits until backward ends; with kInModel the model frees
+    // them.
     case LossHead::kInModel:
     case LossHead::kEager: {
       const double each = stack.training.wide_logits ? 4 : narrow;

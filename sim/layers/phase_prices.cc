@@ -269,7 +269,8 @@ LayerPricer::HostOfBlock LayerPricer::host_of_block(const Plan& plan, std::int64
   const HostCost& host = scenario().stack.host;
   const ModelSpec model = with_block_kind(scenario().model, block);
   const std::int64_t graphs = scenario().stack.parts.cuda_graphs;
-  // The host time per block is that of two branches. CUDA graphs remove the share of a branch.
+  // per_block_* of HostCost is the host time of a block with two branches. A CUDA graph of a branch
+  // removes half of it.
   const bool attends = model.mixer == MixerKind::kAttention;
   const bool replays_mixer =
       model.mixer != MixerKind::kNone &&

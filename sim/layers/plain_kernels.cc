@@ -24,7 +24,7 @@ constexpr Passes kFusedNormBackward{3, 0, 1};  // without the residual's gradien
 // show twice the time of the fused kernel for 4096 to 8192 columns on H200, GB200 and GB300. The
 // forward time is the same (NVIDIA/cudnn-frontend, norms).
 constexpr Passes kCompiledNormBackward{6, 0, 2};
-constexpr Passes kRotary{12.5, 0, 9};  // between forward (10) and backward (15)
+constexpr Passes kRotary{12.5, 0, 9};  // mean of forward (10) and backward (15)
 // Cast to fp32, complex multiplication, cast back; for queries and for keys.
 constexpr Passes kComplexRotary{2, 4, 6};
 constexpr Passes kSwigluForward{5, 0, 2, 1, 0};  // saved: silu of the gate
@@ -52,10 +52,11 @@ constexpr Passes kBiasResidual{5, 0, 2};
 // the dispatcher; mostly over few elements.
 constexpr Passes kRouteForward{0, 0, 20};
 constexpr Passes kRouteBackward{0, 0, 14};
-// Sort of indices, gather of tokens; unpermute adds to zeros.
+// Unfused permute sorts the indices and gathers the tokens. Unfused unpermute adds the tokens to a
+// tensor of zeros.
 constexpr Passes kUnfusedPermutation{4, 0, 8};
 constexpr Passes kDropout{6.5, 0, 3};
-// Over weights: moments, bias corrections and update, in fp32.
+// Passes over the weights: moments, bias corrections and update, in fp32.
 constexpr Passes kAdamW{1, 19, 12};
 constexpr Passes kUnscaledAdamW{
     1, 9, 2};  // fused, after the separate unscaling pass of StackSpec::scales_loss
@@ -84,7 +85,8 @@ bool is_plain(Kernel kernel, const StackSpec& stack) {
   return kernel == Kernel::kTorch && !stack.parts.compile;
 }
 
-// Megatron-Core fuses router weights into SwiGLU only.
+// Whether separate ops multiply the activation by the router weights. Megatron-Core fuses this
+// multiplication into SwiGLU only.
 bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
   return stack.parts.activation == ActivationKernel::kFusedSwiglu &&
          stack.parts.expert_weighting == ExpertWeighting::kActivation &&
@@ -92,7 +94,8 @@ bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
          op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
 }
 
-// See AttentionKernel::kMegatron.
+// Whether Megatron-LM's fused softmax does not support the op's shape: it requires a multiple of
+// four heads and sequences per rank (AttentionKernel::kMegatron).
 bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
   return parts.attention == AttentionKernel::kMegatron && op.key.dims[0] % 4 != 0;
 }
@@ -101,7 +104,7 @@ bool is_rms_norm(const OpRecord& op) {
   return static_cast<NormKind>(op.key.variant & 1) == NormKind::kRmsNorm;
 }
 
-// PyTorch's LayerNorm is a fused kernel.
+// LayerNorm has no extra passes, because PyTorch's LayerNorm is a fused kernel.
 Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& plain) {
   return is_plain(stack.parts.norm, stack) && is_rms_norm(op) ? plain : Passes{};
 }

@@ -31,8 +31,8 @@ struct StepHabits {
   // activations are freed when backward ends. Only with one micro-batch, one stage, and software
   // without a copy of the weights; otherwise gradient buffers are persistent.
   bool frees_gradients = false;
-  // FSDP allocates gradients on the stream that reduces them. PyTorch's allocator gives memory that
-  // one stream has freed to no other stream, so that gradients and activations do not share any.
+  // FSDP allocates gradients on the stream that reduces them. PyTorch's caching allocator does not
+  // reuse freed memory of one stream on another, so gradients and activations share no memory.
   bool separate_pools = false;
   // Bytes of temporaries during the update, as a share of the optimizer state. Unfused ops over
   // lists of tensors compute the root of the second moment for all weights at once

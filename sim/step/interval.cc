@@ -39,8 +39,8 @@ struct UncertainShares {
 
 using UncertainShare = double UncertainShares::*;
 
-// Returns the share that a term counts in if its group is within a node. Null if the term is as
-// uncertain as the prices of its ops.
+// Returns the member of UncertainShares to which a term is added if its group is within a node.
+// Null if the term is as uncertain as the prices of its ops.
 UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const Plan& plan) {
   switch (term) {
     case StepTerm::kHostWait:
@@ -131,7 +131,8 @@ double spread_below(double share) {
   return share >= kRest ? 1 - share : kLinearSpread - kRest * std::log(share / kRest);
 }
 
-// The slow end is exponential and therefore farther from the step, as in measurements.
+// The upper end is exponential in the spread. It is therefore farther from the step than the lower
+// end, as in measurements.
 void set_ends(Prediction& p, double faster, double slower) {
   p.step_low = low_end(faster) * p.step;
   p.step_high = std::exp(slower) * p.step;

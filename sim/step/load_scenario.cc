@@ -26,8 +26,9 @@ Status load_machine(const Catalogue& catalogue, const ScenarioNames& names, Scen
     TPSIM_TRY(scenario.profile, catalogue.load_profile(names.profile));
   }
   if (scenario.profile.machine.devices == 0) {
-    return bad_input("the profile does not describe a machine", names.profile,
-                     "give a profile written by tpsim profile, or --cluster");
+    return bad_input("the profile does not describe the machine that it was measured on",
+                     names.profile,
+                     "give a profile that tpsim profile wrote, or choose a --cluster");
   }
   scenario.cluster = machine_cluster(scenario.profile);
   return Ok{};
@@ -50,8 +51,9 @@ StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Scenar
 Result<Scenario> completed(Scenario scenario, const PartValues& parts, double node_gbps) {
   if (node_gbps > 0) {
     if (scenario.cluster.nodes == 1) {
-      return bad_input(fmt::format("{} has one node", scenario.cluster.name), "node_gbps",
-                       "there is no network between nodes");
+      return bad_input(fmt::format("cluster {} has one node and no network between nodes",
+                                   scenario.cluster.name),
+                       "node_gbps", "remove node_gbps");
     }
     scenario.cluster = with_node_rate(std::move(scenario.cluster), node_gbps);
   }

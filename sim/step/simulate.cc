@@ -67,7 +67,7 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   const StackLimit limit = violated_limit(scenario.stack, scenario.model, plan);
   if (!limit.reason.empty()) {
     return bad_input(fmt::format("stack {}: {}", scenario.stack.name, limit.reason), "",
-                     limit.hint + "; --ignore-stack-limits predicts it anyway");
+                     limit.hint + "; add --ignore-stack-limits to predict it anyway");
   }
   return Ok{};
 }
@@ -138,7 +138,8 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
                        static_cast<double>(plan.stage_layers.size());
   WorkEstimate work = work_of_tasks(tasks);
   work.memory += tasks * more;
-  return check_work(fmt::format("a step of {:.1e} tasks", tasks), work, scenario.limits);
+  return check_work(fmt::format("the simulation of a step of {:.1e} tasks", tasks), work,
+                    scenario.limits);
 }
 
 constexpr double kMostDays = 50;  // 64-bit picoseconds overflow after 106 days
@@ -152,9 +153,10 @@ bool is_countable(const StackSpec& stack, Seconds one_by_one) {
 
 Error step_too_long(const Scenario& scenario) {
   return bad_input(
-      fmt::format("with {} and {} on {} a step may take more than {} days, which is the limit",
+      fmt::format("with profile {} and stack {} on cluster {}, a step may take more than {} days, "
+                  "the limit",
                   scenario.profile.name, scenario.stack.name, scenario.cluster.name, kMostDays),
-      "", "check that model, stack and cluster match");
+      "", "check that the model, the stack and the cluster match");
 }
 
 Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {

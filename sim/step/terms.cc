@@ -94,9 +94,10 @@ std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {
 }
 
 std::string load_text(const Scenario& s, const Plan& plan) {
-  return fmt::format("the busiest of {} ranks gets {:.2f} x the mean, experts {}", plan.degrees.ep,
-                     busiest_load(s.stack, s.model, plan),
-                     text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
+  return fmt::format(
+      "the busiest of {} ranks gets {:.2f} x the mean number of tokens, expert load {}",
+      plan.degrees.ep, busiest_load(s.stack, s.model, plan),
+      text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
 }
 
 Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage, StepTerm term) {
@@ -110,11 +111,13 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
       return {"m x sum over the stage's ops, forward + backward",
               work_inputs(plan, busiest_stage) + roundings_text(s, plan, term), device_source(s)};
     case StepTerm::kRecurrence:
-      return {"m x sum over convolutions, scans and gates, forward + backward",
-              fmt::format("kernel times from bytes and FLOPs, not measured; an error of {:.0f} % "
-                          "each widens the interval; {}",
-                          100 * kScanSpread, work_inputs(plan, busiest_stage)),
-              device_source(s)};
+      return {
+          "m x sum over convolutions, scans and gates, forward + backward",
+          fmt::format(
+              "kernel times from bytes and FLOPs, not measured; their assumed error of {:.0f} % "
+              "each widens the interval; {}",
+              100 * kScanSpread, work_inputs(plan, busiest_stage)),
+          device_source(s)};
     case StepTerm::kTensorCommunication:
       return {"m x sum over the tensor group's collectives",
               work_inputs(plan, busiest_stage) + "; " + group_text(plan, GroupKind::kTensor, s),
@@ -151,11 +154,11 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
       const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};
       const std::string call =
           host.per_transfer > Seconds()
-              ? fmt::format(", {} of it the call", to_string(host.per_transfer))
+              ? fmt::format(", {} of it for the call", to_string(host.per_transfer))
               : "";
       return {"m x (exposed sends + all-gathers of received slices)",
-              fmt::format("{} of activations, {} sent{}, {} to gather", to_string(Bytes(t.bytes)),
-                          to_string(t.wire), call, to_string(t.gather)),
+              fmt::format("{} of activations, {} to send{}, {} to all-gather",
+                          to_string(Bytes(t.bytes)), to_string(t.wire), call, to_string(t.gather)),
               cluster_source(s)};
     }
     case StepTerm::kBubble:

@@ -24,9 +24,8 @@ Plan shortened(const Plan& plan);
 ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan);
 
 // Returns ranks that together run all distinct programs of a plan: the first and last rank of a
-// tensor group, and the first, middle and last stage. Includes all context-parallel
-// ranks, and all data-parallel ranks with different optimizer shards, or a sample of 16 shards if
-// there are more.
+// tensor group, and the first, middle and last stage. Includes all context-parallel ranks, and all
+// data-parallel ranks with different optimizer shards, or a sample of 16 shards if there are more.
 std::vector<std::int64_t> distinct_ranks(const Plan& plan);
 
 // Returns shortened steps, one per distinct plan, in which every op can be timed in its usual

@@ -32,9 +32,9 @@ class MetaRank {
 // head may share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
-// Phases of a traced layer for one micro-batch. Forward starts with its input allocated and ends
-// with its output allocated, and backward does so with the gradients. Memory that forward leaves
-// besides its output is saved for backward.
+// Phases of a traced layer for one micro-batch. The input of forward is allocated before the phase,
+// and its output stays allocated. Backward does the same with the gradients of output and input.
+// All other memory that forward leaves allocated is saved for backward.
 enum class Phase : std::uint8_t {
   kForward,
   kBackward,

@@ -11,7 +11,7 @@ TEST_CASE("recipes that a GPU lacks are refused by name") {
   const std::string arguments = golden_arguments("llama-tiny", "cuda", "bf16") + "--steps 1 ";
   const Finished narrower = run(tpsim_run(arguments + "--precision nvfp4"));
   CHECK(narrower.code == 2);
-  CHECK(narrower.err.find("nvfp4 can be predicted, but no device here runs it") !=
+  CHECK(narrower.err.find("nvfp4 can be predicted, but tpsim cannot execute it") !=
         std::string::npos);
   CHECK(narrower.err.find("fp8, fp8-current, fp8-block and mxfp8") != std::string::npos);
   if (gpu_facts().name != "emulated GPU") return;
@@ -25,9 +25,9 @@ TEST_CASE("recipes that a GPU lacks are refused by name") {
         Case{"hopper", "mxfp8", "need 10.0 or newer; the nearest supported recipe is fp8-block"},
         Case{"blackwell", "fp8-block", "need exactly 9.0; the nearest supported recipe is mxfp8"},
         Case{"blackwell,cublas-12.4", "mxfp8",
-             "cuBLASLt here is 12.4, and supports such GEMMs from 12.8 on"},
+             "the installed cuBLASLt is 12.4, but such GEMMs need 12.8 or newer"},
         Case{"hopper,cublas-12.8", "fp8-block",
-             "cuBLASLt here is 12.8, and supports such GEMMs from 12.9 on"}}) {
+             "the installed cuBLASLt is 12.8, but such GEMMs need 12.9 or newer"}}) {
     const Finished refused = run("export TPSIM_EMULATED_GPU=" + one.gpu + "; " +
                                  tpsim_run(arguments + "--precision " + one.recipe));
     INFO(one.gpu << " " << one.recipe << ": " << refused.err);
@@ -50,7 +50,7 @@ TEST_CASE("a driver that is too old and kernels for other GPUs are named in the 
     const char* said;
   };
   for (const Case& one :
-       {Case{"old-driver", "the NVIDIA driver offers CUDA 12.4, this build needs"},
+       {Case{"old-driver", "the NVIDIA driver supports CUDA 12.4, but this build needs"},
         Case{"other-architecture",
              "has compute capability 9.0, for which this "
              "build has no kernels"}}) {
@@ -87,11 +87,11 @@ TEST_CASE("attention by warpgroups is refused by name where it cannot run") {
     int code;
     const char* said;
   };
-  for (const Case& one :
-       {Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=1", 4,
-             "has compute capability 8.0, but attention by warpgroups needs 9.0"},
-        Case{"TPSIM_HOPPER_ATTENTION=yes", 2, "TPSIM_HOPPER_ATTENTION=yes: it must be 0 or 1"},
-        Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=0", 0, ""}}) {
+  for (const Case& one : {Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=1", 4,
+                               "has compute capability 8.0, but attention by warpgroups needs 9.0"},
+                          Case{"TPSIM_HOPPER_ATTENTION=yes", 2,
+                               "TPSIM_HOPPER_ATTENTION=yes is not valid: the value must be 0 or 1"},
+                          Case{"TPSIM_EMULATED_GPU=ampere TPSIM_HOPPER_ATTENTION=0", 0, ""}}) {
     const Finished finished = run("env " + std::string(one.variables) + " " + TPSIM_BINARY_DIR +
                                   "/tpsim run --checkpoint " + TPSIM_SOURCE_DIR +
                                   "/tests/golden/bloom-tiny --device cuda --seq 16 --steps 1");

@@ -189,7 +189,8 @@ TEST_CASE("a saved plan finds its cluster from wherever it is read") {
   CHECK(scenario.error().where == cluster.string());
   CHECK_THAT(
       scenario.error().hint,
-      Catch::Contains("the plan refers to it: put it there, or name another with --cluster"));
+      Catch::Contains(
+          "the plan file refers to this file: restore it, or give another one with --cluster"));
 }
 
 TEST_CASE("a shipped table of runs is found by name, a file by path") {

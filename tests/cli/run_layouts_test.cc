@@ -171,7 +171,7 @@ TEST_CASE("8-bit GEMMs stay within 3 % of PyTorch's losses") {
   const Finished narrower =
       run(tpsim_run(golden_arguments("llama-tiny", "cpu", "bf16") + "--precision nvfp4"));
   CHECK(narrower.code == 2);
-  CHECK(narrower.err.find("precision=nvfp4 can be predicted, but no device here runs it") !=
+  CHECK(narrower.err.find("precision=nvfp4 can be predicted, but tpsim cannot execute it") !=
         std::string::npos);
 }
 
@@ -212,13 +212,13 @@ TEST_CASE("one token, one sequence, one micro-batch are enough to train") {
 TEST_CASE("heads that tp does not divide are refused with the nearest choice") {
   const Finished heads = run(tpsim_run(golden_arguments("bloom-tiny") + "--tp 4"));
   CHECK(heads.code == 2);
-  CHECK(heads.err.find("6 attention heads do not divide by tp = 4") != std::string::npos);
-  CHECK(heads.err.find("the nearest tp that does is 3") != std::string::npos);
+  CHECK(heads.err.find("6 attention heads are not divisible by tp = 4") != std::string::npos);
+  CHECK(heads.err.find("the nearest valid tp is 3") != std::string::npos);
   const Finished kv_heads = run(tpsim_run(golden_arguments("llama-tiny") + "--tp 3"));
   CHECK(kv_heads.code == 2);
-  CHECK(kv_heads.err.find("2 key/value heads neither divide by tp = 3 nor divide it") !=
+  CHECK(kv_heads.err.find("2 key/value heads are neither a multiple nor a divisor of tp = 3") !=
         std::string::npos);
-  CHECK(kv_heads.err.find("the nearest tp that does is 2") != std::string::npos);
+  CHECK(kv_heads.err.find("the nearest valid tp is 2") != std::string::npos);
 }
 
 TEST_CASE("a token file that is shorter than the run is read again from its start") {

@@ -123,8 +123,8 @@ def risk_turned(answer):
 
 
 def nearest_too_low(answer):
-    if "nearest that does is" in answer.get("error", {}).get("hint", ""):
-        answer["error"]["hint"] = "the nearest that does is 1000003"
+    if "nearest valid global batch is" in answer.get("error", {}).get("hint", ""):
+        answer["error"]["hint"] = "the nearest valid global batch is 1000003"
 
 
 # name: (the law that finds it, condition for requests with the mistake, the wrong change)

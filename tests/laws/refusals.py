@@ -14,15 +14,15 @@ WRONG = {"--tp": (3, 5, 6, 16), "--pp": (5, 7, 64), "--dp": (3, 5, 7, 33), "--ep
          "--sequence-parallel": ("on", "yes"), "--offload": ("optimizer",), "--fp8-param-gather": ("on",),
          "--node-gbps": (0, -3)}
 # The number in a hint, and its option.
-NEAREST = re.compile(r"(.*?)(\d+) does not divide by (.*) \(?the nearest that does is (\d+)")
+NEAREST = re.compile(r"(.*?)(\d+) is not divisible by (.*) \(?the nearest valid global batch is (\d+)")
 
 
 def mended(options, changed, error):
     """Returns options with the hint's value; nothing if the hint has no value for the option."""
-    by_name = re.search(r"nearest (\w+)(?: that [a-z ]+)? is (\d+)", error.hint)
+    by_name = re.search(r"nearest (?:valid )?(\w+)(?: that [a-z ]+)? is (\d+)", error.hint)
     if by_name and by_name[1] != "that":
         return {**options, "--" + by_name[1].replace("_", "-"): by_name[2]}
-    for text in re.findall(r"(?:use|choose|write|did you mean|nearest that does is|choose from) '?([\w.:-]+)'?",
+    for text in re.findall(r"(?:use|choose|write|did you mean|valid global batch is|choose from) '?([\w.:-]+)'?",
                            error.hint):
         if text in ("ZeRO",):
             match = re.search(r"use ZeRO (\d)", error.hint)
@@ -51,8 +51,8 @@ def hints(case):
     if not error.hint and not says_what_is_needed:
         without_numbers = re.split(r"[\d']", error.message)[0].strip()
         yield case.violation(f"a refusal without a hint: {without_numbers}", error, command)
-    match = re.search(r"(\d+) does not divide by .*= ([\d x]+)$", error.message)
-    nearest = re.search(r"nearest that does is (\d+)", error.hint)
+    match = re.search(r"(\d+) is not divisible by .*= ([\d x]+)$", error.message)
+    nearest = re.search(r"nearest valid global batch is (\d+)", error.hint)
     if match and nearest and "global batch" in error.message:
         product = 1
         for factor in match[2].split(" x "):

@@ -124,7 +124,7 @@ class WhichProgram(Folder):
         other = self.program_in("path", "tpsim")
         self.assertEqual(self.found(site, PATH=f"/usr/bin:{os.path.dirname(other)}"), other)
         done = python("import tpsim; tpsim.models()", self.environment(PYTHONPATH=site), cwd="/")
-        self.assertIn("tpsim._errors.Error: tpsim: the program tpsim is not here", done.stderr)
+        self.assertIn("tpsim._errors.Error: tpsim: the program tpsim was not found", done.stderr)
 
     def test_another_version_is_refused_by_name(self):
         answer = '{"format": "tpsim-answer/1", "answer": "9.9.9", "files": []}'

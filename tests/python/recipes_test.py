@@ -260,7 +260,7 @@ class Imports(unittest.TestCase):
         self.assertIn("Muon with --muon-tp-mode duplicated", self.import_of(duplicated).stderr)
         saving = self.import_of(self.bridge("ddp", nccl_ub=True))
         self.assertEqual(saving.returncode, 0)
-        self.assertIn("ddp.nccl_ub is not modelled", saving.stderr)
+        self.assertIn("tpsim does not model ddp.nccl_ub", saving.stderr)
 
     def parts_of(self, config):
         run = self.import_of(config)
@@ -299,14 +299,14 @@ class Imports(unittest.TestCase):
         self.assertEqual((model["layers"], model["vocab"], model["mlp"]), (4, 32000, "relu_squared"))
         self.assertEqual(sorted(set(model["blocks"]["of_layers"])), [0, 1, 2])
         other = {**config, "model": {**self.HYBRID, "hybrid_layer_pattern": "M*X-"}}
-        self.assertIn("cannot read layers 'X'", self.import_of(other).stderr)
+        self.assertIn("cannot read the layer 'X'", self.import_of(other).stderr)
         other = {**config, "tokenizer": {}}
         self.assertIn("vocab size", self.import_of(other).stderr)
 
     def test_a_layout_that_the_name_does_not_fit_is_planned_on_more_gpus(self):
         run = self.import_of(self.bridge("model", pipeline_model_parallel_size=16))
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("needs a multiple of 256 GPUs, and it names 64", run.stderr)
+        self.assertIn("need a multiple of 256 GPUs, but the recipe states 64", run.stderr)
 
     def test_an_unknown_hub_model_is_named(self):
         run = self.import_of(self.bridge("model", hf_model_id="nobody/nothing"))

@@ -28,7 +28,7 @@ with_python() { # SUITE: a copy of the bare system, with one package more
 }
 
 cannot() { # NAME
-  echo "tools/release/chroots.sh: cannot make $1: $(grep -E '^E' "$folder/$1.log" | tail -n 1)" >&2
+  echo "tools/release/chroots.sh: cannot create the system $1: $(grep -E '^E' "$folder/$1.log" | tail -n 1)" >&2
 }
 
 for suite in bookworm trixie bullseye; do

@@ -6,7 +6,7 @@
 set -euo pipefail
 umask 022
 prefix=$1 arch=$2 version=$3 python_package=$4 output=$5
-: "${SOURCE_DATE_EPOCH:?tools/release.sh sets it}"
+: "${SOURCE_DATE_EPOCH:?must be set, as tools/release.sh does}"
 maintainer="The tpsim authors <maintainers@tpsim.invalid>" # there is no public address yet
 cd "$(dirname "$0")/../.."
 

@@ -14,16 +14,16 @@ if ((EUID != 0)); then
   if command -v sudo >/dev/null && sudo --non-interactive true 2>/dev/null; then
     exec sudo --preserve-env=http_proxy,https_proxy "$0" "$release" "$chroots"
   fi
-  echo "tools/release/prove.sh: needs root to make and enter bare systems; run it with sudo" >&2
+  echo "tools/release/prove.sh: this script must be root to create and enter bare systems; run it with sudo" >&2
   exit 4
 fi
 if ! unshare --mount --net --pid --fork true 2>/dev/null; then
-  echo "tools/release/prove.sh: no right to make namespaces; start this container with --privileged" >&2
+  echo "tools/release/prove.sh: this user may not create namespaces; start the container with --privileged" >&2
   exit 4
 fi
 for needed in debootstrap qemu-aarch64-static skopeo umoci; do
   command -v "$needed" >/dev/null || {
-    echo "tools/release/prove.sh: no $needed; tools/install_packages.sh --release installs it" >&2
+    echo "tools/release/prove.sh: $needed is not installed; tools/install_packages.sh --release installs it" >&2
     exit 4
   }
 done
@@ -33,7 +33,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 chmod 755 "$place" # the user nobody reads it
 cp "$release"/tpsim* "$place/" 2>/dev/null || {
-  echo "tools/release/prove.sh: no files of a release in $release; tools/release.sh makes them" >&2
+  echo "tools/release/prove.sh: $release contains no release files; tools/release.sh creates them" >&2
   exit 2
 }
 cp "$(command -v qemu-aarch64-static)" "$place/qemu"
@@ -53,7 +53,7 @@ try() {
   seconds=$(tail -n 1 "$place/errors")
   if [[ -z $remark ]]; then remark=$(same_plan "$printed"); fi
   if [[ -z $remark && $limit != none ]] && awk "BEGIN { exit !($seconds >= $limit) }"; then
-    remark="FAILED: not below $limit s"
+    remark="FAILED: takes $limit s or longer"
   fi
   printf '%-21s %-32s %6s s  %s\n' "$where" "$file" "$seconds" "${remark:-ok}"
   if [[ $remark == FAILED* ]]; then failures=$((failures + 1)); fi
@@ -65,9 +65,9 @@ same_plan() {
   sed -n '/^  layout /,/^  ruled out/p' "$1" >"$place/plan"
   [[ -e $place/expected ]] || cp "$place/plan" "$place/expected"
   if ! grep -q '^RANKING' "$place/plan"; then
-    echo "FAILED: prints no plan"
+    echo "FAILED: the output contains no plan"
   elif ! cmp -s "$place/expected" "$place/plan"; then
-    echo "FAILED: another plan than the first: $(diff "$place/expected" "$place/plan" | sed -n 2p)"
+    echo "FAILED: the plan differs from that of the first file: $(diff "$place/expected" "$place/plan" | sed -n 2p)"
   fi
 }
 
@@ -108,7 +108,7 @@ read -r entrypoint _ < <(unpack aarch64 arm64)
 try "$place/image-aarch64/rootfs" "image arm64, emulated" none "" /release/qemu "$entrypoint" "${plan[@]}"
 
 if ((failures > 0)); then
-  echo "tools/release/prove.sh: $failures proofs failed" >&2
+  echo "tools/release/prove.sh: $failures tests failed" >&2
   exit 1
 fi
-echo "every file plans BLOOM-176B where nothing is installed"
+echo "every file plans BLOOM-176B on a system without additional packages"

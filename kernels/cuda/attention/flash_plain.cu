@@ -15,7 +15,7 @@ constexpr unsigned kAllLanes = 0xffffffffU;
 
 __device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-// Returns the indices of this warp's row in [batch, heads, positions]. exists: the row is in range.
+// This warp's row of an array [batch, heads, positions]; `exists` is false beyond the last row.
 struct RowPlace {
   int position, head, sample;
   bool exists;

@@ -35,8 +35,8 @@ struct HeadStatistics {
   float mean, rstd;
 };
 
-// Returns the statistics of the vector at `x`. All lanes of a warp call it. It computes the mean
-// first, then the mean of the centered squares.
+// Returns the statistics of the vector at `x`. All lanes of a warp call this function. Two passes:
+// the mean, then the mean of the centered squares.
 template <class T, int V>
 __device__ HeadStatistics head_statistics(const T* x, std::int64_t dim, bool centred,
                                           float epsilon) {

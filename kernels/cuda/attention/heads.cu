@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-// Factor of PositionScale: 1 + strength ln(1 + floor((position + 1) / floor)).
+// Factor of PositionScale: 1 + strength ln(1 + n), where n is (position + 1) / floor, rounded down.
 struct Temperature {
   float strength;
   std::int64_t floor, first_position;

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kRowThreads) softmax_forward_kernel(const Scor
   }
 }
 
-// For any number of keys and any alignment: reads the row again in each pass.
+// Fallback kernel for any number of keys and any alignment. Each pass reads the row from memory.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) softmax_forward_any_kernel(const ScoreRows<T> a) {
   const int visible = a.visible();

@@ -28,8 +28,8 @@ __device__ inline T warp_reduced(T x, Combine combine) {
   return x;
 }
 
-// N reductions at once. Contains barriers before and after, so that the next call may reuse the
-// shared memory.
+// N reductions with the same two barriers. The first barrier allows a call to reuse the shared
+// memory of the previous call.
 template <int N, class T, class Combine>
 __device__ inline void block_reduce(T (&x)[N], Combine combine) {
   __shared__ T of_warp[N][kWarp];

@@ -32,8 +32,8 @@ struct TableRows {
   std::int64_t cols, vocab_begin, vocab_rows;
 };
 
-// Returns a thread's columns of a table row. A kernel reads and writes a row once, even if its
-// token occurs several times. Packs require an fp32 table.
+// table_columns() reads V columns of a table row, set_table_columns() writes them. A kernel reads
+// and writes a row once, even if its token occurs several times. Packs require an fp32 table.
 template <int V>
 __device__ inline Raw<float, V> table_columns(const AnyFloats& table, std::int64_t first) {
   Raw<float, V> columns;

@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kBackwardThreads) norm_backward_kernel(const B
   }
 }
 
-// For any width and alignment. The sums are stored in the order of the columns.
+// Fallback kernel for any width and alignment. The sums are stored in the order of the columns.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) norm_backward_any_kernel(const BackwardRows<T> a) {
   extern __shared__ float4 shared_words[];

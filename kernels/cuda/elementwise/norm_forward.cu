@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kRowThreads) norm_forward_kernel(const Forward
   }
 }
 
-// For any width and alignment: reads the row again in each pass.
+// Fallback kernel for any width and alignment. Each pass reads the row from memory.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads) norm_forward_any_kernel(const ForwardRows<T> a) {
   const std::int64_t first = std::int64_t{blockIdx.x} * a.cols;

@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// Name of the member, name of cuBLASLt's function.
+// Pairs of CublasLt member and cuBLASLt function.
 #define TPSIM_CUBLAS_LT_FUNCTIONS(DO)                     \
   DO(create, cublasLtCreate)                              \
   DO(destroy, cublasLtDestroy)                            \
@@ -39,7 +39,7 @@ struct CublasLt {
 // version(). If the headers of this build lack the kind, no version suffices: returns the maximum.
 std::size_t least_version(ScalesOf scales);
 
-// Opens the library once per process. kMissing lists the places that were searched.
+// Opens the library once per process. Error kMissing lists the searched paths.
 const Result<CublasLt>& cublas_lt();
 
 }  // namespace tpsim

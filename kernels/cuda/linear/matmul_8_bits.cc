@@ -133,7 +133,7 @@ Narrowing narrowing_of(const Matrix& matrix, bool sums_over_rows, ScalesOf scale
 TensorScale tensor_scale(const OperandRounding& rounding, const Tensor& of_steps, void* own,
                          int* own_amax) {
   if (rounding.recipe != Precision::kFp8) return {static_cast<float*>(own), nullptr, own_amax};
-  TPSIM_CHECK(of_steps.defined(), "a product without the scale of its operand");
+  TPSIM_CHECK(of_steps.defined(), "the GEMM has no scale for its operand");
   auto* const known = of_steps.data<float>();
   if (!rounding.finds_scales) return {known, known + 1, nullptr};
   return {static_cast<float*>(own), known + 1, own_amax};
@@ -195,7 +195,7 @@ bool finds_scales(const OperandRounding& rounding) {
 std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
   if (recipe == Precision::kNone) return "";
   const RecipeRow* const row = row_of(recipe);
-  if (row == nullptr) return "tpsim can predict it, but not run it" + nearest_on(gpu);
+  if (row == nullptr) return "tpsim can predict this recipe, but cannot run it" + nearest_on(gpu);
   if (runs_on(*row, gpu)) return "";
   const bool has_units = row->first <= gpu.capability && gpu.capability < row->beyond;
   if (!has_units) {
@@ -205,17 +205,18 @@ std::string refusal_reason(Precision recipe, const NarrowGpu& gpu) {
   }
   const std::size_t least = std::max(least_version(row->scales), least_version(row->weights));
   const bool is_built = least < std::size_t{1000000};
-  return fmt::format("cuBLASLt here is {}, {}{}", library_version_text(gpu.library_version),
-                     is_built
-                         ? "and supports such GEMMs from " + library_version_text(least) + " on"
-                         : "and this build's headers do not define such GEMMs",
-                     nearest_on(gpu));
+  return fmt::format(
+      "the installed cuBLASLt is {}, {}{}", library_version_text(gpu.library_version),
+      is_built ? "but such GEMMs need " + library_version_text(least) + " or newer"
+               : "but this tpsim was built with CUDA headers that do not define such GEMMs",
+      nearest_on(gpu));
 }
 
 void multiply_in_8_bits(const Matmul& op, CudaState& state) {
   const RecipeRow* const recipe = row_of(op.rounding.recipe);
-  TPSIM_CHECK(recipe != nullptr, "a recipe that CUDA does not run");
-  TPSIM_CHECK(op.outer * op.inner == 1 && op.alpha == 1.0F, "one product in 8 bits at a time");
+  TPSIM_CHECK(recipe != nullptr, "CUDA does not support the recipe");
+  TPSIM_CHECK(op.outer * op.inner == 1 && op.alpha == 1.0F,
+              "8-bit GEMMs have one batch and alpha = 1");
   const OperandScales scales{recipe->scales,
                              op.rounding.b_is_weight ? recipe->weights : recipe->scales};
   std::byte* workspace = static_cast<std::byte*>(state.scratch.bytes(kMatmulWorkspace));
@@ -225,7 +226,7 @@ void multiply_in_8_bits(const Matmul& op, CudaState& state) {
   NarrowOperands x = operands_in({workspace + kMatmulWorkspace}, op, *recipe, scales);
   if (finds_scales(op.rounding)) {
     check_cuda(cudaMemsetAsync(x.own_amax, 0, 2 * sizeof(int), state.stream),
-               "clearing greatest magnitudes");
+               "clearing the amax values");
   }
   round_a(op, *recipe, x, state);
   round_b(op, scales.b, x, state);

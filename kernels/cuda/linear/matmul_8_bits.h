@@ -17,8 +17,8 @@ struct NarrowGpu {
   int capability = 80;              // 90 for compute capability 9.0
   std::size_t library_version = 0;  // in the encoding of cublasLtGetVersion
 };
-// Returns the reason why the GPU lacks GEMMs of the recipe, with the nearest supported recipe;
-// empty if supported.
+// Returns the reason why the GPU cannot run GEMMs of the recipe, and the nearest supported recipe;
+// empty if the GPU supports the recipe.
 std::string refusal_reason(Precision recipe, const NarrowGpu& gpu);
 
 // Runs one GEMM without batches.

@@ -45,8 +45,9 @@ bool read_dtype(std::string_view word, DType& dtype) {
   return false;
 }
 
-// Returns the text of a layout. "nt+": a not transposed, b transposed, accumulates into c. "8nt": a
-// is E5M2. "/54": block scales of a and b, as numbers of cuBLASLt. "@116": limit of SMs.
+// Returns the text of a layout, for example "8nt+/54@116". "8": a is E5M2. "nt": a is not
+// transposed, b is. "+": accumulates into c. "/54": kinds of the scales of a and b, as values of
+// ScalesOf. "@116": maximum number of SMs.
 std::string layout_text(const MatmulKey& key) {
   const auto [a, b] = key.scales;
   const bool has_blocks = a != ScalesOf::kTensor || b != ScalesOf::kTensor;

@@ -24,7 +24,7 @@ cudaDataType_t type_of(DType dtype, bool is_e5m2 = false) {
     case DType::kFloat32: return CUDA_R_32F;
     default: break;
   }
-  TPSIM_CHECK(false, "no products of " + std::string(name_of(dtype)));
+  TPSIM_CHECK(false, "cuBLASLt has no GEMM for " + std::string(name_of(dtype)));
 }
 
 // A timer of CUDA events, in milliseconds.
@@ -46,7 +46,7 @@ class StopWatch {
     check_cuda(cudaEventRecord(start_, stream_), "cudaEventRecord");
     work();
     check_cuda(cudaEventRecord(stop_, stream_), "cudaEventRecord");
-    check_cuda(cudaEventSynchronize(stop_), "trying a matrix product");
+    check_cuda(cudaEventSynchronize(stop_), "timing a GEMM");
     float milliseconds = 0;
     check_cuda(cudaEventElapsedTime(&milliseconds, start_, stop_), "cudaEventElapsedTime");
     return milliseconds;
@@ -128,7 +128,7 @@ cublasLtMatrixLayout_t MatmulPlans::Plan::layout_of(cudaDataType_t type, std::in
 }
 
 void MatmulPlans::Plan::describe(const MatmulKey& key) {
-  check_cublas(lt.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+  check_cublas(lt.desc_create(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "creating a GEMM descriptor");
   const auto set_transpose = [&](cublasLtMatmulDescAttributes_t attribute, bool transposed) {
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     check_cublas(lt.desc_set(desc, attribute, &operation, sizeof operation), "a transpose");
@@ -144,7 +144,7 @@ void MatmulPlans::Plan::describe(const MatmulKey& key) {
   if (key.multiprocessors > 0) {
     const std::int32_t target = key.multiprocessors;
     check_cublas(lt.desc_set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target, sizeof target),
-                 "how many multiprocessors a product may occupy");
+                 "limiting the multiprocessors of a GEMM");
   }
 }
 
@@ -153,12 +153,14 @@ void MatmulPlans::Plan::set_scale_modes(const MatmulKey& key) {
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, ScalesOf scales) {
     if (scales == ScalesOf::kTensor) return;  // the only mode in older libraries
     const auto mode = static_cast<std::int32_t>(scales);
-    check_cublas(lt.desc_set(desc, attribute, &mode, sizeof mode), "what shares a scale");
+    check_cublas(lt.desc_set(desc, attribute, &mode, sizeof mode),
+                 "setting the scale mode of a GEMM");
   };
   set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, key.scales[1]);
   set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, key.scales[0]);
 #else
-  TPSIM_CHECK(key.scales == MatmulKey().scales, "scales that this build's cuBLASLt does not have");
+  TPSIM_CHECK(key.scales == MatmulKey().scales,
+              "the cuBLASLt of this build does not have these scales");
 #endif
 }
 
@@ -265,9 +267,8 @@ std::size_t MatmulPlans::fastest(const std::vector<cublasLtMatmulHeuristicResult
     // The first run loads the kernel and is not timed.
     if (issue(plan, call, d, workspace, stream) != CUBLAS_STATUS_SUCCESS) continue;
     for (int run = 0; run < kRuns; ++run) {
-      const float time = watch.time_of([&] {
-        check_cublas(issue(plan, call, d, workspace, stream), "trying a matrix product");
-      });
+      const float time = watch.time_of(
+          [&] { check_cublas(issue(plan, call, d, workspace, stream), "timing a GEMM"); });
       if (time >= best_time) continue;
       best_time = time;
       best = i;

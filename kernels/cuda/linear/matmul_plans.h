@@ -1,8 +1,8 @@
 // GEMMs by cuBLASLt. The algorithm is selected by timing, once per MatmulKey.
 //
-// The first call with a key queries up to kCandidates algorithms from the heuristic and times each
-// on the given operands. The fastest is kept for the life of the device. Split-K reductions are
-// allowed in fp32 only, so that bf16 results are rounded once.
+// The first call with a key gets up to kCandidates algorithms from cuBLASLt's heuristic and times
+// each on the given operands. The fastest is used until the device is destroyed. Split-K reductions
+// are allowed in fp32 only, so that bf16 results are rounded once.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kOldestMajor = 8;  // the kernels use Ampere instructions
 constexpr const char* kAttentionVariable = "TPSIM_HOPPER_ATTENTION";
-// Texts of the choice of attention kernels, stored together with the selected GEMM algorithms.
+// Entries of AlgorithmChoices that name the attention kernels in use. The other entries are the
+// selected GEMM algorithms.
 constexpr std::string_view kByWarps = "attention by warps",
                            kByWarpgroups = "attention by warpgroups";
 
@@ -34,13 +35,13 @@ Result<bool> uses_warpgroups(const cudaDeviceProp& gpu) {
   if (wish.empty()) return is_hopper && has_warpgroup_kernels();
   if (wish == "0") return false;
   if (wish != "1") {
-    return bad_input(fmt::format("{}={}: it must be 0 or 1", kAttentionVariable, wish),
-                     kAttentionVariable,
-                     "give 1 for attention by warpgroups, 0 for attention by warps");
+    return bad_input(
+        fmt::format("{}={} is not valid: the value must be 0 or 1", kAttentionVariable, wish),
+        kAttentionVariable, "set 1 for attention by warpgroups, 0 for attention by warps");
   }
   if (!has_warpgroup_kernels()) {
     return Error{ErrorKind::kMissing, "this build has no kernels for sm_90a", kAttentionVariable,
-                 "build for sm_90 (CMAKE_CUDA_ARCHITECTURES), or unset the variable"};
+                 "build with -DCMAKE_CUDA_ARCHITECTURES=90, or unset the variable"};
   }
   if (is_hopper) return true;
   return Error{
@@ -83,7 +84,8 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// The driver reports its version even if it is too old.
+// Returns the reason why CUDA does not start: no driver, or a driver that is too old for this
+// build. An old driver still reports its version.
 std::string why_no_driver() {
   int offered = 0;
   if (cudaDriverGetVersion(&offered) != cudaSuccess || offered == 0) {
@@ -91,8 +93,8 @@ std::string why_no_driver() {
   }
   constexpr int kMajor = CUDART_VERSION / 1000;
   return fmt::format(
-      "the NVIDIA driver offers CUDA {}, this build needs {}.0: driver {} or newer, or the package "
-      "cuda-compat-{}-0, or a build with the driver's CUDA",
+      "the NVIDIA driver supports CUDA {}, but this build needs {}.0: install driver {} or newer "
+      "or the package cuda-compat-{}-0, or build tpsim with the CUDA version of the driver",
       version_text(offered), kMajor, least_driver(), kMajor);
 }
 
@@ -120,7 +122,7 @@ void PinnedRing::upload(std::span<const std::byte> from, void* to, cudaStream_t 
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     done_.push_back(event);
   } else {
-    check_cuda(cudaEventSynchronize(done_[next_]), "an upload");
+    check_cuda(cudaEventSynchronize(done_[next_]), "waiting for an upload");
   }
   std::byte* const place = memory_ + next_ * kPlaceBytes;
   std::memcpy(place, from.data(), from.size());
@@ -147,14 +149,16 @@ GpuCount visible_gpus() {
   if (error == cudaSuccess && count.gpus > 0) return count;
   static_cast<void>(cudaGetLastError());
   if (error == cudaErrorInsufficientDriver) return {0, why_no_driver()};
-  return {0, error == cudaSuccess ? "the driver finds no device" : cudaGetErrorString(error)};
+  return {0, error == cudaSuccess ? "the NVIDIA driver finds no GPU" : cudaGetErrorString(error)};
 }
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   const GpuCount count = visible_gpus();
   if (count.gpus == 0) return no_gpu(count.why_none);
   if (index >= count.gpus) {
-    return no_gpu(fmt::format("number {} of {} (counted from 0) was requested", index, count.gpus));
+    return no_gpu(
+        fmt::format("GPU {} was requested, counted from 0, but the number of visible GPUs is {}",
+                    index, count.gpus));
   }
   if (!cublas_lt().ok()) return cublas_lt().error();
   TPSIM_TRY(const GpuLimits limits, limits_of(index));
@@ -163,10 +167,10 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int index) {
   if (const cudaError_t error = can_start_kernels(); error != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
     const GpuFacts gpu = gpu_facts();
-    return no_gpu(
-        fmt::format("{} has compute capability {}.{}, for which this build has no kernels ({}); "
-                    "tpsim --version lists its architectures, CMAKE_CUDA_ARCHITECTURES sets them",
-                    gpu.name, gpu.capability_major, gpu.capability_minor, cudaGetErrorName(error)));
+    return no_gpu(fmt::format(
+        "{} has compute capability {}.{}, for which this build has no kernels ({}); "
+        "tpsim --version lists its architectures; build with CMAKE_CUDA_ARCHITECTURES to add one",
+        gpu.name, gpu.capability_major, gpu.capability_minor, cudaGetErrorName(error)));
   }
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -204,7 +208,9 @@ void CudaDevice::download(const Tensor& from, std::span<std::byte> to) {
   synchronize();
 }
 
-void CudaDevice::synchronize() { check_cuda(cudaStreamSynchronize(stream()), "the GPU's work"); }
+void CudaDevice::synchronize() {
+  check_cuda(cudaStreamSynchronize(stream()), "waiting for the GPU");
+}
 
 DeviceMark CudaDevice::mark() {
   if (marks_ == events_.size()) {
@@ -274,7 +280,7 @@ void CudaDevice::use_algorithms(const AlgorithmChoices& earlier) {
   if (earlier.chosen_by != chooser(state_->matmuls)) return;
   std::vector<MatmulChoice> choices;
   for (const std::string& text : earlier.choices) {
-    // Warpgroup kernels are the default where supported.
+    // Can only disable the warpgroup kernels, which are the default if supported.
     if (text == kByWarps && std::getenv(kAttentionVariable) == nullptr) {
       state_->limits.uses_warpgroups = false;
     }
@@ -293,8 +299,8 @@ void* CudaDevice::acquire(std::int64_t bytes) {
   if (data == nullptr) {
     const DriverMemory driver = driver_memory();
     throw OutOfDeviceMemory(fmt::format(
-        "the GPU has no memory left for a tensor of {} bytes; tensors hold {} of the {} "
-        "that are reserved, and {} of its {} are in use",
+        "the GPU has no memory left for a tensor of {} bytes: tensors use {} of the {} bytes that "
+        "this process reserved, and {} of the GPU's {} bytes are in use",
         bytes, allocated_bytes(), state_->memory.reserved_bytes(), driver.used, driver.total));
   }
   return data;
@@ -314,7 +320,7 @@ void* CudaScratch::bytes(std::int64_t count) {
   data_ = memory_.acquire(count);
   if (data_ == nullptr) {
     throw OutOfDeviceMemory(
-        fmt::format("the GPU has no memory left for {} bytes of working memory", count));
+        fmt::format("the GPU has no memory left for a workspace of {} bytes", count));
   }
   size_ = count;
   ++moves_;

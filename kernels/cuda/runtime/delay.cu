@@ -7,7 +7,8 @@
 namespace tpsim {
 namespace {
 
-// The number of iterations is limited too, in case the clock does not advance.
+// Waits until the global clock has advanced by `nanoseconds`. The number of naps is limited too, in
+// case the clock does not advance.
 __global__ void __launch_bounds__(1024) delay_kernel(std::uint64_t nanoseconds) {
   constexpr unsigned kNap = 500;
   const std::uint64_t begin = now_in_ns();

@@ -53,8 +53,10 @@ Result<GpuWatch> GpuWatch::open() {
   check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index), "PCI address");
   void* gpu = nullptr;
   if (const int code = nvml()->by_bus(bus.data(), &gpu); code != 0) {
-    return Error{ErrorKind::kMissing,
-                 fmt::format("NVML finds no GPU at {}: it returned {}", bus.data(), code), "", ""};
+    return Error{
+        ErrorKind::kMissing,
+        fmt::format("NVML finds no GPU at the PCI address {} (error code {})", bus.data(), code),
+        "", ""};
   }
   return GpuWatch(gpu);
 }

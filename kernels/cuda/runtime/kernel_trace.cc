@@ -55,8 +55,8 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
 Error refused(const char* what, CUptiResult result) {
   return {
       ErrorKind::kMissing,
-      fmt::format("CUPTI does not record kernels: {} returned {}", what, static_cast<int>(result)),
-      "", "no other profiler may run at the same time"};
+      fmt::format("CUPTI cannot record kernels: {} returned {}", what, static_cast<int>(result)),
+      "", "end other profilers: only one can use CUPTI at a time"};
 }
 
 Status opened(Cupti& cupti) {

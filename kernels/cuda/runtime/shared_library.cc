@@ -74,16 +74,17 @@ Result<SharedLibrary> SharedLibrary::open(const std::string& what,
     if (handle != nullptr) return SharedLibrary(path, handle);
   }
   return Error{ErrorKind::kMissing,
-               fmt::format("{} is not installed: searched {} on the loader's path and in {}", what,
-                           fmt::join(names, " or "), fmt::join(folders, ", ")),
-               "", "set TPSIM_LIBRARY_PATH or LD_LIBRARY_PATH to its folder"};
+               fmt::format("{} is not installed: there is no {} on the loader's path or in {}",
+                           what, fmt::join(names, " or "), fmt::join(folders, ", ")),
+               "", "install it, or set TPSIM_LIBRARY_PATH to its folder"};
 }
 
 Result<void*> SharedLibrary::address_of(const char* symbol) const {
   void* address = dlsym(handle_, symbol);
   if (address != nullptr) return address;
-  return Error{ErrorKind::kMissing, fmt::format("{} is too old: it lacks {}", path_, symbol), "",
-               "set TPSIM_LIBRARY_PATH to the folder of a newer one"};
+  return Error{ErrorKind::kMissing,
+               fmt::format("{} is too old: it does not have the function {}", path_, symbol), "",
+               "set TPSIM_LIBRARY_PATH to the folder of a newer version"};
 }
 
 }  // namespace tpsim

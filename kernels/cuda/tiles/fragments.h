@@ -19,15 +19,15 @@ struct TilePlace {
 // elements of operand A from a tile [row of A][k].
 constexpr TilePlace a_source(int lane) { return {lane % 8 + lane / 8 % 2 * 8, lane / 16}; }
 
-// The same with ldmatrix.trans, for a tile [k][row of A].
+// As a_source(), with ldmatrix.trans from a tile [k][row of A].
 constexpr TilePlace a_source_by_depth(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2}; }
 
-// The same for two adjacent 16 x 8 operands B, from a tile [column of B][k].
+// As a_source(), for two adjacent 16 x 8 operands B in a tile [column of B][k].
 constexpr TilePlace b_source_by_column(int lane) {
   return {lane % 8 + lane / 16 * 8, lane / 8 % 2};
 }
 
-// The same for two operands B with ldmatrix.trans, from a tile [k][column of B].
+// As a_source(), with ldmatrix.trans for two operands B in a tile [k][column of B].
 constexpr TilePlace b_source_by_depth(int lane) { return {lane % 8 + lane / 8 % 2 * 8, lane / 16}; }
 
 // Row and column of accumulator `i` (0..3) of the 16 x 8 result.

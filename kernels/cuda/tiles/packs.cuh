@@ -161,8 +161,8 @@ T* elements_of(const Tensor& tensor) {
   return tensor.defined() ? static_cast<T*>(tensor.raw()) : nullptr;
 }
 
-// As above; the result converts to the pointer type of the kernel argument or member that it
-// initializes.
+// Result of elements_of() without a template argument. It converts to the pointer type of the
+// kernel argument or member that it initializes.
 struct Elements {
   void* data;
   template <class T>
@@ -202,7 +202,7 @@ void with_type(DType dtype, Launch launch) {
     case DType::kFloat32: return launch(Type<float>{});
     case DType::kBFloat16: return launch(Type<__nv_bfloat16>{});
     case DType::kFloat16: return launch(Type<__half>{});
-    default: TPSIM_CHECK(false, "the GPU computes nothing in " + std::string(name_of(dtype)));
+    default: TPSIM_CHECK(false, "the GPU has no kernels for " + std::string(name_of(dtype)));
   }
 }
 

@@ -49,8 +49,8 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53," \
   "%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
-// sums (64 x 128 or 64 x 64) = or += a b, for 16 columns of a and of b's transpose in shared
-// memory, both K-major.
+// One wgmma with K = 16: c (64 x 128 or 64 x 64) += a b if `adds`, else c = a b. `a` and `b` are
+// descriptors of tiles in shared memory, both K-major.
 #define TPSIM_MULTIPLY_ROWS(T, name)                                                       \
   __device__ inline void multiply_rows(float(&c)[16][4], std::uint64_t a, std::uint64_t b, \
                                        bool adds, T) {                                     \
@@ -72,9 +72,9 @@ __device__ inline void take_sums(float (&sums)[N][4]) {
         : "l"(a), "l"(b), "r"(adds ? 1 : 0));                                                   \
   }
 #define TPSIM_MULTIPLY_64_ROWS(T, name) TPSIM_MULTIPLY_64(multiply_rows, "0, 0", T, name)
-// As above, for 16 rows of a and of b (a is transposed), both MN-major.
+// The same for a 64 x 64 result, with both tiles MN-major.
 #define TPSIM_MULTIPLY_COLUMNS(T, name) TPSIM_MULTIPLY_64(multiply_columns, "1, 1", T, name)
-// sums (64 x 128 or 64 x 64) += a b, for 16 columns of a in registers; b is MN-major.
+// c (64 x 128 or 64 x 64) += a b with K = 16. `a` is in registers, `b` describes an MN-major tile.
 #define TPSIM_MULTIPLY_DEPTH(T, name)                                                              \
   __device__ inline void multiply_depth(float(&c)[16][4], const unsigned(&a)[4], std::uint64_t b,  \
                                         T) {                                                       \

@@ -46,7 +46,8 @@ TEST_CASE("models of one shape and different vocabularies: the file must name on
   CHECK(based->file.model.name == "llama-3-70b");
   CHECK(based->file.model.vocab == 128256);
   REQUIRE(based->notes.size() == 1);
-  CHECK(based->notes.front() == "vocab size 128256 assumed, that of llama-3-70b");
+  CHECK(based->notes.front() ==
+        "the file does not state the vocab size: 128256 is assumed, as in llama-3-70b");
   const auto said = imported("", {"--set", "vocab-size=32000"});
   REQUIRE(said.ok());
   CHECK(said->file.model.name == "llama-2-70b");

@@ -200,7 +200,7 @@ TEST_CASE("a load of experts is a word, a number, or a file of counts that the m
   const auto none = loaded("no-such-file");
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().where == "--expert-load");
-  CHECK_THAT(none.error().hint, Catch::Contains("file that counts"));
+  CHECK_THAT(none.error().hint, Catch::Contains("file with the token count"));
   REQUIRE(write_file_atomically(path, "9 1 1\n").ok());
   const auto short_line = loaded(path);
   REQUIRE_FALSE(short_line.ok());

@@ -227,7 +227,8 @@ TEST_CASE("a stack's choices restrict every setting") {
     StackChoices choices;
     choices.only[row.setting] = {row.get(plan)};
     CHECK(refusal_reason(choices, plan).empty());
-    CHECK(refusal_reason(choices, other) == "the stack has no such " + std::string(row.title));
+    CHECK(refusal_reason(choices, other) ==
+          "the stack does not support this " + std::string(row.title));
     SearchSpace space = space_around(plan);
     space.asked[Setting::kRecomputeBlocks] = {2};
     space.uneven_ends = 0;

@@ -92,7 +92,7 @@ TEST_CASE("only the first, the fullest and the last of many stages are shown") {
   CHECK(text.find("\n     19 ") != std::string::npos);
   CHECK(text.find("\n      3 ") != std::string::npos);
   CHECK(text.find("\n      4 ") == std::string::npos);
-  CHECK(text.find("14 stages in between") != std::string::npos);
+  CHECK(text.find("14 stages are not shown") != std::string::npos);
 }
 
 TEST_CASE("plans within the interval of the best are marked as ties") {
@@ -111,8 +111,8 @@ TEST_CASE("plans within the interval of the best are marked as ties") {
 TEST_CASE("a shortage names need, limit, stage, margin and the largest part") {
   const Prediction predicted = test::small_run().predicted;
   CHECK(shortage_text(predicted, Bytes(16 * kGiB)) ==
-        "needs 31.0 GiB on stage 0, 15.0 GiB more than the limit of 16.0 of 40.0 GiB, 97 % "
-        "of it optimizer");
+        "needs 31.0 GiB on stage 0, 15.0 GiB more than the limit of 16.0 GiB (the GPU has "
+        "40.0 GiB); 97 % of the peak is optimizer");
 }
 
 }  // namespace tpsim::cli

@@ -31,9 +31,10 @@ TEST_CASE("invalid counts and wrong numbers of counts are errors with their line
   CHECK_THAT(error_of("1 2 3 -4\n"), Catch::StartsWith("counts.txt:1: '-4' is not a token count"));
   CHECK_THAT(error_of("1 2 3 nan\n"),
              Catch::StartsWith("counts.txt:1: 'nan' is not a token count"));
-  CHECK_THAT(error_of("1 2 3 4\n1 2 3\n"), Catch::StartsWith("counts.txt:2: 3 counts for 4"));
-  CHECK_THAT(error_of("1\n2\n3\n"), Catch::StartsWith("counts.txt: 3 counts for 4"));
-  CHECK_THAT(error_of("# nothing\n"), Catch::StartsWith("counts.txt: 0 counts for 4"));
+  CHECK_THAT(error_of("1 2 3 4\n1 2 3\n"),
+             Catch::StartsWith("counts.txt:2: the line has 3 counts for 4"));
+  CHECK_THAT(error_of("1\n2\n3\n"), Catch::StartsWith("counts.txt: the file has 3 counts for 4"));
+  CHECK_THAT(error_of("# nothing\n"), Catch::StartsWith("counts.txt: the file has 0 counts for 4"));
 }
 
 TEST_CASE("a model's file keeps its counts, and a wrong number of counts is refused") {

@@ -66,7 +66,7 @@ TEST_CASE("a wrong kind of value names line, key and both kinds") {
                 "linear_bias must be true or false");
   check_refused(with(kGood, "\"heads\": 4", "\"heads\": []"), "m.json:11",
                 "attention.heads must be a whole number, not an array");
-  check_refused("[]", "m.json:1", "must hold an object, not an array");
+  check_refused("[]", "m.json:1", "must be a JSON object, not an array");
 }
 
 TEST_CASE("numbers out of range are refused") {

@@ -86,7 +86,7 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
   check_illegal([](Plan& p) { p.degrees.tp = 0; }, "tp is 0");
   check_illegal([](Plan& p) { p.degrees.dp = -1; }, "dp is -1");
   check_illegal([](Plan& p) { p.degrees.cp = 3; },
-                "sequence length 128 does not divide by 2 x cp = 6");
+                "sequence length 128 is not divisible by 2 x cp = 6");
   check_illegal([](Plan& p) { p.zero = 4; }, "ZeRO");
   check_illegal([](Plan& p) { p.global_batch = 15; }, "global batch 15");
   check_illegal([](Plan& p) { p.stage_layers = {8}; }, "stage_layers has 1");
@@ -105,7 +105,7 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
         p.sequence_parallel = true;
         p.degrees.tp = 8;
       },
-      "sequence length 4 of a context-parallel rank does not divide by tp = 8");
+      "sequence length 4 of a context-parallel rank is not divisible by tp = 8");
   check_illegal(
       [](Plan& p) {
         p.schedule = ScheduleKind::kInterleaved;
@@ -113,7 +113,7 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
         p.stage_layers = {2, 2, 2, 2};
         p.global_batch = 6;
       },
-      "multiples of pp");
+      "needs a multiple of pp");
 }
 
 TEST_CASE("plans whose numbers overflow 64 bits are refused") {
@@ -160,17 +160,17 @@ TEST_CASE("ep must divide replicas and experts, and tp with experts needs sequen
     return status.error();
   };
   const Error three = refusal([](Plan& p) { p.degrees.ep = 3; });
-  CHECK_THAT(three.message, Catch::Contains("tp x cp x dp / etp = 4 does not divide by ep = 3"));
-  CHECK_THAT(three.hint, Catch::Contains("nearest ep that divides both is 2"));
+  CHECK_THAT(three.message, Catch::Contains("tp x cp x dp / etp = 4 is not divisible by ep = 3"));
+  CHECK_THAT(three.hint, Catch::Contains("nearest ep that divides ranks and experts is 2"));
   CHECK_THAT(refusal([](Plan& p) { p.degrees.ep = 4; }).message,
-             Catch::Contains("experts = 6 does not divide by ep = 4"));
+             Catch::Contains("experts = 6 is not divisible by ep = 4"));
   CHECK_THAT(refusal([](Plan& p) { p.sequence_parallel = false; }).message,
              Catch::Contains("need sequence parallelism"));
   CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = 3; }).message,
-             Catch::Contains("width 256 does not divide by etp = 3"));
+             Catch::Contains("width 256 is not divisible by etp = 3"));
   CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = -1; }).message, Catch::Contains("etp is -1"));
   CHECK_THAT(refusal([](Plan& p) { p.degrees.etp = 16; }).message,
-             Catch::Contains("tp x cp x dp = 8 does not divide by etp = 16"));
+             Catch::Contains("tp x cp x dp = 8 is not divisible by etp = 16"));
   Plan whole = plan;
   whole.degrees.etp = 1;
   whole.degrees.ep = 2;
@@ -201,11 +201,11 @@ TEST_CASE("the batch that divides is named by the nearest multiple, above or bel
     REQUIRE_FALSE(legal.ok());
     return legal.error().hint;
   };
-  CHECK(hint_of(5, 8) == "the nearest that does is 10");
-  CHECK(hint_of(5, 24) == "the nearest that does is 25");
-  CHECK(hint_of(5, 7) == "the nearest that does is 5");
-  CHECK(hint_of(5, 1) == "the nearest that does is 5");
-  CHECK(hint_of(4, 6) == "the nearest that does is 4");
+  CHECK(hint_of(5, 8) == "the nearest valid global batch is 10");
+  CHECK(hint_of(5, 24) == "the nearest valid global batch is 25");
+  CHECK(hint_of(5, 7) == "the nearest valid global batch is 5");
+  CHECK(hint_of(5, 1) == "the nearest valid global batch is 5");
+  CHECK(hint_of(4, 6) == "the nearest valid global batch is 4");
 }
 
 TEST_CASE("only chosen experts count as FLOPs, all of them as weights") {
@@ -254,7 +254,7 @@ TEST_CASE("the hint names a degree that keeps the requested ep, before another e
   plan.sequence_parallel = true;
   const Status cut = validate(plan, model);
   REQUIRE_FALSE(cut.ok());
-  CHECK_THAT(cut.error().hint, Catch::Contains("etp 1 gives ep 4"));
+  CHECK_THAT(cut.error().hint, Catch::Contains("etp 1 allows ep 4"));
   plan.degrees.etp = 1;
   CHECK(validate(plan, model).ok());
   plan.degrees = {.tp = 4, .pp = 2, .dp = 2, .ep = 16};  // more than the number of experts

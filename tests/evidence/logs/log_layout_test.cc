@@ -86,7 +86,7 @@ TEST_CASE(
   CHECK_THAT(refusal(run, mesh("pp=1, dp_replicate=1, dp_shard=8, cp=1, tp=2, ep=1")),
              Catch::Contains(
                  "the layout in the log is tp 2 pp 1 dp 8 (dp_shard 8, dp_replicate 1) on 16 GPUs, "
-                 "the plan's is tp 2 pp 2 dp 4 (dp_shard 4, dp_replicate 1) on 16 GPUs"));
+                 "but the plan's is tp 2 pp 2 dp 4 (dp_shard 4, dp_replicate 1) on 16 GPUs"));
   // Meshes of other programs have other dimension names, and are ignored.
   CHECK(refusal(run, line("Building 2-D device mesh with ['x', 'y'], [3, 5]")).empty());
 }

@@ -92,10 +92,10 @@ TEST_CASE("sizes of a named model and one degree may be missing in a row") {
   named.pp = 0;
   CHECK(loader.completed(named).pp == 1);  // tp 2 and dp 4 use all 8 GPUs
   named.dp = 0;
-  CHECK(refusal_of(named) == "pp is not stated");  // two degrees are missing
+  CHECK(refusal_of(named) == "the row does not state pp");  // two degrees are missing
   // Sizes that differ from the model of this name: the name is not used.
   named.hidden = 5120;
-  CHECK(refusal_of(named) == "layers is not stated");
+  CHECK(refusal_of(named) == "the row does not state layers");
 }
 
 TEST_CASE("a framework name means the software of the row's month") {
@@ -340,17 +340,17 @@ TEST_CASE("a run that cannot be priced has a reason") {
   CHECK_THAT(refusal_of(run), Catch::Contains("heads"));
   run = gpt_run(2048, 16, 2);
   run.gpus = 7;
-  CHECK(refusal_of(run) == "7 GPUs are stated, but the layout needs 2");
+  CHECK(refusal_of(run) == "the row states 7 GPUs, but its layout needs 2");
   run = gpt_run(2048, 16, 1);
   run.dtype = "fp8";
-  CHECK(refusal_of(run) == "profile a100-sxm4-80gb has no matrix rate for fp8");
+  CHECK(refusal_of(run) == "profile a100-sxm4-80gb has no GEMM rate for fp8");
   run = gpt_run(2048, 16, 1);
   run.global_batch = 0;
-  CHECK(refusal_of(run) == "global_batch is not stated");
+  CHECK(refusal_of(run) == "the row does not state global_batch");
   run = gpt_run(2048, 15, 1);
   CHECK(refusal_of(run) == "hidden 2048 is not divisible by 15 heads");
   run.heads = 0;
-  CHECK(refusal_of(run) == "heads is not stated");
+  CHECK(refusal_of(run) == "the row does not state heads");
 }
 
 }  // namespace tpsim

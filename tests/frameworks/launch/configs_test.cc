@@ -67,7 +67,7 @@ TEST_CASE("torchtitan's TOML and a GPU count give a plan") {
   const auto unknown = import_config(
       with("titan.toml", "converters = []", "converters = [\"int8\"]"), inputs(16, "llama-3-8b"));
   REQUIRE_FALSE(unknown.ok());
-  CHECK_THAT(unknown.error().message, Catch::Contains("--model.converters 'int8'"));
+  CHECK_THAT(unknown.error().message, Catch::Contains("--model.converters is 'int8'"));
   CHECK_FALSE(import_config(config("titan.toml"), inputs(0, "llama-3-8b")).ok());
 }
 

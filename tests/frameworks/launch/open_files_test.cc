@@ -67,7 +67,7 @@ TEST_CASE("all missing inputs of a configuration are reported at once") {
                           "mixed_precision: bf16\n"};
   const Error trainer = refused(import_config(shards, on(0)));
   CHECK_THAT(trainer.message, Catch::Contains("which model?") && Catch::Contains("how many GPUs") &&
-                                  Catch::Contains("the batch of a GPU"));
+                                  Catch::Contains("the batch size per GPU"));
   CHECK(trainer.hint == "add --model NAME or its config.json, and --gpus N, and --micro-batch N");
   LaunchFile unknown = titan("tensor_parallel_degree = 2\n");
   unknown.text.replace(unknown.text.find("8B"), 2, "9Q");
@@ -105,7 +105,7 @@ TEST_CASE("a GPU count that the layout does not divide is refused with the layou
   const Error error =
       refused(of_megatron("--vocab-size 1024 --tensor-model-parallel-size 4 "
                           "--pipeline-model-parallel-size 4"));
-  CHECK(error.message == "8 GPUs do not divide by tensor 4 x pipeline 4 x context 1 = 16");
+  CHECK(error.message == "8 GPUs are not divisible by tensor 4 x pipeline 4 x context 1 = 16");
   CHECK(error.hint == "state the number of GPUs: --gpus N, a multiple of 16");
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("unset variables for sizes of the model are named") {
   LaunchFile file = megatron("--vocab-size 1024");
   file.text.replace(file.text.find("--num-layers 8"), 14, "--num-layers $LAYERS");
   const Error error = refused(import_plan(LaunchStack::kMegatronLm, {file}, on(8)));
-  CHECK_THAT(error.message, Catch::Contains("--num-layers is $LAYERS, which the script does not"));
+  CHECK_THAT(error.message, Catch::Contains("the script does not set: --num-layers is $LAYERS"));
   CHECK_THAT(error.hint, Catch::Contains("--set LAYERS=N"));
   file.text.replace(0, file.text.find(" --nnodes"),
                     "torchrun --nproc_per_node `nvidia-smi -L | wc -l`");

@@ -42,7 +42,7 @@ TEST_CASE("adapters are refused in one sentence, by default too") {
   const auto plan = import_named("swift_lora.sh", beside(8));
   REQUIRE_FALSE(plan.ok());
   CHECK(plan.error().message ==
-        "trains adapters or a part of the weights: tuner_type: lora, its default");
+        "trains adapters or a part of the weights: tuner_type: lora (the default)");
   CHECK(plan.error().hint == kAllWeights);
   const auto trainer = import_text("lora.yaml",
                                    "model_name_or_path: of-nobody\nfinetuning_type: lora\n"
@@ -263,7 +263,7 @@ TEST_CASE("an unsupported program is named") {
                                 "--global_batch_size 64 --of_mine 3\n",
                                 beside());
   REQUIRE_FALSE(plan.ok());
-  CHECK(plan.error().message == "starts scripts/mine.py, which tpsim cannot read");
+  CHECK(plan.error().message == "the command starts scripts/mine.py, which tpsim cannot read");
 }
 
 TEST_CASE("every row of a program's table has an effect") {

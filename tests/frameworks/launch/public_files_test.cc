@@ -162,7 +162,7 @@ TEST_CASE(
   how.load = [](const std::string& name) -> Result<ModelSpec> {
     return Error{ErrorKind::kBadInput, name, "", ""};
   };
-  CHECK_THAT(refused(other, how).message, Catch::Contains("no flavour '14q' of 'llama2'"));
+  CHECK_THAT(refused(other, how).message, Catch::Contains("flavor '14q' of 'llama2'"));
 }
 
 TEST_CASE(
@@ -171,7 +171,7 @@ TEST_CASE(
   CHECK(alone.plan.zero == 0);
   CHECK(alone.plan.gradient_dtype == DType::kBFloat16);
   CHECK(std::any_of(alone.notes.begin(), alone.notes.end(), [](const std::string& note) {
-    return note.find("no file of accelerate or DeepSpeed is given") != std::string::npos;
+    return note.find("neither FSDP nor DeepSpeed is enabled") != std::string::npos;
   }));
   ImportInputs both = inputs(0);
   both.more = {config("sharded.yaml")};

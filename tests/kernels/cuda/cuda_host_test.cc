@@ -123,14 +123,14 @@ TEST_CASE(
         "nearest supported recipe is mxfp8");
   CHECK(reason(Precision::kFp8Block, 89).ends_with("the nearest supported recipe is fp8-current"));
   CHECK(reason(Precision::kFp8Block, 90, 120803) ==
-        "cuBLASLt here is 12.8, and supports such GEMMs from 12.9 on; the nearest supported recipe "
-        "is fp8-current");
+        "the installed cuBLASLt is 12.8, but such GEMMs need 12.9 or newer; the nearest supported "
+        "recipe is fp8-current");
   CHECK(reason(Precision::kMxFp8, 100).empty());
   CHECK(reason(Precision::kMxFp8, 90)
             .ends_with("by mxfp8 need 10.0 or newer; the nearest supported recipe is fp8-block"));
-  CHECK(reason(Precision::kMxFp8, 100, 120405).find("cuBLASLt here is 12.4") == 0);
+  CHECK(reason(Precision::kMxFp8, 100, 120405).find("the installed cuBLASLt is 12.4") == 0);
   CHECK(reason(Precision::kNvFp4, 100) ==
-        "tpsim can predict it, but not run it; the nearest supported recipe is mxfp8");
+        "tpsim can predict this recipe, but cannot run it; the nearest supported recipe is mxfp8");
 }
 
 TEST_CASE("an invalid algorithm text is an error that repeats it") {

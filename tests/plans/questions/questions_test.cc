@@ -97,7 +97,8 @@ TEST_CASE("a degree that does not divide is named with the nearest ones that do"
   CHECK(illegal(test::small_bloom(), "tp=3") == "tp = 3 does not divide 8 GPUs (nearest: 2, 4)");
   CHECK(illegal(test::small_bloom(), "tp=8,pp=4") ==
         "tp x pp = 32 does not divide 8 GPUs (nearest: 8)");
-  CHECK(illegal(test::small_bloom(), "tp=2,pp=1,dp=2,cp=1") == "tp x pp x dp x cp = 4, not 8 GPUs");
+  CHECK(illegal(test::small_bloom(), "tp=2,pp=1,dp=2,cp=1") ==
+        "tp x pp x dp x cp = 4, but the product must be 8 GPUs");
   const ModelSpec experts = test::small_mixture();
   CHECK_THAT(illegal(experts, "ep=3"),
              Catch::Contains("ep = 3 does not divide the") && Catch::Contains("nearest: 2, 4"));

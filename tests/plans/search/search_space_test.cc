@@ -116,8 +116,8 @@ TEST_CASE("plans that the stack cannot run are counted and not returned") {
   REQUIRE(all.ok());
   REQUIRE(fewer.ok());
   CHECK(fewer->considered == all->considered);
-  CHECK(fewer->pruned.at("the stack has no such rank order") > 0);
-  CHECK(fewer->pruned.at("the stack has no such recompute") > 0);
+  CHECK(fewer->pruned.at("the stack does not support this rank order") > 0);
+  CHECK(fewer->pruned.at("the stack does not support this recompute") > 0);
   Plan plan = fewer->plans.front().plan;
   plan.rank_order = RankOrder::kTpPpDp;
   CHECK_FALSE(check_plan(scenario, plan).ok());

@@ -105,7 +105,7 @@ TEST_CASE("missing members and errors end the joining with a message") {
   const NcclLibrary nccl = stand_in();
   stage.asked_before = 1 << 30;
   CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, milliseconds(20)),
-                    "joining a group of 4: the other ranks did not join within 0.02 s");
+                    "joining a group of 4 ranks: the other ranks did not join within 0.02 s");
   CHECK(stage.aborted == 1);
   set_stage();
   stage.first = ncclSystemError;

@@ -126,7 +126,7 @@ TEST_CASE("a slower measurement with fewer bits is used, with a note") {
   profile.ops.push_back({op.key, Seconds(1)});
   const OpCostModel model(profile);
   CHECK(model.price(op).time == Seconds(1));
-  CHECK_THAT(model.explain(op), Catch::Contains("though bf16 takes"));
+  CHECK_THAT(model.explain(op), Catch::Contains("although bf16 takes"));
 }
 
 TEST_CASE("8-bit GEMMs with sums outside the tensor cores are slower, but faster than 16 bits") {
@@ -175,11 +175,10 @@ TEST_CASE("NVFP4 passes are named: Hadamard transforms and stochastic rounding")
     return names;
   };
   CHECK(passes(kTransposeB) ==
-        std::vector<std::string>{"greatest values, for the scale of the tensor",
-                                 "rounded to nvfp4 by rows",
+        std::vector<std::string>{"amax of the tensor, for its scale", "rounded to nvfp4 by rows",
                                  "Hadamard transforms, rounded to nvfp4 by columns", ""});
   CHECK(passes(0) == std::vector<std::string>{
-                         "greatest values, for the scale of the tensor",
+                         "amax of the tensor, for its scale",
                          "rounded stochastically to nvfp4 by rows",
                          "Hadamard transforms, rounded stochastically to nvfp4 by columns", ""});
   CHECK(passes(kTransposeA).size() == 1);  // reads operands quantized by the other two
