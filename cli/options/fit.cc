@@ -59,7 +59,8 @@ Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space)
 }
 
 // Returns the best plan that fits in memory, if there is one.
-std::optional<PlannedRun> best_of(const Scenario& scenario, const SearchSpace& space) {
+std::optional<PlannedRun> best_of(const Scenario& scenario, SearchSpace space) {
+  space.wants_nearest_miss = false;
   const Result<SearchResult> found = limited_search(scenario, space);
   if (!found.ok() || found->plans.empty()) return std::nullopt;
   return found->plans.front();

@@ -161,18 +161,23 @@ EnumerationCount PlanSpace::visit_family(std::int64_t family, const Visit& visit
   return visit_groups(family, [&](const PlanGroup& group) {
     for (const StageCut& cut : group.cuts) {
       for (const Arrangement& arrangement : group.arrangements) {
-        Plan plan = arranged(group.settings, arrangement);
-        if (plan.recompute != Recompute::kBlocks) {
-          visit(plan, cut);
-          continue;
-        }
-        for (const std::int64_t blocks : recompute_counts(cut)) {
-          plan.recompute_blocks = blocks;
-          visit(plan, cut);
-        }
+        visit_plans_of(group, arrangement, cut, visit);
       }
     }
   });
+}
+
+void PlanSpace::visit_plans_of(const PlanGroup& group, const Arrangement& arrangement,
+                               const StageCut& cut, const Visit& visit) const {
+  Plan plan = arranged(group.settings, arrangement);
+  if (plan.recompute != Recompute::kBlocks) {
+    visit(plan, cut);
+    return;
+  }
+  for (const std::int64_t blocks : recompute_counts(cut)) {
+    plan.recompute_blocks = blocks;
+    visit(plan, cut);
+  }
 }
 
 EnumerationCount PlanSpace::visit_plans(const Visit& visit) const {

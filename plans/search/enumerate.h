@@ -89,6 +89,9 @@ class PlanSpace {
   // stage_layers are not set: use those of the cut.
   using Visit = std::function<void(const Plan&, const StageCut&)>;
   EnumerationCount visit_family(std::int64_t family, const Visit& visit) const;
+  // The same for one arrangement and one cut of a group.
+  void visit_plans_of(const PlanGroup& group, const Arrangement& arrangement, const StageCut& cut,
+                      const Visit& visit) const;
 
   // Calls `visit` with every legal plan of the space, family by family, in a fixed order.
   EnumerationCount visit_plans(const Visit& visit) const;

@@ -15,6 +15,7 @@
 
 #include "plans/search/enumerate.h"
 #include "plans/search/family_search.h"
+#include "plans/search/nearest_miss.h"
 #include "plans/search/parallel_for.h"
 #include "plans/search/pricer_pool.h"
 #include "plans/search/search_result.h"
@@ -92,7 +93,10 @@ class SearchPass {
   Result<SearchResult> timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
     TPSIM_TRY_STATUS(work());
-    if (candidates_.empty() && cap_ == kNoCap) TPSIM_TRY_STATUS(find_nearest_miss());
+    if (candidates_.empty() && cap_ == kNoCap) {
+      if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
+      if (space_.wants_nearest_miss) TPSIM_TRY_STATUS(find_nearest_miss());
+    }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
@@ -326,18 +330,7 @@ class SearchPass {
 
   // If no plan fits, sets nearest_miss to the plan with the lowest peak.
   Status find_nearest_miss() {
-    if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
-    PlanBounds bounds(pricer());
-    Candidate miss;
-    for (std::int64_t family = 0; family < plans_.families(); ++family) {
-      plans_.visit_family(family, [&](const Plan& plan, const StageCut& cut) {
-        if (plan.offload == Offload::kOptimizer && !bounds.fits_hosts(plan, cut)) return;
-        const Bytes lowest(miss.cut == nullptr ? std::numeric_limits<double>::max() : miss.peak);
-        const Bytes peak = bounds.evaluate(plan, cut, lowest).peak;
-        if (miss.cut == nullptr || peak < lowest) miss = {0, 0, peak.value(), 0, 0, plan, &cut};
-      });
-      pricer().drop_traces();
-    }
+    const Candidate miss = nearest_miss(pricer(), plans_);
     if (miss.cut == nullptr) return Ok{};
     TPSIM_TRY(result_.nearest_miss, predicted(miss));
     return Ok{};

@@ -41,8 +41,9 @@ struct SearchSpace {
   std::optional<Plan> around;
   std::int64_t uneven_ends = 2;
   Objective objective = Objective::kTime;
-  Bytes memory_limit;      // zero: the device's capacity
-  double oom_risk = 0.05;  // maximum probability of running out of memory
+  Bytes memory_limit;              // zero: the device's capacity
+  double oom_risk = 0.05;          // maximum probability of running out of memory
+  bool wants_nearest_miss = true;  // compute SearchResult::nearest_miss if no plan fits
 };
 
 // Returns the space with one setting fixed to a value. The value is no longer excluded.

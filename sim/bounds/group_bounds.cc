@@ -7,6 +7,7 @@
 #include "sim/layers/low_precision.h"
 #include "sim/layers/step_end.h"
 #include "sim/memory/stage_memory.h"
+#include "sim/step/predict.h"
 
 namespace tpsim {
 namespace {
@@ -195,15 +196,18 @@ const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
   fixed.is_known = true;
   fixed.of_layers = fixed_costs(pricer_, plan);
   const ModelSpec& model = pricer_.scenario().model;
-  for (std::size_t kind = 0; kind < fixed.of_layers.blocks.size(); ++kind) {
-    fixed.block_held.push_back(total(fixed.of_layers.blocks[kind]->held));
-    fixed.held += static_cast<double>(layers_of_kind(model, static_cast<std::int64_t>(kind))) *
-                  fixed.block_held.back();
+  const FixedCosts& layers = fixed.of_layers;
+  for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
+    fixed.block_held.push_back(total(layers.blocks[kind]->held));
+    const auto blocks = static_cast<double>(layers_of_kind(model, static_cast<std::int64_t>(kind)));
+    fixed.held += blocks * fixed.block_held.back();
+    fixed.host += blocks * layers.blocks[kind]->host.value();
   }
-  fixed.held += total(fixed.of_layers.embedding->held) + total(fixed.of_layers.head->held);
   // Tied word embeddings on one stage share one table.
-  const bool shares_table = model.tied_embedding && plan.degrees.pp == 1;
-  fixed.held += (shares_table ? 1 : 2) * total(fixed.of_layers.table->held);
+  const double tables = model.tied_embedding && plan.degrees.pp == 1 ? 1 : 2;
+  fixed.held +=
+      total(layers.embedding->held) + total(layers.head->held) + tables * total(layers.table->held);
+  fixed.host += (layers.embedding->host + layers.head->host + tables * layers.table->host).value();
   return fixed;
 }
 
@@ -227,6 +231,12 @@ Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
   }
   const double mean = fixed.held / static_cast<double>(plan.degrees.pp);
   return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
+}
+
+bool GroupBounds::may_fit_hosts(const Plan& plan) {
+  const Bytes mean(kGroupRounding * fixed_of(plan).host / static_cast<double>(plan.degrees.pp));
+  const ClusterSpec& cluster = pricer_.scenario().cluster;
+  return host_memory_of_node(cluster, plan, mean) <= cluster.host.memory;
 }
 
 // The bound is the persistent memory of a stage plus the activations of one block. It holds for

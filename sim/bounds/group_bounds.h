@@ -41,6 +41,8 @@ class GroupBounds {
 
   // Persistent memory of the fullest stage. Traces no layer.
   Bytes least_held(const Plan& plan, const CutFloors& cuts);
+  // Whether the host memory may suffice for the offloaded state of the mean stage. Traces no layer.
+  bool may_fit_hosts(const Plan& plan);
   // Lower bound of the peak with a single block's activations of one micro-batch. Increases with
   // the micro-batch.
   Bytes least_of_block(const Plan& plan);
@@ -83,7 +85,8 @@ class GroupBounds {
     LayerKey key;
     bool is_known = false;
     FixedCosts of_layers;
-    double held = 0;                 // persistent bytes of the whole model
+    double held = 0;                 // persistent bytes of the whole model on the device
+    double host = 0;                 // the same in host memory
     std::vector<double> block_held;  // persistent bytes of a block, by kind
   };
   // Lower bounds of the end of a step in seconds. `tail`: from a stage's last task to the global

@@ -85,9 +85,9 @@ class LayerTracer {
     store_.materialize(0);
     EmbeddingSaved saved;
     trace_.forward = mark();
-    Tensor y = embedding.forward(tokens(0), saved);
+    // Outlives the trace, because the first block frees its input.
+    const Tensor y = embedding.forward(tokens(0), saved);
     trace_.forward_end = mark();
-    y = Tensor();
     Tensor dy = activation();
     trace_.backward = mark();
     embedding.backward(dy, std::move(saved));
