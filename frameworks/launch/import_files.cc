@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/scenario/plan_json.h"
-#include "formats/settings_text.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework_judge.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/launch_settings.h"
@@ -296,7 +296,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   }
   if (stack == LaunchStack::kMegatronLm) {
     TPSIM_TRY_STATUS(check_program(command, path_of(file)));
-    return import_megatron(std::move(command), inputs);
+    return import_megatron_script(std::move(command), file, inputs);
   }
   return import_torchtitan_command(std::move(command), file, inputs);
 }

@@ -12,6 +12,7 @@
 #include "core/software/launched_models.h"
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/framework_judge.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
@@ -24,41 +25,11 @@ std::string_view judge_of(LaunchStack stack) {
   return stack == LaunchStack::kNemo ? "megatron-bridge" : "";
 }
 
-// Returns environment variables: those in "export NAME=VALUE" lines of the script, and those that
-// torchrun sets.
-JsonValue environment_of(const LaunchFile& file, const LaunchSize& size) {
-  JsonValue environment =
-      json_object({{"WORLD_SIZE", std::to_string(size.nodes * size.gpus_per_node)},
-                   {"LOCAL_WORLD_SIZE", std::to_string(size.gpus_per_node)}});
-  constexpr std::string_view kExport = "export ";
-  for (std::string_view rest = file.text; !rest.empty();) {
-    const std::string_view line = cut_off(rest, "\n");
-    const std::size_t equals = line.find('=');
-    if (!line.starts_with(kExport) || equals == std::string_view::npos) continue;
-    environment.set(std::string(line.substr(kExport.size(), equals - kExport.size())),
-                    std::string(line.substr(equals + 1)));
-  }
-  return environment;
-}
-
 // Arguments that exported files omit and the framework requires: data, tokenizer and schedule.
-constexpr const char* kUsers[] = {"--train-iters",    "10",           "--lr", "1e-4", "--mock-data",
-                                  "--tokenizer-type", "NullTokenizer"};
-
-JsonValue words_of(const std::vector<LaunchOption>& options) {
-  std::vector<std::string> words;
-  for (const LaunchOption& option : options) {
-    words.push_back(option.name);
-    if (option.value.empty()) continue;
-    if (takes_words(option.name)) {
-      for (const std::string& word : words_in(option.value)) words.push_back(word);
-    } else {
-      words.push_back(option.value);
-    }
-  }
-  words.insert(words.end(), std::begin(kUsers), std::end(kUsers));
-  return json_array(words, [](const std::string& word) { return JsonValue(word); });
-}
+const std::vector<LaunchOption> kUsers = {{"--train-iters", "10"},
+                                          {"--lr", "1e-4"},
+                                          {"--mock-data", ""},
+                                          {"--tokenizer-type", "NullTokenizer"}};
 
 // Converts the text of a YAML value to a JSON value.
 JsonValue option_json(const std::string& value) {
@@ -171,7 +142,7 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
   TPSIM_TRY(const LaunchCommand command, read_launch_command(file));
   std::vector<FlatSetting> stated;
-  JsonValue given = json_object({{"environment", environment_of(file, command.size)}});
+  JsonValue given = json_object({{"environment", judged_environment(file.text, command.size)}});
   if (stack == LaunchStack::kNemo) {
     TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
     TPSIM_TRY(stated, flat_yaml(yaml.text, path_of(yaml)));
@@ -180,20 +151,11 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
     given.set("overrides", std::move(overrides));
     given.set("model", shape_of(model));
   } else {
-    given.set("arguments", words_of(command.options));
+    std::vector<LaunchOption> options = command.options;
+    options.insert(options.end(), kUsers.begin(), kUsers.end());
+    given.set("arguments", judged_arguments(options));
   }
-  TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
-  const std::filesystem::path path = folder.path() / "arguments.json";
-  TPSIM_TRY_STATUS(write_file_atomically(path, to_text(given)));
-  std::vector<std::string> words;
-  for (const std::string& checkout : checkouts) words.insert(words.end(), {"--checkout", checkout});
-  words.insert(words.end(), {"check", std::string(judge), path.string()});
-  TPSIM_TRY(const std::string printed, output_of_recipes(words));
-  TPSIM_TRY(const JsonValue answer, parse_json(printed, checkouts.front()));
-  if (answer.find("error") != nullptr) {
-    return bad_input(fmt::format("the check failed: {}", text_of_answer(answer, "error")),
-                     checkouts.front(), text_of_answer(answer, "hint"));
-  }
+  TPSIM_TRY(const JsonValue answer, run_judge(judge, given, checkouts));
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");
   if (settings == nullptr) return judgement;
