@@ -336,5 +336,53 @@ class Imports(unittest.TestCase):
         self.assertIn("add --run", self.run_import(str(file)).stderr)
         self.assertIn("ValueError: ran", self.run_import(str(file), "--run").stderr)
 
+    # Parts of an argument parser with Megatron's names, whose defaults are those of no release.
+    PARSER = '''
+import argparse
+
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    for name, default in (("num-layers", 0), ("hidden-size", 0), ("num-attention-heads", 0), ("seq-length", 0),
+                          ("max-position-embeddings", 0), ("micro-batch-size", 1), ("global-batch-size", 1),
+                          ("tensor-model-parallel-size", 2), ("vocab-size", 0)):
+        parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--attention-dropout", type=float, default=0.0)
+    parser.add_argument("--hidden-dropout", type=float, default=0.0)
+    parser.add_argument("--transformer-impl", default="transformer_engine")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--use-distributed-optimizer", action="store_true")
+    return parser.parse_args()
+
+
+def validate_args(args, defaults):
+    assert args.num_layers % 2 == 0, "an odd number of layers"
+
+
+def core_transformer_config_from_args(args):
+    return args
+'''
+
+    def test_arguments_of_a_script_are_resolved_by_the_checkout(self):
+        for name, text in (("arguments.py", self.PARSER), ("__init__.py", "")):
+            file = self.folder / "checkout" / "megatron" / "training" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        (self.folder / "checkout" / "megatron" / "__init__.py").write_text("", encoding="utf-8")
+        script, line = self.folder / "train.sh", "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers {} --hidden-size 1024 " \
+            "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 2 " \
+            "--global-batch-size 64 --vocab-size 50304 --bf16{}\n"
+        script.write_text(line.format(24, ""), encoding="utf-8")
+        plain, words = self.run_import(str(script)), (str(script), "--run", "--checkout", str(self.folder / "checkout"))
+        resolved = self.run_import(*words)
+        self.assertEqual((plain.returncode, resolved.returncode), (0, 0), plain.stderr + resolved.stderr)
+        before, after = json.loads(plain.stdout), json.loads(resolved.stdout)
+        self.assertEqual((before["plan"]["tp"], after["plan"]["tp"]), (1, 2))
+        self.assertEqual((before["model"]["attention_dropout"], after["model"]["attention_dropout"]), (0.1, 0))
+        script.write_text(line.format(23, ""), encoding="utf-8")
+        self.assertIn("an odd number of layers", self.run_import(*words).stderr)
+        script.write_text(line.format(24, " --no-such-option"), encoding="utf-8")
+        self.assertIn("--no-such-option", self.run_import(*words).stderr)
+
 
 unittest.main()
