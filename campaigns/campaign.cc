@@ -87,8 +87,7 @@ Seconds copy_to_hosts(Bytes size, const Plan& plan, const HostSpec& host) {
   return size / static_cast<double>(parts) / (host.link * host.link_efficiency);
 }
 
-// Error if host memory is too small for an async checkpoint, or if the write of a checkpoint does
-// not end before the next checkpoint starts.
+// Error if hosts cannot store an async checkpoint, or if its write outlasts the interval.
 Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
                    std::int64_t hosts) {
   const Bytes share = checkpoints.size / static_cast<double>(hosts);
@@ -100,7 +99,8 @@ Status check_async(const CampaignCheckpoints& checkpoints, const HostSpec& host,
   }
   if (checkpoints.interval + checkpoints.stop < checkpoints.write) {
     return bad_input(fmt::format("async checkpoints start every {}, but one takes {} to write",
-                                 to_string(checkpoints.interval), to_string(checkpoints.write)),
+                                 to_string(checkpoints.interval + checkpoints.stop),
+                                 to_string(checkpoints.write)),
                      "--checkpoint-every", "use a longer interval or a higher --storage-bandwidth");
   }
   return Ok{};

@@ -51,8 +51,8 @@ double blocks_of(const AttentionExtents& a) {
   return a.batch * a.heads * std::ceil(a.queries / static_cast<double>(kBlockQueries));
 }
 
-// Returns the coordinates of an op in the residual field. The divisors are the axis lengths, fitted
-// by leave-one-out cross-validation on the A100 and H200 tables.
+// Returns the coordinates of an op in the residual field. The divisors are the length scales
+// of the axes, fitted by leave-one-out cross-validation on the A100 and H200 tables.
 FieldPoint point_of(const OpKey& key, std::int64_t processors) {
   const AttentionExtents a = extents_of(key);
   const double waves = blocks_of(a) / static_cast<double>(processors);

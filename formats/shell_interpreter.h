@@ -81,7 +81,8 @@ class ShellInterpreter {
   void rewrite(const ShellCommand& command);
   // Marks a variable as empty, because only a branch that is not taken sets it.
   void leave_empty(const ShellToken& word);
-  // Runs a block. If `doubt`, the block may or may not run in the user's environment.
+  // Calls `work` to run a block. `doubt`: whether a shell runs the block depends on the user's
+  // environment; is_in_doubt_ is set during the call.
   template <class Work>
   Status in_doubt(bool doubt, const Work& work) {
     const bool outer = std::exchange(is_in_doubt_, is_in_doubt_ || doubt);

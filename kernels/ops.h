@@ -335,7 +335,8 @@ struct InitNormal {
   DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
 // clang-format on
 
-// Expands to ", Matmul, NormForward ..."; `void` precedes the first comma.
+// TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP) expands to ", Matmul, NormForward ...". VariantAfter drops the
+// `void` before the first comma.
 #define TPSIM_COMMA_OP(AnyOp) , AnyOp
 template <class Nothing, class... Ops>
 using VariantAfter = std::variant<Ops...>;

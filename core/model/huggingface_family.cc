@@ -19,7 +19,7 @@ Scaling scaling_of(FieldReader& in, const std::string& name) {
   if (name == "longrope" || name == "su") return Scaling::kLongRope;
   in.reject(in.has("rope_type") ? "rope_type" : "type",
             fmt::format("rotary scaling '{}' is not supported", name),
-            "supported are default, linear, dynamic, llama3, yarn and longrope");
+            "supported are default, mrope, linear, dynamic, llama3, yarn and longrope");
   return Scaling::kNone;
 }
 

@@ -214,7 +214,10 @@ Status check_parts(const ModelSpec& model) {
         return op.kind == PlannedOpKind::kPairs;
       });
       if (has_pairs && part.patches == 0) {
-        return bad_input(fmt::format("part '{}' has a pairs op but no patches", part.name));
+        return bad_input(
+            fmt::format("part '{}' has an op of the kind pairs (attention), but patches is 0",
+                        part.name),
+            "", "set patches and items of the part");
       }
     }
   }

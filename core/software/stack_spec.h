@@ -150,7 +150,7 @@ struct StackChoices {
     return only[value.setting].empty() || only.holds(value) || counts_nothing;
   }
 };
-// Returns "the stack has no such recompute".
+// Returns "the stack does not support this " and the title of the setting.
 const std::string& refusal_reason(Setting setting);
 // Returns why the software cannot run the plan; empty if it can.
 std::string refusal_reason(const StackChoices& choices, const Plan& plan);

@@ -271,7 +271,8 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
   return bad_input(
       fmt::format("the command starts {}, which tpsim cannot read", command.program), path,
       "tpsim reads Megatron, DeepSpeed, torchtitan, Hugging Face's Trainer (started by accelerate "
-      "or torchrun), ms-swift, verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
+      "or torchrun), ms-swift, verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL; "
+      "for nanotron, NeMo, GPT-NeoX and Primus, import the YAML file");
 }
 
 // Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for

@@ -32,8 +32,9 @@ class TitanRecipe {
 
   Result<ImportedPlan> plan() {
     if (text("training.num_tokens_per_microbatch_per_dp_rank").empty()) {
-      return bad_input("has no training section: tpsim cannot read this configuration", "",
-                       "name a function that returns one: --set recipe=NAME");
+      return bad_input(
+          "has no training.num_tokens_per_microbatch_per_dp_rank: tpsim cannot read it", "",
+          "name a function that returns a training configuration: --set recipe=NAME");
     }
     if (text("model_spec.name") == "flux") {
       return bad_input("trains flux, a diffusion model, which is not modelled");

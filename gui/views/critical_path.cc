@@ -20,9 +20,10 @@ class Causes {
   }
 
   // Returns the span that ended exactly when `span` started. If there are several, the order of
-  // preference is: compute of the same stage, a transfer of the same micro-batch, and, for work at
-  // the end of the step, compute of another stage. If no span ended at that time, returns a
-  // possible cause with the latest earlier end.
+  // preference is: compute of the same stage, a transfer of the same micro-batch, another transfer
+  // of the same stage, and, for work at the end of the step, compute of another stage. If no span
+  // ended at that time, returns a possible cause with the latest earlier end. kNone without a
+  // cause.
   std::uint32_t cause_of(const TimelineSpan& span) const {
     auto end = std::upper_bound(
         by_end_.begin(), by_end_.end(), span.begin,

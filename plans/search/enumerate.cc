@@ -125,7 +125,8 @@ void PlanSpace::exclude_refused(Cuts& cuts, std::int64_t pp) const {
   cuts.cuts.erase(refused, cuts.cuts.end());
 }
 
-// Adds the stage cut of the plan from which the search starts, if the cut is not in the list.
+// Adds the stage cut of the plan from which the search starts, if the cut is not in the list
+// and has as many layers as the model.
 void PlanSpace::add_custom_cut(Cuts& cuts, std::int64_t pp) const {
   const std::optional<Plan>& own = space_.around;
   if (!own || own->degrees.pp != pp || own->virtual_stages != cuts.virtual_stages) return;

@@ -3,9 +3,9 @@
 //
 // Plans are grouped into families. The plans of a family have the same tensor-parallel degree and
 // the same value of every variant setting (recompute, attention, ...), which determine how a layer
-// is traced and priced. Within a family, groups are visited in ascending order of the micro-batch.
-// For recompute of some blocks, one plan of a group represents all numbers of recomputed blocks.
-// Families can be visited in any order, by several threads.
+// is traced and priced. A family consists of groups (PlanGroup), which are visited in ascending
+// order of the micro-batch. With Recompute::kBlocks, one plan of a group represents all numbers of
+// recomputed blocks. Families can be visited in any order, by several threads.
 #pragma once
 
 #include <cstdint>

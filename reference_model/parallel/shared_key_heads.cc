@@ -36,7 +36,8 @@ HeadColumns columns_of_rank(const RankContext& context, const QkvLayout& layout,
   return columns;
 }
 
-// Returns a view of `count` columns of rank `rank` in the gathered tensor, starting at column `at`.
+// Returns a view of `count` columns, starting at column `at`, of rank `rank` and the ranks after it
+// in the gathered tensor. The outer stride is one rank.
 Matrix in_gathered(const HeadColumns& columns, const Tensor& all, std::int64_t rank,
                    std::int64_t at, std::int64_t count) {
   return {.tensor = all,

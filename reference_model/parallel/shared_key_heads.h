@@ -16,8 +16,8 @@ bool shares_key_heads(const RankContext& context);
 
 // All-gathers `columns`, this rank's columns of q, k and v, [positions, batch, columns]. Returns
 // this rank's whole heads, [positions, batch, qkv_width(layout)]. `gathered` receives the columns
-// of all ranks, [ranks, positions, batch, columns], and must live as long as the values: in
-// Megatron the values are a view of the gathered columns.
+// of all ranks, [ranks, positions, batch, columns]. The caller keeps `gathered` until the backward
+// of attention, so that the peak memory equals Megatron's, where v is a view of it.
 Tensor gather_key_heads(const RankContext& context, const QkvLayout& layout, const Tensor& columns,
                         Tensor& gathered);
 // Backward: returns the gradient of `columns`, summed over the ranks that share a head.

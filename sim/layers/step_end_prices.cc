@@ -16,9 +16,9 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
   return !scenario.profile.device.asynchronous ? issue + run : std::max(issue, run);
 }
 
-// Returns the traffic of the optimizer state relative to fp32 moments with an fp32 copy of the
-// weights. Two 16-bit moments, read and written, save eight bytes per weight. Without the fp32
-// copy, its eight bytes are saved, and the weights are read instead.
+// Returns the traffic of an AdamW op relative to the same op with fp32 moments and an fp32 copy of
+// the weights; 1 for other ops. Two 16-bit moments, read and written, save eight bytes per weight.
+// Without the fp32 copy, its eight bytes are saved, and the weights are read instead.
 double state_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
   const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);

@@ -92,9 +92,10 @@ class KeyBlock {
     copy_word_async(to + thread, present ? of_head + query : of_head, present);
   }
 
-  // Returns the counter that the warp of `thread` must wait for, and its current value. The
-  // previous key block of the unit sets it. For the first key block, it is set by the last key
-  // block of the unit that used the slot before.
+  // Returns the counter that the warp of `thread` must wait for, with its current value. The
+  // previous key block of the same unit sets the counter. For the first key block of a unit, the
+  // last key block of the unit that used the accumulator slot before sets the counter. If the slot
+  // was unused, no wait is needed.
   template <int kWarps>
   __device__ Turn awaited_turn(int step, int thread) const {
     const FlashStep& now = at(step);

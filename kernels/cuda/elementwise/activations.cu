@@ -7,7 +7,8 @@
 namespace tpsim {
 namespace {
 
-// 1 / (1 + exp(-x)). For 16-bit T the fast instructions suffice, with an error of 2^-21.
+// 1 / (1 + exp(-x)). For 16-bit T the fast instructions suffice: their absolute
+// error is 2^-21.
 template <class T>
 __device__ inline float sigmoid(float x) {
   if constexpr (sizeof(T) == 4) {
