@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "campaigns/assumptions.h"
+#include "cli/commands/key_meanings.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/machine/cluster_json.h"
 #include "core/machine/profile_json.h"
 #include "core/model/model_json.h"
-#include "core/plan/plan_settings.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/stack_json.h"
-#include "core/software/stack_parts.h"
 #include "frameworks/launch/held_settings.h"
 
 namespace tpsim::cli {
@@ -53,29 +53,6 @@ constexpr std::array kFormats = {
         assumptions_schema},
 };
 
-std::string_view meaning_of(const std::string& path) {
-  for (const KeyMeaning& row : key_meanings()) {
-    if (matches_any(path, row.paths)) return row.meaning;
-  }
-  for (const AssumptionRow& row : assumption_rows()) {
-    if (path == std::string("assumptions.") + row.key) return row.meaning;
-  }
-  const std::size_t dot = path.rfind('.');
-  const std::string_view key = std::string_view(path).substr(dot + 1);
-  const std::string_view parent = std::string_view(path).substr(0, dot);
-  if (parent.ends_with("parts")) {
-    for (const PartRow& row : part_rows()) {
-      if (row.key == key) return row.help;
-    }
-  }
-  if (parent == "plan.plan" || parent == "stack.choices") {
-    for (const SettingRow& row : setting_rows()) {
-      if (row.key == key) return row.help;
-    }
-  }
-  return "";
-}
-
 void describe(JsonValue& schema, const std::string& path) {
   auto* properties = [&]() -> JsonValue* {
     for (JsonMember& member : *schema.as<JsonValue::Object>()) {
@@ -83,8 +60,8 @@ void describe(JsonValue& schema, const std::string& path) {
     }
     return nullptr;
   }();
-  if (const std::string_view meaning = meaning_of(path); !meaning.empty()) {
-    schema.set("description", std::string(meaning));
+  if (std::string meaning = key_meaning(path); !meaning.empty()) {
+    schema.set("description", std::move(meaning));
   }
   if (properties == nullptr) return;
   if (schema.find("items") != nullptr) return describe(*properties, path);
@@ -143,7 +120,7 @@ void add_rows(const JsonValue& object, const std::string& prefix, const std::str
     const bool has_keys = inner->find("properties") != nullptr;
     text += fmt::format("| `{}` | {} | {} | {} |\n", key, value_text(member.value),
                         is_required(object, member.key) ? "yes" : "",
-                        meaning_of(path + "." + member.key));
+                        key_meaning(path + "." + member.key));
     if (has_keys) {
       const bool in_list = inner != &member.value;
       add_rows(*inner, key + (in_list ? "[]." : "."), path + "." + member.key, text);

@@ -23,19 +23,12 @@ struct FileFormat {
 };
 std::span<const FileFormat> file_formats();
 
-// Returns the JSON schema of a format. Its "description" texts are the meanings of the keys.
+// Returns the JSON schema of a format. Its "description" texts are the meanings of the keys
+// (key_meanings.h).
 JsonValue json_schema(const FileFormat& format);
 
 // Returns the text of docs/files.md.
 std::string formats_page();
-
-// Meanings of keys, by format and path in the file: "cluster.intra_node.bandwidth". The keys of
-// plan settings and software parts are described in their own tables.
-struct KeyMeaning {
-  std::string_view paths;  // separated by spaces
-  std::string_view meaning;
-};
-std::span<const KeyMeaning> key_meanings();
 
 // Returns the text of docs/models.md: one row for each model family of the catalogue and each
 // supported model_type. The columns state whether tpsim plans and trains the family, and which

@@ -1,169 +1,103 @@
+#include "cli/commands/key_meanings.h"
+
+#include <fmt/format.h>
+
 #include <array>
 
-#include "cli/commands/formats_page.h"
+#include "campaigns/assumptions.h"
+#include "core/base/text.h"
+#include "core/plan/plan_settings.h"
+#include "core/software/stack_parts.h"
 
 namespace tpsim::cli {
 namespace {
 
-constexpr std::array kMeanings = {
-    KeyMeaning{"assumptions.name cluster.name model.name stack.name", "name in reports"},
+constexpr std::array kCommonMeanings = {
+    KeyMeaning{"assumptions.format cluster.format model.format plan.format profile.format "
+               "stack.format",
+               "kind of file, and version of its keys"},
+    KeyMeaning{"assumptions.name cluster.name model.name profile.name stack.name",
+               "name in reports"},
     KeyMeaning{"cluster.source stack.source", "source of the numbers"},
-    KeyMeaning{"cluster.known_as",
-               "names of the cluster in tables of measured runs, separated by commas"},
-    KeyMeaning{"cluster.profile", "profile of the GPUs: catalogue name or path"},
-    KeyMeaning{"cluster.stack", "default stack: catalogue name or path"},
-    KeyMeaning{"cluster.nodes", "number of nodes"},
-    KeyMeaning{"cluster.gpus_per_node", "GPUs per node"},
-    KeyMeaning{"cluster.nics_per_node", "NICs per node, which the GPUs of the node share"},
-    KeyMeaning{"cluster.intra_node", "link between GPUs of a node"},
-    KeyMeaning{"cluster.inter_node", "network between nodes, per NIC"},
-    KeyMeaning{"cluster.intra_node.kind", "name of the link, e.g. NVLink 4"},
-    KeyMeaning{"cluster.intra_node.bandwidth", "bandwidth per GPU in one direction"},
-    KeyMeaning{"cluster.intra_node.latency cluster.inter_node.latency", "latency of a message"},
-    KeyMeaning{"cluster.intra_node.efficiency cluster.inter_node.efficiency",
-               "share of the bandwidth that large messages achieve"},
-    KeyMeaning{"cluster.inter_node.kind", "name of the network, e.g. InfiniBand NDR"},
-    KeyMeaning{"cluster.inter_node.bandwidth", "bandwidth per NIC in one direction"},
-    KeyMeaning{"cluster.host", "CPUs and memory of a node, which an offloaded optimizer uses"},
-    KeyMeaning{"cluster.host.link", "bandwidth between a GPU and its host in one direction"},
-    KeyMeaning{"cluster.host.link_efficiency",
-               "share of the link bandwidth that large copies achieve"},
-    KeyMeaning{"cluster.host.memory_bandwidth", "host memory bandwidth per node"},
-    KeyMeaning{"cluster.host.memory_efficiency",
-               "share of the memory bandwidth that a pass over memory achieves"},
-    KeyMeaning{"cluster.host.memory", "host memory per node"},
-    KeyMeaning{
-        "cluster.several_ranks_share",
-        "loss from NCCL rings that share NICs: g > 1 groups with several ranks each on a node, "
-        "communicating at once, get this number ^ (1 + log2(g) / 2) of the node's bandwidth"},
-    KeyMeaning{"cluster.transfer_share",
-               "bandwidth of pipeline sends between nodes, relative to collectives"},
-    KeyMeaning{"cluster.gpu_clock", "sustained GPU clock relative to that of the profile"},
-    KeyMeaning{"cluster.calibrated stack.calibrated",
-               "results of tpsim calibrate (docs/calibrate.md)"},
-    KeyMeaning{"model.source", "publication of the model dimensions"},
-    KeyMeaning{"model.layers", "number of transformer layers"},
-    KeyMeaning{"model.hidden", "width of the residual stream"},
-    KeyMeaning{"model.ffn_hidden", "hidden size of the MLP, or of one expert"},
-    KeyMeaning{"model.vocab", "vocab size before padding"},
-    KeyMeaning{"model.vocab_multiple",
-               "the vocab size per tensor-parallel rank is padded to a multiple of this"},
-    KeyMeaning{"model.seq", "tokens per training sequence"},
-    KeyMeaning{"model.attention.heads", "number of query heads"},
-    KeyMeaning{"model.attention.kv_heads",
-               "number of key-value heads; equal to heads without grouped-query attention"},
-    KeyMeaning{"model.attention.head_dim", "size of a head"},
-    KeyMeaning{"model.attention.rope_theta", "base of rotary position embeddings"},
-    KeyMeaning{"model.experts", "mixture of experts; omitted for dense models"},
-    KeyMeaning{"model.experts.count", "experts per MoE layer"},
-    KeyMeaning{"model.experts.per_token", "experts per token (top-k)"},
-    KeyMeaning{"model.experts.capacity_factor",
-               "slots per expert, relative to an equal share of the tokens"},
-    KeyMeaning{"model.experts.extras.dropless",
-               "experts have no capacity limit, so no token is dropped"},
-    KeyMeaning{"model.experts.extras.measured.counts",
-               "token count of each expert, for all MoE layers in order"},
-    KeyMeaning{"model.experts.extras.shared_ffn",
-               "hidden size of the shared expert, which processes every token"},
-    KeyMeaning{"model.linear_bias", "linear layers have a bias"},
-    KeyMeaning{"model.fused_qkv", "queries, keys and values are one weight matrix"},
-    KeyMeaning{"model.tied_embedding",
-               "the output layer shares the weights of the word embeddings"},
-    KeyMeaning{"model.embedding_norm", "a norm follows the embeddings"},
-    KeyMeaning{"model.residual_from_after_norm", "the residual branch starts after the norm"},
-    KeyMeaning{"model.attention_dropout", "dropout probability of the attention probabilities"},
-    KeyMeaning{"model.hidden_dropout",
-               "dropout probability of the embeddings and of the output of each branch"},
-    KeyMeaning{"model.norm_epsilon", "epsilon of the norms"},
-    KeyMeaning{"model.initializer_range", "standard deviation of the initial weights"},
-    KeyMeaning{"model.extras", "features that only some models have"},
-    KeyMeaning{
-        "model.blocks",
-        "for models with several kinds of blocks: the other kinds, and the kind of each layer"},
-    KeyMeaning{"stack.known_as",
-               "names of the stack in tables of measured runs, separated by commas; \"NeMo until "
-               "2025-01\" applies to runs up to that month"},
-    KeyMeaning{"stack.gradient_dtype", "default dtype of gradient accumulation"},
-    KeyMeaning{
-        "stack.fp8_param_gather",
-        "default of fp8-param-gather: with fp8 and fp8-current, weights are kept and gathered in "
-        "8 bits"},
-    KeyMeaning{"stack.training", "training options that change the executed ops"},
-    KeyMeaning{"stack.training.clip_gradients",
-               "gradients are clipped by their global norm before the update"},
-    KeyMeaning{"stack.host", "host times to launch work"},
-    KeyMeaning{"stack.host.per_op", "time per kernel launch"},
-    KeyMeaning{"stack.host.per_collective", "time per collective or send"},
-    KeyMeaning{"stack.host.per_transfer",
-               "time per send between pipeline stages, without the transfer itself"},
-    KeyMeaning{"stack.host.per_block_forward stack.host.per_block_backward",
-               "time per block, in addition to its kernel launches"},
-    KeyMeaning{"stack.host.per_routing_forward", "additional forward time per MoE layer"},
-    KeyMeaning{"stack.host.per_routing_backward", "additional backward time per MoE layer"},
-    KeyMeaning{
-        "stack.host.per_expert_forward",
-        "additional forward time per local expert if its tokens are quantized to 8 or 4 bits"},
-    KeyMeaning{"stack.host.per_expert_backward",
-               "additional backward time per local expert if its tokens are quantized"},
-    KeyMeaning{"stack.host.per_micro_batch", "time per micro-batch: schedule and data loading"},
-    KeyMeaning{"stack.host.per_step", "time per step: logging, timers, learning-rate schedule"},
-    KeyMeaning{"stack.host.blocking_op", "additional time per kernel with blocking launches"},
-    KeyMeaning{"stack.host.blocking_collective",
-               "additional time per collective with blocking launches"},
-    KeyMeaning{"stack.parts", "software options of the stack"},
-    KeyMeaning{"stack.memory", "GPU memory in addition to tensors"},
-    KeyMeaning{"stack.memory.context", "CUDA context and loaded kernels"},
-    KeyMeaning{"stack.memory.library_workspace", "workspaces of cuBLAS and similar libraries"},
-    KeyMeaning{"stack.memory.collective_buffers", "buffers per communicator"},
-    KeyMeaning{"stack.memory.allocation_granularity",
-               "allocation sizes are rounded up to a multiple of this"},
-    KeyMeaning{"stack.memory.fragmentation",
-               "reserved but unused memory relative to the activations"},
-    KeyMeaning{"stack.memory.spread", "relative standard deviation of the predicted memory"},
-    KeyMeaning{"stack.choices",
-               "settings that the launcher accepts; an omitted setting accepts any value"},
-    KeyMeaning{"stack.zero_2_and_3_with_pipeline",
-               "ZeRO 2 and 3 can be combined with pipeline parallelism"},
-    KeyMeaning{"stack.memory.layer_in_reduction",
-               "ZeRO 2 and 3 with overlapped reduction: the unsharded gradients of a layer stay in "
-               "memory until those of the next layer exist"},
-    KeyMeaning{"stack.overlap_slowdown",
-               "slowdown factor of compute that overlaps with a collective"},
-    KeyMeaning{"stack.rank_jitter", "relative standard deviation of compute time between ranks"},
-    KeyMeaning{"stack.run_spread", "relative standard deviation between runs of one plan"},
-    KeyMeaning{"stack.residual_spread", "relative standard deviation of the prediction error"},
-    KeyMeaning{"stack.eager_traffic",
-               "time of the kernels other than GEMMs, relative to the modelled fused kernels"},
-    KeyMeaning{"stack.flash_speed",
-               "speed of the flash attention kernel relative to that of the profile"},
-    KeyMeaning{"profile.device", "properties of the GPU"},
-    KeyMeaning{"profile.device.memory", "memory that a program can use"},
-    KeyMeaning{"profile.device.processors", "streaming multiprocessors (GPU) or cores"},
-    KeyMeaning{"profile.device.matmul_peak", "peak of GEMMs in matmul_dtype"},
-    KeyMeaning{"profile.device.fp8_peak", "peak of GEMMs in fp8"},
-    KeyMeaning{"profile.device.vector_peak", "peak of fp32 arithmetic without tensor cores"},
-    KeyMeaning{"profile.device.memory_bandwidth", "peak memory bandwidth"},
-    KeyMeaning{"profile.device.asynchronous", "kernels run asynchronously to the host"},
-    KeyMeaning{"plan.model", "complete contents of a model file"},
-    KeyMeaning{"plan.cluster plan.profile plan.stack", "catalogue name or path"},
-    KeyMeaning{"plan.parts", "software options that replace those of the stack"},
-    KeyMeaning{"plan.assumed",
-               "inputs that were assumed when the plan was made; they widen the intervals"},
-    KeyMeaning{"plan.assumed.stack", "the default stack of the cluster was assumed"},
-    KeyMeaning{"plan.assumed.network", "the network of the model's default cluster was assumed"},
-    KeyMeaning{"plan.assumed.settings",
-               "unknown settings of the launch file, which are assumed to have no effect"},
-    KeyMeaning{"plan.contents",
-               "hashes of the named entries when the plan was saved; tpsim warns if an entry has "
-               "changed since"},
-    KeyMeaning{"plan.contents.cluster", "hash of the cluster file; empty: none was used"},
-    KeyMeaning{"plan.contents.profile", "hash of the profile file"},
-    KeyMeaning{"plan.contents.stack", "hash of the stack file"},
-    KeyMeaning{"plan.plan", "settings of the plan"},
 };
+
+// Objects that the same code reads and writes. Each key of `object` has the meaning of that key of
+// `described`, unless a table has a row for it. The first row that fits a path applies.
+struct SharedKeys {
+  std::string_view object, described;
+};
+constexpr std::array kSharedKeys = {
+    SharedKeys{"plan.model", "model"},
+    SharedKeys{"model.blocks.others.attention", "model.attention"},
+    SharedKeys{"model.blocks.others.experts", "model.experts"},
+    SharedKeys{"model.blocks.others.ffn_hidden", "model.ffn_hidden"},
+    SharedKeys{"model.blocks.others", "model.extras"},
+    SharedKeys{"model.extras.parts.layer_ops", "model.extras.planned"},
+    SharedKeys{"model.extras.parts.ops", "model.extras.planned"},
+    SharedKeys{"stack.calibrated", "cluster.calibrated"},
+    SharedKeys{"profile.sustained", "profile.ops"},
+    SharedKeys{"profile.link", "cluster.intra_node"},
+};
+
+std::string meaning_of_assumption(std::string_view path) {
+  for (const AssumptionRow& row : assumption_rows()) {
+    const std::string key = std::string("assumptions.") + row.key;
+    if (path == key) return row.meaning;
+    if (path == key + ".source") return "source of the value";
+    if (path != key + ".value") continue;
+    return fmt::format("{} {}, from {} to {}", row.whole ? "whole number" : "number",
+                       *row.unit == '\0' ? "without unit" : "with its unit",
+                       assumption_text(row, row.least), assumption_text(row, row.most));
+  }
+  return "";
+}
+
+std::string_view meaning_in_core(std::string_view parent, std::string_view key) {
+  const bool lists_choices = parent == "stack.choices";
+  if (lists_choices || parent == "plan.plan") {
+    for (const SettingRow& row : setting_rows()) {
+      if (row.key == key) return row.help;
+    }
+  }
+  if (lists_choices || parent == "stack.parts" || parent == "plan.parts") {
+    for (const PartRow& row : part_rows()) {
+      if (row.key == key) return row.help;
+    }
+  }
+  return "";
+}
 
 }  // namespace
 
-std::span<const KeyMeaning> key_meanings() { return kMeanings; }
+std::vector<KeyMeaning> key_meanings() {
+  std::vector<KeyMeaning> rows(kCommonMeanings.begin(), kCommonMeanings.end());
+  for (const auto& table : {cluster_key_meanings(), model_key_meanings(), stack_key_meanings(),
+                            profile_key_meanings(), plan_key_meanings()}) {
+    rows.insert(rows.end(), table.begin(), table.end());
+  }
+  return rows;
+}
+
+std::string shared_path(std::string_view path) {
+  for (const SharedKeys& shared : kSharedKeys) {
+    if (!path.starts_with(shared.object)) continue;
+    const std::string_view rest = path.substr(shared.object.size());
+    if (rest.empty() || rest.front() == '.') return std::string(shared.described).append(rest);
+  }
+  return "";
+}
+
+std::string key_meaning(std::string_view path) {
+  for (const KeyMeaning& row : key_meanings()) {
+    if (matches_any(path, row.paths)) return std::string(row.meaning);
+  }
+  if (std::string meaning = meaning_of_assumption(path); !meaning.empty()) return meaning;
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string_view::npos) return "";
+  const std::string_view of_core = meaning_in_core(path.substr(0, dot), path.substr(dot + 1));
+  if (!of_core.empty()) return std::string(of_core);
+  const std::string shared = shared_path(path);
+  return shared.empty() ? "" : key_meaning(shared);
+}
 
 }  // namespace tpsim::cli
