@@ -103,7 +103,7 @@ TEST_CASE("mixtral is a llama with experts") {
   CHECK(active_parameter_count(model) == 12'879'925'248);
   CHECK_THAT(error_of(keys + "}").message, Catch::Contains("'num_local_experts' is missing"));
   CHECK_THAT(error_of(keys + R"(, "num_local_experts": 1})").message,
-             Catch::Contains("2 of 1 experts"));
+             Catch::Contains("2 experts per token"));
 }
 
 TEST_CASE("an unsupported type names the supported ones") {

@@ -62,7 +62,7 @@ TEST_CASE("the same half twice is not a complete tensor") {
   }
   const auto head = read_head(folder);
   REQUIRE_FALSE(head.ok());
-  CHECK_THAT(head.error().message, Catch::Contains("a part of it twice"));
+  CHECK_THAT(head.error().message, Catch::Contains("stored more than once"));
 }
 
 TEST_CASE("overlapping parts do not hide a gap") {
