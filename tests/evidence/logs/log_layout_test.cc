@@ -121,7 +121,7 @@ TEST_CASE("torchtitan's activation checkpointing is compared with the plan") {
     CHECK_THAT(refusal(run, kOwn + fsdp), Catch::Contains("activation checkpointing none"));
   }
   CHECK_THAT(refusal(run, applied("full")),
-             Catch::Contains("activation checkpointing full, the plan") &&
+             Catch::Contains("activation checkpointing full, but the plan") &&
                  Catch::EndsWith("activation checkpointing selective"));
   run.plan.recompute = Recompute::kNone;
   CHECK(refusal(run, kOwn + fsdp).empty());

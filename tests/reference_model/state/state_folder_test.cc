@@ -147,8 +147,9 @@ TEST_CASE("a state records its run, and a different run lists the differences") 
   CHECK(saved == kRun);
   CHECK(differences(saved, kRun).empty());
   const RunFacts other = {{"model.hidden", "64"}, {"lr", "5"}, {"seed", "1"}, {"eps", "1e-8"}};
-  CHECK(differences(saved, other) ==
-        std::vector<std::string>{"lr was 0.0001 and is now 5", "eps was not stated and is now 1e-8"});
+  CHECK(
+      differences(saved, other) ==
+      std::vector<std::string>{"lr was 0.0001 and is now 5", "eps was not stated and is now 1e-8"});
   CHECK(check_model(saved, other).ok());
   CHECK_FALSE(check_model(saved, {{"model.hidden", "128"}}).ok());
 }
