@@ -166,7 +166,8 @@ TEST_CASE("correction biases and balancing are refused without biases or experts
              Catch::Contains("no expert biases"));
   ModelSpec dense = test::mixture(24, 16);
   dense.experts = {};
-  CHECK_THAT(refusal(dense, {.auxiliary_loss = 0.1}), Catch::Contains("needs experts, but the model has none"));
+  CHECK_THAT(refusal(dense, {.auxiliary_loss = 0.1}),
+             Catch::Contains("needs experts, but the model has none"));
 }
 
 }  // namespace tpsim
