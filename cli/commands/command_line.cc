@@ -55,7 +55,7 @@ std::string option_help(Command command, const OptionRow& row) {
                                         : "output folder [print the files]";
   }
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
-    help = "training waits for storage (sync) or for a copy to the host [sync]";
+    help = "training waits for storage or for a copy to the host [sync]";
   }
   if (row.opt == Opt::kPlot && command == Command::kCompare) {
     help = "plot the step times with their intervals";

@@ -114,7 +114,7 @@ TEST_CASE("a run starts on a machine with just enough memory, and on none with l
   const LocalDevices less = with_memory(needed - Bytes(1));
   const Status nearly = MemoryCheck::of(one.named, less)->threads(one.plan);
   REQUIRE_FALSE(nearly.ok());
-  CHECK(nearly.error().hint.starts_with("--recompute full fits: it needs "));
+  CHECK(nearly.error().hint.starts_with("with --recompute full the plan fits: it needs "));
   CHECK(nearly.error().hint.ends_with("--rank R runs one rank alone"));
 }
 

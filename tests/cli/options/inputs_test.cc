@@ -121,11 +121,11 @@ TEST_CASE("a command's defaults apply if neither option nor plan file sets a val
 }
 
 TEST_CASE("impossible stage layers are refused with the reason") {
-  CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("more than the 8 layers") !=
+  CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("too many for the 8 layers") !=
         std::string::npos);
   CHECK(error_of({{opt_of(Setting::kStageLayers), "7"}}).find("add up to 7") != std::string::npos);
   CHECK(error_of({{Opt::kCountEmbedding, ""}, {Opt::kNoCountEmbedding, ""}}) ==
-        "--count-embedding: contradicts --no-count-embedding (give one)");
+        "--count-embedding: contradicts --no-count-embedding (give only one of them)");
 }
 
 TEST_CASE("settings that are not given stay free in the search") {

@@ -69,7 +69,7 @@ TEST_CASE("a plan accepts one value per setting") {
   CHECK(*integer_of(Arguments(), opt_of(Setting::kPp), 7) == 7);
   const auto several = integer_of(with(opt_of(Setting::kPp), "1,2"), opt_of(Setting::kPp), 1);
   REQUIRE_FALSE(several.ok());
-  CHECK(to_string(several.error()) == "--pp: '1,2' is more than one value (give one)");
+  CHECK(to_string(several.error()) == "--pp: '1,2' is more than one value (give one value)");
 }
 
 TEST_CASE("words of a setting are read, and the nearest one offered") {
