@@ -452,7 +452,7 @@ def outputs():
 def add_held_out(texts, kind, note, columns, rows):
     """Adds a file of held-out rows to `texts`."""
     lines = [f"# {note}", columns, *(",".join(map(str, row)) for row in rows)]
-    texts[ROOT / "tests" / "sim" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
+    texts[ROOT / "tests" / "costs" / f"held_out_{kind}.csv"] = "\n".join(lines) + "\n"
 
 
 def write_or_check(outputs, description, tool):

@@ -168,9 +168,7 @@ std::vector<Line> terms(const std::vector<Compared>& all) {
     const bool any =
         std::any_of(all.begin(), all.end(), [&](const Compared& one) { return time(one) >= 5e-5; });
     if (!any) continue;
-    std::string name(name_of(term));
-    std::replace(name.begin(), name.end(), '_', ' ');
-    lines.push_back(line_of(std::move(name), all,
+    lines.push_back(line_of(plain(name_of(term)), all,
                             [&](const Compared& one) { return fmt::format("{:.4f}", time(one)); }));
   }
   return lines;

@@ -69,11 +69,7 @@ std::string phase_view(const Terminal& terminal, const PhaseProgram& program) {
   return table.text(terminal);
 }
 
-std::string title_of(ProgramPart part) {
-  std::string title = in_capitals(std::string(name_of(part)));
-  std::replace(title.begin(), title.end(), '_', ' ');
-  return title;
-}
+std::string title_of(ProgramPart part) { return in_capitals(plain(name_of(part))); }
 
 std::string part_note(const PartProgram& part, std::size_t kinds) {
   switch (part.part) {

@@ -107,6 +107,12 @@ std::string meant(const std::string& near, std::string otherwise) {
   return near.empty() ? std::move(otherwise) : fmt::format("did you mean {}?", near);
 }
 
+std::string plain(std::string_view name) {
+  std::string words(name);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {

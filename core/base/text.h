@@ -82,6 +82,9 @@ std::string meant(const std::string& near, std::string otherwise = "");
 // Returns the text without spaces and tabs at its ends and carriage returns at its end.
 std::string_view trimmed(std::string_view text);
 
+// Returns a name with spaces instead of underscores.
+std::string plain(std::string_view name);
+
 // Quotes a word for a shell if necessary.
 std::string shell_quoted(std::string_view word);
 

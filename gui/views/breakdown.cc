@@ -26,12 +26,6 @@ Seconds least_time(const Prediction& predicted, std::size_t most) {
 
 }  // namespace
 
-std::string plain(std::string_view name) {
-  std::string words(name);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
 std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_t most) {
   std::vector<BreakdownRow> rows;
   if (predicted.breakdown.empty()) return rows;

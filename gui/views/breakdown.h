@@ -6,13 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/plan/report.h"
 #include "gui/draw/palette.h"
 
 namespace tpsim::gui {
-
-// Returns the name with spaces instead of underscores: "gradient reduction".
-std::string plain(std::string_view name);
 
 struct BreakdownRow {
   std::string name;  // "gradient reduction", "9 smaller terms"
