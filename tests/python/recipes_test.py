@@ -378,7 +378,7 @@ def core_transformer_config_from_args(args):
         self.assertEqual((plain.returncode, resolved.returncode), (0, 0), plain.stderr + resolved.stderr)
         before, after = json.loads(plain.stdout), json.loads(resolved.stdout)
         self.assertEqual((before["plan"]["tp"], after["plan"]["tp"]), (1, 2))
-        self.assertEqual((before["model"]["attention_dropout"], after["model"]["attention_dropout"]), (0.1, 0))
+        self.assertEqual((before["model"]["hidden_dropout"], after["model"]["hidden_dropout"]), (0.1, 0))
         script.write_text(line.format(23, ""), encoding="utf-8")
         self.assertIn("an odd number of layers", self.run_import(*words).stderr)
         script.write_text(line.format(24, " --no-such-option"), encoding="utf-8")
