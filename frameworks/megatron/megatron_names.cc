@@ -271,7 +271,8 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
   return bad_input(
       fmt::format("starts {}, which tpsim cannot read", command.program), path,
       "tpsim reads Megatron, DeepSpeed, torchtitan, a Trainer by accelerate or torchrun, ms-swift, "
-      "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL");
+      "verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL; for a program that runs a "
+      "recipe of Megatron-Bridge, NeMo, torchtitan or OLMo-core add --run --checkout DIR");
 }
 
 // Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for

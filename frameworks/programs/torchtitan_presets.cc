@@ -45,7 +45,7 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
     settings.error = bad_input(
         fmt::format("names the configuration {} of torchtitan's registry, which is Python",
                     named == nullptr ? "" : *named),
-        "", "give the config_registry.py that defines it to tpsim import, with --run");
+        "", "add --run --checkout DIR with torchtitan's sources");
     return;
   }
   const auto put = [&](std::string_view key, std::string_view value) {
