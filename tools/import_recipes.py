@@ -6,7 +6,7 @@
 
 Sets of recipes: perf_recipes and recipes (Megatron-Bridge), registry (torchtitan), nemo (NeMo 2).
 All functions of a set run in one process, as in `tpsim_recipes`. The program imports each resulting
-configuration.
+configuration. The set olmo (OLMo-core) has scripts: `tpsim import --run` runs each of them.
 """
 import argparse
 import collections
@@ -27,9 +27,15 @@ SETS = {"perf_recipes": ("megatron/bridge/perf_recipes", "*.py", r"(?!_).*_confi
         "recipes": ("megatron/bridge/recipes", "*.py", r"(?!_).*_config"),
         "registry": ("torchtitan", "config_registry.py", r"(?!_).*"),
         "nemo": ("nemo/collections/llm/recipes", "*.py", r"pretrain_recipe|finetune_recipe")}
+# Folders with the scripts of a set, a pattern that training scripts have in their text, and the
+# arguments to try until a script takes them.
+SCRIPTS = {"olmo": (("scripts/train", "scripts/official", "examples"),
+                    r"TrainModule|olmo_core\.internal\.(?:experiment|ladder|cookbook)",
+                    ("run", "run --checkpoint=/checkpoint", "train run", "train run ai2/jupiter",
+                     "train run /checkpoint ai2/jupiter --dataset_path=/data", "train /checkpoint 1e9 ai2/jupiter"))}
 # Errors that name the missing model or mechanism. They are counted separately.
-NAMED = re.compile(r"do(?:es)? not (?:divide|fit|model)|cannot be divided|needs --|not modelled|does not have flavor|not in the catalogue|catalogue (?:lacks|has no model)|changes the plan|"
-                   r"not divisible|cannot read|tpsim cannot|tpsim models|trains adapters|no (?:model|GPU)")
+NAMED = re.compile(r"do(?:es)? not (?:divide|fill|fit|model)|cannot be divided|needs --|not modelled|does not have flavor|not in the catalogue|catalogue (?:lacks|has no model)|changes the plan|"
+                   r"not divisible|cannot read|tpsim cannot|tpsim models|trains adapters|no (?:model|GPU)|cannot be planned")
 
 
 def functions_of(name, sources):
@@ -95,6 +101,27 @@ def imported(program, words):
     return "" if run.returncode == 0 else run.stderr.strip().replace("\n", " ") or f"code {run.returncode}"
 
 
+def answer_for_script(arguments, path, tries):
+    """Returns an empty text if the import of the script gives a plan, else the error."""
+    more = ["--run", "--checkout", ",".join(arguments.checkout), *(word for text in arguments.more for word in text.split())]
+    answer, words = imported(arguments.program, [str(path), *more]), []
+    for text in tries:
+        if re.search("refuses the arguments|exited with code|is not a setting|could not convert", answer):
+            words = ["--set", f"@={text}"]
+            answer = imported(arguments.program, [str(path), *more, *words])
+    if arguments.gpus and re.search("--gpus N", answer):
+        answer = imported(arguments.program, [str(path), *more, *words, "--gpus", str(arguments.gpus)])
+    return answer
+
+
+def answers_of_scripts(arguments, sources):
+    """Returns (path, "", answer) for each training script of the set."""
+    folders, pattern, tries = SCRIPTS[arguments.set]
+    paths = [path for source in sources for folder in folders for path in sorted((source / folder).rglob("*.py"))]
+    return [(path, "", answer_for_script(arguments, path, tries)) for path in paths
+            if re.search(arguments.only, str(path)) and re.search(pattern, path.read_text(encoding="utf-8"))]
+
+
 def answer_for(arguments, path, function, sources, folder, facts):  # pylint: disable=too-many-arguments
     """Returns an empty text if the import gives a plan, else the error."""
     found = configuration(path, function, sources)
@@ -118,7 +145,7 @@ def main():
     parser.add_argument("--gpu", default="", help="that recipes find [h100]")
     parser.add_argument("--more", action="append", default=[], help="options of every import")
     parser.add_argument("--only", default="", help="functions of this pattern")
-    parser.add_argument("set", choices=SETS)
+    parser.add_argument("set", choices=[*SETS, *SCRIPTS])
     arguments = parser.parse_args()
     sources = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), \
@@ -126,10 +153,13 @@ def main():
         warnings.simplefilter("ignore")
         facts = Facts(arguments.program)
         recipe.prepare(sources, arguments.gpu or "h100", facts)
-        rows = [row for row in functions_of(arguments.set, sources) if re.search(arguments.only, row[1])]
-        with tempfile.TemporaryDirectory() as folder:
-            answers = [(path, function, answer_for(arguments, path, function, sources, folder, facts) if function else str(value))
-                       for path, function, value in rows]
+        if arguments.set in SCRIPTS:
+            answers = answers_of_scripts(arguments, sources)
+        else:
+            rows = [row for row in functions_of(arguments.set, sources) if re.search(arguments.only, row[1])]
+            with tempfile.TemporaryDirectory() as folder:
+                answers = [(path, function, answer_for(arguments, path, function, sources, folder, facts) if function else str(value))
+                           for path, function, value in rows]
     plans = sum(not text for _, _, text in answers)
     named = sum(bool(NAMED.search(text)) for _, _, text in answers if text)
     for path, function, text in answers:

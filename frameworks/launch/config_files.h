@@ -34,8 +34,10 @@ std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings)
 // Whether the settings state the model's layers, hidden size and heads, under Megatron's names.
 bool states_model(const std::vector<FlatSetting>& settings);
 
-// Imports a recipe or training script in Python, which python/tpsim_recipes runs.
-Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs);
+// Imports a recipe or training script in Python, which python/tpsim_recipes runs. `words` are the
+// arguments of the script; null: those of --set '@=WORDS', or none.
+Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs,
+                                   const std::vector<std::string>* words = nullptr);
 
 // The configuration that a Python recipe creates, as tpsim_recipes prints it.
 struct ResolvedRecipe {
@@ -57,6 +59,8 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo);
 Result<ImportedPlan> import_torchtitan_recipe(const ResolvedRecipe& recipe,
                                               const ImportInputs& inputs);
+Result<ImportedPlan> import_olmo_recipe(const ResolvedRecipe& recipe, const LaunchFile& file,
+                                        const ImportInputs& inputs);
 
 // Readers of each format. If `recipe` is given, unknown settings that have the default of their
 // class are listed as ignored.

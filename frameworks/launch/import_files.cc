@@ -9,7 +9,6 @@
 #include "frameworks/launch/framework_judge.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
-#include "frameworks/launch/launch_settings.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {
@@ -281,6 +280,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
       return import_program(*program, command.variables, &command, file, inputs);
     }
   }
+  if (auto plan = import_started_recipe(command, file, inputs)) return *std::move(plan);
   if (const TrainingProgram* program = program_of(command)) {
     return import_program(*program, settings_of_words(command.words), &command, file, inputs);
   }
@@ -295,7 +295,7 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
     return import_deepspeed(std::move(command), files, inputs);
   }
   if (stack == LaunchStack::kMegatronLm) {
-    TPSIM_TRY_STATUS(check_program(command, path_of(file)));
+    TPSIM_TRY_STATUS(check_started_program(command, file, inputs));
     return import_megatron_script(std::move(command), file, inputs);
   }
   return import_torchtitan_command(std::move(command), file, inputs);

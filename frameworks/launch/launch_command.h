@@ -48,6 +48,15 @@ Error with_missing(Error error, const std::vector<std::string>& missing);
 
 // Returns an error if the command's program does not take Megatron's arguments.
 Status check_program(const LaunchCommand& command, const std::string& path);
+// The same for a script; the error also reports a program that is not found although it may run.
+Status check_started_program(const LaunchCommand& command, const LaunchFile& script,
+                             const ImportInputs& inputs);
+// Runs the Python program that the script starts with its arguments, and imports its
+// configuration. Nothing without --run, or if the program does not import a framework whose recipes
+// tpsim runs. See frameworks/launch/follow_recipe.cc.
+std::optional<Result<ImportedPlan>> import_started_recipe(const LaunchCommand& command,
+                                                          const LaunchFile& script,
+                                                          const ImportInputs& inputs);
 
 // Returns the number of GPUs: inputs.gpus if it is set, otherwise the size in the command. Error if
 // both are unknown.

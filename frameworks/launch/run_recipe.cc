@@ -8,6 +8,8 @@
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "formats/python_runner.h"
+#include "formats/shell_script.h"
+#include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_settings.h"
 
@@ -17,7 +19,7 @@ namespace {
 constexpr std::string_view kMeta = "tpsim_recipe.";
 constexpr const char* kFramework = "tpsim_recipe.framework";
 constexpr std::string_view kFunction = "recipe";  // "--set recipe=NAME" selects the file's function
-constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan";
+constexpr std::string_view kFrameworks = "megatron-bridge, nemo, torchtitan, olmo-core";
 
 Error asks_to_run(const LaunchFile& file) {
   return bad_input("is a Python program: tpsim must run it to read its configuration",
@@ -27,18 +29,38 @@ Error asks_to_run(const LaunchFile& file) {
                    "by stubs. On Linux it runs without network and cannot write to files");
 }
 
+// Returns the arguments of the script as a JSON list; null if there are none.
+std::string script_words(const ImportInputs& inputs, const std::vector<std::string>* given) {
+  std::vector<std::string> all;
+  const auto stated = inputs.given.find(std::string(kArguments));
+  if (given != nullptr) {
+    all = *given;
+  } else if (stated != inputs.given.end()) {
+    ShellVariables plain;
+    plain.set("x", {stated->second});
+    all = plain.expanded("$x");
+  } else {
+    return "null";
+  }
+  JsonValue::Array list;
+  for (std::string& word : all) list.push_back(JsonValue(std::move(word)));
+  return to_line(JsonValue(std::move(list)));
+}
+
 std::vector<std::string> words_of(const LaunchFile& file, const ImportInputs& inputs,
-                                  const std::string& facts) {
+                                  const std::string& script, const std::string& facts) {
   std::vector<std::string> words;
   for (const std::string& folder : inputs.checkouts) {
     words.insert(words.end(), {"--checkout", folder});
   }
-  words.insert(words.end(), {"--gpu", inputs.gpu, "recipe", path_of(file), "--facts", facts});
+  words.insert(words.end(),
+               {"--gpu", inputs.gpu, "recipe", path_of(file), "--facts", facts, "--words", script});
+  if (inputs.gpus > 0) words.insert(words.end(), {"--gpus", std::to_string(inputs.gpus)});
   for (const auto& [name, value] : inputs.given) {
     if (name == kFunction) words.insert(words.end(), {"--function", value});
   }
   for (const auto& [name, value] : inputs.given) {
-    if (name != kFunction && !names_setting(name)) {
+    if (name != kFunction && name != kArguments && !names_setting(name)) {
       words.insert(words.end(), {"--set", fmt::format("{}={}", name, value)});
     }
   }
@@ -159,18 +181,24 @@ Result<ImportedPlan> import_resolved(ResolvedRecipe recipe, const LaunchFile& fi
   if (recipe.framework == "torchtitan") {
     return located(file, import_torchtitan_recipe(recipe, inputs));
   }
+  if (recipe.framework == "olmo-core") {
+    return located(file, import_olmo_recipe(recipe, file, inputs));
+  }
   return bad_input(fmt::format("tpsim cannot read configurations of {} yet",
                                recipe.framework.empty() ? "this framework" : recipe.framework),
                    path_of(file), fmt::format("tpsim can read: {}", kFrameworks));
 }
 
-Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs) {
+Result<ImportedPlan> import_recipe(const LaunchFile& file, const ImportInputs& inputs,
+                                   const std::vector<std::string>* words) {
   if (!inputs.runs_code) return asks_to_run(file);
-  TPSIM_TRY(std::string text, located(file, output_of_recipes(words_of(file, inputs, "{}"))));
+  const std::string script = script_words(inputs, words);
+  TPSIM_TRY(std::string text,
+            located(file, output_of_recipes(words_of(file, inputs, script, "{}"))));
   TPSIM_TRY(JsonValue answer, parse_json(text, path_of(file)));
   TPSIM_TRY(const std::string facts, wanted_facts(answer, inputs));
   if (!facts.empty()) {
-    TPSIM_TRY(text, located(file, output_of_recipes(words_of(file, inputs, facts))));
+    TPSIM_TRY(text, located(file, output_of_recipes(words_of(file, inputs, script, facts))));
     TPSIM_TRY(answer, parse_json(text, path_of(file)));
   }
   if (answer.find("error") != nullptr) {

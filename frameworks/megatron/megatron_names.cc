@@ -272,7 +272,8 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
       fmt::format("the command starts {}, which tpsim cannot read", command.program), path,
       "tpsim reads Megatron, DeepSpeed, torchtitan, Hugging Face's Trainer (started by accelerate "
       "or torchrun), ms-swift, verl, OpenRLHF, slime, torchtune, LLaMA-Factory, axolotl and TRL; "
-      "for nanotron, NeMo, GPT-NeoX and Primus, import the YAML file");
+      "for nanotron, NeMo, GPT-NeoX and Primus, import the YAML file; for a program that runs a "
+      "recipe of Megatron-Bridge, NeMo, torchtitan or OLMo-core, add --run --checkout DIR");
 }
 
 // Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for

@@ -43,10 +43,10 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
                    [&](const TitanPreset& one) { return named != nullptr && one.name == *named; });
   if (preset == std::end(kTitanPresets)) {
     settings.error = bad_input(
-        fmt::format(
-            "names the configuration {} of torchtitan's Python registry, which is not run here",
-            named == nullptr ? "" : *named),
-        "", "import the config_registry.py that defines it: tpsim import config_registry.py --run");
+        fmt::format("names the configuration {} of torchtitan's Python registry, which only --run "
+                    "reads",
+                    named == nullptr ? "" : *named),
+        "", "add --run --checkout DIR with torchtitan's sources");
     return;
   }
   const auto put = [&](std::string_view key, std::string_view value) {

@@ -7,7 +7,7 @@ import pathlib
 import sys
 import warnings
 
-from . import check, checkout, isolation, recipe, replaced
+from . import check, checkout, isolation, overrides, recipe, recorders, replaced
 
 def options():
     parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python code of a training framework, with stubs for missing modules.")
@@ -19,6 +19,8 @@ def options():
     one.add_argument("file", type=pathlib.Path)
     one.add_argument("--function", default="", help="name of the function in the file that returns the configuration")
     one.add_argument("--facts", default="{}", help="JSON object: facts of Hugging Face models, by model name")
+    one.add_argument("--words", default="null", help="JSON list with the arguments of the script")
+    one.add_argument("--gpus", type=int, default=1, help="number of GPUs that code finds when it asks for the world size")
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="given",
                      help="an argument of the function or script; may be repeated")
     judge = commands.add_parser("check", help="check arguments with a framework's own code")
@@ -42,9 +44,13 @@ def run_recipe(arguments, sources):
     given = {}
     for text in arguments.given:
         name, _, value = text.partition("=")
-        given[name] = replaced.value_of(value)
+        given[name] = overrides.value_of(value)
+    recorders.world["gpus"] = arguments.gpus
     finder = recipe.prepare(sources, arguments.gpu, json.loads(arguments.facts))
-    answer = refused(lambda: recipe.resolved(arguments.file, sources, arguments.function, given))
+    words = json.loads(arguments.words)
+    if words is not None:  # as torchrun sets them
+        os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(arguments.gpus), LOCAL_WORLD_SIZE=str(min(8, arguments.gpus)))
+    answer = refused(lambda: recipe.resolved(arguments.file, sources, arguments.function, given, words))
     answer.setdefault("tpsim_recipe", {})["stubs"] = finder.failed
     answer["tpsim_recipe"]["models"] = {name: sorted(fields) for name, fields in replaced.asked.items()}
     return answer

@@ -1,4 +1,5 @@
 """Runs a recipe or a script, and returns the configuration that it creates."""
+import argparse
 import dataclasses
 import importlib
 import inspect
@@ -129,19 +130,28 @@ def from_function(path, sources, asked, given):
     raise Refusal("contains several recipes:", "", names)
 
 
+def said_by_argparse():
+    """Makes argparse raise its message, which names missing arguments, instead of exiting."""
+    def error(_parser, message):
+        raise Refusal(f"refuses the arguments: {message}", "check them; --set '@=ARGUMENTS' gives all arguments of a Python script")
+    argparse.ArgumentParser.error = error
+
+
 def from_script(path, words):
     """Runs the file as a program until training starts, and returns the recorded start. None if
     training does not start.
     """
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path), *words]
+    said_by_argparse()
     try:
         runpy.run_path(str(path), run_name="__main__")
     except recorders.Started as started:
         return started
     except SystemExit as ended:
         if ended.code not in (None, 0):
-            raise Refusal(f"exited with code {ended.code}", "check the script's arguments") from None
+            raise Refusal(f"exited with code {ended.code}",
+                          "check the arguments; --set '@=ARGUMENTS' gives all arguments of a Python script") from None
     return None
 
 
@@ -149,17 +159,19 @@ def is_script(text):
     return re.search(r"^if __name__\s*==", text, re.M) is not None
 
 
-def resolved(path, sources, asked, given):
+def resolved(path, sources, asked, given, words=None):
     """Returns the configuration as plain data. The key "tpsim_recipe" has its origin, and the
-    fields that have their class's default.
+    fields that have their class's default. `words` are the arguments of a script.
     """
     framework, function, config = checkout.framework_of(sources), asked, None
     text = path.read_text(encoding="utf-8")
     name = checkout.module_name(path, sources)
-    if not asked and (is_script(text) or not name):
-        script = from_script(path, [f"--{key}={value}" for key, value in given.items()])
+    if words is not None or not asked and (is_script(text) or not name):
+        script = from_script(path, [*(words or ()), *(f"--{key}={value}" for key, value in given.items())])
         if script is not None:
             framework, config = script.framework, script.config
+    if config is None and words is not None:
+        raise Refusal("does not start a training with these arguments", "check the script's arguments")
     if config is None:
         function, config = from_function(path, sources, asked, given)
     if not dataclasses.is_dataclass(config) and not isinstance(config, (recorders.Recorder, dict)):

@@ -1,6 +1,8 @@
 """Objects that stand in for those that a framework would build. They record the given arguments."""
 import inspect
 
+world = {"gpus": 1}  # number of GPUs that code finds when it asks for the world size
+
 
 class Recorder:
     """Records a call of the class or function `target`. Its arguments are attributes that can be read and changed."""

@@ -3,12 +3,13 @@
 `modules()` replaces whole modules that are not needed or not installed. `patch()` replaces
 functions that would start training, in modules of the checkout.
 """
-import contextlib
 import dataclasses
 import importlib
 import sys
 import types
 
+from . import olmo, recorders
+from .overrides import overridden
 from .plain import name_of
 from .recorders import Recorder, Started, defaults_of
 from .stubs import Stub, StubMeta, StubModule
@@ -36,7 +37,7 @@ def fill_torch(module, gpu):
     module.distributed = submodule("torch.distributed")
     module.distributed.is_initialized = lambda: False
     module.distributed.is_available = lambda: False
-    module.distributed.get_world_size = lambda *_: 1
+    module.distributed.get_world_size = lambda *_: recorders.world["gpus"]
     module.distributed.get_rank = lambda *_: 0
     module.version = submodule("torch.version")
     module.version.hip = None
@@ -175,6 +176,13 @@ def fill_transformers(module):
     module.AutoConfig.from_pretrained = lambda path, **_words: HubConfig(str(path))
 
 
+def fill_tyro(module):
+    """Replaces tyro's command line, with which torchtitan overrides the configuration of its registry."""
+    def cli(_made_by, *_places, args=(), default=None, **_words):
+        return overridden(default, list(args))
+    module.cli = cli
+
+
 def fill_wrapt(module):
     """Fills the module wrapt: decorators return the decorated function unchanged."""
     def plain_decorator(*places, **_words):
@@ -283,64 +291,15 @@ def starter(argument, framework):
     return start
 
 
-def patch_olmo_experiment(module):
-    """Patches OLMo's internal launcher so that scripts do not need a login or a cluster."""
-    module.get_beaker_username = lambda: "user"
-
-    def main(*, config_builder):
-        overrides = [word for word in sys.argv[1:] if word.startswith("--")]
-        context = module.CliContext(sys.argv[0], module.SubCmd.launch, "run", "ai2/jupiter", overrides)
-        raise Started(config_builder(context), "olmo-core")
-    module.main = main
-
-
-def patch_olmo_script(module):
-    own = module._parse_args  # pylint: disable=protected-access
-
-    def main(config_builder, parser=None):
-        sys.argv[1:1] = ["--save-folder", "/tmp"]
-        raise Started(config_builder(*own(parser)), "olmo-core")
-    module.main = main
-
-
-def patch_olmo_config(module):
-    """Replaces the merging of overrides, because OmegaConf is not installed."""
-    def merge(self, dotlist, *_places, **_words):
-        for word in dotlist:
-            path, _, text = word.lstrip("-").partition("=")
-            *parents, last = path.split(".")
-            owner = self
-            for name in parents:
-                owner = getattr(owner, name)
-            setattr(owner, last, value_of(text))
-        return self
-    module.Config.merge = merge
-
-
-def value_of(text):
-    """Converts the text of a value on the command line to a Python value."""
-    known = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in known:
-        return known[text.lower()]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
-
-
-PATCHES = {"olmo_core.config": patch_olmo_config,
-           "olmo_core.internal.experiment": patch_olmo_experiment,
-           "olmo_core.script_utils": patch_olmo_script}
-
-
 def patch(module):
     """Replaces the functions that start training in a module of the checkout that has just been loaded."""
-    if module.__name__ in PATCHES:
-        PATCHES[module.__name__](module)
+    if module.__name__ in olmo.PATCHES:
+        olmo.PATCHES[module.__name__](module)
     for path, argument, framework in STARTS.get(module.__name__, ()):
         owner, _, name = path.rpartition(".")
         place = getattr(module, owner) if owner else module
-        if not isinstance(place, StubMeta) and hasattr(place, name):
+        is_stub = isinstance(place, StubMeta) and "_tpsim_stub" in place.__dict__
+        if not is_stub and hasattr(place, name):
             setattr(place, name, starter(argument, framework))
     for name in TRAINERS.get(module.__name__, ()):
         own = getattr(module, name, None)
@@ -367,6 +326,7 @@ def modules(gpu, facts_of):
             "torch.distributed.tensor.placement_types": fill_placements,
             "nemo_run": fill_nemo_run,
             "transformers": fill_transformers,
+            "tyro": fill_tyro,
             "wrapt": fill_wrapt,
             "dataclass_extensions": fill_dataclass_extensions,
             "megatron.bridge.models.conversion.auto_bridge": lambda module: fill_auto_bridge(module, facts_of)}

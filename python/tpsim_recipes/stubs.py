@@ -64,6 +64,9 @@ class StubMeta(type(typing.Protocol)):
 
     __ror__ = __or__
 
+    def __format__(cls, _form):
+        return repr(cls)
+
     def __iter__(cls):
         return iter(())
 
@@ -197,6 +200,9 @@ class Stub(metaclass=StubMeta):
 
     def __repr__(self):
         return f"{type(self)!r}()"
+
+    def __format__(self, _form):
+        return repr(self)
 
 
 def stub_class(module, name):

@@ -139,6 +139,22 @@ class Recipes(unittest.TestCase):
                                  "value = (Shard(1).dim, type(Shard(0)) is Same, Shard(0) == Same(0), Shard(0) == Replicate())")
         self.assertEqual(found, "(1, True, True, False)")
 
+    def test_a_script_gets_its_arguments_and_the_number_of_gpus(self):
+        text = SCRIPT.replace("config = Config(model=Model(layers=8))",
+                              "import torch\n    config = Config(model=Model(layers=torch.distributed.get_world_size()))")
+        model = self.run_recipe(text, "--words", '["--tp", "16"]', "--gpus", "64")["model"]
+        self.assertEqual((model["tensor_model_parallel_size"], model["layers"]), (16, 64))
+        refused = self.run_recipe(text, "--words", '["--odd"]')["error"]
+        self.assertIn("refuses the arguments: unrecognized arguments: --odd", refused)
+        self.assertIn("does not start a training", self.run_recipe("x = 1\n", "--words", "[]")["error"])
+
+    def test_overrides_of_a_command_line_are_fields(self):
+        body = ("import types, tyro\nconfig = types.SimpleNamespace(a=types.SimpleNamespace(b=1, c=True, d={'e': [1, 2]}))\n"
+                "tyro.cli(type(config), args={}, default=config)\nvalue = (config.a.b, config.a.c, config.a.d)")
+        words = "['--a.b', '2', '--a.no-c', '--a.d.e.1=5']"
+        self.assertEqual(self.value_of(body.replace("args={}", "args=" + words))[0], "(2, False, {'e': [1, 5]})")
+        self.assertIn("a.x is not a setting", self.value_of(body.replace("args={}", "args=['--a.x=1']"))[0])
+
     def test_a_loop_ends_with_the_time_it_may_take(self):
         error, _ = self.value_of("value = 0\nwhile True:\n    value += 1", seconds=2)
         self.assertRegex(error, "more than 2 s of CPU time|did not end within 6 s")
@@ -383,6 +399,55 @@ def core_transformer_config_from_args(args):
         self.assertIn("an odd number of layers", self.run_import(*words).stderr)
         script.write_text(line.format(24, " --no-such-option"), encoding="utf-8")
         self.assertIn("--no-such-option", self.run_import(*words).stderr)
+
+    OLMO = {"src/olmo_core/script_utils.py": """
+import argparse
+
+
+def _parse_args(parser=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run_name")
+    parser.add_argument("--save-folder")
+    parser.add_argument("--tokens", type=int)
+    return parser.parse_known_args()
+""", "src/scripts/train.py": """
+from olmo_core.script_utils import main
+
+
+def build(opts, _overrides):
+    attention = {"_target_": "x.AttentionConfig", "n_heads": 16, "bias": False}
+    block = {"_target_": "x.Block", "name": "default", "sequence_mixer": attention,
+             "layer_norm": {"_target_": "x.Norm", "name": "rms"}, "feed_forward": {"_target_": "x.Mlp", "hidden_size": 4096}}
+    return {"model": {"_target_": "x.Model", "d_model": 1024, "vocab_size": 50304, "n_layers": 4, "block": block},
+            "train_module": {"_target_": "x.Module", "rank_microbatch_size": opts.tokens, "max_sequence_length": 1024,
+                             "optim": {"_target_": "x.AdamWConfig"},
+                             "dp_config": {"_target_": "x.Data", "name": "fsdp", "param_dtype": "bfloat16"}},
+            "data_loader": {"_target_": "x.Loader", "global_batch_size": 1 << 18}}
+
+
+if __name__ == "__main__":
+    main(build)
+"""}
+
+    def test_a_launch_script_leads_to_the_recipe_that_it_starts(self):
+        for name, text in self.OLMO.items():
+            path = self.folder / "checkout" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        launch = self.folder / "launch" / "train.sh"
+        launch.parent.mkdir()
+        launch.write_text('torchrun --nproc-per-node=8 "$OLMO/src/scripts/train.py" run --tokens=$((4 * 1024)) "$@"\n',
+                          encoding="utf-8")
+        self.assertIn("add --run --checkout DIR", self.run_import(str(launch)).stderr)
+        self.assertIn("does not exist near the script or in a checkout", self.run_import(str(launch), "--run").stderr)
+        run = self.run_import(str(launch), "--run", "--checkout", str(self.folder / "checkout"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        plan = json.loads(run.stdout)["plan"]
+        self.assertEqual((plan["dp"], plan["micro_batch"], plan["global_batch"], plan["zero"]), (8, 4, 256, 3))
+        program = str(self.folder / "checkout" / "src" / "scripts" / "train.py")
+        self.assertIn("arguments are required: run_name", self.run_import(program, "--run", "--gpus", "8").stderr)
+        same = self.run_import(program, "--run", "--gpus", "8", "--set", "@=run --tokens=4096")
+        self.assertEqual(json.loads(same.stdout)["plan"], plan)
 
 
 unittest.main()
