@@ -76,12 +76,11 @@ std::string assumed_text(const PlanView& view) {
   for (const OpenChoice& one : view.assumed.open) {
     std::string name(name_of(one.input));
     name.front() = static_cast<char>(name.front() - 'a' + 'A');
-    text +=
-        fmt::format("{}{} assumed: {}. If it were stated, the interval would end at {}.",
-                    text.empty() ? "" : " ", name, one.taken, share_text(one.half_width_if_stated));
+    text += fmt::format("{}{} assumed: {} (upper end {} if stated).", text.empty() ? "" : " ", name,
+                        one.taken, share_text(one.half_width_if_stated));
   }
   if (text.empty()) return text;
-  return text + fmt::format(" The interval ends at {} now, and at {} if all inputs are stated.",
+  return text + fmt::format(" Upper end of the interval: {} now, {} if all inputs are stated.",
                             share_text(view.assumed.half_width_all_open),
                             share_text(view.assumed.half_width_all_stated));
 }

@@ -86,7 +86,7 @@ TEST_CASE("the answer names what is assumed, other layouts, and the cost of not 
   REQUIRE(gui.run("wait") == "");
   Answer answer = answer_of(gui.views());
   CHECK(answer.assumed.starts_with("Software assumed: "));
-  CHECK(contains(answer.assumed, ". If it were stated, the interval would end at +"));
+  CHECK(contains(answer.assumed, " (upper end +"));
   const auto groups = layout_groups(gui.views().found.plans, TableState());
   const PlannedRun& second = gui.views().found.plans[groups[1].best];
   CHECK(contains(answer.others, degrees_text(second.plan)));
