@@ -187,18 +187,21 @@ void as_given(std::vector<LaunchOption>& options) {
     given.push_back(std::move(option));
   }
   // A log also prints settings that another setting makes redundant or ineffective. Drop these.
-  const bool has_stages = find_option(given, "--virtual-pipeline-model-parallel-size") != nullptr;
-  const bool has_groups = find_option(given, "--group-query-attention") != nullptr;
-  std::erase_if(given, [&](const LaunchOption& one) {
-    return (has_stages && (one.name == "--num-layers-per-virtual-pipeline-stage" ||
-                           one.name == "--num-virtual-stages-per-pipeline-rank")) ||
-           (!has_groups && one.name == "--num-query-groups");
-  });
-  // Without offloading the other settings of offloading have no effect.
-  if (find_option(given, "--cpu-offloading") == nullptr) {
-    std::erase_if(
-        given, [](const LaunchOption& one) { return one.name.starts_with("--cpu-offloading-"); });
+  const auto has = [&](std::string_view name) { return find_option(given, name) != nullptr; };
+  const LaunchOption* const positions = find_option(given, "--position-embedding-type");
+  const bool rotates = positions != nullptr && positions->value != "learned_absolute";
+  std::string dropped = rotates ? "" : "--no-rope-fusion ";
+  if (has("--virtual-pipeline-model-parallel-size")) {
+    dropped += "--num-layers-per-virtual-pipeline-stage --num-virtual-stages-per-pipeline-rank ";
   }
+  if (!has("--group-query-attention")) dropped += "--num-query-groups ";
+  if (!has("--multi-latent-attention")) {
+    dropped += "--kv-lora-rank --q-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim ";
+  }
+  if (!has("--disable-bias-linear")) dropped += "--add-qkv-bias ";
+  dropped += has("--swiglu") ? "--no-bias-gelu-fusion" : "--no-bias-swiglu-fusion";
+  if (!has("--cpu-offloading")) dropped += " --cpu-offloading-*";
+  std::erase_if(given, [&](const LaunchOption& one) { return matches_any(one.name, dropped); });
   options = std::move(given);
 }
 

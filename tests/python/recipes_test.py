@@ -361,11 +361,13 @@ def parse_args():
     parser = argparse.ArgumentParser()
     for name, default in (("num-layers", 0), ("hidden-size", 0), ("num-attention-heads", 0), ("seq-length", 0),
                           ("max-position-embeddings", 0), ("micro-batch-size", 1), ("global-batch-size", 1),
-                          ("tensor-model-parallel-size", 2), ("vocab-size", 0)):
+                          ("tensor-model-parallel-size", 2), ("vocab-size", 0), ("kv-lora-rank", 32), ("qk-head-dim", 128)):
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--attention-dropout", type=float, default=0.0)
     parser.add_argument("--hidden-dropout", type=float, default=0.0)
     parser.add_argument("--transformer-impl", default="transformer_engine")
+    parser.add_argument("--add-qkv-bias", action="store_true", default=True)
+    parser.add_argument("--no-bias-swiglu-fusion", action="store_false", dest="bias_swiglu_fusion", default=False)
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--use-distributed-optimizer", action="store_true")
     return parser.parse_args()
@@ -395,6 +397,7 @@ def core_transformer_config_from_args(args):
         before, after = json.loads(plain.stdout), json.loads(resolved.stdout)
         self.assertEqual((before["plan"]["tp"], after["plan"]["tp"]), (1, 2))
         self.assertEqual((before["model"]["hidden_dropout"], after["model"]["hidden_dropout"]), (0.1, 0))
+        self.assertNotIn("activation_kernel", after.get("parts", {}))
         script.write_text(line.format(23, ""), encoding="utf-8")
         self.assertIn("an odd number of layers", self.run_import(*words).stderr)
         script.write_text(line.format(24, " --no-such-option"), encoding="utf-8")
