@@ -14,9 +14,11 @@ screenshot gui-light.png
 click "layout 2"
 click "Pin as B"
 click "layout 3"
+wait
 move "sort by step" 0.5 0.5
 screenshot gui-compare.png
 click "Pin as B"
+wait
 theme dark
 wheel timeline 12 0.2 0.5
 click "Critical path"
