@@ -53,16 +53,18 @@ constexpr std::array kFormats = {
         assumptions_schema},
 };
 
+// Adds the meanings of keys to a schema, at every depth.
 void describe(JsonValue& schema, const std::string& path) {
+  // Before the search below, because a new member may move the others.
+  if (std::string meaning = key_meaning(path); !meaning.empty()) {
+    schema.set("description", std::move(meaning));
+  }
   auto* properties = [&]() -> JsonValue* {
     for (JsonMember& member : *schema.as<JsonValue::Object>()) {
       if (member.key == "properties" || member.key == "items") return &member.value;
     }
     return nullptr;
   }();
-  if (std::string meaning = key_meaning(path); !meaning.empty()) {
-    schema.set("description", std::move(meaning));
-  }
   if (properties == nullptr) return;
   if (schema.find("items") != nullptr) return describe(*properties, path);
   for (JsonMember& member : *properties->as<JsonValue::Object>()) {
