@@ -14,6 +14,8 @@ namespace tpsim {
 // Runs tpsim_recipes with these arguments and returns the JSON that it prints. kMissing without
 // python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
+// Returns the options of tpsim_recipes that name source folders of frameworks.
+std::vector<std::string> checkout_words(const std::vector<std::string>& checkouts);
 // Returns the string under `key` of the answer; empty if there is none.
 inline std::string text_of_answer(const JsonValue& answer, std::string_view key) {
   const JsonValue* const found = answer.find(key);

@@ -111,7 +111,7 @@ def answer_for_script(arguments, path, tries):
             answer = imported(arguments.program, [str(path), *more, *words])
     if arguments.gpus and re.search("--gpus N", answer):
         answer = imported(arguments.program, [str(path), *more, *words, "--gpus", str(arguments.gpus)])
-        if "does not divide by dp" in answer:  # a small batch
+        if "is not divisible by dp" in answer:  # a small batch
             answer = imported(arguments.program, [str(path), *more, *words, "--gpus", "8"])
     return answer
 

@@ -289,7 +289,7 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kAccel, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
      "its FSDP shards gradients too: use ZeRO 0, 2 or 3"},
     {kAccel, kPlan, [](M, P p) { return p.zero > 0 && p.degrees.dp == 1; },
-     "ZeRO 1 to 3 with dp = 1", "there are no replicas to shard over: use ZeRO 0"},
+     "ZeRO 1 to 3 with dp = 1", "FSDP shards over data-parallel ranks: use ZeRO 0"},
     {kAccel, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
      "a schedule other than 1f1b", "it has no pipelines: use 1f1b"},
     {kAccel, kPlan,

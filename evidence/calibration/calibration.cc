@@ -392,7 +392,7 @@ Scenario calibrated(Scenario scenario, const Calibration& calibration, const Par
 Result<Calibration> calibrate(const std::vector<MeasuredStep>& steps,
                               const CalibrationChoices& choices) {
   if (steps.empty()) {
-    return Error{ErrorKind::kBadInput, "there is no measured step", "", "give at least one"};
+    return Error{ErrorKind::kBadInput, "a measured step is missing", "", "give at least one"};
   }
   return Fitter(steps, choices).fit();
 }

@@ -28,8 +28,7 @@ std::optional<std::string> logged_text(const JsonValue& value) {
   return words;
 }
 
-// Returns the command with the arguments that Megatron's parser resolved. Other names than those
-// of options in the script are defaults.
+// Returns the command with the arguments that Megatron's parser resolved, as if from a log.
 LaunchCommand with_resolved(LaunchCommand command, const JsonValue& settings) {
   command.is_log = true;
   command.options.clear();
@@ -79,8 +78,7 @@ Result<JsonValue> run_judge(std::string_view framework, const JsonValue& given,
   TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
   const std::filesystem::path path = folder.path() / "arguments.json";
   TPSIM_TRY_STATUS(write_file_atomically(path, to_text(given)));
-  std::vector<std::string> words;
-  for (const std::string& checkout : checkouts) words.insert(words.end(), {"--checkout", checkout});
+  std::vector<std::string> words = checkout_words(checkouts);
   words.insert(words.end(), {"check", std::string(framework), path.string()});
   TPSIM_TRY(const std::string printed, output_of_recipes(words));
   TPSIM_TRY(JsonValue answer, parse_json(printed, checkouts.front()));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/files.h"
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
@@ -25,11 +24,14 @@ std::string_view judge_of(LaunchStack stack) {
   return stack == LaunchStack::kNemo ? "megatron-bridge" : "";
 }
 
-// Arguments that exported files omit and the framework requires: data, tokenizer and schedule.
-const std::vector<LaunchOption> kUsers = {{"--train-iters", "10"},
-                                          {"--lr", "1e-4"},
-                                          {"--mock-data", ""},
-                                          {"--tokenizer-type", "NullTokenizer"}};
+// Adds arguments that exported files omit and the framework requires: data, tokenizer and schedule.
+std::vector<LaunchOption> with_required(std::vector<LaunchOption> options) {
+  options.insert(options.end(), {{"--train-iters", "10"},
+                                 {"--lr", "1e-4"},
+                                 {"--mock-data", ""},
+                                 {"--tokenizer-type", "NullTokenizer"}});
+  return options;
+}
 
 // Converts the text of a YAML value to a JSON value.
 JsonValue option_json(const std::string& value) {
@@ -151,9 +153,7 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
     given.set("overrides", std::move(overrides));
     given.set("model", shape_of(model));
   } else {
-    std::vector<LaunchOption> options = command.options;
-    options.insert(options.end(), kUsers.begin(), kUsers.end());
-    given.set("arguments", judged_arguments(options));
+    given.set("arguments", judged_arguments(with_required(command.options)));
   }
   TPSIM_TRY(const JsonValue answer, run_judge(judge, given, checkouts));
   Judgement judgement = judgement_of(answer);

@@ -42,17 +42,12 @@ std::string script_words(const ImportInputs& inputs, const std::vector<std::stri
   } else {
     return "null";
   }
-  JsonValue::Array list;
-  for (std::string& word : all) list.push_back(JsonValue(std::move(word)));
-  return to_line(JsonValue(std::move(list)));
+  return to_line(json_array(all, [](const std::string& word) { return JsonValue(word); }));
 }
 
 std::vector<std::string> words_of(const LaunchFile& file, const ImportInputs& inputs,
                                   const std::string& script, const std::string& facts) {
-  std::vector<std::string> words;
-  for (const std::string& folder : inputs.checkouts) {
-    words.insert(words.end(), {"--checkout", folder});
-  }
+  std::vector<std::string> words = checkout_words(inputs.checkouts);
   words.insert(words.end(),
                {"--gpu", inputs.gpu, "recipe", path_of(file), "--facts", facts, "--words", script});
   if (inputs.gpus > 0) words.insert(words.end(), {"--gpus", std::to_string(inputs.gpus)});

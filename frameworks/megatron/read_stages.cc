@@ -11,7 +11,7 @@
 namespace tpsim {
 namespace {
 
-// How the options state the split into stages, if there is no layout.
+// The options that split the layers into stages, for commands without a pipeline layout.
 struct Spelling {
   std::int64_t first = 0;  // blocks of the first and of the last stage; 0: not stated
   std::int64_t last = 0;

@@ -21,7 +21,7 @@ Result<std::string> model_words(const ViewComputer& computer, const PlanFile& fi
 
 }  // namespace
 
-Error no_plan() { return bad_input("there is no plan", "", "select a plan first"); }
+Error no_plan() { return bad_input("no plan is selected", "", "select a plan first"); }
 
 std::string command_of(const PlanFile& file, const std::string& model, bool states_stack) {
   std::string text = fmt::format("tpsim simulate {} --cluster {} --profile {}", model,

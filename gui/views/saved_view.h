@@ -12,7 +12,7 @@
 
 namespace tpsim::gui {
 
-// `shown`: plan A with its model, cluster, profile and stack; empty if there is no plan.
+// `shown`: plan A with its model, cluster, profile and stack; empty without a plan.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
 
 // Changes `state` to the saved view. On error `state` is unchanged, and the error names the file

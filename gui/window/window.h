@@ -10,7 +10,7 @@
 namespace tpsim::gui {
 
 // Runs until the window is closed. If the options name a script, runs `script` once instead.
-// Returns kMissing if there is no display or no OpenGL 3.
+// Returns kMissing without a display or without OpenGL 3.
 Status run_window(Catalogue catalogue, AppState state, const StartOptions& options,
                   const std::function<Status(ScriptHost&)>& script);
 

@@ -264,7 +264,7 @@ const char* FamilyWalk::reason_against_family() const {
 }
 
 // Returns whether the software supports the current plan with ZeRO 0. Software that always uses
-// ZeRO 1 does not, even if there are no replicas.
+// ZeRO 1 does not, even without replicas.
 bool FamilyWalk::runs_without_zero() {
   const int zero = std::exchange(plan_.zero, 0);
   const bool runs = space_.refusal(plan_) == nullptr;

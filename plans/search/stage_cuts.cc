@@ -9,7 +9,7 @@ namespace tpsim {
 namespace {
 
 // Returns a cut with `first` and `last` blocks at the ends and the others distributed evenly. Empty
-// if there is no such cut.
+// if this is impossible.
 std::vector<std::int64_t> cut_with_ends(std::int64_t layers, std::int64_t stages,
                                         std::int64_t first, std::int64_t last) {
   const std::int64_t between = layers - first - last;

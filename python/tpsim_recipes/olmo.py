@@ -69,7 +69,7 @@ def start_of_part(name, part):
 
 
 def patch_olmo_io(module):
-    """Checkpoints that scripts continue from are not there, and need not be."""
+    """Makes scripts that continue from a checkpoint run without the checkpoint."""
     module.dir_is_empty = lambda *_: False
 
 

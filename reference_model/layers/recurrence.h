@@ -7,8 +7,9 @@
 //
 // Heads, and the groups of heads that share keys, are sharded over the tensor group. Saved for
 // backward: x, p, s and the input of W_out. A delta net's kernels also save c and each chunk's
-// triangular system; Mamba-2's kernels recompute convolution and states. There are no kernels for
-// convolution, scan and gate: this layer is traced and priced, but not executed (check_trainable).
+// triangular system; Mamba-2's kernels recompute convolution and states. Kernels for
+// convolution, scan and gate are missing: this layer is traced and priced, but not executed
+// (check_trainable).
 #pragma once
 
 #include <string>

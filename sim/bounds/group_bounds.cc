@@ -87,7 +87,8 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
       layers.ends.add(layers.blocks[static_cast<std::size_t>(kind)], more);
     }
   }
-  // The exchange of delayed scales adds time that depends on the cut, so there is no upper bound.
+  // The exchange of delayed scales adds time that depends on the cut, so the upper bound is
+  // infinite.
   if (exchanges_scales(pricer_.scenario().stack, plan)) {
     layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
   }

@@ -263,8 +263,8 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
     add_weight_copies(fixed, plan);
     add_orthogonalization(fixed, plan, block);
   }
-  // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas there
-  // is no gather, so 16-bit weights are persistent.
+  // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas,
+  // nothing is gathered, and 16-bit weights are persistent.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
                           plan.offload == Offload::kNone;
   const SoftwareParts& parts = scenario().stack.parts;

@@ -75,8 +75,8 @@ __device__ inline void add_rows(const T* x, std::int64_t cols, const int* rows, 
 }
 
 // Grid: x over positions of tokens, y over columns, V columns per thread. The block of a token's
-// first occurrence adds the gradients of all its occurrences in order. There are no atomics, so
-// results are bit-reproducible.
+// first occurrence adds the gradients of all its occurrences in order. The kernel does not use
+// atomics, so its results are bit-reproducible.
 template <class T, int V>
 __global__ void __launch_bounds__(kTableThreads)
     embedding_backward_kernel(const TableRows a, const T* dy) {
