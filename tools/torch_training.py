@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures training steps of Hugging Face models on one GPU, and writes them as a table of runs.
 
-Usage: torch_training.py OUT.csv [--seconds N] [--only SUBSTRING] [--saved OUT.tsv] [--kernels
-OUT.tsv]
+Usage: torch_training.py OUT.csv [--cases first|held-out] [--seconds N] [--only SUBSTRING]
+                         [--saved OUT.tsv] [--kernels OUT.tsv]
 
 Models have their published shapes, random weights and random tokens. A step is forward with the
 model's own loss, backward, AdamW (fused) and zero_grad. Its time is the wall-clock time between two
@@ -10,6 +10,7 @@ synchronizations; the median over the steps after warm-up is written. Memory is 
 PyTorch's allocated bytes over one step. `tpsim validate --runs OUT.csv` compares the table with
 predictions. --saved lists the tensors that forward saves for backward, by shape and dtype.
 --kernels lists the number of launches and the time in microseconds of each kernel in a step.
+--cases held-out measures other models, which no price of tpsim was derived from.
 """
 
 import argparse
@@ -32,7 +33,7 @@ COLUMNS = (
     "ffn_hidden gated_ffn seq vocab dtype framework tp sp cp pp vpp dp zero micro_batch global_batch "
     "recompute attention grad_accum_dtype stage_split step_s tokens_per_s_per_gpu hw_tflops_per_gpu "
     "mem_gb mem_kind outcome notes head_dim experts experts_per_token optimizer optimizer_dtype "
-    "master_weights compile").split()
+    "master_weights compile dropout").split()
 
 # Published shapes: the model type of transformers and the fields of its configuration.
 LLAMA_1B = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
@@ -50,10 +51,42 @@ BLOOM_1B1 = dict(hidden_size=1536, n_layer=24, n_head=16, vocab_size=250880)
 OLMOE = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=16, num_key_value_heads=16,
              intermediate_size=1024, vocab_size=50304, num_experts=64, num_experts_per_tok=8,
              max_position_embeddings=4096)
+LLAMA_2_7B = dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=32,
+                  intermediate_size=11008, vocab_size=32000, tie_word_embeddings=False,
+                  max_position_embeddings=4096)
+LLAMA_3B = dict(hidden_size=3072, num_hidden_layers=28, num_attention_heads=24, num_key_value_heads=8,
+                head_dim=128, intermediate_size=8192, vocab_size=128256, tie_word_embeddings=True,
+                max_position_embeddings=131072)
+QWEN25_1B5 = dict(hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2,
+                  intermediate_size=8960, vocab_size=151936, tie_word_embeddings=True,
+                  max_position_embeddings=131072)
+QWEN3_4B = dict(hidden_size=2560, num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8,
+                head_dim=128, intermediate_size=9728, vocab_size=151936, tie_word_embeddings=True,
+                max_position_embeddings=40960)
+GEMMA2_2B = dict(hidden_size=2304, num_hidden_layers=26, num_attention_heads=8, num_key_value_heads=4,
+                 head_dim=256, intermediate_size=9216, vocab_size=256000, query_pre_attn_scalar=256)
+PHI3_MINI = dict(hidden_size=3072, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=32,
+                 intermediate_size=8192, vocab_size=32064, max_position_embeddings=4096)
+OPT_1B3 = dict(hidden_size=2048, num_hidden_layers=24, num_attention_heads=32, ffn_dim=8192,
+               word_embed_proj_dim=2048, vocab_size=50272, dropout=0.0)
+FALCON_7B = dict(hidden_size=4544, num_hidden_layers=32, num_attention_heads=71, multi_query=True,
+                 parallel_attn=True, bias=False, vocab_size=65024)
+GPT2_XL = dict(GPT2_LARGE, n_embd=1600, n_layer=48, n_head=25)
+BLOOM_1B7 = dict(hidden_size=2048, n_layer=24, n_head=16, vocab_size=250880)
+DEEPSEEK_V2_LITE = dict(hidden_size=2048, num_hidden_layers=27, num_attention_heads=16, num_key_value_heads=16,
+                        intermediate_size=10944, moe_intermediate_size=1408, n_routed_experts=64,
+                        n_shared_experts=2, num_experts_per_tok=6, first_k_dense_replace=1, kv_lora_rank=512,
+                        q_lora_rank=None, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+                        vocab_size=102400, topk_method="greedy", routed_scaling_factor=1.0)
 MODELS = {
     "llama-3.2-1b": ("llama", LLAMA_1B), "qwen3-1.7b": ("qwen3", QWEN3_1B7),
     "llama-3.1-8b": ("llama", LLAMA_8B), "gpt2-large": ("gpt2", GPT2_LARGE),
     "bloom-1b1": ("bloom", BLOOM_1B1), "olmoe-1b-7b": ("olmoe", OLMOE),
+    "llama-2-7b": ("llama", LLAMA_2_7B), "llama-3.2-3b": ("llama", LLAMA_3B),
+    "qwen2.5-1.5b": ("qwen2", QWEN25_1B5), "qwen3-4b": ("qwen3", QWEN3_4B),
+    "gemma-2-2b": ("gemma2", GEMMA2_2B), "phi-3-mini-4k": ("phi3", PHI3_MINI), "opt-1.3b": ("opt", OPT_1B3),
+    "falcon-7b": ("falcon", FALCON_7B), "gpt2-xl": ("gpt2", GPT2_XL), "bloom-1b7": ("bloom", BLOOM_1B7),
+    "deepseek-v2-lite": ("deepseek_v2", DEEPSEEK_V2_LITE),
 }
 
 
@@ -90,7 +123,24 @@ CASES = [
 ]
 
 
-KERNEL_CASES = (0, 1, 2, 3, 10, 16)  # cases whose kernels are counted
+HELD_OUT_CASES = [
+    Case("llama-3.2-3b", "bf16", 2, 2048), Case("opt-1.3b", "bf16", 4, 2048),
+    Case("deepseek-v2-lite", "bf16", 1, 2048), Case("gpt2-xl", "bf16", 4, 1024),
+    Case("qwen2.5-1.5b", "autocast", 2, 2048), Case("gemma-2-2b", "bf16", 2, 2048, "eager"),
+    Case("phi-3-mini-4k", "bf16", 2, 4096, recompute=True), Case("bloom-1b7", "bf16", 2, 2048, "eager"),
+    Case("falcon-7b", "bf16", 2, 2048, recompute=True), Case("qwen3-4b", "bf16", 2, 4096),
+    Case("llama-2-7b", "bf16", 1, 4096), Case("llama-2-7b", "bf16", 4, 4096, recompute=True),
+    Case("opt-1.3b", "autocast", 4, 2048, "eager"), Case("opt-1.3b", "bf16", 1, 512),
+    Case("gpt2-xl", "autocast", 2, 1024), Case("gemma-2-2b", "autocast", 1, 2048, "eager"),
+    Case("deepseek-v2-lite", "bf16", 4, 2048, recompute=True), Case("qwen2.5-1.5b", "bf16", 4, 2048),
+    Case("phi-3-mini-4k", "autocast", 1, 2048), Case("llama-3.2-3b", "bf16", 1, 512),
+    Case("qwen3-4b", "autocast", 1, 2048, recompute=True), Case("falcon-7b", "bf16", 1, 1024),
+    Case("bloom-1b7", "autocast", 1, 2048, "eager"), Case("qwen2.5-1.5b", "bf16", 4, 2048, compiled=True),
+]
+
+
+# Cases whose kernels are counted, by their place in the list.
+KERNEL_CASES = {"first": (0, 1, 2, 3, 10, 16), "held-out": (1, 2, 3, 5, 8)}
 
 
 def build(case):
@@ -127,6 +177,7 @@ class Saved:
 def measure(case, saved_file):
     model = build(case)
     weights = torch.cuda.memory_allocated()
+    parameters = sum(p.numel() for p in model.parameters())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     step_model = torch.compile(model) if case.compiled else model
     vocab = model.config.vocab_size
@@ -180,7 +231,8 @@ def measure(case, saved_file):
         for key, size in saved.bytes.most_common(40):
             print(case.name(), *key, saved.count[key], size, sep="\t", file=saved_file, flush=True)
         del loss
-    return statistics.median(times), max(times) / min(times), peak, reserved, weights, state, issued, marks
+    return (statistics.median(times), max(times) / min(times), peak, reserved, parameters, weights, state, issued,
+            marks)
 
 
 def kernels(case):
@@ -204,18 +256,20 @@ def kernels(case):
 
 
 def row_of(case, result, gpu, date):
-    seconds, spread, peak, reserved, weights, state, issued, marks = result
+    seconds, spread, peak, reserved, parameters, weights, state, issued, marks = result
     kind, f = MODELS[case.model]
     get = lambda *names: next((f[n] for n in names if n in f), "")
     layers, hidden = get("num_hidden_layers", "n_layer"), get("hidden_size", "n_embd")
     heads = get("num_attention_heads", "n_head")
-    gated = kind not in ("gpt2", "bloom")
+    gated = kind not in ("gpt2", "bloom", "opt", "falcon")
+    kv_heads = 1 if f.get("multi_query") else get("num_key_value_heads") or heads
     row = dict.fromkeys(COLUMNS, "")
     batch = case.micro_batch * case.accumulate
     row.update(
         id=case.name(), source="tools/torch_training.py", date=date, gpu=gpu, gpus=1, gpus_per_node=1,
         model=case.model, layers=layers, hidden=hidden, heads=heads,
-        kv_heads=get("num_key_value_heads") or heads, ffn_hidden=get("intermediate_size") or 4 * hidden,
+        kv_heads=kv_heads,
+        ffn_hidden=get("moe_intermediate_size", "intermediate_size", "ffn_dim") or 4 * hidden,
         gated_ffn=int(gated), seq=case.seq, vocab=f["vocab_size"], dtype="bf16",
         framework=f"transformers {transformers.__version__}, PyTorch {torch.__version__.split('+')[0]}",
         tp=1, cp=1, pp=1, vpp=1, dp=1, zero=0, micro_batch=case.micro_batch, global_batch=batch,
@@ -223,12 +277,12 @@ def row_of(case, result, gpu, date):
         attention="unfused" if case.attention == "eager" else "flash", outcome="ok",
         step_s=f"{seconds:.6f}", tokens_per_s_per_gpu=f"{batch * case.seq / seconds:.1f}",
         mem_gb=f"{peak / 2**30:.3f}", mem_kind="torch peak allocated, GiB", head_dim=get("head_dim"),
-        experts=get("num_experts"), experts_per_token=get("num_experts_per_tok"), optimizer="adamw",
+        experts=get("num_experts", "n_routed_experts"), experts_per_token=get("num_experts_per_tok"), optimizer="adamw",
         optimizer_dtype="bf16" if case.precision == "bf16" else "fp32",
         master_weights="none" if case.precision == "bf16" else "autocast",
-        compile=int(case.compiled),
-        notes=f"slowest/fastest {spread:.3f}; issued in {issued * 1e3:.1f} ms; GiB reserved "
-              f"{reserved / 2**30:.3f}, weights {weights / 2**30:.3f}, between steps {state / 2**30:.3f}, kept by "
+        compile=int(case.compiled), dropout=0,
+        notes=f"{parameters} parameters; slowest/fastest {spread:.3f}; issued in {issued * 1e3:.1f} ms; GiB "
+              f"reserved {reserved / 2**30:.3f}, weights {weights / 2**30:.3f}, between steps {state / 2**30:.3f}, kept by "
               f"forward {marks[0] / 2**30:.3f}, peaks of forward {marks[1] / 2**30:.3f} backward "
               f"{marks[2] / 2**30:.3f} optimizer {marks[3] / 2**30:.3f}")
     return row
@@ -237,6 +291,7 @@ def row_of(case, result, gpu, date):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("out")
+    parser.add_argument("--cases", choices=sorted(KERNEL_CASES), default="first")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--only", default="")
     parser.add_argument("--saved")
@@ -245,10 +300,10 @@ def main():
     gpu, date = torch.cuda.get_device_name(), time.strftime("%Y-%m-%d")
     began = time.monotonic()
     saved_file = open(args.saved, "w") if args.saved else None
-    cases = [c for c in CASES if args.only in c.name()]
+    cases = [c for c in (CASES if args.cases == "first" else HELD_OUT_CASES) if args.only in c.name()]
     if args.kernels:
         with open(args.kernels, "w") as out:
-            for case in (case for i, case in enumerate(cases) if i in KERNEL_CASES):
+            for case in (case for i, case in enumerate(cases) if i in KERNEL_CASES[args.cases]):
                 try:
                     counts, times = kernels(case)
                     print(case.name(), "all", sum(counts.values()), "", sep="\t", file=out, flush=True)
@@ -269,7 +324,7 @@ def main():
             try:
                 row = row_of(case, measure(case, saved_file), gpu, date)
             except torch.OutOfMemoryError:
-                row = row_of(case, (1, 1, 0, 0, 0, 0, 0, [0] * 4), gpu, date)
+                row = row_of(case, (1, 1, 0, 0, 0, 0, 0, 0, [0] * 4), gpu, date)
                 row.update(outcome="oom", step_s="", tokens_per_s_per_gpu="", mem_gb="", mem_kind="", notes="")
             except Exception as error:
                 print("failed:", case.name(), repr(error)[:300], flush=True)

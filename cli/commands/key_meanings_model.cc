@@ -204,6 +204,8 @@ constexpr std::array kModelMeanings = {
     KeyMeaning{"model.extras.norm_plus_one", "norms multiply by 1 + weight (Gemma) [false]"},
     KeyMeaning{"model.extras.mlp_limit",
                "clamped_swiglu: limit of the gate and of the up projection's absolute value"},
+    KeyMeaning{"model.extras.activation_ops",
+               "how transformers computes the GELU: one kernel, or several ops [one_kernel]"},
     KeyMeaning{"model.extras.mlp_bias", "the MLP has biases even if linear_bias is false [false]"},
     KeyMeaning{"model.extras.embedding_scale",
                "factor on the embeddings before the first block [1]"},

@@ -25,6 +25,8 @@ constexpr std::array kStackMeanings = {
                "gradients are clipped by their global norm before the update"},
     KeyMeaning{"stack.host", "host times to launch work"},
     KeyMeaning{"stack.host.per_op", "time per kernel launch"},
+    KeyMeaning{"stack.host.per_block_op",
+               "additional time per kernel of a block: Python, dispatcher, autograd"},
     KeyMeaning{"stack.host.per_collective", "time per collective or send"},
     KeyMeaning{"stack.host.per_block_forward",
                "time per block and micro-batch in forward, in addition to its kernel launches"},

@@ -154,8 +154,8 @@ Status MemoryCheck::launched(World& world, Device& device, const Plan& plan) con
   for (const auto& [name, place] : places) {
     if (place.needed <= place.free.bytes) continue;
     // For suggestions, all ranks on this device are assumed to need as much memory as this rank.
-    const auto needed = [&](const Plan& any) {
-      return static_cast<double>(place.ranks) * peak(any, world.rank(), world.size() > 1);
+    const auto needed = [&, ranks = static_cast<double>(place.ranks)](const Plan& any) {
+      return ranks * peak(any, world.rank(), world.size() > 1);
     };
     return does_not_fit(fmt::format("{} of {} on {} need{} ", counted_text(place.ranks, "rank"),
                                     short_name(plan), name, place.ranks == 1 ? "s" : ""),

@@ -90,7 +90,8 @@ Status check_runs_on(const Plan& plan, std::string_view device);
 struct PlanDefaults {
   AttentionKind attention = AttentionKind::kUnfused;
   DType dtype = DType::kBFloat16;
-  bool narrow_gradients = false;  // gradients in the dtype of the weights
+  bool narrow_gradients = false;       // gradients in the dtype of the weights
+  int zero = 1, zero_in_pipeline = 1;  // the stack's stage, and with several pipeline stages
   // true: the default batch is about the model's usual batch, or 4 M tokens, rounded to a multiple
   // of (dp x micro-batch). false: one micro-batch per data-parallel rank.
   bool usual_batch = true;
@@ -99,9 +100,10 @@ struct PlanDefaults {
 // GPU.
 PlanDefaults plan_defaults(const Scenario& scenario);
 
-// Returns the plan of `simulate`: that of the plan file, or tp = pp = dp = 1 with ZeRO 1 and
-// without recompute. Options override it. Layers are divided among the stages again if an option
-// requests it or if the division does not match the model. The result satisfies validate().
+// Returns the plan of `simulate`: that of the plan file, or tp = pp = dp = 1 with the
+// defaults and without recompute. Options override it. Layers are divided among the stages again if
+// an option requests it or if the division does not match the model. The result satisfies
+// validate().
 Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                          const std::optional<PlanFile>& file, const PlanDefaults& defaults);
 

@@ -128,6 +128,10 @@ PlanDefaults plan_defaults(const Scenario& scenario) {
   PlanDefaults defaults;
   defaults.dtype = usual_dtype(scenario.profile.device);
   defaults.narrow_gradients = has_narrow_gradients(scenario.stack.parts);
+  const StackSpec& stack = scenario.stack;
+  if (stack.default_zero >= 0) defaults.zero = stack.default_zero;
+  // FSDP's pipeline stages keep gathered weights (torchtitan's reshard_after_forward: default).
+  defaults.zero_in_pipeline = std::min(defaults.zero, stack.zero_2_and_3_with_pipeline ? 2 : 1);
   const bool drops =
       scenario.model.attention_dropout > 0;  // tpsim's flash attention does not support dropout
   if (!drops && !refuses(scenario, AttentionKind::kFlash, AttentionKind::kUnfused)) {
@@ -146,6 +150,9 @@ Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
   if (file) plan = file->plan;
   for (const SettingRow& row : setting_rows()) {
     TPSIM_TRY_STATUS(set_from_option(arguments, row, plan));
+  }
+  if (!file && !arguments.has(opt_of(Setting::kZero))) {
+    plan.zero = plan.degrees.pp > 1 ? defaults.zero_in_pipeline : defaults.zero;
   }
   if (!file && defaults.narrow_gradients && !arguments.has(opt_of(Setting::kGradientDtype))) {
     plan.gradient_dtype = plan.dtype;

@@ -41,6 +41,14 @@ template <>
 inline constexpr auto kEnumNames<MlpKind> =
     std::to_array<std::string_view>({"gelu", "swiglu", "gelu_erf", "relu", "relu_squared", "geglu",
                                      "clamped_swiglu", "xielu", "situ"});
+// How the model's Hugging Face module computes a GELU. kOneKernel: one op of PyTorch. kSavedOps: an
+// op per step of the formula, whose results autograd saves ("gelu_new", "gelu_fast"). kFunctionOps:
+// the same in one autograd function, which saves the input and computes the rest again (BLOOM).
+// Other software has one kernel for all of them.
+enum class ActivationOps : std::uint8_t { kOneKernel, kSavedOps, kFunctionOps };
+template <>
+inline constexpr auto kEnumNames<ActivationOps> =
+    std::to_array<std::string_view>({"one_kernel", "saved_ops", "function_ops"});
 constexpr bool is_gated(MlpKind mlp) {
   return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kClampedSwiglu ||
          mlp == MlpKind::kSitu;

@@ -47,6 +47,7 @@ void read_bloom(Config& config) {
   model.ffn_hidden = config.integer("n_inner", 4 * model.hidden);
   model.attention.position = PositionKind::kAlibi;
   model.embedding_norm = true;
+  model.activation_ops = ActivationOps::kFunctionOps;  // BloomGelu of modeling_bloom.py
   share_width(config, "hidden_size");
 }
 

@@ -134,6 +134,8 @@ void read_activation(Config& config, std::string_view key, const Activations& kn
   const auto found = choose("activation", name, texts_of(known, &Activations::value_type::first));
   if (!found.ok()) return config.in.reject(key, found.error().message, found.error().hint);
   config.model.mlp = known[*found].second;
+  const bool saves_ops = name == "gelu_new" || name == "gelu_fast";  // transformers/activations.py
+  if (saves_ops) config.model.activation_ops = ActivationOps::kSavedOps;
 }
 
 void read_positions(Config& config, std::string_view key, std::int64_t otherwise) {

@@ -219,6 +219,9 @@ void model_extras(Io& io, Spec& model) {
   io.flag("norm_bias", model.norm_bias, kOptional);
   io.flag("norm_plus_one", model.norm_plus_one, kOptional);
   io.number("mlp_limit", model.mlp_limit, {0, 1e9}, kOptional);
+  io.when(model.activation_ops != ActivationOps::kOneKernel, [&](auto& inner) {
+    inner.choice("activation_ops", model.activation_ops, every<ActivationOps>(), kOptional);
+  });
   io.flag("mlp_bias", model.mlp_bias, kOptional);
   io.number("embedding_scale", model.ends.embedding_scale, {0, 1e9}, kOptional);
   io.number("logit_scale", model.ends.logit_scale, {0, 1e9}, kOptional);
@@ -246,7 +249,8 @@ inline bool has_extras(const ModelSpec& model) {
   return !model.family.empty() || model.context != 0 || model.mixer != plain.mixer ||
          model.recurrent != plain.recurrent || model.norm_place != plain.norm_place ||
          model.norm_bias != plain.norm_bias || model.norm_plus_one || model.mlp_limit != 0 ||
-         model.mlp_bias || !model.planned.empty() || model.ends != plain.ends;
+         model.activation_ops != plain.activation_ops || model.mlp_bias || !model.planned.empty() ||
+         model.ends != plain.ends;
 }
 
 template <class Io, class Spec>

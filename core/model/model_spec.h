@@ -69,7 +69,8 @@ struct ModelSpec : BlockShape {
   bool norm_bias = true;       // of a LayerNorm
   bool norm_plus_one = false;  // norms multiply by 1 + weight
   MlpKind mlp = MlpKind::kGelu;
-  double mlp_limit = 0;   // limit of kClampedSwiglu
+  double mlp_limit = 0;  // limit of kClampedSwiglu
+  ActivationOps activation_ops = ActivationOps::kOneKernel;
   bool mlp_bias = false;  // the MLP has biases even if linear_bias is false
   bool linear_bias = true;
   bool fused_qkv = true;  // BLOOM's per-head interleaved q, k, v; else three matrices

@@ -185,13 +185,13 @@ template <>
 inline constexpr auto kEnumNames<Dispatcher> =
     std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
 
-// Permute and unpermute of tokens: one kernel each, or PyTorch ops. kUnfusedSeq: as kUnfused, but
-// on slices of the hidden dimension (Megatron-Core before 0.11, alltoall_seq since). An all-to-all
-// in the tensor group makes the slices; they are gathered before the experts and scattered after.
-enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq };
+// Permute and unpermute of tokens: a kernel each, or PyTorch ops. kTorch: ops of transformers 5.
+// kUnfusedSeq: kUnfused on hidden slices that an all-to-all in the tensor group makes, gathered
+// before the experts and scattered after (Megatron-Core before 0.11, alltoall_seq since).
+enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq, kTorch };
 template <>
 inline constexpr auto kEnumNames<PermuteKernel> =
-    std::to_array<std::string_view>({"fused", "unfused", "unfused_seq"});
+    std::to_array<std::string_view>({"fused", "unfused", "unfused_seq", "torch"});
 
 // Tensor that is multiplied by the router weights. kCombine: the experts' results, which are saved
 // for backward. kActivation: the input of the down projection.
@@ -219,12 +219,13 @@ inline constexpr auto kEnumNames<MasterWeights> =
 
 // How a rank computes its experts.
 enum class ExpertKernel : std::uint8_t {
-  kGrouped,  // all experts in one kernel, or in a few streams
-  kLooped,   // one expert after the other, each a module with its own launches (transformers 4)
+  kGrouped,    // a GEMM of cuBLAS per expert, in a few streams (Transformer Engine)
+  kLooped,     // one expert after the other, each a module with its own launches (transformers 4)
+  kOneKernel,  // all experts in one kernel (torch._grouped_mm)
 };
 template <>
-inline constexpr auto kEnumNames<ExpertKernel> = std::to_array<std::string_view>({"grouped",
-                                                                                  "looped"});
+inline constexpr auto kEnumNames<ExpertKernel> =
+    std::to_array<std::string_view>({"grouped", "looped", "one_kernel"});
 
 // kMuon: the matrices of the blocks by orthogonalized momentum (Jordan et al. 2024), all other
 // weights by AdamW (sim/layers/muon_prices.cc).
@@ -372,8 +373,7 @@ struct PartRow {
   bool is_switch = false;       // words "off" and "on", 0 and 1 in tables, false and true in files
   std::int64_t most_count = 0;  // above 0: numbers up to this are valid besides the words
   bool is_set = false;          // words are bits: "attn,moe_router"; a word may stand for several
-  bool is_ratio =
-      false;  // numbers of at least 1 are valid besides the words, stored in thousandths
+  bool is_ratio = false;        // numbers >= 1 are valid besides the words, stored in thousandths
   std::int64_t (*get)(const StackSpec&) = nullptr;
   void (*set)(StackSpec&, std::int64_t) = nullptr;
 };

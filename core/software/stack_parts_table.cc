@@ -258,7 +258,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     held<&S::permute>({.part = StackPart::kPermute,
                        .key = "permute",
                        .title = "permutation",
-                       .help = "MoE permute and unpermute: fused or unfused"}),
+                       .help = "MoE permute and unpermute: fused, or PyTorch ops"}),
     held<&S::expert_weighting>(
         {.part = StackPart::kExpertWeighting,
          .key = "expert_weighting",
@@ -289,7 +289,7 @@ const std::array<PartRow, kStackPartCount> kRows = {{
     held<&S::expert_kernel>({.part = StackPart::kExpertKernel,
                              .key = "expert_kernel",
                              .title = "expert kernel",
-                             .help = "MoE experts: grouped GEMM, or a loop over experts"}),
+                             .help = "MoE experts: grouped or looped GEMMs, or one kernel"}),
     held<&S::fp32_matmul>({.part = StackPart::kFp32Matmul,
                            .key = "fp32_matmul",
                            .title = "arithmetic of fp32 GEMMs",

@@ -79,6 +79,7 @@ inline bool has_narrow_gradients(const SoftwareParts& parts) {
 // Host time to issue work. A step takes as long as the slower of host and device.
 struct HostCost {
   Seconds per_op;             // per kernel
+  Seconds per_block_op;       // additional, per kernel of a block: Python, dispatcher, autograd
   Seconds per_collective;     // per collective or P2P call
   Seconds per_block_forward;  // interpreter and hooks, per block and micro-batch
   Seconds per_block_backward;
@@ -101,8 +102,9 @@ struct HostCost {
 };
 
 // All host times, for scaling or rounding.
-inline std::array<Seconds*, 14> times_of(HostCost& host) {
+inline std::array<Seconds*, 15> times_of(HostCost& host) {
   return {&host.per_op,
+          &host.per_block_op,
           &host.per_collective,
           &host.per_block_forward,
           &host.per_block_backward,

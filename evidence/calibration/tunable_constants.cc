@@ -97,6 +97,7 @@ constexpr std::array kConstants = {
                     },
                     share_text},
     host_factor<&HostCost::per_op>("host.per_op", "host time per kernel launch"),
+    host_factor<&HostCost::per_block_op>("host.per_block_op", "host time per kernel of a block"),
     host_factor<&HostCost::per_collective>("host.per_collective", "host time per collective"),
     host_factor<&HostCost::per_block_forward, &HostCost::per_block_backward>(
         "host.per_block_forward", "host time per layer, forward (backward in proportion)"),

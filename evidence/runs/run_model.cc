@@ -191,6 +191,13 @@ std::optional<ModelSpec> CatalogueModels::of(const PublishedRun& run) {
   return model;
 }
 
+void CatalogueModels::set_activation(const PublishedRun& run, ModelSpec& model) {
+  const ModelSpec* known = of_sizes(run);
+  if (known == nullptr || is_gated(model.mlp) || is_gated(known->mlp)) return;
+  model.mlp = known->mlp;
+  model.activation_ops = known->activation_ops;
+}
+
 PublishedRun CatalogueModels::completed(PublishedRun run) {
   const ModelSpec* model = of_sizes(run);
   if (model == nullptr) return run;

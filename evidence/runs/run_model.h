@@ -49,6 +49,9 @@ class CatalogueModels {
   // model_of() builds the model. The row sets the sequence length, vocab size and number of layers:
   // "deepseek-v3-4l" is deepseek-v3 with four layers.
   std::optional<ModelSpec> of(const PublishedRun& run);
+  // Sets what run tables do not state from the catalogue's model of that name and these sizes: the
+  // activation of a plain feed-forward part, and the ops that compute it.
+  void set_activation(const PublishedRun& run, ModelSpec& model);
   // Adds missing sizes if the catalogue has a model with the row's name and stated sizes. If the
   // row states no step time, a missing sequence length becomes min(4096, the model's).
   PublishedRun completed(PublishedRun run);

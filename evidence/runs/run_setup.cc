@@ -172,10 +172,13 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, setup.stated_parts));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
-  std::optional<ModelSpec> named = models_.of(run);
-  setup.scenario = {named ? *std::move(named) : model_of(run, *where),
-                    cluster_of_row(machine->cluster, run, leaves), machine->profile,
-                    with_parts(machine->stack, parts)};
+  std::optional<ModelSpec> model = models_.of(run);
+  if (!model) {
+    model = model_of(run, *where);
+    models_.set_activation(run, *model);
+  }
+  setup.scenario = {*std::move(model), cluster_of_row(machine->cluster, run, leaves),
+                    machine->profile, with_parts(machine->stack, parts)};
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   // Tables also state expert tensor parallelism 1 for dense models, which have none.

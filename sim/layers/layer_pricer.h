@@ -109,7 +109,7 @@ class LayerPricer {
   PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
                         Seconds host);
   double load_of(const Plan& plan);
-  Seconds issue_time(ModelPart part) const;
+  Seconds issue_time(ModelPart part, const PhaseCost& phase) const;
   HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
                                 PhaseCost& phase) const;
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.

@@ -24,9 +24,11 @@ void keep_for_backward(LayerMemory& memory, double bytes) {
   memory.backward.left[kActivations] -= bytes;
 }
 
-double kept_by_plain_kernels(const LayerTrace& trace, const StackSpec& stack) {
+double kept_by_plain_kernels(const LayerTrace& trace, const Scenario& scenario) {
   double kept = 0;
-  for (const OpRecord& op : forward_ops(trace)) kept += plain_kernel(op, stack).kept.value();
+  for (const OpRecord& op : forward_ops(trace)) {
+    kept += plain_kernel(op, scenario.stack, scenario.model.activation_ops).kept.value();
+  }
   return kept;
 }
 
@@ -119,7 +121,7 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
     keep_for_backward(memory, copies.kept * logits);
     raise(memory.backward, copies.in_backward * logits);
   }
-  double kept = kept_by_plain_kernels(trace, stack) - results_not_kept(trace, stack);
+  double kept = kept_by_plain_kernels(trace, scenario) - results_not_kept(trace, stack);
   if (kind == LayerKind::kBlock) {
     const auto [begin, end] = trace.span(Phase::kForward);
     kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);

@@ -69,7 +69,7 @@ double LayerPricer::stack_factor(const OpRecord& op) const {
   const bool at_head = op.label.part == ModelPart::kHead || op.label.part == ModelPart::kLoss;
   const double unnamed = at_head ? 1 : stack.eager_traffic;
   // The added unfused ops are mostly elementwise, even where the fused kernel is a reduction.
-  const double added = plain_kernel(op, stack).traffic - 1;
+  const double added = plain_kernel(op, stack, scenario().model.activation_ops).traffic - 1;
   return unnamed * (1 + added * ops().streaming_cost(op.key.kind));
 }
 
@@ -92,8 +92,10 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
 HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   if (is_left_to_dispatcher(op, scenario().stack)) return {};
   const OpPrice price = op_price(op);
-  const PlainKernel kernel = plain_kernel(op, scenario().stack);
-  const std::int64_t launches = kernel.launches * (is_grouped(op) ? phase.experts : 1);
+  const PlainKernel kernel = plain_kernel(op, scenario().stack, scenario().model.activation_ops);
+  const bool by_expert =
+      is_grouped(op) && scenario().stack.parts.expert_kernel != ExpertKernel::kOneKernel;
+  const std::int64_t launches = kernel.launches * (by_expert ? phase.experts : 1);
   const auto n = static_cast<double>(launches);
   Seconds time = stack_factor(op) * price.time;
   // Kernels over few elements are bound by latency, so many launches take at least their latencies.
@@ -104,7 +106,7 @@ HostDeviceTime LayerPricer::price_op(const OpRecord& op, PhaseCost& phase) {
   phase.work[work_term(op)] += time;
   phase.work[StepTerm::kImbalance] += (load - 1) * time;
   phase.by_source[price.source] += load * time;
-  return repeat(launch(scenario(), issue_time(op.label.part), (load / n) * time), launches);
+  return repeat(launch(scenario(), issue_time(op.label.part, phase), (load / n) * time), launches);
 }
 
 HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase) {
@@ -113,11 +115,16 @@ HostDeviceTime LayerPricer::price_rounded(const std::vector<OpRecord>& ops, Phas
   return time;
 }
 
-// Returns the host time of a launch: zero if a CUDA graph replays the kernel.
-Seconds LayerPricer::issue_time(ModelPart part) const {
+// Returns the host time of a launch: zero if a CUDA graph replays the kernel. Autograd's engine
+// adds gradients without Python, and one kernel has the weights of all experts in one tensor.
+Seconds LayerPricer::issue_time(ModelPart part, const PhaseCost& phase) const {
   const std::int64_t scopes = graph_scopes(part, has_experts(scenario().model));
   const bool is_replayed = holds(scenario().stack.parts.cuda_graphs, scopes);
-  return is_replayed ? Seconds() : scenario().stack.host.per_op;
+  if (is_replayed) return Seconds();
+  const HostCost& host = scenario().stack.host;
+  if (part != ModelPart::kGradientAccumulation) return host.per_op + host.per_block_op;
+  const bool is_stacked = scenario().stack.parts.expert_kernel == ExpertKernel::kOneKernel;
+  return host.per_op / (is_stacked ? static_cast<double>(phase.experts) : 1);
 }
 
 double LayerPricer::load_of(const Plan& plan) {

@@ -41,6 +41,17 @@ constexpr Passes kExpertBiasGradient{3, 0, 6};
 constexpr Passes kWeightedReluForward{4, 2, 3};
 constexpr Passes kWeightedReluBackward{7, 4, 6};
 constexpr Passes kBiasGelu{4, 0, 2};  // the sum with the bias is saved instead of the input
+// PyTorch's ReLU saves its result, which the down projection saves too.
+constexpr Passes kReluForward{0, 0, 1, -1, 0};
+// GELU by the tanh formula: a cube, multiplications, sums, tanh. Under autocast the cube and all
+// that follows from it are fp32, and the result is cast.
+constexpr Passes kSavedGeluForward{18, 0, 8, 3, 0};
+constexpr Passes kSavedGeluBackward{28, 0, 11};
+constexpr Passes kAutocastGeluForward{6, 16, 10, 0, 3};
+constexpr Passes kAutocastGeluBackward{8, 23, 15};
+// The same in a function of autograd (BLOOM), without the cube; backward computes tanh again.
+constexpr Passes kFunctionGeluForward{21, 0, 9};
+constexpr Passes kFunctionGeluBackward{44, 0, 18};
 constexpr Passes kSoftmaxForward{6, 4, 5, 0, 1};  // saved: fp32 probabilities
 constexpr Passes kSoftmaxBackward{6, 5, 5};
 // Megatron-LM's unfused softmax (forward_torch_softmax): cast to fp32, scale, mask, softmax, cast
@@ -55,6 +66,16 @@ constexpr Passes kRouteBackward{0, 0, 14};
 // Unfused permute sorts the indices and gathers the tokens. Unfused unpermute adds the tokens to a
 // tensor of zeros.
 constexpr Passes kUnfusedPermutation{4, 0, 8};
+// transformers' grouped_mm_experts_forward: tokens are sorted by expert and gathered. Rows without
+// an expert are set to zero before and after each of the two GEMMs. Results are multiplied by
+// the router weights, gathered back and summed. Backward of a gather sorts the indices and adds
+// rows. Masks, products with one factor per row and sums of gathered rows move half as many bytes
+// per second as a copy (measured: launches.tsv of docs/validation/h100.md) and count twice.
+constexpr Passes kTorchDispatch{6, 0, 20};
+constexpr Passes kTorchCombine{15, 0, 8};
+constexpr Passes kTorchCombineBackward{17, 0, 16};
+constexpr Passes kTorchDispatchBackward{8, 0, 14};
+constexpr Passes kTorchWeightGradient{4, 0, 2};
 constexpr Passes kDropout{6.5, 0, 3};
 // Passes over the weights: moments, bias corrections and update, in fp32.
 constexpr Passes kAdamW{1, 19, 12};
@@ -100,6 +121,17 @@ bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
   return parts.attention == AttentionKernel::kMegatron && op.key.dims[0] % 4 != 0;
 }
 
+// Whether all elementwise ops are plain, as in the modules of transformers.
+bool has_plain_modules(const SoftwareParts& parts) {
+  return parts.norm == KernelFusion::kTorch && parts.activation == ActivationKernel::kTorch;
+}
+
+// Whether a separate op adds the bias of a linear layer. Megatron's layers leave it to the next op
+// (skip_bias_add); torch.nn.Linear adds it in the GEMM.
+bool adds_bias_apart(const OpRecord& op, const SoftwareParts& parts) {
+  return (op.key.variant & 1) != 0 && !has_plain_modules(parts);
+}
+
 bool is_rms_norm(const OpRecord& op) {
   return static_cast<NormKind>(op.key.variant & 1) == NormKind::kRmsNorm;
 }
@@ -123,6 +155,34 @@ Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
   if (passes.narrow == 0) passes = kFusedNormBackward;
   passes.narrow += 3;
   return passes;
+}
+
+// GELU that the model's module writes as a formula. Nullopt if it is one kernel: in fused or
+// compiled software, and for other activations.
+std::optional<Passes> formula_passes(const OpRecord& op, const StackSpec& stack,
+                                     ActivationOps activation) {
+  const bool forward = op.key.kind == OpKind::kBiasGeluForward;
+  const bool is_gelu = (forward || op.key.kind == OpKind::kBiasGeluBackward) &&
+                       op.key.variant >> 1 == static_cast<int>(MlpKind::kGelu);
+  const bool plain = has_plain_modules(stack.parts) && !stack.parts.compile;
+  if (!is_gelu || !plain || activation == ActivationOps::kOneKernel) return std::nullopt;
+  if (activation == ActivationOps::kFunctionOps) {
+    return forward ? kFunctionGeluForward : kFunctionGeluBackward;
+  }
+  if (stack.parts.master_weights == MasterWeights::kAutocast && op.key.dtype != DType::kFloat32) {
+    return forward ? kAutocastGeluForward : kAutocastGeluBackward;
+  }
+  return forward ? kSavedGeluForward : kSavedGeluBackward;
+}
+
+// Permute and unpermute of PermuteKernel::kTorch. Ops with router weights are the combination and
+// its gradient.
+Passes torch_permutation(const OpRecord& op) {
+  const bool weighted = op.key.variant == 1;
+  if (op.key.kind == OpKind::kPermuteTokens) {
+    return weighted ? kTorchCombineBackward : kTorchDispatch;
+  }
+  return weighted ? kTorchCombine : kTorchDispatchBackward;
 }
 
 // Nullopt if autocast does not change the op.
@@ -154,8 +214,7 @@ bool writes_out_softmax(const SoftwareParts& parts) {
   if (parts.attention == AttentionKernel::kTorch) return true;
   const bool has_softmax_kernel = parts.attention == AttentionKernel::kMegatron ||
                                   parts.attention == AttentionKernel::kFusedSoftmax;
-  return !has_softmax_kernel && parts.norm == KernelFusion::kTorch &&
-         parts.activation == ActivationKernel::kTorch;
+  return !has_softmax_kernel && has_plain_modules(parts);
 }
 
 // Forward passes of the softmax in unfused attention.
@@ -163,8 +222,9 @@ const Passes& softmax_passes(const StackSpec& stack) {
   return stack.parts.compile ? kCompiledSoftmaxForward : kSoftmaxForward;
 }
 
-Passes passes_of(const OpRecord& op, const StackSpec& stack) {
+Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activation) {
   if (const std::optional<Passes> autocast = autocast_passes(op, stack)) return *autocast;
+  if (const auto formula = formula_passes(op, stack, activation)) return *formula;
   const SoftwareParts& parts = stack.parts;
   const bool fuses_swiglu = parts.activation == ActivationKernel::kFused ||
                             parts.activation == ActivationKernel::kFusedSwiglu;
@@ -178,7 +238,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
   const bool eager_loss = parts.loss_head == LossHead::kEager ||
                           parts.loss_head == LossHead::kGathered ||
                           parts.loss_head == LossHead::kInModel;
-  const bool has_bias = (op.key.variant & 1) != 0;
+  const bool is_relu = op.key.variant >> 1 == static_cast<int>(MlpKind::kRelu);
+  const bool has_bias = adds_bias_apart(op, parts);
   const bool plain_head_norm = is_plain(parts.norm, stack);  // of q and k, almost always RMSNorm
   switch (op.key.kind) {
     case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
@@ -198,7 +259,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
       return plain_swiglu ? kSwigluBackward : Passes{};
     case OpKind::kBiasGeluForward:
       if (weighs_apart(op, stack)) return kWeightedReluForward;
-      return plain_gelu && has_bias ? kBiasGelu : Passes{};
+      if (plain_gelu && has_bias) return kBiasGelu;
+      return is_relu && has_plain_modules(parts) && !parts.compile ? kReluForward : Passes{};
     case OpKind::kBiasGeluBackward:
       return weighs_apart(op, stack) ? kWeightedReluBackward : Passes{};
     case OpKind::kSoftmaxForward:
@@ -215,7 +277,10 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack) {
     case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
     case OpKind::kPermuteTokens:
     case OpKind::kUnpermuteTokens:
+      if (parts.permute == PermuteKernel::kTorch) return torch_permutation(op);
       return parts.permute != PermuteKernel::kFused ? kUnfusedPermutation : Passes{};
+    case OpKind::kRouteWeightGradient:
+      return parts.permute == PermuteKernel::kTorch ? kTorchWeightGradient : Passes{};
     case OpKind::kScanForward:
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
@@ -244,21 +309,22 @@ double passed_elements(const OpKey& key) {
     case OpKind::kSoftmaxForward:
     case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
     case OpKind::kPermuteTokens:
-    case OpKind::kUnpermuteTokens: return product(d[1], d[2], d[3]);
+    case OpKind::kUnpermuteTokens:
+    case OpKind::kRouteWeightGradient: return product(d[1], d[2], d[3]);
     default: return product(d[0], d[1], 1);
   }
 }
 
 }  // namespace
 
-PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack) {
-  const Passes passes = passes_of(op, stack);
+PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack, ActivationOps activation) {
+  const Passes passes = passes_of(op, stack, activation);
   const double width = static_cast<double>(size_of(op.key.dtype));
   const double elements = passed_elements(op.key);
   const double bytes = elements * (passes.narrow * width + passes.wide * 4);
-  if (bytes == 0 || op.bytes <= 0) return {1, passes.launches, Bytes()};
-  return {std::max(1.0, bytes / op.bytes), passes.launches,
-          Bytes(elements * (passes.kept_narrow * width + passes.kept_wide * 4))};
+  const Bytes kept(elements * (passes.kept_narrow * width + passes.kept_wide * 4));
+  if (bytes == 0 || op.bytes <= 0) return {1, passes.launches, kept};
+  return {std::max(1.0, bytes / op.bytes), passes.launches, kept};
 }
 
 }  // namespace tpsim

@@ -2,7 +2,8 @@
 // memory, and autograd saves intermediate tensors. Counted from the ops of the published modules of
 // Hugging Face and LLaMA: RMSNorm (cast to fp32, square, mean, rsqrt, scale, cast back, weight);
 // rotary positions (rotate half, two multiplications, a sum); SwiGLU (silu, multiplication); fp32
-// softmax with a mask; AdamW over lists of tensors.
+// softmax with a mask; GELU as a formula; experts' tokens gathered by index; AdamW over lists of
+// tensors.
 #pragma once
 
 #include "core/program/program.h"
@@ -13,11 +14,13 @@ namespace tpsim {
 struct PlainKernel {
   double traffic = 1;         // bytes moved relative to the fused kernel; at least 1
   std::int64_t launches = 1;  // at least 1
-  // Bytes saved for backward in addition to the fused kernel's; forward ops only.
+  // Bytes saved for backward in addition to the fused kernel's; forward ops only. Negative if plain
+  // ops save less.
   Bytes kept;
 };
 
 // Returns {1, 1, 0} if the stack's kernel is fused, or if no software option covers the op.
-PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack);
+// `activation`: of the model.
+PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack, ActivationOps activation);
 
 }  // namespace tpsim

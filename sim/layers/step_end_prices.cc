@@ -36,8 +36,8 @@ Seconds LayerPricer::end_op_time(const OpRecord& op) {
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
   const bool offloaded = copies || part == ModelPart::kHostOptimizer;
   if (!scenario().profile.device.asynchronous || !offloaded) {
-    return plain_kernel(op, scenario().stack).traffic * state_traffic(op, scenario().stack) *
-           op_price(op).time;
+    const PlainKernel kernel = plain_kernel(op, scenario().stack, scenario().model.activation_ops);
+    return kernel.traffic * state_traffic(op, scenario().stack) * op_price(op).time;
   }
   const HostSpec& host = scenario().cluster.host;
   const Bytes bytes(op.bytes);
@@ -93,7 +93,8 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
       const ProgramEvent& event = trace.program.events[i];
       if (event.kind == ProgramEvent::Kind::kOp) {
         const OpRecord& op = trace.program.ops[event.index];
-        const auto launches = static_cast<double>(plain_kernel(op, scenario().stack).launches);
+        const auto launches = static_cast<double>(
+            plain_kernel(op, scenario().stack, scenario().model.activation_ops).launches);
         end[end_part(op.label)] +=
             issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {

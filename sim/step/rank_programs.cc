@@ -59,7 +59,8 @@ class PhaseEvents {
  private:
   void add_op(const OpRecord& op) {
     if (is_left_to_dispatcher(op, scenario_.stack)) return;
-    events_.emplace_back(IssuedOp{op, plain_kernel(op, scenario_.stack).launches});
+    const PlainKernel kernel = plain_kernel(op, scenario_.stack, scenario_.model.activation_ops);
+    events_.emplace_back(IssuedOp{op, kernel.launches});
   }
   void add_memory(const Program& program, const ProgramEvent& event) {
     events_.emplace_back(IssuedMemory{program.allocations[event.index], event.index,

@@ -145,10 +145,11 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               load_text(s, plan), stack_source(s)};
     case StepTerm::kHostWait:
       return {"m x time the GPU waits for kernel launches",
-              fmt::format("{} per op, {} per collective, {} + {} per layer, {} per micro-batch",
-                          to_string(host.per_op), to_string(host.per_collective),
-                          to_string(host.per_block_forward), to_string(host.per_block_backward),
-                          to_string(host.per_micro_batch)),
+              fmt::format(
+                  "{} per op in layers, {} per collective, {} + {} per layer, {} per micro-batch",
+                  to_string(host.per_op + host.per_block_op), to_string(host.per_collective),
+                  to_string(host.per_block_forward), to_string(host.per_block_backward),
+                  to_string(host.per_micro_batch)),
               stack_source(s)};
     case StepTerm::kTransfer: {
       const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};

@@ -19,7 +19,8 @@ KNOBS = {
                 "host.memory_bandwidth": 1, "host.memory": 1},
     "profile": {"device.memory": 1, "device.matmul_peak": 1, "device.vector_peak": 1, "device.memory_bandwidth": 1,
                 "model.sustained_clock": 1, "model.streaming_efficiency": 1, "model.kernel_latency": -1},
-    "stack": {"host.per_op": -1, "host.per_collective": -1, "host.per_block_forward": -1, "host.per_block_backward": -1,
+    "stack": {"host.per_op": -1, "host.per_block_op": -1, "host.per_collective": -1,
+              "host.per_block_forward": -1, "host.per_block_backward": -1,
               "host.per_micro_batch": -1, "host.per_step": -1, "memory.context": -1, "memory.collective_buffers": -1,
               "memory.fragmentation": -1, "rank_jitter": -1, "unmodelled": -1},
 }

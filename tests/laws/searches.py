@@ -94,6 +94,9 @@ def more_gpus(case):
     node = case.cluster["gpus_per_node"]
     if 2 * gpus > case.cluster["gpus"] or (2 * gpus > node and 2 * gpus % node):
         raise Skip("the cluster has no more")
+    shards_gradients = not {"0", "1"} & set(str(case.options.get("--zero", 1)).split(","))
+    if gpus <= node < 2 * gpus and shards_gradients:
+        raise Skip("ZeRO 2 and 3 have no pipeline, so gradients cross the slower network")
     grown = {**case.options, "--gpus": 2 * gpus, "--global-batch": 2 * batch}
     yield from never_slower(case, "twice the GPUs and the batch", case.options, grown)
 

@@ -92,6 +92,7 @@ TEST_CASE("the spread over other software equals that of predictions with each s
                              {opt_of(Setting::kDp), "4"},
                              {opt_of(Setting::kTp), "2"},
                              {opt_of(Setting::kSequenceParallel), "on"},
+                             {opt_of(Setting::kZero), "1"},
                              {opt_of(Setting::kGlobalBatch), "32"}};
   const Catalogue catalogue = Catalogue::open().value();
   for (const GivenOptions& parts :

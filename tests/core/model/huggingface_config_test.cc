@@ -35,6 +35,7 @@ TEST_CASE("bloom is read in both spellings") {
     CHECK(model.attention.position == PositionKind::kAlibi);
     CHECK(model.embedding_norm);
     CHECK(model.tied_embedding);
+    CHECK(model.activation_ops == ActivationOps::kFunctionOps);
     CHECK(model.name == "some-model");
   }
 }
@@ -49,6 +50,7 @@ TEST_CASE("gpt2 is read") {
   CHECK(model.seq == 1024);
   CHECK(model.ffn_hidden == 3072);
   CHECK(model.attention.position == PositionKind::kLearned);
+  CHECK(model.activation_ops == ActivationOps::kSavedOps);
   CHECK(model.name == "gpt2-small");
 }
 
