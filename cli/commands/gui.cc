@@ -1,9 +1,11 @@
-// tpsim gui: replaces this process by the GUI program, with the same options. The GUI program also
-// draws PNG files.
+// tpsim gui: replaces this process by the GUI program. Options of the window are handed on, and the
+// options of `tpsim plan` become a saved view. The GUI program also draws PNG files.
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,20 +14,23 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
 #include "gui/draw/drawing.h"
+#include "gui/views/saved_view.h"
 
 namespace tpsim::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kHandedOn = {
-    Opt::kModel,      Opt::kCluster, Opt::kGpus,       opt_of(Setting::kGlobalBatch),
-    Opt::kScreenshot, Opt::kScript,  Opt::kWindowSize, Opt::kTheme,
-    Opt::kMeasured};
+constexpr std::array kOfWindow = {Opt::kScreenshot, Opt::kScript, Opt::kWindowSize, Opt::kTheme,
+                                  Opt::kMeasured};
+// Inputs that the window has fields for.
+constexpr std::array kOfTopBar = {Opt::kModel, Opt::kCluster, Opt::kGpus,
+                                  opt_of(Setting::kGlobalBatch)};
 
 Result<fs::path> gui_program(const char* command) {
   std::error_code code;
@@ -49,20 +54,76 @@ Error not_started(const fs::path& program, int code) {
                program.string(), ""};
 }
 
+// Whether an option is given that neither the window nor its top bar has.
+bool asks_like_plan(const Arguments& arguments) {
+  const auto is_in = [](const auto& some, Opt opt) {
+    return std::find(some.begin(), some.end(), opt) != some.end();
+  };
+  return std::any_of(option_rows().begin(), option_rows().end(), [&](const OptionRow& row) {
+    return arguments.has(row.opt) && takes(Command::kPlan, row) && !is_in(kOfWindow, row.opt) &&
+           !is_in(kOfTopBar, row.opt) && row.opt != Opt::kQuiet && row.opt != Opt::kColor;
+  });
+}
+
+// Returns the inputs that `tpsim plan` would have with these options, as a saved view.
+Result<JsonValue> view_of(const Arguments& arguments) {
+  TPSIM_TRY(const std::optional<PlanFile> file, read_plan_argument(arguments));
+  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
+  gui::AppState state;
+  gui::Choice& choice = state.choice;
+  choice.model = named.scenario.model.name;
+  choice.opened_model = std::make_shared<const ModelSpec>(named.scenario.model);
+  choice.cluster = named.cluster;
+  choice.cluster_is_assumed = named.cluster_is_default;
+  choice.profile = named.profile;
+  choice.stack = named.stack;
+  choice.stack_is_assumed = named.stack_is_default || !named.settings_assumed.empty();
+  choice.parts = named.parts;
+  choice.node_gbps = named.node_gbps;
+  choice.gpus = space.gpus;
+  choice.global_batch = space.global_batch;
+  choice.limits = space;
+  choice.ignores_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
+  if (!file) return gui::view_to_json(state, std::nullopt);
+  // The window opens with the file's plan, unless options ask for another layout.
+  if (space.asked == space_around(file->plan).asked) state.plan = file->plan;
+  return gui::view_to_json(state, plan_file_of(named, file->plan));
+}
+
+// Returns the path of a file without a name, which this process and its program after exec() hold.
+Result<std::string> unnamed_file(const std::string& text) {
+  const int file = memfd_create("tpsim-view", 0);
+  const auto size = static_cast<ssize_t>(text.size());
+  if (file < 0 || write(file, text.data(), text.size()) != size) {
+    return Error{ErrorKind::kMissing, std::string("cannot be written: ") + std::strerror(errno),
+                 "the view for the window", ""};
+  }
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
 Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::path& program) {
   std::vector<std::string> words = {program.string()};
-  if (!arguments.positional.empty()) words.push_back(arguments.positional);
   constexpr std::array<std::string_view, 2> kThemes = {"light", "dark"};
   TPSIM_TRY(const auto themes, chosen_names(arguments, Opt::kTheme, kThemes));
   TPSIM_TRY_STATUS(check_single(arguments, Opt::kTheme, themes.empty() ? 1 : themes.size()));
+  const auto hand_on = [&](Opt opt) {
+    if (!arguments.has(opt)) return;
+    words.emplace_back(row_of(opt).name);
+    words.push_back(*arguments[opt]);
+  };
+  for (const Opt opt : kOfWindow) hand_on(opt);
+  if (asks_like_plan(arguments)) {
+    TPSIM_TRY(const JsonValue view, view_of(arguments));
+    TPSIM_TRY(std::string file, unnamed_file(to_text(view)));
+    words.push_back(std::move(file));
+    return words;
+  }
   for (const Opt opt : {Opt::kGpus, opt_of(Setting::kGlobalBatch)}) {
     if (arguments.has(opt)) TPSIM_TRY_STATUS(integer_of(arguments, opt, 1));
   }
-  for (const Opt opt : kHandedOn) {
-    if (!arguments.has(opt)) continue;
-    words.emplace_back(row_of(opt).name);
-    words.push_back(*arguments[opt]);
-  }
+  for (const Opt opt : kOfTopBar) hand_on(opt);
+  if (!arguments.positional.empty()) words.push_back(arguments.positional);
   return words;
 }
 

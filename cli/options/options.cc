@@ -50,13 +50,13 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      "cluster: nodes, GPUs, network [the model's usual one]", kWhat,
      kAll | kValidates | kImports | kExplores | kCompares | kLogChecks | kCalibrates},
     {Opt::kStack, "--stack", "NAME|FILE", "training software [the cluster's]", kWhat,
-     kAll | kValidates | kImports | kProfiles | kCompares | kLogChecks | kCalibrates},
+     kAll | kExplores | kValidates | kImports | kProfiles | kCompares | kLogChecks | kCalibrates},
     {Opt::kProfile, "--profile", "NAME|FILE", "kernel times of the GPU [the cluster's]", kWhat,
-     kAll | kValidates | kImports | kCompares | kLogChecks | kCalibrates},
+     kAll | kExplores | kValidates | kImports | kCompares | kLogChecks | kCalibrates},
     {Opt::kNodeGbps, "--node-gbps", "X", "network bandwidth per node, Gb/s one way [the cluster's]",
-     kWhat, kAll | kValidates | kCompares | kLogChecks | kCalibrates},
+     kWhat, kAll | kExplores | kValidates | kCompares | kLogChecks | kCalibrates},
     {Opt::kSeq, "--seq", "N", "tokens per sequence [the model's]", kWhat,
-     kAll | kImports | kProfiles},
+     kAll | kExplores | kImports | kProfiles},
 
     {Opt::kGpus, "--gpus", "N", "number of GPUs; plan also takes a list: 64,128,...,4096", kSearch,
      kSearches | kProfiles | kExplores | kImports | kLogChecks},
@@ -64,15 +64,15 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kObjective, "--objective", "time|memory|cost|energy", "what to minimize [time]", kSearch,
      kSearches},
     {Opt::kMaxMemory, "--max-memory", "SIZE", "memory limit per GPU, e.g. 72GiB [all of it]",
-     kSearch, kSearches},
+     kSearch, kSearches | kExplores},
     {Opt::kMaxOom, "--max-oom", "SHARE",
      "accepted risk of running out of memory [5%; for one plan 50%]", kSearch,
-     kSearches | kSimulates | kExports | kImports | kCompares},
+     kSearches | kExplores | kSimulates | kExports | kImports | kCompares},
 
     {Opt::kExclude, "--exclude", "NAME=VALUE,...", "exclude plans with these settings, e.g. zero=3",
-     kSearch, kSearches},
+     kSearch, kSearches | kExplores},
     {Opt::kUnevenEnds, "--uneven-ends", "N",
-     "first and last stage may have up to N fewer layers [2]", kSearch, kSearches},
+     "first and last stage may have up to N fewer layers [2]", kSearch, kSearches | kExplores},
     {Opt::kThreads, "--threads", "N", "worker threads (does not change the result) [all cores]",
      kSearch, kSearches | kCalibrates},
     {Opt::kPareto, "--pareto", "", "show the Pareto front of step time and memory", kSearch,
@@ -194,7 +194,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kNoLimits, "--no-limits", "",
      "allow tpsim itself to use more than 10 min or 1 GiB of memory", kOutput, kAll},
     {Opt::kIgnoreStackLimits, "--ignore-stack-limits", "",
-     "allow plans that the stack's launcher refuses", kSoftware, kAll},
+     "allow plans that the stack's launcher refuses", kSoftware, kAll | kExplores},
     {Opt::kPlot, "--plot", "FILE.svg|FILE.png",
      "plot step time and memory of the plans, and the best step", kOutput, kPlans | kCompares},
     {Opt::kHtml, "--html", "FILE", "the page to write", kOutput, kReports},
@@ -220,7 +220,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kCampaigns},
     {Opt::kAttentionDropout, "--attention-dropout", "P",
      "attention dropout; flash attention needs 0 [the model's]", kWhat,
-     kPlans | kSimulates | kExplains | kCampaigns},
+     kPlans | kSimulates | kExplains | kCampaigns | kExplores},
     {Opt::kSaveStack, "--save-stack", "FILE", "write the calibrated stack", kOutput, kCalibrates},
     {Opt::kSaveCluster, "--save-cluster", "FILE", "write the calibrated cluster", kOutput,
      kCalibrates},
@@ -228,13 +228,12 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
 
 OptionRow setting_option(const SettingRow& row) {
   const char* group = kLayout;
-  auto commands = static_cast<std::uint32_t>(kAll | kProfiles);
+  auto commands = static_cast<std::uint32_t>(kAll | kExplores | kProfiles);
   if (row.kind == SettingKind::kList) {  // accepted only where there is a single plan
     group = kCut;
     commands = kSingle;
   } else if (row.role == SettingRole::kGiven) {
     group = kWhat;
-    commands |= kExplores;
   }
   if (row.setting == Setting::kMicroBatch || row.setting == Setting::kGlobalBatch) {
     commands |= kImports;  // for launch files that do not state them
@@ -264,7 +263,7 @@ OptionRow part_option(const PartRow& row) {
           placeholder_of(row),
           std::string(row.help),
           kSoftware,
-          kPlans | kSimulates | kExplains | kCampaigns | (is_executed ? kRuns : 0)};
+          kPlans | kSimulates | kExplains | kCampaigns | kExplores | (is_executed ? kRuns : 0)};
 }
 
 struct Options {

@@ -8,6 +8,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/plan/setting_fields.h"
 #include "core/software/part_fields.h"
 #include "core/software/part_rules.h"
 
@@ -48,6 +49,8 @@ constexpr auto kPartFields = [](auto& io, auto& stack) {
 
 constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity("per_op", host.per_op);
+  io.when(host.per_block_op > Seconds(),
+          [&](auto& inner) { inner.quantity("per_block_op", host.per_block_op, kOptional); });
   io.quantity("per_collective", host.per_collective);
   io.quantity("per_block_forward", host.per_block_forward);
   io.quantity("per_block_backward", host.per_block_backward);
@@ -80,15 +83,7 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
 
 constexpr auto kChoiceFields = [](auto& io, auto& choices) {
   io.text("source", choices.source);
-  for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) continue;
-    auto& only = choices.only[row.setting];
-    if (row.words.empty()) {
-      io.integers(row.key, only, {row.least, row.most}, kOptional);
-    } else {
-      io.word_list(row.key, only, row.words, kOptional);
-    }
-  }
+  setting_list_fields(io, choices.only);
   auto parts = choices.parts;  // `choices` is const for a writer
   for (const PartRow& row : part_rows()) {
     if constexpr (kReads<decltype(io)>) {

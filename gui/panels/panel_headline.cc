@@ -55,6 +55,7 @@ std::vector<Line> lines_of(const Ui& ui) {
   const Answer answer = answer_of(ui.views);
   std::vector<Line> lines;
   if (!answer.use.empty()) lines.push_back({ui.fonts.bold, ui.colors.text, answer.use});
+  if (!answer.limits.empty()) lines.push_back({ui.fonts.small, ui.colors.text, answer.limits});
   if (!answer.assumed.empty()) lines.push_back({ui.fonts.small, ui.colors.warn, answer.assumed});
   if (!answer.others.empty()) lines.push_back({ui.fonts.small, ui.colors.dim, answer.others});
   return lines;

@@ -7,6 +7,7 @@
 
 #include "campaigns/campaign.h"
 #include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "gui/views/plan_table.h"
 #include "sim/step/order.h"
 
@@ -111,6 +112,29 @@ std::string others_text(const Views& views) {
   return views.found.is_complete ? "No other layout fits." : "";
 }
 
+std::string limits_text(const SearchLimits& limits) {
+  const SearchLimits open;
+  std::vector<std::string> parts;
+  for (const SettingRow& row : setting_rows()) {
+    const std::vector<std::int64_t>& values = limits.asked[row.setting];
+    if (values.empty()) continue;
+    parts.push_back(fmt::format("{}={}", row.key, joined_text(values, ",", [&](auto value) {
+                                  return text_of(SettingValue{row.setting, value});
+                                })));
+  }
+  for (const SettingValue& value : limits.excluded) parts.push_back("not " + to_string(value));
+  if (limits.uneven_ends != open.uneven_ends) {
+    parts.push_back(fmt::format("end stages up to {} layers shorter", limits.uneven_ends));
+  }
+  if (limits.memory_limit > Bytes()) {
+    parts.push_back("at most " + to_string(limits.memory_limit) + " per GPU");
+  }
+  if (limits.oom_risk != open.oom_risk) {
+    parts.push_back("p(OOM) up to " + percent_text(limits.oom_risk));
+  }
+  return parts.empty() ? "" : fmt::format("Searched only: {}.", fmt::join(parts, ", "));
+}
+
 Result<RunCost> predicted_cost(const Catalogue& catalogue, const std::string& cluster,
                                const Scenario& scenario, const Plan& plan, double tokens) {
   TPSIM_TRY(const Assumptions assumptions,
@@ -140,6 +164,7 @@ Answer answer_of(const Views& views) {
   Answer answer;
   if (!views.a || views.a->error) return answer;
   answer.use = use_text(views, *views.a);
+  answer.limits = limits_text(views.found.choice.limits);
   answer.assumed = assumed_text(*views.a);
   answer.others = others_text(views);
   return answer;

@@ -18,6 +18,8 @@ RunCost run_cost(const Catalogue& catalogue, const std::string& cluster, const S
 
 struct Answer {
   std::string use;  // "Use tp 2 · pp 4 · dp 32, ...: 6.69 s a step (90 %: 5.74 to 9.79 s), ..."
+  // "Searched only tp=1,2, without zero=3, at most 72 GiB a GPU."; empty if nothing is restricted
+  std::string limits;
   std::string assumed;  // "Software assumed: nemo. ..."; empty if all is stated
   std::string others;   // "Other layouts: tp 4 · pp 2 · dp 32 +2.1 %, P(faster) 39 %; ..."
 };

@@ -15,6 +15,7 @@
 #include "core/software/stack_parts.h"
 #include "gui/draw/palette.h"
 #include "gui/views/history.h"
+#include "plans/search/search_space.h"
 
 namespace tpsim::gui {
 
@@ -29,9 +30,11 @@ struct Choice {
   PartValues parts;                // overrides of the stack's parts
   double node_gbps = 0;            // Gb/s between nodes, per node; 0: the cluster's
   std::int64_t gpus = 384;
-  std::int64_t global_batch = 0;  // 0: default of `tpsim plan`
-  std::int64_t seq = 0;           // tokens per sequence; 0: the model's
-  std::optional<Plan> around;     // if set, the search covers plans near this saved plan
+  std::int64_t global_batch = 0;      // 0: default of `tpsim plan`
+  std::int64_t seq = 0;               // tokens per sequence; 0: the model's
+  std::optional<Plan> around;         // if set, the search covers plans near this saved plan
+  SearchLimits limits;                // options of `tpsim gui` that restrict the search
+  bool ignores_stack_limits = false;  // also plans that the stack's launcher refuses
   // Factors on the bandwidth inside a node and between nodes, to see the effect of another network.
   double intra_node = 1.0;
   double inter_node = 1.0;

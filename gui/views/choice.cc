@@ -38,6 +38,9 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
                      choice.cluster_is_assumed && names.node_gbps == 0};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
+  if (choice.ignores_stack_limits) {
+    loaded.scenario.stack = without_limits(std::move(loaded.scenario.stack));
+  }
   // Only the chosen software is planned, so the stack's alternative parts are removed.
   loaded.scenario.stack.choices.parts.clear();
   return loaded;

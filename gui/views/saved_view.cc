@@ -1,12 +1,33 @@
 #include "gui/views/saved_view.h"
 
+#include <type_traits>
+
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/model/model_json.h"
+#include "core/plan/setting_fields.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/part_fields.h"
 
 namespace tpsim::gui {
 namespace {
+
+constexpr auto kLimitFields = [](auto& io, auto& limits) {
+  io.object("asked", [&](auto& inner) { setting_list_fields(inner, limits.asked); });
+  SettingLists excluded;
+  for (const SettingValue& value : limits.excluded) excluded[value.setting].push_back(value.value);
+  io.object("excluded", [&](auto& inner) { setting_list_fields(inner, excluded); });
+  if constexpr (std::is_same_v<std::remove_reference_t<decltype(io)>, FieldReader>) {
+    for (const SettingRow& row : setting_rows()) {
+      for (const std::int64_t value : excluded[row.setting]) {
+        limits.excluded.push_back({row.setting, value});
+      }
+    }
+  }
+  io.integer("uneven_ends", limits.uneven_ends, {0, 8});
+  io.quantity("memory_limit", limits.memory_limit);
+  io.number("oom_risk", limits.oom_risk, {0, 1});
+};
 
 constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.text("model", choice.model);
@@ -23,6 +44,9 @@ constexpr auto kChoiceFields = [](auto& io, auto& choice) {
   io.integer("seq", choice.seq, {0, 1 << 30}, kOptional);         // 0: the model's
   io.number("intra_node_factor", choice.intra_node, {0.01, 100});
   io.number("inter_node_factor", choice.inter_node, {0.01, 100});
+  io.object_if(choice.limits != SearchLimits(), "search",
+               [&](auto& inner) { kLimitFields(inner, choice.limits); });
+  io.flag("ignores_stack_limits", choice.ignores_stack_limits, kOptional);
 };
 
 constexpr auto kLookFields = [](auto& io, auto& state) {
@@ -35,10 +59,11 @@ constexpr auto kLookFields = [](auto& io, auto& state) {
   io.text("measured_file", state.measured_file);
 };
 
-// Returns the plan as a complete plan file, so that the reader of plan files can check it.
-JsonValue plan_json_of(const PlanFile& file) {
-  Result<JsonValue> value = parse_json(to_json(file), "plan");
-  TPSIM_CHECK(value.ok(), "a plan that was just written");
+// Returns a plan or model that was just written as a complete file, which the reader of such files
+// checks.
+JsonValue json_of(const std::string& file) {
+  Result<JsonValue> value = parse_json(file, "view");
+  TPSIM_CHECK(value.ok(), "a file that was just written");
   return std::move(value).value();
 }
 
@@ -72,12 +97,14 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
                                 {"theme", state.theme == Theme::kLight ? "light" : "dark"},
                                 {"follows_best", !state.plan.has_value()}});
   if (shown) {
-    view.set("plan", plan_json_of(*shown));
+    view.set("plan", json_of(to_json(*shown)));
     if (state.pinned) {
       PlanFile pinned = *shown;
       pinned.plan = *state.pinned;
-      view.set("pinned", plan_json_of(pinned));
+      view.set("pinned", json_of(to_json(pinned)));
     }
+  } else if (state.choice.opened_model) {
+    view.set("opened_model", json_of(to_json(*state.choice.opened_model)));
   }
   return view;
 }
@@ -98,6 +125,11 @@ Status read_view(const JsonValue& root, const std::string& file, AppState& state
   const JsonValue* follows = root.find("follows_best");
   const bool follows_best =
       follows != nullptr && follows->as<bool>() != nullptr && *follows->as<bool>();
+  const JsonValue* model = root.find("opened_model");
+  if (model != nullptr && !model->is_null()) {
+    TPSIM_TRY(ModelSpec spec, parse_model(to_text(*model), file + ": opened_model"));
+    next.choice.opened_model = std::make_shared<const ModelSpec>(std::move(spec));
+  }
   if (plan) {
     next.choice.opened_model = std::make_shared<const ModelSpec>(plan->model);
     next.choice.around = plan->plan;

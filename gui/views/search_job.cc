@@ -27,9 +27,23 @@ SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario, Pi
   findings_.choice = std::move(choice);
   const Choice& asked = findings_.choice;
   if (asked.around) space_ = space_around(*asked.around);
+  restrict_space(asked.limits);
   space_.gpus = asked.gpus;
   space_.global_batch = global_batch_of(asked, scenario_->model);
   begin(Pass::kBest);
+}
+
+// Sets the limits. Settings that they leave free keep the values of the plan that the search starts
+// from.
+void SearchJob::restrict_space(SearchLimits limits) {
+  for (const SettingRow& row : setting_rows()) {
+    if (limits.asked[row.setting].empty()) limits.asked[row.setting] = space_.asked[row.setting];
+  }
+  static_cast<SearchLimits&>(space_) = std::move(limits);
+}
+
+bool SearchJob::is_searched(Setting setting, std::int64_t degree) const {
+  return is_allowed(*scenario_, space_, {setting, degree});
 }
 
 void SearchJob::begin(Pass pass) {
@@ -38,15 +52,18 @@ void SearchJob::begin(Pass pass) {
     slices_ = fitting_;
   } else if (size_ == PieceSize::kShort) {
     for (const std::int64_t tp : divisors(space_.gpus)) {
-      for (const std::int64_t pp : divisors(space_.gpus / tp)) slices_.push_back({tp, pp});
+      if (!is_searched(Setting::kTp, tp)) continue;
+      for (const std::int64_t pp : divisors(space_.gpus / tp)) {
+        if (is_searched(Setting::kPp, pp)) slices_.push_back({tp, pp});
+      }
     }
   } else if (pass == Pass::kFastest) {
     for (const std::int64_t tp : divisors(space_.gpus)) {
-      if (scenario_->model.attention.heads % tp == 0) slices_.push_back({tp, 0});
+      const bool divides = scenario_->model.attention.heads % tp == 0;
+      if (divides && is_searched(Setting::kTp, tp)) slices_.push_back({tp, 0});
     }
-  } else {
-    slices_.push_back({});
   }
+  if (slices_.empty()) slices_.push_back({});
 }
 
 SearchSpace SearchJob::part(const Slice& slice) const {

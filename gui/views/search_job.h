@@ -44,6 +44,8 @@ class SearchJob {
   struct Slice {
     std::int64_t tp = 0, pp = 0;  // 0: all degrees
   };
+  void restrict_space(SearchLimits limits);
+  bool is_searched(Setting setting, std::int64_t degree) const;
   SearchSpace part(const Slice& slice) const;
   void find_best(const Slice& slice);
   void finish(Pass pass);

@@ -23,6 +23,18 @@ inline constexpr auto kEnumNames<Objective> = std::to_array<std::string_view>({"
 // (700 W).
 inline constexpr double kWaitingDraw = 0.3;
 
+// Restrictions of a search besides the number of GPUs and the batch.
+struct SearchLimits {
+  // Requested values of each setting: ascending, each value once.
+  SettingLists asked;
+  std::vector<SettingValue> excluded;  // plans with any of these values are excluded
+  std::int64_t uneven_ends = 2;
+  Bytes memory_limit;      // zero: the device's capacity
+  double oom_risk = 0.05;  // maximum probability of running out of memory
+
+  friend bool operator==(const SearchLimits&, const SearchLimits&) = default;
+};
+
 // The space to search. A setting with an empty list in `asked` is free. Every legal value of a free
 // setting is tried, or only the values of SettingRow::tried (core/plan/plan_settings.h) if there
 // are any. Offload is tried only if plans exceed memory.
@@ -30,19 +42,13 @@ inline constexpr double kWaitingDraw = 0.3;
 // Stage cuts are even, with embedding and head counted as one block each or not counted. Uneven
 // cuts are tried too: the first and the last chunk of the model may each have up to `uneven_ends`
 // fewer blocks than an even share. The other chunks share these blocks evenly.
-struct SearchSpace {
+struct SearchSpace : SearchLimits {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
-  // Requested values of each setting: ascending, each value once.
-  SettingLists asked;
-  std::vector<SettingValue> excluded;  // plans with any of these values are excluded
   // A starting plan. Its stage cut is tried too, and its values of free settings. If the starting
   // plan is legal and fits, the best plan is at least as good.
   std::optional<Plan> around;
-  std::int64_t uneven_ends = 2;
   Objective objective = Objective::kTime;
-  Bytes memory_limit;              // zero: the device's capacity
-  double oom_risk = 0.05;          // maximum probability of running out of memory
   bool wants_nearest_miss = true;  // compute SearchResult::nearest_miss if no plan fits
 };
 

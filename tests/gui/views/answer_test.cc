@@ -7,7 +7,10 @@
 
 #include "campaigns/campaign.h"
 #include "core/base/numbers.h"
+#include "gui/views/choice.h"
 #include "gui/views/plan_table.h"
+#include "gui/views/saved_view.h"
+#include "gui/views/search_job.h"
 #include "tests/gui/gui_fixture.h"
 
 namespace tpsim::gui {
@@ -38,6 +41,54 @@ TEST_CASE("every plan is a variant of one layout, and the best variant stands fo
   CHECK(std::count(seen.begin(), seen.end(), 1) == static_cast<std::ptrdiff_t>(plans.size()));
   for (std::size_t i = 1; i < groups.size(); ++i) CHECK(groups[i].key != groups[i - 1].key);
   CHECK(groups.front().best == 0);
+}
+
+TEST_CASE("limits of a search hold in the window and in saved views") {
+  AppState state;
+  Choice& choice = state.choice;
+  choice.model = "bloom-7b1";
+  choice.gpus = 16;
+  choice.global_batch = 64;
+  choice.limits.asked[Setting::kTp] = {2, 4};
+  choice.limits.asked[Setting::kRecompute] = {static_cast<std::int64_t>(Recompute::kFull)};
+  choice.limits.excluded = {{Setting::kZero, 1}};
+  choice.limits.uneven_ends = 0;
+  choice.limits.memory_limit = Bytes(60e9);
+  choice.limits.oom_risk = 0.01;
+  choice.ignores_stack_limits = true;
+  AppState read;
+  REQUIRE(read_view(view_to_json(state, std::nullopt), "view.json", read).ok());
+  CHECK(read.choice == choice);
+  const auto loaded = load_choice(catalogue(), choice);
+  REQUIRE(loaded.ok());
+  const auto scenario = std::make_shared<const Scenario>(loaded->scenario);
+  std::optional<Plan> best;
+  for (const PieceSize size : {PieceSize::kWholePass, PieceSize::kShort}) {
+    SearchJob job(choice, scenario, size);
+    while (!job.done()) job.step();
+    REQUIRE_FALSE(job.findings().plans.empty());
+    for (const PlannedRun& run : job.findings().plans) {
+      CHECK((run.plan.degrees.tp == 2 || run.plan.degrees.tp == 4));
+      CHECK(run.plan.recompute == Recompute::kFull);
+      CHECK(run.plan.zero != 1);
+      CHECK(run.predicted.peak <= choice.limits.memory_limit);
+    }
+    const Plan& first = job.findings().plans.front().plan;
+    CHECK(best.value_or(first) == first);
+    best = first;
+  }
+}
+
+TEST_CASE("a view without a plan keeps an opened model") {
+  AppState state;
+  ModelSpec model = *catalogue().load_model("bloom-560m");
+  model.name = "mine";
+  model.seq = 1024;
+  state.choice.opened_model = std::make_shared<const ModelSpec>(model);
+  AppState read;
+  REQUIRE(read_view(view_to_json(state, std::nullopt), "view.json", read).ok());
+  REQUIRE(read.choice.opened_model);
+  CHECK(*read.choice.opened_model == model);
 }
 
 TEST_CASE("a click on the count shows the variants of a layout, and hides them again") {

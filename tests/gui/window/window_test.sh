@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The real window on a virtual display: it opens, a script uses it, and its picture equals the CPU
 # renderer's. Without Xvfb exits with 77, which ctest counts as skipped. Checks first, without a
-# display, that tpsim plan passes its picture to the program with the window.
+# display, that tpsim plan passes its picture to the program with the window, and that the window
+# takes the options of tpsim plan.
 set -euo pipefail
 tpsim=$1 folder=$2
 mkdir -p "$folder"
@@ -9,6 +10,18 @@ is_png() { [[ $(head --bytes 4 "$1" | tail --bytes 3) == PNG ]]; }
 rm -f "$folder/plans.png"
 "$tpsim" plan --model bloom-7b1 --cluster jean-zay-a100 --gpus 16 --global-batch 64 --plot "$folder/plans.png" >/dev/null
 is_png "$folder/plans.png"
+
+# The window takes the options of tpsim plan and finds the same best plan.
+options=(--model llama-2-7b --cluster dgx-a100 --gpus 16 --global-batch 64 --seq 1024 --tp 2,4
+  --exclude zero=1 --max-memory 60GiB --max-oom 1% --stack megatron-core --norm-kernel torch)
+step=$("$tpsim" plan "${options[@]}" --top 1 --json | grep --only-matching '"step_s": [0-9.e-]*' | head --lines 1)
+step=${step#*: }
+cat >"$folder/options.txt" <<ACTIONS
+wait
+expect plan.step_s $(awk "BEGIN {printf \"%.4g\", $step}")
+ACTIONS
+"$tpsim" gui "${options[@]}" --script "$folder/options.txt" --screenshot "$folder/options.png"
+is_png "$folder/options.png"
 command -v Xvfb >/dev/null || { echo "skipped: no Xvfb here (apt-get install xvfb)"; exit 77; }
 cat >"$folder/actions.txt" <<'ACTIONS'
 wait
