@@ -61,7 +61,7 @@ constexpr auto kLookFields = [](auto& io, auto& state) {
 
 // Returns a plan or model that was just written as a complete file, which the reader of such files
 // checks.
-JsonValue json_of(const std::string& file) {
+JsonValue file_json(const std::string& file) {
   Result<JsonValue> value = parse_json(file, "view");
   TPSIM_CHECK(value.ok(), "a file that was just written");
   return std::move(value).value();
@@ -97,14 +97,14 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
                                 {"theme", state.theme == Theme::kLight ? "light" : "dark"},
                                 {"follows_best", !state.plan.has_value()}});
   if (shown) {
-    view.set("plan", json_of(to_json(*shown)));
+    view.set("plan", file_json(to_json(*shown)));
     if (state.pinned) {
       PlanFile pinned = *shown;
       pinned.plan = *state.pinned;
-      view.set("pinned", json_of(to_json(pinned)));
+      view.set("pinned", file_json(to_json(pinned)));
     }
   } else if (state.choice.opened_model) {
-    view.set("opened_model", json_of(to_json(*state.choice.opened_model)));
+    view.set("opened_model", file_json(to_json(*state.choice.opened_model)));
   }
   return view;
 }
