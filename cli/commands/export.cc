@@ -106,6 +106,7 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
   say(fmt::format(
       "tpsim: the argument checks of {} accept the files; {} settings have the files' values\n",
       printable(folder), judgement.held));
+  for (const std::string& note : judgement.notes) say(fmt::format("tpsim: {}\n", printable(note)));
   if (!judgement.stubs.empty()) {
     say(fmt::format("tpsim: stubs replaced modules that are not installed: {}\n",
                     printable(fmt::format("{}", fmt::join(judgement.stubs, ", ")))));

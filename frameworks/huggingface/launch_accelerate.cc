@@ -44,11 +44,12 @@ Result<std::string> fsdp_text(const PlanFile& file) {
       file.plan.recompute == Recompute::kFull, strategy);
 }
 
+// Returns the precision. "no" is in quotes, because YAML 1.1 reads the plain word as false.
 const char* mixed_precision(DType dtype) {
   switch (dtype) {
     case DType::kBFloat16: return "bf16";
     case DType::kFloat16: return "fp16";
-    default: return "no";
+    default: return "'no'";
   }
 }
 
@@ -57,10 +58,8 @@ const char* mixed_precision(DType dtype) {
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   TPSIM_TRY(const std::string fsdp, fsdp_text(file));
-  // On several nodes the ranks rendezvous as with torchrun.
-  const bool several = size.nodes > 1;
   const std::int64_t gpus = size.nodes * size.gpus_per_node;
-  const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "NO";
+  const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "'NO'";
   return fmt::format(
       "compute_environment: LOCAL_MACHINE\n"
       "distributed_type: {}\n"
@@ -68,11 +67,8 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       "machine_rank: 0\n"
       "mixed_precision: {}\n"
       "num_machines: {}\n"
-      "num_processes: {}\n"
-      "rdzv_backend: {}\n"
-      "same_network: {}\n",
-      kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus, several ? "c10d" : "static",
-      !several);
+      "num_processes: {}\n",
+      kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
 LaunchOptions accelerate_arguments(const PlanFile& file) {

@@ -63,10 +63,11 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse
 // Returns the shell command that starts the ranks of one node.
 std::string start_text(LaunchStack own, const ModelSpec& model, const std::string& job) {
   if (own == LaunchStack::kAccelerate) {
+    // accelerate launch does not read the rendezvous from its configuration file.
     return fmt::format(
         "accelerate launch --config_file {} \\\n"
         "  --num_machines \"$NUM_NODES\" --num_processes \"$((NUM_NODES * GPUS_PER_NODE))\" \\\n"
-        "  --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 train.py \\\n"
+        "  --rdzv_backend c10d --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 train.py \\\n"
         "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
         kAccelerateYamlFile);
   }

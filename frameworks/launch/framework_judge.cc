@@ -74,8 +74,12 @@ JsonValue judged_environment(std::string_view script, const LaunchSize& size) {
 }
 
 Result<JsonValue> run_judge(std::string_view framework, const JsonValue& given,
-                            const std::vector<std::string>& checkouts) {
+                            const std::vector<std::string>& checkouts,
+                            const std::vector<LaunchFile>& files) {
   TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
+  for (const LaunchFile& file : files) {
+    TPSIM_TRY_STATUS(write_file_atomically(folder.path() / file.name, file.text));
+  }
   const std::filesystem::path path = folder.path() / "arguments.json";
   TPSIM_TRY_STATUS(write_file_atomically(path, to_text(given)));
   std::vector<std::string> words = checkout_words(checkouts);

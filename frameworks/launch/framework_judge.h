@@ -16,11 +16,12 @@ JsonValue judged_arguments(const std::vector<LaunchOption>& options);
 // numbers of ranks that torchrun sets.
 JsonValue judged_environment(std::string_view script, const LaunchSize& size);
 
-// Returns the verdict of `framework` ("megatron-lm", "megatron-bridge") on `given`: "accepted",
-// "message", "where" and the resolved "settings" (python/tpsim_recipes/check.py). Error if the code
-// of the checkouts cannot run.
+// Returns the verdict of `framework` (a name of python/tpsim_recipes/judges.py) on `given`:
+// "accepted", "message", "where" and the resolved "settings". `files` are written to the folder of
+// the input, for judges that read them. Error if the code of the checkouts cannot run.
 Result<JsonValue> run_judge(std::string_view framework, const JsonValue& given,
-                            const std::vector<std::string>& checkouts);
+                            const std::vector<std::string>& checkouts,
+                            const std::vector<LaunchFile>& files = {});
 
 // Imports a script that starts Megatron-LM. With --run and --checkout, Megatron's own parser in the
 // checkout reads the arguments, so that arguments that the script omits have the defaults of that

@@ -87,7 +87,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot},
     {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kReduceDtype, kNot, kIdle, kNot, kHeld, kIdle, kNot},
+    {StackPart::kReduceDtype, kNot, kIdle, kNot, only("as_added_up"), kIdle, kNot},
     {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kShardGroup, kNot, kNot, kNot, kHeld, kNot, only("all node")},

@@ -20,8 +20,17 @@ namespace {
 // Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot check files of this
 // stack.
 std::string_view judge_of(LaunchStack stack) {
-  if (stack == LaunchStack::kMegatronLm) return "megatron-lm";
-  return stack == LaunchStack::kNemo ? "megatron-bridge" : "";
+  switch (stack) {
+    case LaunchStack::kMegatronLm: return "megatron-lm";
+    case LaunchStack::kMegatronDeepSpeed: return "megatron-deepspeed";
+    case LaunchStack::kNemo: return "megatron-bridge";
+    case LaunchStack::kTorchTitan: return "torchtitan";
+    case LaunchStack::kAccelerate: return "accelerate";
+    case LaunchStack::kNanotron:
+    case LaunchStack::kSlurm:
+    case LaunchStack::kKubernetes: break;
+  }
+  return "";
 }
 
 // Adds arguments that exported files omit and the framework requires: data, tokenizer and schedule.
@@ -55,6 +64,13 @@ JsonValue shape_of(const ModelSpec& model) {
   }
   if (model.ends.prediction_layers > 0) shape.set("mtp_num_layers", model.ends.prediction_layers);
   return shape;
+}
+
+// Returns the properties by which the judge of torchtitan finds the model in the registry.
+JsonValue titan_shape_of(const ModelSpec& model) {
+  return json_object({{"layers", model.layers},
+                      {"hidden", model.hidden},
+                      {"experts", has_experts(model) ? model.experts.count : 0}});
 }
 
 // Converts a resolved JSON value to the text of an option.
@@ -109,7 +125,10 @@ void compare_settings(const std::vector<FlatSetting>& stated, const JsonValue& s
     if (is_same(text, found) || found.starts_with("torch.")) {
       ++judgement.held;
     } else {
-      judgement.changed.push_back({one.key, one.value, found.empty() ? "true" : found});
+      judgement.changed.push_back({one.key, one.value,
+                                   resolved->is_null() ? "none"
+                                   : found.empty()     ? "true"
+                                                       : found});
     }
   }
 }
@@ -126,10 +145,62 @@ Judgement judgement_of(const JsonValue& answer) {
       judgement.stubs.push_back(one.key);
     }
   }
+  const JsonValue* const notes = answer.find("notes");
+  if (notes != nullptr) {
+    for (const JsonValue& one : *notes->as<JsonValue::Array>()) {
+      judgement.notes.push_back(option_text(one));
+    }
+  }
   if (const JsonValue* const meta = answer.find("tpsim_recipe")) {
     judgement.not_isolated = text_of_answer(*meta, "not_isolated");
   }
   return judgement;
+}
+
+// The input of a judge, and the settings to compare with those that the framework resolves.
+struct Case {
+  JsonValue given = json_object({});
+  std::vector<LaunchOption> options;  // of the command line
+  std::vector<FlatSetting> settings;  // of the configuration file
+  std::vector<LaunchFile> files;      // that the judge reads
+};
+
+// Adds the configuration file of a stack and its settings to the case.
+Status add_config(const std::vector<LaunchFile>& files, std::string_view name, Case& out) {
+  TPSIM_TRY(LaunchFile config, file_named(files, name));
+  TPSIM_TRY(out.settings, flat_settings(config));
+  out.given.set("file", config.name);
+  out.files.push_back(std::move(config));
+  return Ok{};
+}
+
+Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
+                     const ModelSpec& model) {
+  TPSIM_TRY(const LaunchFile script, file_named(files, launch_file_names(stack).front()));
+  TPSIM_TRY(const LaunchCommand command, read_launch_command(script));
+  Case out;
+  out.options = command.options;
+  out.given.set("environment", judged_environment(script.text, command.size));
+  const bool is_megatron = stack == LaunchStack::kMegatronLm;
+  out.given.set("arguments",
+                judged_arguments(is_megatron ? with_required(out.options) : out.options));
+  if (stack == LaunchStack::kTorchTitan) out.given.set("model", titan_shape_of(model));
+  if (stack == LaunchStack::kAccelerate) {
+    TPSIM_TRY_STATUS(add_config(files, kAccelerateYamlFile, out));
+    out.options.clear();  // arguments of the training script, which accelerate does not read
+  }
+  if (stack == LaunchStack::kMegatronDeepSpeed) {
+    TPSIM_TRY_STATUS(add_config(files, kDeepSpeedConfigFile, out));
+  }
+  if (stack == LaunchStack::kNemo) {
+    TPSIM_TRY_STATUS(add_config(files, kNemoYamlFile, out));
+    JsonValue overrides = json_object({});
+    for (const FlatSetting& one : out.settings) overrides.set(one.key, option_json(one.value));
+    out.given.set("overrides", std::move(overrides));
+    out.given.set("model", shape_of(model));
+    out.options.clear();
+  }
+  return out;
 }
 
 }  // namespace
@@ -139,31 +210,16 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   const std::string_view judge = judge_of(stack);
   if (judge.empty()) {
     return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
-                     "--check supports megatron-lm and nemo");
+                     "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan and "
+                     "accelerate");
   }
-  TPSIM_TRY(const LaunchFile file, file_named(files, launch_file_names(stack).front()));
-  TPSIM_TRY(const LaunchCommand command, read_launch_command(file));
-  std::vector<FlatSetting> stated;
-  JsonValue given = json_object({{"environment", judged_environment(file.text, command.size)}});
-  if (stack == LaunchStack::kNemo) {
-    TPSIM_TRY(const LaunchFile yaml, file_named(files, kNemoYamlFile));
-    TPSIM_TRY(stated, flat_yaml(yaml.text, path_of(yaml)));
-    JsonValue overrides = json_object({});
-    for (const FlatSetting& one : stated) overrides.set(one.key, option_json(one.value));
-    given.set("overrides", std::move(overrides));
-    given.set("model", shape_of(model));
-  } else {
-    given.set("arguments", judged_arguments(with_required(command.options)));
-  }
-  TPSIM_TRY(const JsonValue answer, run_judge(judge, given, checkouts));
+  TPSIM_TRY(const Case one, case_of(stack, files, model));
+  TPSIM_TRY(const JsonValue answer, run_judge(judge, one.given, checkouts, one.files));
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");
   if (settings == nullptr) return judgement;
-  if (stack == LaunchStack::kNemo) {
-    compare_settings(stated, *settings, judgement);
-  } else {
-    compare_options(command.options, *settings, judgement);
-  }
+  compare_settings(one.settings, *settings, judgement);
+  compare_options(one.options, *settings, judgement);
   return judgement;
 }
 

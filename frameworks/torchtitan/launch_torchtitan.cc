@@ -203,9 +203,7 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   out.add("--training.global_batch_size", plan.global_batch);
   out.add("--training.mixed_precision_param",
           plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
-  const auto reduced = file.parts.find(StackPart::kReduceDtype);
-  const bool as_computed = reduced != file.parts.end() && reduced->second == kReducedAsComputed;
-  out.add(kReduceOption, as_computed ? "bfloat16" : "float32");
+  out.add(kReduceOption, "float32");  // bfloat16 is a choice of versions before 2026 only
   add_data_parallel(file, size, out);
   out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
   out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
@@ -214,7 +212,6 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   const bool by_op = plan.recompute == Recompute::kOps;
   out.add("--activation_checkpoint.mode",
           by_op ? "selective" : std::string(name_of(plan.recompute)));
-  if (by_op) out.add("--activation_checkpoint.selective_ac_option", "op");
   add_titan_parts(file, out);
   TPSIM_TRY_STATUS(add_torchtitan_recipe(plan, out));
   return out;

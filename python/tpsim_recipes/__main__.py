@@ -7,7 +7,8 @@ import pathlib
 import sys
 import warnings
 
-from . import check, checkout, isolation, overrides, recipe, recorders, replaced
+from . import checkout, isolation, overrides, recipe, recorders, replaced
+from .judges import JUDGES
 
 def options():
     parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python code of a training framework, with stubs for missing modules.")
@@ -24,7 +25,7 @@ def options():
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="given",
                      help="an argument of the function or script; may be repeated")
     judge = commands.add_parser("check", help="check arguments with a framework's own code")
-    judge.add_argument("framework", choices=sorted(check.JUDGES))
+    judge.add_argument("framework", choices=sorted(JUDGES))
     judge.add_argument("file", type=pathlib.Path, nargs="+",
                        help="JSON file with arguments and environment; for several files, a list of verdicts is printed")
     return parser
@@ -94,9 +95,9 @@ def main():
     if arguments.command == "recipe":
         work = quiet(lambda: run_recipe(arguments, sources))
     else:
-        work = quiet(lambda: judged_by(check.JUDGES[arguments.framework], files, sources))
+        work = quiet(lambda: judged_by(JUDGES[arguments.framework], files, sources))
     try:
-        answer = isolation.run(work, [*map(str, sources), str(file.parent)], arguments.seconds,
+        answer = isolation.run(work, [*map(str, sources), *(str(one.parent) for one in files)], arguments.seconds,
                                wall=3 * arguments.seconds)
     except isolation.Failed as failed:
         answer = {"error": str(failed), "hint": ""}

@@ -11,10 +11,7 @@ import os
 import sys
 
 from . import plain, recipe
-
-
-class Rejected(Exception):
-    """The framework refused the arguments with this message."""
+from .strict_options import Rejected
 
 
 def raise_message(_parser, message):
@@ -37,8 +34,11 @@ def judged(work):
     argparse.ArgumentParser.error = raise_message
     try:
         return {"accepted": True, "settings": work()}
+    except recipe.Refusal:
+        raise
     except Exception as error:  # pylint: disable=broad-except
-        message = str(error) or f"{type(error).__name__} without a message"
+        is_terse = not str(error) or isinstance(error, (AttributeError, KeyError, TypeError))
+        message = f"{type(error).__name__}: {error}" if is_terse else str(error)
         return {"accepted": False, "message": message, "where": where_of(error)}
 
 
@@ -148,4 +148,3 @@ def megatron_bridge(file, sources):
 # overrides.
 SHAPE = ("num_layers", "hidden_size", "num_attention_heads", "num_moe_experts", "moe_router_topk", "num_query_groups",
          "kv_channels", "hybrid_layer_pattern", "mtp_num_layers")
-JUDGES = {"megatron-bridge": megatron_bridge, "megatron-lm": megatron_lm}

@@ -5,7 +5,8 @@ import pathlib
 SOURCES = ("", "src", "3rdparty/Megatron-LM", "Megatron-LM")
 # Subfolder that identifies the sources of each framework.
 FRAMEWORKS = {"megatron-bridge": "megatron/bridge", "nemo": "nemo/collections", "torchtitan": "torchtitan",
-              "olmo-core": "olmo_core", "megatron-lm": "megatron/training"}
+              "olmo-core": "olmo_core", "megatron-lm": "megatron/training", "accelerate": "accelerate/commands",
+              "deepspeed": "deepspeed/runtime", "megatron-deepspeed": "megatron/mpu"}
 
 
 def sources_of(folder):

@@ -4,11 +4,12 @@
 functions that would start training, in modules of the checkout.
 """
 import dataclasses
+import enum
 import importlib
 import sys
 import types
 
-from . import olmo, recorders
+from . import olmo, pydantic_models, recorders
 from .overrides import overridden
 from .plain import name_of
 from .recorders import Recorder, Started, defaults_of
@@ -66,6 +67,48 @@ class Partial:
 
 def fill_placements(module):
     module.Shard, module.Replicate, module.Partial = Shard, Replicate, Partial
+
+
+# Enumerations of PyTorch, whose members configurations name or number from 1.
+ENUMERATIONS = {"BackwardPrefetch": "BACKWARD_PRE BACKWARD_POST",
+                "ShardingStrategy": "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2",
+                "StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT"}
+
+
+@dataclasses.dataclass
+class CPUOffload:
+    """FSDP's setting of parameters in host memory."""
+    offload_params: bool = False
+
+
+def fill_fsdp(module):
+    module.CPUOffload = CPUOffload
+    for name, members in ENUMERATIONS.items():
+        setattr(module, name, enum.Enum(name, members))
+
+
+# PyTorch's pipeline schedules by whether a rank has one stage. Configurations name them.
+SCHEDULES = {"PipelineScheduleSingle": ("1F1B", "GPipe"),
+             "PipelineScheduleMulti": ("Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")}
+
+
+def fill_schedules(module):
+    """Fills torch.distributed.pipelining.schedules with classes that have PyTorch's names and bases."""
+    known = {}
+    for base, names in SCHEDULES.items():
+        known[base] = type(base, (Stub,), {"_tpsim_stub": True})
+        for name in names:
+            known[name] = type(f"Schedule{name}", (known[base],), {"_tpsim_stub": True})
+    for one in known.values():
+        setattr(module, one.__name__, one)
+    module._PipelineScheduleRuntime = known["PipelineScheduleMulti"]
+
+    def get_schedule_class(name):
+        by_lower_case = {key.lower(): one for key, one in known.items()}
+        if name.lower() not in by_lower_case:
+            raise ValueError(f"unknown pipeline schedule {name}; the schedules are {', '.join(known)}")
+        return by_lower_case[name.lower()]
+    module.get_schedule_class = get_schedule_class
 
 
 def submodule(name):
@@ -300,7 +343,9 @@ def patch(module):
         place = getattr(module, owner) if owner else module
         is_stub = isinstance(place, StubMeta) and "_tpsim_stub" in place.__dict__
         if not is_stub and hasattr(place, name):
-            setattr(place, name, starter(argument, framework))
+            start = starter(argument, framework)
+            start.__wrapped__ = getattr(place, name)
+            setattr(place, name, start)
     for name in TRAINERS.get(module.__name__, ()):
         own = getattr(module, name, None)
         if isinstance(own, types.FunctionType):
@@ -322,9 +367,13 @@ def recorded_start(own):
 def modules(gpu, facts_of):
     """Returns the functions that fill replaced modules, by module name."""
     return {"torch": lambda module: fill_torch(module, gpu),
+            "torch.distributed.fsdp": fill_fsdp,
+            "torch.distributed.fsdp.fully_sharded_data_parallel": fill_fsdp,
+            "torch.distributed.pipelining.schedules": fill_schedules,
             "torch.distributed.tensor": fill_placements,
             "torch.distributed.tensor.placement_types": fill_placements,
             "nemo_run": fill_nemo_run,
+            "pydantic": pydantic_models.fill,
             "transformers": fill_transformers,
             "tyro": fill_tyro,
             "wrapt": fill_wrapt,

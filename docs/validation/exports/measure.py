@@ -4,6 +4,9 @@
     measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --seed 1
     measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --change
     measure.py --program build/release/tpsim --to nemo --check Megatron-Bridge --check Megatron-LM
+    measure.py --program build/release/tpsim --to torchtitan --check torchtitan
+    measure.py --program build/release/tpsim --to accelerate --check accelerate
+    measure.py --program build/release/tpsim --to megatron-deepspeed --check DeepSpeed --check Megatron-DeepSpeed
 
 A plan is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
 recommends with the stack of the framework. With --change, `tpsim simulate` changes one setting or part of that plan to a
@@ -22,6 +25,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +35,9 @@ STACKS = {"megatron-lm": "megatron-core", "nemo": "nemo", "torchtitan": "torchti
 CLUSTERS = ("dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72", "gb300-nvl72")
 GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
 BATCHES = (128, 256, 512, 1024, 2048)
-JUDGES = {"megatron-lm": "megatron-lm", "nemo": "megatron-bridge"}
+JUDGES = {"accelerate": "accelerate", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
+          "nemo": "megatron-bridge", "torchtitan": "torchtitan"}
+CONFIGS = {"accelerate": "accelerate.yaml", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
 PACKAGES = pathlib.Path(__file__).resolve().parents[3] / "python"
 START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
@@ -85,7 +91,7 @@ def reason(text):
 
 
 def predicted(tpsim, plan):
-    run = tpsim.run("simulate", plan, "--json", "--max-oom", "100%")
+    run = tpsim.run("simulate", plan, "--json", "--max-oom", "99.99%")
     if not run.stdout.strip():
         return None
     numbers = json.loads(run.stdout)["predicted"]
@@ -98,7 +104,7 @@ def changed(tpsim, plan, pairs, generator, folder):
     for option, value in generator.sample(pairs, 40):
         path = folder / "changed.json"
         path.unlink(missing_ok=True)
-        tpsim.run("simulate", plan, option, value, "--save", path, "--quiet", "--max-oom", "100%")
+        tpsim.run("simulate", plan, option, value, "--save", path, "--quiet", "--max-oom", "99.99%")
         if path.exists() and predicted(tpsim, path) not in (None, before):
             return path, f"{option} {value}"
     return None
@@ -149,13 +155,19 @@ def given_of(framework, files, plan):
         yaml = (files / "nemo.yaml").read_text(encoding="utf-8")
         return {"overrides": overrides_of(yaml), "model": shape, "environment": environment}
     words = shlex.split(re.search(r"TRAIN_ARGS=\((.*?)\n\)", script, re.S).group(1))
+    if framework == "torchtitan":
+        model = json.loads(plan.read_text(encoding="utf-8"))["model"]
+        shape = {"layers": model["layers"], "hidden": model["hidden"], "experts": model.get("experts", {}).get("count", 0)}
+        return {"arguments": words, "model": shape, "environment": environment}
+    if framework in CONFIGS:
+        return {"arguments": words, "file": CONFIGS[framework], "environment": environment}
     users = ["--train-iters", "10", "--lr", "1e-4", "--mock-data", "--tokenizer-type", "NullTokenizer"]
     return {"arguments": words + users, "environment": environment}
 
 
 def verdicts(arguments):
     """{number of a plan: the judge's answer} for the files of all plans."""
-    files = sorted(arguments.given.glob("*.json"))
+    files = sorted(arguments.given.glob("*/arguments.json"))
     found = {}
     for first in range(0, len(files), 100):
         part = files[first:first + 100]
@@ -166,7 +178,7 @@ def verdicts(arguments):
         if "error" in answer:
             raise SystemExit(f"the judge failed: {answer['error']} {answer.get('hint', '')}")
         answers = answer["verdicts"] if len(part) > 1 else [answer]
-        found.update({int(file.stem): one for file, one in zip(part, answers)})
+        found.update({int(file.parent.name): one for file, one in zip(part, answers)})
     return found
 
 
@@ -200,7 +212,11 @@ def one(tpsim, arguments, pairs, draw, number, folder):
             return "refused", reason(judged.stderr), name
         verdict = "accepted"
     elif arguments.check:
-        (arguments.given / f"{number}.json").write_text(json.dumps(given_of(arguments.to, files, plan)), encoding="utf-8")
+        given = arguments.given / str(number)
+        given.mkdir()
+        (given / "arguments.json").write_text(json.dumps(given_of(arguments.to, files, plan)), encoding="utf-8")
+        if arguments.to in CONFIGS:
+            shutil.copy(files / CONFIGS[arguments.to], given)
     back = folder / "back.json"
     read = tpsim.run("import", files, "--model", model, "--cluster", cluster, "--stack", stack, "--save", back, "--quiet")
     if not back.exists():

@@ -53,8 +53,8 @@ std::string objection_of_accelerate(const Script& script, const std::string& yam
        {yaml_value(yaml, "num_processes") == std::to_string(world_of(script)), "processes"},
        {(kind == "FSDP") == (yaml.find("fsdp_config:") != std::string::npos), "fsdp_config"},
        {kind == "FSDP" || kind == "MULTI_GPU" || world_of(script) == 1, "distributed_type"},
-       {(yaml_value(yaml, "rdzv_backend") == "c10d") == (nodes != "1"), "rendezvous"},
-       {(yaml_value(yaml, "same_network") == "true") == (nodes == "1"), "rendezvous"}});
+       // YAML 1.1 reads the plain words as false.
+       {kind != "NO" && yaml_value(yaml, "mixed_precision") != "no", "quotes"}});
 }
 
 std::string objection_of_kubernetes(const std::string& jobset) {

@@ -210,7 +210,7 @@ const std::vector<Option>& titan_options() {
       {"--training.local_batch_size", "int"},
       {"--training.global_batch_size", "int"},
       {"--training.mixed_precision_param", "bfloat16|float32"},
-      {"--training.mixed_precision_reduce", "bfloat16|float32"},
+      {"--training.mixed_precision_reduce", "float32"},
       {"--parallelism.data_parallel_replicate_degree", "int"},
       {"--parallelism.data_parallel_shard_degree", "int"},
       {"--parallelism.fsdp_reshard_after_forward", "default|always|never"},
@@ -225,7 +225,6 @@ const std::vector<Option>& titan_options() {
       {"--parallelism.pipeline_parallel_last_stage_less_layers", "int"},
       {"--parallelism.pipeline_parallel_microbatch_size", "int"},
       {"--activation_checkpoint.mode", "selective|full|memory_budget|none"},
-      {"--activation_checkpoint.selective_ac_option", "op|int"},
       {"--compile.enable", ""},
       {"--parallelism.enable_async_tensor_parallel", ""},
       {"--parallelism.disable_loss_parallel", ""}};

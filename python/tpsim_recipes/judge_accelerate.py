@@ -1,0 +1,70 @@
+"""Checks a configuration file of accelerate with the code of `accelerate launch`.
+
+Arguments of the training script belong to transformers and are not checked.
+"""
+import os
+
+from . import check, plain, simple_yaml
+
+FSDP = "fsdp_config."
+
+
+def accelerate(file, sources):
+    given, finder = check.prepared(file, sources, "accelerate")
+    os.environ["USE_TORCH_XLA"] = "0"
+
+    def work():
+        import yaml  # pylint: disable=import-error,import-outside-toplevel
+        yaml.safe_load = simple_yaml.load
+        from accelerate.commands import launch  # pylint: disable=import-error,import-outside-toplevel
+        from accelerate.utils import launch as environments  # pylint: disable=import-error,import-outside-toplevel
+        environments.is_port_in_use = lambda *_: False
+        path = file.parent / given["file"]
+        words = ["--config_file", str(path), "train.py", *given.get("arguments", [])]
+        parsed, config, _ = launch._validate_launch_command(  # pylint: disable=protected-access
+            launch.launch_command_parser().parse_args(words))
+        environment = environments.prepare_multi_gpu_env(parsed) if parsed.multi_gpu or parsed.use_fsdp \
+            else environments.prepare_simple_launcher_cmd_env(parsed)[1]
+        os.environ.update(environment)
+        stated = flat(simple_yaml.load(path.read_text(encoding="utf-8")))
+        return {key: resolved(key, parsed, config, plugin_of(parsed, environment)) for key in stated}
+    return check.with_stubs(check.judged(work), finder)
+
+
+def plugin_of(parsed, environment):
+    """Returns FSDP's settings as accelerate's Accelerator reads them from the environment. None without FSDP."""
+    if not parsed.use_fsdp:
+        return None
+    from accelerate.utils.dataclasses import FullyShardedDataParallelPlugin  # pylint: disable=import-error,import-outside-toplevel
+    plugin = FullyShardedDataParallelPlugin()
+    if environment["ACCELERATE_MIXED_PRECISION"] in ("bf16", "fp16"):
+        plugin.set_mixed_precision(environment["ACCELERATE_MIXED_PRECISION"])
+    return plugin
+
+
+# Keys of the file whose names in FSDP's settings differ.
+RENAMED = {"offload_params": "cpu_offload"}
+
+
+def resolved(key, parsed, config, plugin):
+    """Returns the value that a key of the file has in accelerate."""
+    name = key[len(FSDP) + len("fsdp_"):] if key.startswith(FSDP) else key
+    if key.startswith(FSDP) and plugin is not None:
+        value = getattr(plugin, RENAMED.get(name, name), None)
+        if name == "auto_wrap_policy":  # a function of PyTorch
+            value = os.environ["FSDP_AUTO_WRAP_POLICY"]
+        elif name == "offload_params":
+            value = getattr(value, "offload_params", value)
+    elif name in ("compute_environment", "distributed_type"):
+        value = getattr(getattr(config, name), "value", getattr(config, name))
+    else:
+        value = getattr(parsed, name, None)
+    return plain.Walk().plain(value)
+
+
+def flat(config, prefix=""):
+    """Returns the values of nested mappings by their dotted keys."""
+    found = {}
+    for key, value in config.items():
+        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value})
+    return found

@@ -1,0 +1,162 @@
+"""Checks the options of a torchtitan run with torchtitan's own configuration and trainer.
+
+The options are set on the configurations that torchtitan's registry has for the plan's model, since a launch script
+leaves the choice to its user. Trainer.__init__ then runs up to the point at which it would parallelize the model.
+"""
+import importlib
+import inspect
+import os
+import sys
+import types
+
+from . import check, plain, recipe, recorders, strict_options
+from .stubs import Stub, StubModule
+
+JUDGED = "tpsim_judged"  # name of a module that returns the configuration to set the options on
+NO_MODEL = "its registry has no configuration of this model: the checks of model and stages did not run"
+
+
+class Ended(Exception):
+    """The trainer has passed its checks."""
+
+
+def torchtitan(file, sources):
+    given, finder = check.prepared(file, sources, "train.py")
+    notes = []
+
+    def work():
+        prepare(int(os.environ.get("WORLD_SIZE", "1")))
+        first = None
+        for make in configurations(given.get("model", {})):
+            try:
+                return settings_of(checked(make, given["arguments"]), given["arguments"])
+            except Exception as error:  # pylint: disable=broad-except
+                first = first or error
+        if first is not None:
+            raise first
+        from torchtitan.trainer import Trainer  # pylint: disable=import-error,import-outside-toplevel
+        notes.append(NO_MODEL)
+        return settings_of(checked(Trainer.Config, given["arguments"]), given["arguments"])
+    answer = check.with_stubs(check.judged(work), finder)
+    if notes:
+        answer["notes"] = notes
+    return answer
+
+
+def prepare(gpus):
+    """Sets the number of GPUs, and replaces what the trainer would start."""
+    import tyro  # pylint: disable=import-error,import-outside-toplevel
+    from torchtitan import trainer  # pylint: disable=import-error,import-outside-toplevel
+    from torchtitan.config.configurable import Configurable  # pylint: disable=import-error,import-outside-toplevel
+    from torchtitan.distributed import ParallelDims, pipeline_parallel, utils  # pylint: disable=import-error,import-outside-toplevel
+    tyro.cli = strict_options.cli
+    recorders.world["gpus"] = gpus
+    utils.init_distributed = lambda *_places, **_words: gpus
+    utils.set_determinism = lambda *_places, **_words: None
+    Configurable.Config.build = lambda self, **_words: Stub()
+    ParallelDims.get_mesh = mesh
+    pipeline_parallel._pipeline_module_split = stages_of  # pylint: disable=protected-access
+    trainer.has_quantization = lambda *_: False
+
+
+def mesh(self, _name):
+    """Replaces ParallelDims.get_mesh(): a mesh with the size of the axes that share a batch."""
+    return types.SimpleNamespace(size=lambda: self.dp_replicate * self.dp_shard, get_local_rank=lambda: 0)
+
+
+def stages_of(_model, _mesh, _schedule, _device, parts, **_words):
+    """Replaces the cut of a model into stages: all stages are of this rank, without modules."""
+    stages = int(os.environ["TPSIM_STAGES"])
+    return [Stub()] * max(1, len(parts) // stages), []
+
+
+def configurations(model):
+    """Returns the functions of the registry whose configuration has the model's layers, width and experts."""
+    wanted = tuple(model.get(key, 0) for key in ("layers", "hidden", "experts"))
+    return [make for shape, make in registry() if shape == wanted]
+
+
+KNOWN = []
+
+
+def registry():
+    """Returns (shape, function) for all configurations that torchtitan's models have."""
+    if not KNOWN:
+        from torchtitan.models import _supported_models  # pylint: disable=import-error,import-outside-toplevel
+        for name in sorted(_supported_models):
+            module = importlib.import_module(f"torchtitan.models.{name}.config_registry")
+            for make in vars(module).values():
+                is_own = isinstance(make, types.FunctionType) and make.__module__ == module.__name__
+                if is_own and not inspect.signature(make).parameters and recipe.makes_config(make):
+                    try:
+                        KNOWN.append((shape_of(make()), make))
+                    except Exception:  # pylint: disable=broad-except
+                        continue  # some require another GPU
+    return KNOWN
+
+
+def shape_of(config):
+    model = config.model_spec.model
+    experts = [layer.moe.num_experts for layer in model.layers if getattr(layer, "moe", None) is not None]
+    return len(model.layers), model.dim, max(experts, default=0)
+
+
+def checked(make, words):
+    """Returns the configuration with the options. Raises the error of torchtitan's parser or trainer."""
+    from torchtitan.config.manager import ConfigManager  # pylint: disable=import-error,import-outside-toplevel
+    sys.modules[JUDGED] = sys.modules[f"{JUDGED}.config_registry"] = module = StubModule(JUDGED)
+    module.__path__, module.judged = [], make
+    config = ConfigManager().parse_args(["--module", JUDGED, "--config", "judged", *words])
+    return trained(config)
+
+
+def trained(config):
+    from torchtitan.trainer import Trainer  # pylint: disable=import-error,import-outside-toplevel
+    os.environ["TPSIM_STAGES"] = str(config.parallelism.pipeline_parallel_degree)
+    trainer = object.__new__(Trainer)
+    if config.model_spec is None:
+        trainer.config = config
+        Trainer.init_distributed(trainer)
+        return config
+    config.model_spec.parallelize_fn = end
+    if config.model_spec.pipelining_fn is not None:
+        config.model_spec.pipelining_fn = ending(config.model_spec.pipelining_fn)
+    type(config.model_spec.model).get_nparams_and_flops = lambda *_places: (1, 1)
+    try:
+        Trainer.__init__.__wrapped__(trainer, config)
+    except Ended:
+        pass
+    return config
+
+
+def end(*_places, **_words):
+    raise Ended
+
+
+def ending(cut):
+    """Returns a function that cuts the model into stages and then ends."""
+    def run(*places, **words):
+        cut(*places, **words)
+        raise Ended
+    return run
+
+
+def settings_of(config, words):
+    """Returns the values of the options. The key of a switch --a.no-b is true if a.b is false."""
+    settings = {}
+    for word in words:
+        path = word.partition("=")[0][2:].replace("-", "_")
+        owner, _, last = path.rpartition(".")
+        if not word.startswith("--"):
+            continue
+        try:
+            settings[path] = plain.Walk().plain(value_at(config, path))
+        except AttributeError:
+            settings[path] = not value_at(config, f"{owner}.{last[len('no_'):]}")
+    return settings
+
+
+def value_at(owner, path):
+    for name in path.split("."):
+        owner = getattr(owner, name)
+    return owner
