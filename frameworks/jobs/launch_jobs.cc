@@ -67,7 +67,8 @@ std::string start_text(LaunchStack own, const ModelSpec& model, const std::strin
     return fmt::format(
         "accelerate launch --config_file {} \\\n"
         "  --num_machines \"$NUM_NODES\" --num_processes \"$((NUM_NODES * GPUS_PER_NODE))\" \\\n"
-        "  --rdzv_backend c10d --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 train.py \\\n"
+        "  --rdzv_backend c10d --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 "
+        "train.py \\\n"
         "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
         kAccelerateYamlFile);
   }

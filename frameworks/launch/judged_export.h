@@ -21,8 +21,8 @@ struct Judgement {
 };
 
 // Runs the check. Error for stacks that tpsim_recipes cannot check. `model` supplies fields that
-// the framework's recipe or registry defines and the files omit. `checkouts` are the source folders of the framework and of the
-// packages that it imports.
+// the framework's recipe or registry defines and the files omit. `checkouts` are the source folders
+// of the framework and of the packages that it imports.
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
                                 const ModelSpec& model, const std::vector<std::string>& checkouts);
 

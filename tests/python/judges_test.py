@@ -1,0 +1,258 @@
+"""tpsim_recipes lets small frameworks judge arguments and configuration files. Argument: the folder with the package."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGES = pathlib.Path(sys.argv.pop(1)).resolve()
+START = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)"
+
+TITAN = {
+    "torchtitan/__init__.py": "", "torchtitan/config/__init__.py": "", "torchtitan/models/tiny/__init__.py": "",
+    "torchtitan/config/configurable.py": """
+class Configurable:
+    class Config:
+        def build(self, **words):
+            raise RuntimeError("this builds")
+""",
+    "torchtitan/config/manager.py": """
+import importlib
+import tyro
+
+
+class ConfigManager:
+    def parse_args(self, args):
+        module = importlib.import_module(args[1] + ".config_registry")
+        config = getattr(module, args[3])()
+        return tyro.cli(type(config), args=args[4:], default=config)
+""",
+    "torchtitan/distributed/utils.py": "def init_distributed():\n    raise RuntimeError('this starts ranks')\n",
+    "torchtitan/distributed/pipeline_parallel.py": "def _pipeline_module_split(*places):\n    raise RuntimeError('this cuts')\n",
+    "torchtitan/distributed/__init__.py": """
+class ParallelDims:
+    def __init__(self, shards, world):
+        self.dp_replicate, self.dp_shard = 1, shards
+        assert shards == world, f"{shards} shards on {world} ranks"
+""",
+    "torchtitan/trainer.py": """
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import tyro
+from torchtitan.distributed import ParallelDims, utils
+
+
+@dataclass(kw_only=True, slots=True)
+class Parallelism:
+    shards: int = 1
+    pipeline_parallel_degree: int = 1
+    policy: Literal["always", "never"] = "always"
+    sequence: bool = True
+
+    def __post_init__(self):
+        if self.shards > 64:
+            raise ValueError("at most 64 shards")
+
+
+@dataclass
+class Full:
+    debug: bool = False
+
+
+class Trainer:
+    @dataclass(kw_only=True, slots=True)
+    class Config:
+        model_spec: Annotated[Any, tyro.conf.Suppress] = None
+        parallelism: Parallelism = field(default_factory=Parallelism)
+        recompute: Annotated[Full, tyro.conf.subcommand("full")] | Annotated[None, tyro.conf.subcommand("none")] = None
+
+    def __init__(self, config):
+        self.config = config
+        self.init_distributed()
+        if config.parallelism.shards > config.model_spec.model.dim:
+            raise ValueError("more shards than columns")
+        config.model_spec.parallelize_fn(None)
+        raise RuntimeError("this trains")
+
+    def init_distributed(self):
+        return ParallelDims(self.config.parallelism.shards, utils.init_distributed())
+""",
+    "torchtitan/models/__init__.py": "_supported_models = {'tiny'}\n",
+    "torchtitan/models/tiny/config_registry.py": """
+from types import SimpleNamespace
+
+from torchtitan.trainer import Trainer
+
+
+class Model:
+    dim, layers = 32, [None, None]
+
+
+def tiny() -> Trainer.Config:
+    return Trainer.Config(model_spec=SimpleNamespace(model=Model(), pipelining_fn=None))
+""",
+}
+ENGINE = {
+    "deepspeed/__init__.py": "", "deepspeed/runtime/__init__.py": "", "deepspeed/comm.py": "",
+    "deepspeed/runtime/config.py": """
+import enum
+from typing import Optional
+
+import hjson
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+class Stage(int, enum.Enum):
+    off = 0
+    all = 3
+
+
+class Offload(BaseModel):
+    device: str = "none"
+
+
+class Zero(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_default=True, use_enum_values=True)
+    stage: Stage = 0
+    bucket: int = Field(100, ge=1, alias="bucket_size")
+    offload: Optional[Offload] = None
+
+    @field_validator("bucket", mode="before")
+    @classmethod
+    def whole(cls, value, info):
+        assert not isinstance(value, bool), info.field_name
+        return value
+
+    @model_validator(mode="after")
+    def pair(self):
+        assert self.offload is None or self.stage == Stage.all, "offload needs stage 3"
+        return self
+
+
+class DeepSpeedConfig:
+    def __init__(self, path, mpu):
+        given = hjson.load(open(path))
+        self.zero_config = Zero(**given["zero_optimization"])
+        self.train_batch_size = given["train_batch_size"]
+        assert self.train_batch_size % mpu.get_data_parallel_world_size() == 0, "batch"
+""",
+}
+LAUNCHER = {
+    "accelerate/__init__.py": "", "accelerate/commands/__init__.py": "", "accelerate/utils/__init__.py": "",
+    "accelerate/commands/launch.py": """
+import argparse
+from types import SimpleNamespace
+
+import yaml
+
+
+def launch_command_parser():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config_file")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _validate_launch_command(args):
+    config = yaml.safe_load(open(args.config_file))
+    args.use_fsdp, args.multi_gpu = config["distributed_type"] == "FSDP", True
+    args.precision = config["mixed_precision"].lower()
+    args.num_machines = 1
+    return args, SimpleNamespace(**config), False
+""",
+    "accelerate/utils/launch.py": """
+def prepare_multi_gpu_env(args):
+    return {"ACCELERATE_MIXED_PRECISION": args.precision, "FSDP_AUTO_WRAP_POLICY": "NO_WRAP"}
+""",
+    "accelerate/utils/dataclasses.py": """
+import os
+from torch.distributed.fsdp import CPUOffload, ShardingStrategy
+
+
+class FullyShardedDataParallelPlugin:
+    def __init__(self):
+        self.sharding_strategy = ShardingStrategy(1)
+        self.cpu_offload = CPUOffload(offload_params=False)
+
+    def set_mixed_precision(self, name):
+        assert name == os.environ["ACCELERATE_MIXED_PRECISION"]
+""",
+}
+
+
+class Judges(unittest.TestCase):
+    def judge(self, framework, checkout, given, **files):
+        with tempfile.TemporaryDirectory() as kept:
+            folder = pathlib.Path(kept).resolve()
+            for name, text in checkout.items():
+                path = folder / "checkout" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            (folder / "given").mkdir()
+            for name, text in {"arguments.json": json.dumps({"arguments": [], **given}), **files}.items():
+                (folder / "given" / name.replace("_", ".")).write_text(text, encoding="utf-8")
+            command = [sys.executable, "-I", "-S", "-c", START, str(PACKAGES), "--checkout", str(folder / "checkout"), "check",
+                       framework, str(folder / "given" / "arguments.json")]
+            return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
+
+    def titan(self, *words, layers=2):
+        return self.judge("torchtitan", TITAN, {"arguments": list(words), "environment": {"WORLD_SIZE": "8"},
+                                                "model": {"layers": layers, "hidden": 32, "experts": 0}})
+
+    def test_torchtitan_resolves_the_options_and_checks_the_trainer(self):
+        answer = self.titan("--parallelism.shards", "8", "--parallelism.no-sequence", "--parallelism.policy=never")
+        self.assertTrue(answer["accepted"], answer)
+        self.assertEqual(answer["settings"], {"parallelism.shards": 8, "parallelism.no_sequence": True,
+                                              "parallelism.policy": "never"})
+        self.assertNotIn("notes", answer)
+        self.assertTrue(self.titan("--parallelism.shards", "8", "recompute:full", "--recompute.debug")["accepted"])
+        self.assertIn("registry has no configuration", self.titan("--parallelism.shards", "8", layers=3)["notes"][0])
+
+    def test_torchtitan_rejects_options_with_its_message(self):
+        for words, message in ((["--parallelism.shards", "4"], "4 shards on 8 ranks"),
+                               (["--parallelism.shards", "65"], "at most 64 shards"),
+                               (["--parallelism.shard", "8"], "unrecognized option: --parallelism.shard"),
+                               (["--parallelism.policy", "ever"], "choose from always, never"),
+                               (["--parallelism.shards", "many"], "not of type int"),
+                               (["--parallelism.shards"], "needs a value"),
+                               (["--model_spec", "x"], "unrecognized option"),
+                               (["--recompute.debug"], "unrecognized option"),
+                               (["recompute:some"], "unrecognized argument"),
+                               (["--parallelism.sequence=true"], "does not take a value")):
+            answer = self.titan(*words)
+            self.assertFalse(answer["accepted"], words)
+            self.assertIn(message, answer["message"])
+
+    def engine(self, zero, batch=16):
+        return self.judge("megatron-deepspeed", ENGINE, {
+            "file": "ds.json", "environment": {"WORLD_SIZE": "8"}, "arguments": ["--tensor-model-parallel-size", "2"]},
+            ds_json=json.dumps({"train_batch_size": batch, "zero_optimization": zero}))
+
+    def test_deepspeed_reads_its_json(self):
+        answer = self.engine({"stage": 3, "bucket_size": "7", "offload": {"device": "cpu"}})
+        self.assertTrue(answer["accepted"], answer)
+        self.assertEqual(answer["settings"]["zero_optimization.stage"], 3)
+        self.assertEqual(answer["settings"]["zero_optimization.offload.device"], "cpu")
+        for zero, message in (({"stage": 5}, "one of 0, 3"), ({"bucket_size": 0}, "at least 1"),
+                              ({"level": 1}, "no field 'level'"), ({"offload": {}}, "offload needs stage 3")):
+            self.assertIn(message, self.engine(zero)["message"])
+        self.assertIn("batch", self.engine({}, batch=6)["message"])
+
+    def launcher(self, kind, precision):
+        text = f"# a comment\ndistributed_type: {kind}\nfsdp_config:\n  fsdp_offload_params: false\n" \
+            f"  fsdp_sharding_strategy: FULL_SHARD\nmixed_precision: {precision}\nnum_machines: 2\n"
+        return self.judge("accelerate", LAUNCHER, {"file": "run.yaml", "environment": {}}, run_yaml=text)
+
+    def test_accelerate_reads_its_yaml(self):
+        answer = self.launcher("FSDP", "bf16")
+        self.assertTrue(answer["accepted"], answer)
+        self.assertEqual(answer["settings"]["fsdp_config.fsdp_sharding_strategy"], "FULL_SHARD")
+        self.assertIs(answer["settings"]["fsdp_config.fsdp_offload_params"], False)
+        self.assertEqual(answer["settings"]["num_machines"], 1)
+        self.assertIn("'bool' object", self.launcher("FSDP", "no")["message"])  # YAML 1.1 reads false
+        self.assertIs(self.launcher("NO", "'no'")["settings"]["distributed_type"], False)
+
+
+unittest.main()
