@@ -8,9 +8,9 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
-#include "core/plan/setting_fields.h"
 #include "core/software/part_fields.h"
 #include "core/software/part_rules.h"
+#include "core/software/setting_fields.h"
 
 namespace tpsim {
 namespace {

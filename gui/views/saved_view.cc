@@ -5,9 +5,9 @@
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
 #include "core/model/model_json.h"
-#include "core/plan/setting_fields.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/part_fields.h"
+#include "core/software/setting_fields.h"
 
 namespace tpsim::gui {
 namespace {

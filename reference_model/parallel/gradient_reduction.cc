@@ -46,8 +46,10 @@ void ParameterStore::reduce_over_data_parallel(ParameterUnit& unit) {
   unit.is_reduced_ = true;
   if (has_own_share(unit)) return reduce_into_share(unit, unit.gradients);
   Communicator& group = reduction_group(unit);
-  const bool scatters = zero_stage(unit) >= 1 &&
-                        context_.options.gradient_reduction == GradientReduction::kReduceScatter;
+  // ZeRO 2 and 3 keep a share alone, whatever the reduction of the other stages.
+  const int zero = zero_stage(unit);
+  const bool scatters = zero >= 2 || (zero == 1 && context_.options.gradient_reduction ==
+                                                       GradientReduction::kReduceScatter);
   if (overlaps_reduction()) {
     if (scatters) return group.begin_reduce_scatter(unit.gradients, unit.gradient_share, kReduce);
     return group.begin_all_reduce(unit.gradients, ReduceOp::kSum, kReduce);
