@@ -120,6 +120,25 @@ TEST_CASE("a command's defaults apply if neither option nor plan file sets a val
   CHECK(searched_global_batch(known, 7) == 96);
 }
 
+TEST_CASE("the default ZeRO stage is the software's, below 3 with pipeline stages") {
+  const Catalogue catalogue = Catalogue::open().value();
+  Scenario scenario{eight_layers(),
+                    catalogue.load_cluster("dgx-a100").value(),
+                    catalogue.load_profile("a100-sxm4-80gb").value(),
+                    {}};
+  const auto zero_of = [&](const std::string& stack, const char* pp) {
+    scenario.stack = catalogue.load_stack(stack).value();
+    const auto given = arguments_of({{opt_of(Setting::kPp), pp}});
+    return single_plan(given, scenario.model, std::nullopt, plan_defaults(scenario))->zero;
+  };
+  CHECK(zero_of("pytorch", "1") == 0);
+  CHECK(zero_of("torchtitan", "1") == 3);
+  CHECK(zero_of("torchtitan", "2") == 2);
+  CHECK(zero_of("deepspeed-zero3", "1") == 3);
+  CHECK(zero_of("deepspeed-zero3", "2") == 1);
+  CHECK(zero_of("megatron-core", "1") == 1);
+}
+
 TEST_CASE("impossible stage layers are refused with the reason") {
   CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("too many for the 8 layers") !=
         std::string::npos);
