@@ -70,25 +70,18 @@ Result<JsonValue> view_of(const Arguments& arguments) {
   TPSIM_TRY(const std::optional<PlanFile> file, read_plan_argument(arguments));
   TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
+  const PlanFile shown = plan_file_of(named, file ? file->plan : Plan{});
   gui::AppState state;
+  show_plan(shown, state);
   gui::Choice& choice = state.choice;
-  choice.model = named.scenario.model.name;
-  choice.opened_model = std::make_shared<const ModelSpec>(named.scenario.model);
-  choice.cluster = named.cluster;
-  choice.cluster_is_assumed = named.cluster_is_default;
-  choice.profile = named.profile;
-  choice.stack = named.stack;
-  choice.stack_is_assumed = named.stack_is_default || !named.settings_assumed.empty();
-  choice.parts = named.parts;
-  choice.node_gbps = named.node_gbps;
   choice.gpus = space.gpus;
   choice.global_batch = space.global_batch;
   choice.limits = space;
   choice.ignores_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
-  if (!file) return gui::view_to_json(state, std::nullopt);
   // The window opens with the file's plan, unless options ask for another layout.
-  if (space.asked == space_around(file->plan).asked) state.plan = file->plan;
-  return gui::view_to_json(state, plan_file_of(named, file->plan));
+  if (!file || space.asked != space_around(file->plan).asked) state.plan.reset();
+  if (file) return gui::view_to_json(state, shown);
+  return gui::view_to_json(state, std::nullopt);
 }
 
 // Returns the path of a file without a name, which this process and its program after exec() hold.
