@@ -5,8 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "costs/machine_cluster.h"
 #include "reference_model/layers/rotary_table.h"
 #include "sim/layers/expert_prices.h"
+#include "sim/layers/head_groups.h"
 #include "sim/layers/low_precision.h"
 #include "sim/layers/memory_of_parts.h"
 #include "sim/layers/plain_kernels.h"
@@ -154,9 +156,13 @@ double whole_gradients(const LayerTrace& trace) {
 
 LayerTrace LayerPricer::traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
                                        std::int64_t block) const {
-  LayerTrace trace = trace_layers(kind, with_block_kind(scenario().model, block),
-                                  shard_plan(scenario(), traced_plan(scenario(), key, plan)),
-                                  traced_options(scenario(), plan));
+  const ModelSpec model = with_block_kind(scenario().model, block);
+  LayerTrace trace =
+      trace_layers(kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
+                   traced_options(scenario(), plan));
+  if (scenario().stack.name != own_stack(scenario().profile)) {
+    merge_head_groups(trace, heads_per_group(model.attention, plan.degrees.tp));
+  }
   grow_arrivals(trace.program, scenario().model,
                 buffered_load(scenario().stack, scenario().model, plan));
   return trace;

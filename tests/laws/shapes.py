@@ -46,11 +46,10 @@ def fewer_heads(case):
     heads = model["attention"]["kv_heads"]
     if "blocks" in model or heads % (2 * tp) or model["attention"].get("extras", {}).get("latent"):
         raise Skip("no fewer heads")
-    # Unfused attention runs one GEMM for each head in a group, which costs host time; the law uses
-    # flash attention.
     options = {"--model": name, "--cluster": case.rng.choice(sorted(case.catalogue.clusters)), "--tp": tp,
-               "--sequence-parallel": "on" if tp > 1 else "off", "--attention": "flash", "--attention-dropout": 0,
-               "--micro-batch": case.rng.choice([1, 2]), "--seq": case.rng.choice([2048, 4096]),
+               "--sequence-parallel": "on" if tp > 1 else "off", "--attention": case.rng.choice(["flash", "unfused"]),
+               "--attention-dropout": 0, "--micro-batch": case.rng.choice([1, 2]),
+               "--seq": case.rng.choice([2048, 4096]),
                "--ignore-stack-limits": None}
     fewer = {**options, "--model": case.changed("model", name, (["attention", "kv_heads"], heads // 2))}
     before, after = case.tpsim.simulate(options)[0], case.tpsim.simulate(fewer)[0]
