@@ -20,7 +20,7 @@ constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
 // Not part of kEvery, because accelerate trains any Hugging Face checkpoint.
 constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);
 constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
-constexpr std::uint8_t kOthers = kDeepSpeed | kTitan | kNano;
+constexpr std::uint8_t kOthers = kDeepSpeed | kNano;
 
 using M = const ModelSpec&;
 using P = const Plan&;
@@ -37,6 +37,11 @@ bool shares_key_heads(M model, P plan) {
 bool casts_nothing(const Plan& plan) {
   const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
   return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
+}
+
+// Whether experts are whole under expert parallelism, and otherwise split over the tensor ranks.
+bool cuts_experts_as_titan(const Plan& plan) {
+  return expert_tensor_ranks(plan) == (plan.degrees.ep > 1 ? 1 : plan.degrees.tp);
 }
 
 bool is_equal_cut(const ModelSpec& model, const Plan& plan) {
@@ -106,8 +111,8 @@ const std::array kRules = std::to_array<LaunchRule>({
 
     {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
      "ZeRO 2 or 3 with experts", "tpsim can write its FSDP settings for dense models only"},
-    {kTitan, kFiles, [](M m, P) { return has_experts(m); }, "experts",
-     "tpsim can write torchtitan files for dense models only"},
+    {kTitan, kFiles, [](M m, P) { return !has_titan_layers(m); }, "models of this architecture",
+     "torchtitan has the layers of LLaMA 3, Qwen3, DeepSeek-V3, gpt-oss and Qwen3.5"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
@@ -199,19 +204,26 @@ const std::array kRules = std::to_array<LaunchRule>({
      "a key/value head on several tensor ranks",
      "tp must divide the key/value heads; Megatron-Core can replicate heads"},
 
-    // torchtitan/config/configs.py and its parallelize functions as of commit 0014ac2c.
+    // torchtitan/config/configs.py, trainer.py, distributed/parallel_dims.py, models/common/decoder.py
+    // and the parallelize functions of commit b5bcd76.
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
      "experts with a capacity", "its router never drops tokens"},
-    {kTitan, kModel, [](M m, P) { return !has_experts(m) && !is_llama(m); }, "this architecture",
-     "its dense models are LLaMA models: rotary positions, RMSNorm, SwiGLU, untied embeddings, no "
-     "biases"},
-    {kTitan, kModel, [](M m, P) { return has_experts(m) && !is_titan_mixture(m); },
-     "this mixture of experts", "its MoE models have rotary positions, RMSNorm and gated experts"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
      "dropout", "its models do not implement dropout"},
     {kTitan, kPlan, [](M, P p) { return p.degrees.cp > 1 && p.zero < 2; },
      "ZeRO 0 or 1 with context parallelism",
      "it shards weights over context-parallel ranks: use ZeRO 2 or 3"},
+    {kTitan, kPlan, [](M m, P p) { return m.tied_embedding && p.degrees.pp > 1; },
+     "tied word embeddings with a pipeline", "it refuses them: use pp 1"},
+    {kTitan, kPlan, [](M m, P p) { return has_experts(m) && !cuts_experts_as_titan(p); },
+     "experts split like this",
+     "with expert parallelism its experts are whole, without it they are split over tensor ranks"},
+    {kTitan, kPlan,
+     [](M m, P p) {
+       return has_experts(m) && p.zero < 2 && p.degrees.tp * p.degrees.cp % p.degrees.ep != 0;
+     },
+     "expert parallelism over replicas",
+     "its experts are spread over ranks that shard weights: use ZeRO 2 or 3"},
     {kTitan, kPlan, [](M, P p) { return p.zero == 1; }, "ZeRO 1",
      "it shards either nothing, or also gradients and weights: use ZeRO 0, 2 or 3"},
     {kTitan, kPlan, [](M, P p) { return p.recompute == Recompute::kSelective; },

@@ -17,6 +17,33 @@ constexpr std::string_view kBridgeFamilies =
     "nemotron_h olmoe qwen2 qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next "
     "qwen3_vl_moe_text qwen3_vl_text step3p5 step3p7";
 
+// Values of model_type for which torchtitan has modules of their own, besides those of
+// is_titan_block().
+constexpr std::string_view kTitanFamilies =
+    "gpt_oss qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text";
+
+// Whether torchtitan's GQAttention or its latent attention, and its FeedForward or MoE, express the
+// block. A norm of q and k is one per head, as in Qwen3.
+bool is_titan_block(const BlockShape& block) {
+  if (block.mixer != MixerKind::kAttention || !block.planned.empty()) return false;
+  AttentionShape plain;
+  plain.heads = block.attention.heads;
+  plain.kv_heads = block.attention.kv_heads;
+  plain.head_dim = block.attention.head_dim;
+  plain.rope_theta = block.attention.rope_theta;
+  plain.position = PositionKind::kRotary;
+  plain.rotary.stretch = block.attention.rotary.stretch;  // has no effect on time or memory
+  if (block.attention.qk_norm == QkNorm::kHead) plain.qk_norm = QkNorm::kHead;
+  plain.latent = block.attention.latent;
+  if (plain.latent.kv_rank > 0) {  // rotates pairs, with YaRN's scale
+    plain.rotary.neighbours = block.attention.rotary.neighbours;
+    plain.score.scale = block.attention.score.scale;
+  }
+  const ExpertShape& experts = block.experts;
+  return block.attention == plain && block.ffn_hidden > 0 && experts.latent == 0 && !experts.bias &&
+         !experts.router.bias && !experts.router.scales_input;
+}
+
 bool is_feed_forward(const BlockShape& block) { return block.ffn_hidden > 0; }
 
 // Whether `field` has the same value in all blocks for which `has` is true.
@@ -204,12 +231,16 @@ bool has_llama_blocks(const ModelSpec& model) {
          model.mlp == MlpKind::kSwiglu && !model.linear_bias && !model.embedding_norm &&
          !model.residual_from_after_norm;
 }
-bool is_llama(const ModelSpec& model) { return has_llama_blocks(model) && !model.tied_embedding; }
 
-// llama4, deepseek_v3, qwen3 and gpt_oss of torchtitan/models.
-bool is_titan_mixture(const ModelSpec& model) {
-  return model.attention.position == PositionKind::kRotary && model.norm == NormKind::kRmsNorm &&
-         is_gated(model.mlp) && !model.embedding_norm && !model.residual_from_after_norm;
+bool has_titan_layers(const ModelSpec& model) {
+  if (matches_any(model.family, kTitanFamilies)) return true;
+  const bool is_common = model.norm == NormKind::kRmsNorm && model.mlp == MlpKind::kSwiglu &&
+                         model.norm_place == NormPlace::kBefore && !model.norm_plus_one &&
+                         !model.linear_bias && !model.mlp_bias && !model.embedding_norm &&
+                         !model.residual_from_after_norm && model.ends.streams == 1 &&
+                         model.ends.parts.empty() && has_plain_ends(model);
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  return is_common && std::all_of(blocks.begin(), blocks.end(), is_titan_block);
 }
 
 bool has_bridge(const ModelSpec& model) {

@@ -1,7 +1,8 @@
 // Whether a training program supports a model, according to its arguments and model registries.
 //
 // Sources: megatron/training/arguments.py and megatron/core/transformer/transformer_config.py of
-// Megatron-LM d98e8a6; models/*/*_bridge.py of Megatron-Bridge 067f987.
+// Megatron-LM d98e8a6; models/*/*_bridge.py of Megatron-Bridge 067f987; torchtitan/models of
+// torchtitan b5bcd76.
 #pragma once
 
 #include <vector>
@@ -42,12 +43,11 @@ const AttentionShape& attention_shape(const ModelSpec& model);
 bool has_megatron_shape(const ModelSpec& model);
 // Whether embeddings and logits are neither scaled nor capped, and the head has no bias.
 bool has_plain_ends(const ModelSpec& model);
-// Whether the blocks are LLaMA's: rotary positions, RMSNorm, SwiGLU and no biases. is_llama() also
-// requires untied embeddings.
+// Whether the blocks are LLaMA's: rotary positions, RMSNorm, SwiGLU and no biases.
 bool has_llama_blocks(const ModelSpec& model);
-bool is_llama(const ModelSpec& model);
-// Whether torchtitan has MoE models of this shape.
-bool is_titan_mixture(const ModelSpec& model);
+// Whether the model has the layers of a family in torchtitan's registry: llama3, qwen3,
+// deepseek_v3, gpt_oss or qwen3_5.
+bool has_titan_layers(const ModelSpec& model);
 // Whether Megatron-Bridge converts checkpoints of the model's family, and therefore has its layers.
 bool has_bridge(const ModelSpec& model);
 

@@ -77,11 +77,14 @@ std::string start_text(LaunchStack own, const ModelSpec& model, const std::strin
                               : own == LaunchStack::kNemo     ? "pretrain.py"
                               : is_hybrid_pattern(model)      ? "pretrain_hybrid.py"
                                                               : "pretrain_gpt.py";
+  // torchtitan's last argument is a word that must follow all options.
+  const char* const arguments = own == LaunchStack::kTorchTitan ? "\"$@\" \"${TRAIN_ARGS[@]}\""
+                                                                : "\"${TRAIN_ARGS[@]}\" \"$@\"";
   return fmt::format(
       "torchrun --nnodes \"$NUM_NODES\" \\\n"
       "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id {} --rdzv_backend c10d \\\n"
-      "  --rdzv_endpoint \"$MASTER_ADDR:6000\" {} \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
-      job, program);
+      "  --rdzv_endpoint \"$MASTER_ADDR:6000\" {} {}\n",
+      job, program, arguments);
 }
 
 std::string indented(const std::string& text, std::size_t by) {

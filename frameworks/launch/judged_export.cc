@@ -97,16 +97,19 @@ bool is_same(std::string stated, const std::string& resolved) {
 void compare_options(const std::vector<LaunchOption>& options, const JsonValue& settings,
                      Judgement& judgement) {
   for (const LaunchOption& option : options) {
-    std::string name = option.name.substr(2);
+    const std::size_t colon = option.name.find(':');  // torchtitan's "activation-checkpoint:full"
+    const bool is_variant = colon != std::string::npos;
+    const std::string stated = is_variant ? option.name.substr(colon + 1) : option.value;
+    std::string name = is_variant ? option.name.substr(0, colon) : option.name.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');
     const JsonValue* const resolved = settings.find(name);
     const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other syntax
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr || is_list) continue;
     const std::string text = option_text(*resolved);
-    if (is_same(option.value, text)) {
+    if (is_same(stated, text)) {
       ++judgement.held;
     } else {
-      judgement.changed.push_back({option.name, option.value.empty() ? "on" : option.value,
+      judgement.changed.push_back({option.name, stated.empty() ? "on" : stated,
                                    resolved->is_null() ? "none"
                                    : text.empty()      ? "on"
                                                        : text});

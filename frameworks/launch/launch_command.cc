@@ -15,6 +15,12 @@
 namespace tpsim {
 namespace {
 
+// Whether the word selects a variant of torchtitan's activation checkpointing by itself:
+// "activation-checkpoint:full".
+bool is_variant(std::string_view word) {
+  return word.starts_with("activation-checkpoint:") || word.starts_with("activation_checkpoint:");
+}
+
 // Parses options of the forms "--x=y" and "--x y z". All words up to the next option are the value,
 // including negative numbers.
 std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
@@ -26,6 +32,9 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
       if (equals != std::string::npos) option.value = word.substr(equals + 1);
       drop_option(options, option.name);
       options.push_back(std::move(option));
+    } else if (is_variant(word)) {
+      options.push_back({word, ""});
+      std::replace(options.back().name.begin(), options.back().name.end(), '_', '-');
     } else if (!options.empty() && !word.empty()) {
       std::string& value = options.back().value;
       value += (value.empty() ? "" : " ") + word;

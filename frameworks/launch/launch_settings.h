@@ -252,7 +252,6 @@ inline constexpr const char* kGraphScope = "--cuda-graph-scope";
 // kRecomputeModules. Nothing if the options do not state them.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan);
-Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out);
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
 std::string nemo_yaml(const LaunchOptions& megatron);

@@ -88,23 +88,6 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
   }
 }
 
-Status add_torchtitan_recipe(const Plan& plan, LaunchOptions& out) {
-  if (plan.fp8_param_gather) {
-    return cannot_express(LaunchStack::kTorchTitan, "weights stored in 8 bits",
-                          "torchtitan's float8 all-gather quantizes 16-bit weights");
-  }
-  if (plan.precision == Precision::kNone) return Ok{};
-  for (const Converter& row : kConverters) {
-    if (plan.precision != row.precision) continue;
-    out.add("--model.converters", row.name);
-    out.add(row.option, row.recipe);
-    return Ok{};
-  }
-  return cannot_express(LaunchStack::kTorchTitan,
-                        fmt::format("precision {}", name_of(plan.precision)),
-                        "torchtitan supports tensorwise float8 (fp8-current) and mxfp8");
-}
-
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
   const auto converter = in.text("--model.converters");
   for (const Converter& row : kConverters) {

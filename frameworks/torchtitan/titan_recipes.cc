@@ -47,8 +47,8 @@ class TitanRecipe {
     TPSIM_TRY_STATUS(refuse_adapters());
     const bool is_known = inputs.model || titan_flavour(settings_, inputs);
     if (!is_known) inputs.model = named(titan_family_model(values_));
-    take_training();
     take_sections();
+    take_rollouts();
     TPSIM_TRY_STATUS(take_checkpointing());
     TPSIM_TRY_STATUS(take_precision());
     TPSIM_TRY(ImportedPlan result, import_torchtitan(settings_, inputs));
@@ -78,36 +78,20 @@ class TitanRecipe {
     settings_.push_back({std::move(key), std::move(value), 0});
   }
 
-  // Converts the numbers of tokens per micro-batch and per step to numbers of sequences.
-  void take_training() {
-    const std::int64_t tokens = number("training.num_tokens_per_microbatch_per_dp_rank");
-    const std::int64_t context = number("training.max_context_length");
-    const std::int64_t seq = std::min(tokens, context);
-    if (seq < 1) return;
-    const std::int64_t micro_batch = tokens / seq;
-    const std::int64_t pipeline = number("parallelism.pipeline_parallel_degree");
-    const std::int64_t parts = pipeline > 1 ? number("parallelism.num_pp_microbatches") : 1;
-    set("training.seq_len", std::to_string(seq));
-    set("training.local_batch_size", std::to_string(micro_batch * parts));
-    if (pipeline > 1) {
-      set("parallelism.pipeline_parallel_microbatch_size", std::to_string(micro_batch));
-    }
-    const std::int64_t step = number("training.num_tokens_per_train_step");
+  // In reinforcement learning, the rollouts of a training step define its batch.
+  void take_rollouts() {
     const std::int64_t rollouts = number("async_loop.num_prompts_per_train_step") *
                                   number("async_loop.num_samples_per_prompt");
-    if (step > 0) {
-      set("training.global_batch_size", std::to_string(step / seq));
-    } else if (!halves_.empty() && rollouts > 0) {
-      set("training.global_batch_size", std::to_string(rollouts));
-    }
+    const bool is_stated = number("training.num_tokens_per_train_step") > 0;
+    if (is_stated || halves_.empty() || rollouts < 1) return;
+    const std::int64_t seq = std::min(number("training.num_tokens_per_microbatch_per_dp_rank"),
+                                      number("training.max_context_length"));
+    set("training.num_tokens_per_train_step", std::to_string(rollouts * seq));
   }
 
   // Copies the settings that are also command-line options. Settings of data, logs and files do not
   // affect a plan.
   void take_sections() {
-    constexpr std::string_view kTokens =
-        "training.num_tokens_per_* training.max_context_length parallelism.num_pp_microbatches "
-        "training.disable_cuda_graphs";
     constexpr std::string_view kRead = "training.* parallelism.* compile.*";
     std::vector<FlatSetting> all = recipe_.settings;
     for (const FlatSetting& half : halves_) {
@@ -115,22 +99,24 @@ class TitanRecipe {
       all.push_back(half);
     }
     for (const FlatSetting& one : all) {
-      if (!matches_any(one.key, kRead) || matches_any(one.key, kTokens)) continue;
+      if (!matches_any(one.key, kRead)) continue;
       if (one.key.ends_with(kMadeBy) || one.value.empty()) continue;
       const bool is_known = matches_any(
           one.key,
+          "training.num_tokens_per_* training.max_context_length training.disable_cuda_graphs "
           "training.mixed_precision_* parallelism.data_parallel_* parallelism.tensor_parallel_* "
           "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
           "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
+          "parallelism.num_pp_microbatches "
           "compile.enable compile.components*");
       const bool is_default =
           recipe_.is_default(one.key) || recipe_.is_default(fmt::format("{}{}", kTrainer, one.key));
       if (is_default && !is_known) continue;
-      if (one.key == "compile.enable_async_tensor_parallel") {
-        set("parallelism.enable_async_tensor_parallel", one.value);
-      } else if (!matches_any(one.key, "compile.backend parallelism.spmd_backend")) {
-        set(one.key, one.value);
-      }
+      const bool has_no_value =
+          one.key == "training.num_tokens_per_train_step" && one.value == "-1";
+      if (has_no_value || matches_any(one.key, "compile.backend parallelism.spmd_backend"))
+        continue;
+      set(one.key, one.value);
     }
     std::erase_if(settings_, [&](const FlatSetting& one) {
       const bool is_cut = one.key.starts_with("parallelism.pipeline_parallel_");

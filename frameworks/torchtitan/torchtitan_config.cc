@@ -15,6 +15,7 @@
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_settings.h"
 #include "frameworks/torchtitan/titan_families.h"
+#include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {
 namespace {
@@ -183,8 +184,9 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
   TPSIM_TRY_STATUS(open.status());
   ShellOptions shell = titan_options(settings);
   shell.size = {1, gpus};
-  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
   result.parts = take_torchtitan_parts(shell.options);
+  count_sequences(shell.options, result.model.seq);
+  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
   result.outside = take_outside(LaunchStack::kTorchTitan, shell.options, *inputs.left);
   TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts, *inputs.left));
   return result;
@@ -247,8 +249,9 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
   ImportedPlan result;
   result.stack = "torchtitan";
   result.model = *inputs.model;
-  take_titan_choices(command.options, inputs.keeps_seq, result.model);
   result.parts = take_torchtitan_parts(command.options);
+  count_sequences(command.options, result.model.seq);
+  take_titan_choices(command.options, inputs.keeps_seq, result.model);
   result.outside = take_outside(LaunchStack::kTorchTitan, command.options, *inputs.left);
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan,

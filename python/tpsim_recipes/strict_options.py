@@ -87,6 +87,13 @@ def variant_name(hint):
     return ""
 
 
+def variant_of(config, name):
+    """Returns the name of the variant that a field holds. Empty if the field does not take named variants."""
+    made_by = type(getattr(config, name, None))
+    hints = [one for one in typing.get_args(hints_of(config).get(name)) if variant_name(one)]
+    return next((variant_name(one) for one in hints if typing.get_args(one)[0] is made_by), "")
+
+
 def is_hidden(hint):
     return any(repr(mark) == "tyro.conf.Suppress" for mark in getattr(hint, "__metadata__", ()))
 

@@ -206,9 +206,10 @@ const std::vector<Option>& nemo_keys() {
 
 const std::vector<Option>& titan_options() {
   static const std::vector<Option> options = {
-      {"--training.seq_len", "int"},
-      {"--training.local_batch_size", "int"},
-      {"--training.global_batch_size", "int"},
+      {"--training.max_context_length", "int"},
+      {"--training.num_tokens_per_microbatch_per_dp_rank", "int"},
+      {"--training.num_tokens_per_train_step", "int"},
+      {"--training.disable_cuda_graphs", ""},
       {"--training.mixed_precision_param", "bfloat16|float32"},
       {"--training.mixed_precision_reduce", "float32"},
       {"--parallelism.data_parallel_replicate_degree", "int"},
@@ -223,11 +224,14 @@ const std::vector<Option>& titan_options() {
       {"--parallelism.pipeline_parallel_layers_per_stage", "int"},
       {"--parallelism.pipeline_parallel_first_stage_less_layers", "int"},
       {"--parallelism.pipeline_parallel_last_stage_less_layers", "int"},
-      {"--parallelism.pipeline_parallel_microbatch_size", "int"},
-      {"--activation_checkpoint.mode", "selective|full|memory_budget|none"},
+      {"--parallelism.num_pp_microbatches", "int"},
+      {"--parallelism.expert_parallel_degree", "int"},
+      {"--debug.moe_force_load_balance", ""},
       {"--compile.enable", ""},
-      {"--parallelism.enable_async_tensor_parallel", ""},
-      {"--parallelism.disable_loss_parallel", ""}};
+      {"--compile.enable_async_tensor_parallel", ""},
+      {"activation-checkpoint:none", ""},
+      {"activation-checkpoint:full", ""},
+      {"activation-checkpoint:selective", ""}};
   return options;
 }
 

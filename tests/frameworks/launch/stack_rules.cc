@@ -129,18 +129,22 @@ std::string objection_of_titan(const Script& script) {
   const std::int64_t tp = degree("tensor_parallel_degree");
   const std::int64_t pp = degree("pipeline_parallel_degree");
   const std::int64_t cp = degree("context_parallel_degree");
-  const std::int64_t local = number(v, "--training.local_batch_size", 8);
+  const std::int64_t ep = degree("expert_parallel_degree");
+  const std::int64_t tokens = number(v, "--training.num_tokens_per_microbatch_per_dp_rank", 16384);
+  const std::int64_t parts = pp > 1 ? degree("num_pp_microbatches") : 1;
   const bool narrow = word(v, "--training.mixed_precision_param", "bfloat16") == "bfloat16";
   const bool looped = word(v, "--parallelism.pipeline_parallel_schedule") == "Interleaved1F1B";
+  const bool splits_tokens = has(v, "--parallelism.enable-sequence-parallel");
   return first_broken(
       {{copies * shards * tp * pp * cp == world_of(script), "degrees and world size"},
-       {number(v, "--training.global_batch_size", 1) % (local * copies * shards) == 0,
-        "global batch % (local batch dp)"},
-       {local % degree("pipeline_parallel_microbatch_size") == 0, "local batch % micro-batch"},
-       {looped || pp == 1 || local / degree("pipeline_parallel_microbatch_size") >= pp,
-        "fewer micro-batches than stages"},
-       {tp * cp == 1 || number(v, "--training.seq_len", 0) % (2 * tp * cp) == 0,
-        "sequence % (2 tp cp)"},
+       {number(v, "--training.num_tokens_per_train_step", 1) % (tokens * parts * copies * shards) ==
+            0,
+        "tokens of a step % (tokens of a micro-batch x micro-batches x dp)"},
+       {looped || pp == 1 || parts >= pp, "fewer micro-batches than stages"},
+       {tokens % ((splits_tokens ? tp : 1) * (cp > 1 ? 2 * cp : 1)) == 0,
+        "tokens of a micro-batch % (2 tp cp)"},
+       {shards * cp * tp % ep == 0, "ep and the ranks that shard weights"},
+       {pp * ep == 1 || has(v, "--training.disable_cuda_graphs"), "CUDA graphs"},
        {!narrow || shards * cp > 1 || tp * pp == 1,
         "mixed precision without FSDP, beside DDP alone"},
        {!looped || pp > 1, "a looped schedule on one stage"}});

@@ -1,80 +1,40 @@
-// Writes and reads torchtitan's command-line options.
+// Reads torchtitan's command-line options of 2024 to 2026.
 //
-// Sources: torchtitan/config/configs.py of commit 0014ac2c (2026), and tyro, which parses switches
-// as --x and --no-x. Later versions state batches in tokens. The model is a flavor of torchtitan's
-// registry.
+// Sources: torchtitan/config/configs.py and trainer.py of commits 0014ac2c and b5bcd76 (2026), and
+// torchtitan/config/job_config.py of 2025. The model is a flavor of torchtitan's registry.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/launch_settings.h"
+#include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {
 namespace {
 
-constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
-
-constexpr const char* kReduceOption = "--training.mixed_precision_reduce";
 constexpr auto kReducedAsComputed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
-constexpr const char* kSequenceParallel = "--parallelism.enable-sequence-parallel";
-constexpr const char* kNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
-constexpr const char* kCompile = "--compile.enable";
 constexpr const char* kComponents = "--compile.components";
+// Options of 2024 and 2025.
 constexpr const char* kAsyncTensor = "--parallelism.enable_async_tensor_parallel";
 constexpr const char* kNoLossParallel = "--parallelism.disable_loss_parallel";
-constexpr const char* kNormType = "--model.norm_type";  // option of 2024
+constexpr const char* kNormType = "--model.norm_type";
 
-const char* schedule_text(ScheduleKind schedule) {
-  switch (schedule) {
-    case ScheduleKind::kGpipe: return "GPipe";
-    case ScheduleKind::kOneFOneB: return "1F1B";
-    case ScheduleKind::kInterleaved: return "Interleaved1F1B";
-  }
-  return "?";
+// Options that count tokens instead of sequences.
+constexpr const char* kTokenOptions[] = {kTitanContext, kTitanMicroTokens, kTitanStepTokens};
+
+bool counts_tokens(const std::vector<LaunchOption>& options) {
+  return std::any_of(std::begin(kTokenOptions), std::end(kTokenOptions),
+                     [&](const char* name) { return has_option(options, name); });
 }
 
-void add_pipeline(const PlanFile& file, std::int64_t missing, LaunchOptions& out) {
-  const Plan& plan = file.plan;
-  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
-  out.add("--parallelism.pipeline_parallel_schedule", schedule_text(plan.schedule));
-  out.add("--parallelism.pipeline_parallel_layers_per_stage",
-          (file.model.layers + 2 * missing) / chunk_count(plan));
-  out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
-  out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
-  out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
-}
-
-std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
-  const auto asked = file.parts.find(part);
-  return asked == file.parts.end() ? otherwise : asked->second;
-}
-
-// Returns the number of data-parallel ranks in a shard group of `gpus` GPUs: `gpus` / (tp x cp).
-// Returns 0 unless this is an integer > 1 that divides dp.
-std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
-  const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
-  const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
-  return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
-}
-
-// Adds the replicate and shard degrees. Both exceed 1 for HSDP, when the plan shards over only a
-// part of its data-parallel ranks.
-void add_data_parallel(const PlanFile& file, const LaunchSize& size, LaunchOptions& out) {
-  const Plan& plan = file.plan;
-  const bool is_sharded = plan.zero >= 2;
-  const std::int64_t group = part_of(file, StackPart::kShardGroup, kShardOverAll);
-  std::int64_t shards = is_sharded ? plan.degrees.dp : 1;
-  if (is_sharded && group != kShardOverAll) {
-    const std::int64_t fewer =
-        shards_in(plan, group == kShardOverNode ? size.gpus_per_node : group);
-    if (fewer > 0) shards = fewer;
-  }
-  out.add("--parallelism.data_parallel_replicate_degree", plan.degrees.dp / shards);
-  out.add("--parallelism.data_parallel_shard_degree", shards);
-  if (is_sharded) {
-    out.add("--parallelism.fsdp_reshard_after_forward", plan.zero == 3 ? "always" : "never");
-  }
+// Returns the value of an option and removes the option. 0 if it is absent or not a number.
+std::int64_t taken_number(std::vector<LaunchOption>& options, const char* name) {
+  const LaunchOption* const found = find_option(options, name);
+  const auto number = found == nullptr ? std::nullopt : parse_number<std::int64_t>(found->value);
+  drop_option(options, name);
+  return number.value_or(0);
 }
 
 // Reads the replicate and shard degrees. If both exceed 1, sets the shard group in `parts`.
@@ -110,7 +70,7 @@ void read_pipeline(LaunchOptionReader& in, const ModelSpec& model, Plan& plan) {
   plan.schedule = schedule == "GPipe"             ? ScheduleKind::kGpipe
                   : schedule == "Interleaved1F1B" ? ScheduleKind::kInterleaved
                                                   : ScheduleKind::kOneFOneB;
-  if (schedule != schedule_text(plan.schedule)) {
+  if (schedule != titan_schedule(plan.schedule)) {
     in.fail(fmt::format(
         "pipeline_parallel_schedule is '{}'; it must be 1F1B, GPipe or Interleaved1F1B", schedule));
   }
@@ -151,9 +111,12 @@ void read_batch(LaunchOptionReader& in, Plan& plan) {
   }
 }
 
-// Reads the recompute mode. Selective recompute is by op, or recomputes every n-th block. n = 1 is
-// full recompute.
+// Reads the recompute mode: a word, or the options of versions before 2026. Selective recompute is
+// by op, or recomputes every n-th block. n = 1 is full recompute.
 Recompute recompute_of(LaunchOptionReader& in) {
+  if (in.flag(kNoCheckpointing)) return Recompute::kNone;
+  if (in.flag(kFullCheckpointing)) return Recompute::kFull;
+  if (in.flag(kSelectiveCheckpointing)) return Recompute::kOps;
   const std::string mode = in.text("--activation_checkpoint.mode").value_or("selective");
   const std::string option = in.text("--activation_checkpoint.selective_ac_option").value_or("op");
   if (mode == "none") return Recompute::kNone;
@@ -166,55 +129,37 @@ Recompute recompute_of(LaunchOptionReader& in) {
   return Recompute::kOps;
 }
 
-}  // namespace
-
-namespace {
-
-// Adds options for the plan's parts that torchtitan supports.
-void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
-  const bool compiles = part_of(file, StackPart::kCompile) != 0;
-  if (compiles) out.add(kCompile);
-  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
-  // Async tensor parallelism requires torch.compile and has an effect only if tp > 1.
-  if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
-    out.add(kAsyncTensor);
-  }
-  const auto loss = static_cast<LossHead>(part_of(file, StackPart::kLossHead));
-  if (loss == LossHead::kGathered && file.plan.degrees.tp > 1) out.add(kNoLossParallel);
-}
-
 PartValues reduce_parts(const std::vector<LaunchOption>& options) {
-  const LaunchOption* reduced = find_option(options, kReduceOption);
+  const LaunchOption* reduced = find_option(options, kTitanReduce);
   if (reduced == nullptr || reduced->value != "bfloat16") return {};
   return {{StackPart::kReduceDtype, kReducedAsComputed}};
 }
 
 }  // namespace
 
-Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size) {
-  const Plan& plan = file.plan;
-  TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
-  const std::int64_t missing = missing_at_ends(file.model, plan);
-  const bool pipeline = plan.degrees.pp > 1;
-  LaunchOptions out;
-  out.add("--training.seq_len", file.model.seq);
-  out.add("--training.local_batch_size",
-          pipeline ? plan.micro_batch * micro_batches(plan) : plan.micro_batch);
-  out.add("--training.global_batch_size", plan.global_batch);
-  out.add("--training.mixed_precision_param",
-          plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
-  out.add(kReduceOption, "float32");  // bfloat16 is a choice of versions before 2026 only
-  add_data_parallel(file, size, out);
-  out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
-  out.add(plan.sequence_parallel ? kSequenceParallel : kNoSequenceParallel);
-  out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
-  if (pipeline) add_pipeline(file, missing, out);
-  const bool by_op = plan.recompute == Recompute::kOps;
-  out.add("--activation_checkpoint.mode",
-          by_op ? "selective" : std::string(name_of(plan.recompute)));
-  add_titan_parts(file, out);
-  TPSIM_TRY_STATUS(add_torchtitan_recipe(plan, out));
-  return out;
+void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq) {
+  if (!counts_tokens(options)) return;
+  const std::int64_t context = taken_number(options, kTitanContext);
+  const std::int64_t tokens = taken_number(options, kTitanMicroTokens);
+  const std::int64_t step = taken_number(options, kTitanStepTokens);
+  const std::int64_t stages = [&] {
+    const LaunchOption* const found =
+        find_option(options, "--parallelism.pipeline_parallel_degree");
+    return found == nullptr ? 1 : parse_number<std::int64_t>(found->value).value_or(1);
+  }();
+  const std::int64_t stated = taken_number(options, kTitanMicroBatches);
+  const std::int64_t micro_batches = stages > 1 ? std::max<std::int64_t>(1, stated) : 1;
+  std::int64_t whole = context > 0 ? context : seq;
+  if (tokens > 0) whole = std::min(whole, tokens);
+  const std::int64_t micro_batch = tokens > 0 ? tokens / whole : 1;
+  const auto add = [&](const char* name, std::int64_t value) {
+    drop_option(options, name);
+    options.push_back({name, std::to_string(value)});
+  };
+  add("--training.seq_len", whole);
+  add("--training.local_batch_size", micro_batch * micro_batches);
+  if (stages > 1) add("--parallelism.pipeline_parallel_microbatch_size", micro_batch);
+  if (step > 0) add("--training.global_batch_size", step / whole);
 }
 
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
@@ -234,10 +179,17 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   const LaunchOption* components = find_option(options, kComponents);
   const bool compiles_model =
       components == nullptr || matches_any("model", components->value) || components->value.empty();
-  if (compiles_model && has_any_option(options, {kCompile, "--training.compile"})) {
+  if (compiles_model && has_any_option(options, {kTitanCompile, "--training.compile"})) {
     set(StackPart::kCompile, "on");
   }
-  if (has_option(options, kAsyncTensor)) set(StackPart::kTpOverlap, "userbuffers");
+  if (has_any_option(options, {kTitanAsyncTensor, kAsyncTensor})) {
+    set(StackPart::kTpOverlap, "userbuffers");
+  }
+  // Versions that count tokens capture forward and backward as a CUDA graph unless told otherwise.
+  if (counts_tokens(options) && !has_option(options, kTitanNoGraphs)) {
+    set(StackPart::kCudaGraphs, "full_iteration");
+  }
+  if (has_option(options, kTitanBalanced)) set(StackPart::kExpertLoad, "balanced");
   if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
   if (const LaunchOption* norm = find_option(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
@@ -253,7 +205,8 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
     return matches_any(one.name,
                        "--compile.* --training.compile --model.norm_type "
                        "--parallelism.enable_async_tensor_parallel "
-                       "--parallelism.disable_loss_parallel");
+                       "--parallelism.disable_loss_parallel --training.disable_cuda_graphs "
+                       "--debug.moe_force_load_balance");
   });
   return parts;
 }
@@ -272,18 +225,19 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   const std::int64_t experts = in.integer("--parallelism.expert_parallel_degree", 1);
   const std::int64_t cut = in.integer("--parallelism.expert_tensor_parallel_degree", 1);
   if (has_experts(model)) {
+    // Without expert parallelism experts are split over the tensor ranks, as all GEMMs are.
     plan.degrees.ep = std::max<std::int64_t>(1, experts);
-    plan.degrees.etp = cut == plan.degrees.tp ? 0 : cut;
+    plan.degrees.etp = cut == plan.degrees.tp || plan.degrees.ep == 1 ? 0 : cut;
   }
-  const bool on = in.flag(kSequenceParallel);
-  const bool off = in.flag(kNoSequenceParallel);
+  const bool on = in.flag(kTitanSequenceParallel);
+  const bool off = in.flag(kTitanNoSequenceParallel);
   if (on && off) in.fail("the options switch sequence parallelism both on and off");
   plan.sequence_parallel = !off && plan.degrees.tp > 1;
   const std::string dtype = in.text("--training.mixed_precision_param").value_or("bfloat16");
   plan.dtype = dtype == "float32" ? DType::kFloat32 : DType::kBFloat16;
-  const std::string reduced = in.text(kReduceOption).value_or("float32");
+  const std::string reduced = in.text(kTitanReduce).value_or("float32");
   if (!matches_any(reduced, "float32 bfloat16")) {
-    in.fail(fmt::format("{} is {}; it must be float32 or bfloat16", kReduceOption, reduced));
+    in.fail(fmt::format("{} is {}; it must be float32 or bfloat16", kTitanReduce, reduced));
   }
   read_torchtitan_recipe(in, plan);
   read_batch(in, plan);

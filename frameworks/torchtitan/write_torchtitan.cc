@@ -1,0 +1,130 @@
+// Writes torchtitan's command-line options.
+//
+// Sources: torchtitan/config/configs.py, trainer.py and distributed/activation_checkpoint.py of
+// commit b5bcd76 (2026), and tyro, which parses switches as --x and --no-x. The options change a
+// configuration of the registry, which --module and --config name.
+#include <fmt/format.h>
+
+#include "frameworks/launch/launch_settings.h"
+#include "frameworks/torchtitan/titan_options.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
+
+void add_pipeline(const PlanFile& file, LaunchOptions& out) {
+  const Plan& plan = file.plan;
+  const std::int64_t missing = missing_at_ends(file.model, plan);
+  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
+  out.add("--parallelism.pipeline_parallel_schedule", titan_schedule(plan.schedule));
+  out.add("--parallelism.pipeline_parallel_layers_per_stage",
+          (file.model.layers + 2 * missing) / chunk_count(plan));
+  out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
+  out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
+  out.add("--parallelism.num_pp_microbatches", micro_batches(plan));
+}
+
+std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
+  const auto asked = file.parts.find(part);
+  return asked == file.parts.end() ? otherwise : asked->second;
+}
+
+// Returns the number of data-parallel ranks in a shard group of `gpus` GPUs: `gpus` / (tp x cp).
+// Returns 0 unless this is an integer > 1 that divides dp.
+std::int64_t shards_in(const Plan& plan, std::int64_t gpus) {
+  const std::int64_t others = plan.degrees.tp * plan.degrees.cp;
+  const std::int64_t shards = gpus % others == 0 ? gpus / others : 0;
+  return shards > 1 && plan.degrees.dp % shards == 0 ? shards : 0;
+}
+
+// Returns the number of data-parallel ranks over which weights are sharded. It is less than dp for
+// HSDP.
+std::int64_t shard_degree(const PlanFile& file, const LaunchSize& size) {
+  const Plan& plan = file.plan;
+  if (plan.zero < 2) return 1;
+  const std::int64_t group = part_of(file, StackPart::kShardGroup, kShardOverAll);
+  if (group == kShardOverAll) return plan.degrees.dp;
+  const std::int64_t fewer = shards_in(plan, group == kShardOverNode ? size.gpus_per_node : group);
+  return fewer > 0 ? fewer : plan.degrees.dp;
+}
+
+void add_data_parallel(const Plan& plan, std::int64_t shards, LaunchOptions& out) {
+  out.add("--parallelism.data_parallel_replicate_degree", plan.degrees.dp / shards);
+  out.add("--parallelism.data_parallel_shard_degree", shards);
+  if (plan.zero >= 2) {
+    out.add("--parallelism.fsdp_reshard_after_forward", plan.zero == 3 ? "always" : "never");
+  }
+}
+
+const char* checkpointing_word(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kFull: return kFullCheckpointing;
+    case Recompute::kOps: return kSelectiveCheckpointing;
+    default: return kNoCheckpointing;
+  }
+}
+
+// Adds options for the plan's parts that torchtitan supports.
+void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
+  const bool compiles = part_of(file, StackPart::kCompile) != 0;
+  if (compiles) out.add(kTitanCompile);
+  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
+  // Async tensor parallelism requires torch.compile and has an effect only if tp > 1.
+  if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
+    out.add(kTitanAsyncTensor);
+  }
+  if (part_of(file, StackPart::kCudaGraphs) == 0) out.add(kTitanNoGraphs);
+  const bool has_load = file.parts.contains(StackPart::kExpertLoad);
+  if (has_experts(file.model) && has_load)
+    out.add(kTitanBalanced);  // held_settings.cc: the only load
+}
+
+// Returns the first limit of torchtitan that depends on the machine or the parts.
+Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
+  const Degrees& degrees = file.plan.degrees;
+  const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
+  if (is_graphed && degrees.pp * degrees.ep > 1) {
+    return cannot_express(kStack, "CUDA graphs with a pipeline or expert parallelism",
+                          "torchtitan captures neither: use --cuda-graphs none");
+  }
+  if (has_experts(file.model) && shards * degrees.cp * degrees.tp % degrees.ep != 0) {
+    return cannot_express(kStack,
+                          fmt::format("ep {} over {} ranks that shard weights", degrees.ep,
+                                      shards * degrees.cp * degrees.tp),
+                          "ep must divide shard degree x cp x tp: use another --shard-group");
+  }
+  if (file.plan.precision != Precision::kNone || file.plan.fp8_param_gather) {
+    return cannot_express(kStack, fmt::format("precision {}", name_of(file.plan.precision)),
+                          "torchtitan's registry selects it, by a converter of the model, and its "
+                          "command line cannot");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size) {
+  const Plan& plan = file.plan;
+  TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
+  const std::int64_t shards = shard_degree(file, size);
+  TPSIM_TRY_STATUS(check_titan_parts(file, shards));
+  LaunchOptions out;
+  out.add(kTitanContext, file.model.seq);
+  out.add(kTitanMicroTokens, plan.micro_batch * file.model.seq);
+  out.add(kTitanStepTokens, plan.global_batch * file.model.seq);
+  out.add("--training.mixed_precision_param",
+          plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
+  out.add(kTitanReduce, "float32");  // bfloat16 is a choice of versions before 2026 only
+  add_data_parallel(plan, shards, out);
+  out.add("--parallelism.tensor_parallel_degree", plan.degrees.tp);
+  out.add(plan.sequence_parallel ? kTitanSequenceParallel : kTitanNoSequenceParallel);
+  out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
+  if (has_experts(file.model)) out.add("--parallelism.expert_parallel_degree", plan.degrees.ep);
+  if (plan.degrees.pp > 1) add_pipeline(file, out);
+  add_titan_parts(file, out);
+  out.add(checkpointing_word(plan.recompute));  // a word that follows all options
+  return out;
+}
+
+}  // namespace tpsim
