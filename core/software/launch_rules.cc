@@ -111,8 +111,6 @@ const std::array kRules = std::to_array<LaunchRule>({
 
     {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
      "ZeRO 2 or 3 with experts", "tpsim can write its FSDP settings for dense models only"},
-    {kTitan, kFiles, [](M m, P) { return !has_titan_layers(m); }, "models of this architecture",
-     "torchtitan has the layers of LLaMA 3, Qwen3, DeepSeek-V3, gpt-oss and Qwen3.5"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
@@ -208,6 +206,8 @@ const std::array kRules = std::to_array<LaunchRule>({
     // and the parallelize functions of commit b5bcd76.
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
      "experts with a capacity", "its router never drops tokens"},
+    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m); }, "this architecture",
+     "its models have the layers of LLaMA 3, Qwen3, DeepSeek-V3, gpt-oss or Qwen3.5"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
      "dropout", "its models do not implement dropout"},
     {kTitan, kPlan, [](M, P p) { return p.degrees.cp > 1 && p.zero < 2; },

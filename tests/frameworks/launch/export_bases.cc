@@ -25,6 +25,8 @@ const ExportBase kBases[] = {
      "tp=2,pp=2,virtual_stages=2,dp=4,ep=8,etp=1,sequence_parallel=on,global_batch=32"},
     {"qwen3-30b-a3b", "nemo", LaunchStack::kNemo,
      "tp=2,dp=4,ep=8,etp=1,sequence_parallel=on,global_batch=32"},
+    {"qwen3-30b-a3b", "torchtitan", LaunchStack::kTorchTitan,
+     "tp=2,dp=8,ep=8,etp=1,zero=3,sequence_parallel=on,recompute=full,global_batch=32"},
     {"deepseek-v3", "megatron-core", LaunchStack::kMegatronLm, "pp=8,dp=32,ep=32,global_batch=256"},
 };
 

@@ -2,9 +2,9 @@
 NUM_NODES=32
 GPUS_PER_NODE=8
 TRAIN_ARGS=(
-  --training.seq_len 8192
-  --training.local_batch_size 64
-  --training.global_batch_size 512
+  --training.max_context_length 8192
+  --training.num_tokens_per_microbatch_per_dp_rank 8192
+  --training.num_tokens_per_train_step 4194304
   --training.mixed_precision_param bfloat16
   --training.mixed_precision_reduce float32
   --parallelism.data_parallel_replicate_degree 1
@@ -18,6 +18,7 @@ TRAIN_ARGS=(
   --parallelism.pipeline_parallel_layers_per_stage 4
   --parallelism.pipeline_parallel_first_stage_less_layers 0
   --parallelism.pipeline_parallel_last_stage_less_layers 0
-  --parallelism.pipeline_parallel_microbatch_size 1
-  --activation_checkpoint.mode none
+  --parallelism.num_pp_microbatches 64
+  --training.disable_cuda_graphs
+  activation-checkpoint:none
 )
