@@ -1,6 +1,7 @@
 // The input is sent to the server inside rank 0. A rank must still be served afterwards.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 
 #include <cerrno>
 #include <chrono>
@@ -35,6 +36,11 @@ class Server {
     for (int tries = 0; tries < 400; ++tries) {
       if (::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
         return true;
+      }
+      // libFuzzer's timer interrupts connect(), which then completes by itself (connect(2)).
+      if (errno == EINTR) {
+        pollfd wait{socket.descriptor(), POLLOUT, 0};
+        return ::poll(&wait, 1, 10000) == 1 && (wait.revents & POLLERR) == 0;
       }
       if (errno != EADDRNOTAVAIL) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
