@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/views/error_json.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 
@@ -21,27 +22,6 @@ namespace tpsim::cli {
 namespace {
 
 constexpr const char* kWhere = "request";
-
-std::string_view word_of(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kBug: return "bug";
-    case ErrorKind::kBadInput: return "bad_input";
-    case ErrorKind::kDoesNotFit: return "does_not_fit";
-    case ErrorKind::kMissing: return "missing";
-    case ErrorKind::kInterrupted: return "interrupted";
-    case ErrorKind::kTerminated: return "terminated";
-  }
-  throw BugError("an error of unknown kind");
-}
-
-JsonValue error_json(const Error& error) {
-  return json_object({{"kind", word_of(error.kind)},
-                      {"exit_code", static_cast<int>(error.kind)},
-                      {"text", to_string(error)},
-                      {"message", error.message},
-                      {"where", error.where},
-                      {"hint", error.hint}});
-}
 
 Result<std::string> text_of(const JsonMember& member) {
   if (const auto* text = member.value.as<std::string>()) return *text;

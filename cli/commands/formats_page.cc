@@ -156,7 +156,7 @@ std::string formats_page() {
       "key.\n"
       "Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
       "Tables of\n"
-      "measured runs are described in [runs.md](runs.md), reports in [json.md](json.md).\n";
+      "measured runs are described in [runs.md](runs.md), reports in [reports.md](reports.md).\n";
   for (const FileFormat& format : kFormats) {
     text += fmt::format(
         "\n## {}\n\nA file of the kind `{}` describes {}\n\n| key | value | required | meaning "

@@ -25,8 +25,9 @@ int run(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
   const auto line = parse_command_line(argc, argv);
-  if (!line.ok()) return report_once(line.error());
-  const auto run_here = [&] { return run_and_report(*line); };
+  const ErrorOutput output = error_output(argc, argv);
+  if (!line.ok()) return report_once(line.error(), output);
+  const auto run_here = [&] { return run_and_report(*line, output); };
   const auto* arguments = std::get_if<Arguments>(&*line);
   if (arguments == nullptr || !has_ranks(*arguments)) return run_here();
   const bool on_gpus = (*arguments)[Opt::kDevice] == "cuda";

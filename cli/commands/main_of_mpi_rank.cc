@@ -33,5 +33,11 @@ int main(int argc, char** argv) {
     TPSIM_TRY(const auto line, tpsim::cli::parse_command_line(argc, argv));
     return tpsim::cli::run_program(line);
   };
-  return tpsim::run_under_mpi(body, tpsim::cli::report).ok() ? 0 : 1;
+  return tpsim::run_under_mpi(
+             body,
+             [](const tpsim::Error& error) {
+               return tpsim::cli::report(error);
+             }).ok()
+             ? 0
+             : 1;
 }

@@ -19,8 +19,8 @@ std::filesystem::path mpi_program() {
   return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "tpsim-mpi";
 }
 
-int report_once(int rank, const Error& error) {
-  if (rank == 0) return report(error);
+int report_once(int rank, const Error& error, ErrorOutput output = ErrorOutput::kText) {
+  if (rank == 0) return report(error, output);
   // The launcher kills the job after the first process that fails. The other ranks wait, so that
   // the printing rank ends first.
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -44,7 +44,9 @@ int run_as_mpi_rank(char* const* argv) {
   return report_once(error);
 }
 
-int report_once(const Error& error) { return report_once(rank_given_by_launcher(), error); }
+int report_once(const Error& error, ErrorOutput output) {
+  return report_once(rank_given_by_launcher(), error, output);
+}
 
 int refuse_lone_task(const LoneTask& task) {
   return report_once(

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "cli/commands/program.h"
 #include "core/base/result.h"
 #include "ranks/launcher.h"
 
@@ -18,7 +19,7 @@ int run_as_mpi_rank(char* const* argv);
 
 // Prints an error that occurs in every process of an MPI job only once, from the first process.
 // Returns the exit code.
-int report_once(const Error& error);
+int report_once(const Error& error, ErrorOutput output = ErrorOutput::kText);
 
 // Reports the error of a process that a launcher started but that cannot connect to the other
 // processes. The first process prints the reason. Returns the exit code.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <exception>
@@ -14,7 +15,9 @@
 #include "cli/options/terminal.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
+#include "cli/views/error_json.h"
 #include "core/base/standard_streams.h"
+#include "core/json/json_document.h"
 
 namespace tpsim::cli {
 namespace {
@@ -75,13 +78,21 @@ Status run_program(const CommandLine& line) {
   return run_command(arguments, terminal);
 }
 
-int report(const Error& error) {
+ErrorOutput error_output(int argc, const char* const* argv) {
+  const auto is_json = [](const char* word) { return std::string_view(word) == "--json"; };
+  return std::any_of(argv, argv + argc, is_json) ? ErrorOutput::kTextAndJson : ErrorOutput::kText;
+}
+
+int report(const Error& error, ErrorOutput output) {
   const std::string text = printable(to_string(error));
   const std::string line =
       error.kind == ErrorKind::kBug
           ? fmt::format("tpsim: bug: {} (please report it with the command that led here)\n", text)
           : fmt::format("tpsim: error: {}\n", text);
   say(fitted(line, columns_of(STDERR_FILENO)));
+  if (output == ErrorOutput::kTextAndJson && !has_printed()) {
+    static_cast<void>(print(to_text(error_report(error))));
+  }
   return static_cast<int>(error.kind);
 }
 
@@ -93,10 +104,10 @@ int guarded(const std::function<int()>& work) {
   }
 }
 
-int run_and_report(const CommandLine& line) {
+int run_and_report(const CommandLine& line, ErrorOutput output) {
   return guarded([&] {
     const Status status = run_program(line);
-    return status.ok() ? 0 : report(status.error());
+    return status.ok() ? 0 : report(status.error(), output);
   });
 }
 

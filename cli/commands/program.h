@@ -26,14 +26,20 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 // Runs the command, or prints the requested text.
 Status run_program(const CommandLine& line);
 
+// Where errors are reported: on stderr, and with --json also as JSON on stdout unless the command
+// has printed its report there.
+enum class ErrorOutput { kText, kTextAndJson };
+// Returns kTextAndJson if the arguments contain --json.
+ErrorOutput error_output(int argc, const char* const* argv);
+
 // Prints an error on stderr, wrapped at the terminal's width. Returns the exit code, even if
 // printing fails.
-int report(const Error& error);
+int report(const Error& error, ErrorOutput output = ErrorOutput::kText);
 
 // Returns the exit code of `work`. Exceptions are reported as errors (error_from).
 int guarded(const std::function<int()>& work);
 
 // Runs the command and reports its error, if any.
-int run_and_report(const CommandLine& line);
+int run_and_report(const CommandLine& line, ErrorOutput output = ErrorOutput::kText);
 
 }  // namespace tpsim::cli

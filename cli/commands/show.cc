@@ -1,6 +1,7 @@
 // tpsim show: prints catalogue entries as editable files, schemas of files, and the page of all
 // formats.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <string>
@@ -9,6 +10,7 @@
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/formats_page.h"
+#include "cli/views/report_keys.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
@@ -27,19 +29,25 @@ Error not_named(std::string_view kind, std::string hint) {
 
 // Returns the kind without plural: "cluster" for "clusters".
 std::string singular(std::string kind) {
-  if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "assumptions") {
+  if (kind.ends_with('s') && kind != "formats" && kind != "families" && kind != "reports" &&
+      kind != "assumptions") {
     kind.pop_back();
   }
   return kind;
 }
 
 Result<std::string> schema_text(const std::string& kind) {
+  const auto files = file_formats();
+  const auto reports = report_formats();
   std::vector<std::string_view> names;
-  for (const FileFormat& format : file_formats()) names.push_back(format.kind);
-  if (kind.empty())
-    return not_named("schema", "choose from plan, model, cluster, profile, stack and assumptions");
+  for (const FileFormat& format : files) names.push_back(format.kind);
+  for (const ReportFormat& format : reports) names.push_back(format.kind);
+  if (kind.empty()) {
+    return not_named("schema", fmt::format("choose from {}", fmt::join(names, ", ")));
+  }
   TPSIM_TRY(const std::size_t index, choose("kind of file", singular(kind), names));
-  return to_text(json_schema(file_formats()[index]));
+  return to_text(index < files.size() ? json_schema(files[index])
+                                      : report_schema(reports[index - files.size()]));
 }
 
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
@@ -70,12 +78,12 @@ Result<std::string> entry_text(const std::string& kind, const std::string& name)
 }  // namespace
 
 Status run_show(const Arguments& arguments, const Terminal&) {
-  constexpr std::array<std::string_view, 8> kKinds = {
-      "model", "cluster", "profile", "stack", "assumptions", "schema", "formats", "families"};
+  constexpr std::array<std::string_view, 9> kKinds = {"model",   "cluster",     "profile",
+                                                      "stack",   "assumptions", "schema",
+                                                      "formats", "reports",     "families"};
   if (arguments.positional.empty()) {
     return bad_input("the kind of entry is missing", "show",
-                     "choose from model, cluster, profile, stack, assumptions, schema, formats and "
-                     "families");
+                     fmt::format("choose from {}", fmt::join(kKinds, ", ")));
   }
   const std::string kind = singular(arguments.positional);
   TPSIM_TRY_STATUS(choose("kind", kind, kKinds));
@@ -85,6 +93,7 @@ Status run_show(const Arguments& arguments, const Terminal&) {
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();
   if (kind == "formats") return print(formats_page());
+  if (kind == "reports") return print(reports_page());
   if (kind == "families") {
     TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
     TPSIM_TRY(const std::string page, models_page(catalogue));

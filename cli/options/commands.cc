@@ -81,12 +81,13 @@ constexpr std::array kCommands = {
                "tpsim report plan.json --html report.html\n"
                "tpsim report plan.json --measured validation.json --html report.html"},
     CommandRow{Command::kShow, "show", "print a catalogue entry as a file to edit, or a schema",
-               "kind", "a kind of entry (see list), schema, formats or families",
+               "kind", "kind of entry (see list), schema, formats, reports or families",
                "tpsim show cluster dgx-h100 > mine.json\n"
                "tpsim show model Qwen/Qwen3-8B\n"
                "tpsim show schema plan > plan.schema.json\n"
+               "tpsim show schema plan-report > report.schema.json\n"
                "tpsim show formats    # docs/files.md",
-               "name", "entry name; for schema the kind of file"},
+               "name", "entry name; for schema the kind of file or report"},
     CommandRow{Command::kCompare, "compare", "compare plans term by term", "plan.json",
                "plans saved with --save, ideally of one model and cluster",
                "tpsim compare a.json b.json c.json\n"

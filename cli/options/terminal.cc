@@ -125,8 +125,15 @@ std::string Terminal::gauge(double share, int width) const {
                     : fmt::format("[{}{}]", repeated("#", filled), repeated(".", width - filled));
 }
 
+namespace {
+bool printed = false;
+}  // namespace
+
+bool has_printed() { return printed; }
+
 Status print(std::string_view text) {
   errno = 0;
+  printed = printed || !text.empty();
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return Ok{};
   return bad_input(fmt::format("cannot write: {}", std::strerror(errno)), "standard output");

@@ -38,6 +38,8 @@ std::size_t columns_of(int descriptor);
 
 // Prints `text` on stdout. Returns an error if it cannot be written, for example to a full disk.
 Status print(std::string_view text);
+// Whether print() has written to stdout.
+bool has_printed();
 // Prints a report on stdout. Wraps prose lines at the terminal's width.
 Status print(const Terminal& terminal, std::string_view report);
 

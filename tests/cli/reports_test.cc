@@ -1,0 +1,190 @@
+// Every report of --json has the keys and types of its JSON schema (tpsim show schema).
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "cli/views/report_keys.h"
+#include "core/base/files.h"
+#include "core/json/json_document.h"
+#include "tests/cli/process.h"
+
+namespace tpsim::cli {
+namespace {
+
+std::string text_at(const JsonValue& schema, std::string_view key) {
+  const JsonValue* found = schema.find(key);
+  return found == nullptr ? "" : *found->as<std::string>();
+}
+
+bool has_type(const JsonValue& value, std::string_view type) {
+  const bool is_whole = value.as<std::int64_t>() != nullptr;
+  if (type == "null") return value.is_null();
+  if (type == "string") return value.as<std::string>() != nullptr;
+  if (type == "boolean") return value.as<bool>() != nullptr;
+  if (type == "array") return value.as<JsonValue::Array>() != nullptr;
+  if (type == "object") return value.as<JsonValue::Object>() != nullptr;
+  return is_whole || (type == "number" && value.as<double>() != nullptr);
+}
+
+// Collects the paths of values that the schema does not describe.
+class Validator {
+ public:
+  explicit Validator(const JsonValue& schema) : root_(schema) {}
+
+  void visit(const JsonValue& value, const JsonValue& given, const std::string& path) {
+    const JsonValue& schema = resolved(given);
+    if (const JsonValue* constant = schema.find("const")) {
+      if (to_line(*constant) != to_line(value)) faults.insert(path + ": " + to_line(value));
+      return;
+    }
+    if (!is_of_type(value, schema)) faults.insert(path + ": " + to_line(value));
+    if (const auto* items = value.as<JsonValue::Array>()) {
+      const JsonValue* const inner = schema.find("items");
+      for (const JsonValue& one : *items) {
+        if (inner != nullptr) visit(one, *inner, path + "[]");
+      }
+    }
+    if (const auto* members = value.as<JsonValue::Object>()) {
+      for (const JsonMember& one : *members) {
+        const JsonValue* inner = nullptr;
+        if (const JsonValue* properties = schema.find("properties")) {
+          inner = properties->find(one.key);
+        }
+        if (inner == nullptr) inner = schema.find("additionalProperties");
+        const std::string place = path + "." + one.key;
+        if (inner == nullptr) {
+          faults.insert(place + ": no such key");
+        } else {
+          visit(one.value, *inner, place);
+        }
+      }
+    }
+  }
+
+  std::set<std::string> faults;
+
+ private:
+  const JsonValue& resolved(const JsonValue& schema) const {
+    const std::string reference = text_at(schema, "$ref");
+    if (reference.empty()) return schema;
+    const JsonValue* found =
+        root_.find("$defs")->find(reference.substr(std::string_view("#/$defs/").size()));
+    REQUIRE(found != nullptr);
+    return *found;
+  }
+
+  static bool is_of_type(const JsonValue& value, const JsonValue& schema) {
+    const JsonValue* const type = schema.find("type");
+    if (type == nullptr) return false;
+    if (const auto* name = type->as<std::string>()) return has_type(value, *name);
+    for (const JsonValue& name : *type->as<JsonValue::Array>()) {
+      if (has_type(value, *name.as<std::string>())) return true;
+    }
+    return false;
+  }
+
+  const JsonValue& root_;
+};
+
+const ReportFormat& format_of(std::string_view version) {
+  for (const ReportFormat& format : report_formats()) {
+    if (format.version == version) return format;
+  }
+  FAIL("no report has the version " << version);
+  return report_formats().front();
+}
+
+// Runs the command in a folder, with the small catalogue of the golden tests or with tpsim's own.
+// Checks its report, and returns the report's kind.
+std::string checked(const test::Folder& folder, const std::string& command,
+                    const std::string& environment = "TPSIM_DATA=files/data") {
+  CAPTURE(command);
+  const std::string place = "cd '" + folder.path().string() + "' && export LC_ALL=C ";
+  const test::Finished ended = test::run(place + environment + " && '" + TPSIM_BINARY_DIR +
+                                         "/tpsim' " + command + " --json");
+  CAPTURE(ended.err);
+  const auto report = parse_json(ended.out, "the report");
+  REQUIRE(report.ok());
+  const ReportFormat& format = format_of(text_at(*report, "version"));
+  const JsonValue schema = report_schema(format);
+  Validator validator(schema);
+  validator.visit(*report, schema, std::string(format.kind));
+  for (const std::string& fault : validator.faults) FAIL_CHECK(fault);
+  return std::string(format.kind);
+}
+
+}  // namespace
+
+TEST_CASE("every report has the keys and types of its schema") {
+  const test::Folder folder;
+  std::filesystem::create_symlink(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/cli/files",
+                                  folder.path() / "files");
+  const std::string tiny = "--model tiny --cluster four-nodes ";
+  std::set<std::string> kinds;
+  for (const std::string& command : std::initializer_list<std::string>{
+           "simulate " + tiny + "--tp 2 --pp 2 --dp 2 --micro-batch 2 --save plan.json",
+           "simulate " + tiny + "--dp 4 --save other.json",
+           "simulate " + tiny + "--dp 2 --zero 9",
+           "plan " + tiny + "--gpus 8 --top 3",
+           "plan " + tiny + "--gpus 8 --loss-head eager,chunked",
+           "plan " + tiny + "--gpus 8 --max-memory 10MiB",
+           "plan " + tiny + "--gpus 2,4,7",
+           "plan --model tiny --gpus 8",
+           "explain plan.json",
+           "explain plan.json --program",
+           "explain plan.json --what-if",
+           "explain plan.json --why-not tp=8",
+           "explain plan.json --why-not pp=3",
+           "compare plan.json other.json",
+           "simulate " + tiny +
+               "--tp 2 --pp 2 --dp 2 --attention unfused --recompute full --save old.json",
+           "export old.json --to megatron-deepspeed",
+           "export plan.json --to megatron-lm --allow-loss",
+           "campaign plan.json --tokens 10B --assumptions files/assumptions.json",
+           "campaign " + tiny +
+               "--gpus 4,8 --tokens 10B --deadline 100d --assumptions files/assumptions.json",
+           "validate --runs files/measured.csv --cluster four-nodes",
+           "calibrate files/measured.csv --cluster four-nodes --save-stack s.json",
+           "list models",
+           "list clusters",
+           "list profiles",
+           "list stacks",
+           "list assumptions",
+           "plan nothing"}) {
+    kinds.insert(checked(folder, command));
+  }
+  for (const ReportFormat& format : report_formats()) {
+    // The next test has these.
+    const std::set<std::string_view> others = {"run-report", "rank-report", "measured-report",
+                                               "log-report"};
+    CAPTURE(format.kind);
+    CHECK(kinds.contains(std::string(format.kind)) != others.contains(format.kind));
+  }
+}
+
+TEST_CASE("reports of ranks and logs have the keys and types of their schemas") {
+  const test::Folder folder;
+  std::filesystem::create_symlink(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/cli/files",
+                                  folder.path() / "files");
+  checked(folder,
+          "simulate --model tiny --cluster four-nodes --tp 2 --pp 2 --dp 2 --micro-batch 2 "
+          "--global-batch 64 --save plan.json");
+  CHECK(checked(folder, "check-log files/logs/slower-links.log --plan plan.json") == "log-report");
+  const std::string own = "TPSIM_DATA=", small = "--model files/data/models/tiny.json --seq 16 ";
+  const std::string steps = "run " + small + "--steps 3 --micro-batch 1 ";
+  CHECK(checked(folder, steps + "--global-batch 1", own) == "run-report");
+  CHECK(checked(folder, steps + "--tp 2 --pp 2 --global-batch 4 --rank 1", own) == "rank-report");
+  const std::string profile =
+      "cd '" + folder.path().string() + "' && '" + TPSIM_BINARY_DIR + "/tpsim' profile --quick ";
+  REQUIRE(test::run(profile + small + "--gpus 1 --global-batch 2 -o profile.json").code == 0);
+  checked(folder,
+          "plan " + small + "--gpus 1 --global-batch 2 --profile profile.json --save p.json", own);
+  CHECK(checked(folder, "validate p.json --steps 4", own) == "measured-report");
+}
+
+TEST_CASE("the page of all reports is up to date") {
+  const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/reports.md";
+  // To update: tpsim show reports > docs/reports.md
+  CHECK(reports_page() == read_file(path, 1 << 20).value());
+}
+
+}  // namespace tpsim::cli
