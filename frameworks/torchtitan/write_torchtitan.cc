@@ -82,7 +82,7 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
 
 // Returns the first limit of torchtitan that depends on the machine or the parts.
 Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
-  const Degrees& degrees = file.plan.degrees;
+  const ParallelDegrees& degrees = file.plan.degrees;
   const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
   if (is_graphed && degrees.pp * degrees.ep > 1) {
     return cannot_express(kStack, "CUDA graphs with a pipeline or expert parallelism",
