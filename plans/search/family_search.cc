@@ -31,32 +31,21 @@ double score_of(Objective objective, const Candidate& candidate, double step) {
   return 0;
 }
 
-FamilySearch::Found FamilySearch::visit(std::int64_t family, Walk walk) {
-  found_ = {};
-  floors_.clear();
-  place_ = family << 40;
-  found_.count =
-      plans_.visit_groups(family, [this, walk](const PlanGroup& group) { (this->*walk)(group); });
-  pricer_.drop_traces();
-  return std::move(found_);
-}
-
-FamilySearch::Found FamilySearch::run(std::int64_t family, std::int64_t most) {
-  most_ = static_cast<std::size_t>(most);
-  goal_ = std::numeric_limits<double>::max();
-  return visit(family, &FamilySearch::consider_group);
-}
-
 FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal,
                                                const SlowGroups* slow) {
   goal_ = goal;
   slow_ = slow;
-  return visit(family, &FamilySearch::bound);
+  found_ = {};
+  floors_.clear();
+  place_ = family << 40;
+  found_.count = plans_.visit_groups(family, [this](const PlanGroup& group) { bound(group); });
+  pricer_.drop_traces();
+  return std::move(found_);
 }
 
 FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
-  most_ = std::numeric_limits<std::size_t>::max();
   goal_ = goal;
+  trades_memory_ = objective_ == Objective::kMemory;
   found_ = {};
   place_ = group.place;
   const PlanGroup plans = plans_.group(group.key);
@@ -64,13 +53,40 @@ FamilySearch::Found FamilySearch::open(const BoundedGroup& group, double goal) {
   for (std::size_t i = 0; i < plans.arrangements.size(); ++i) {
     if (!is_set(group.arrangements, i)) continue;
     const Plan plan = arranged(plans.settings, plans.arrangements[i]);
-    if (bound_of(plan, *plans.floors) <= goal) {
+    if (least_of(plan, *plans.floors).bound <= goal) {
       left |= bit(i);
     } else {
       found_.not_as_good += plans.plans;
     }
   }
   consider_plans(plans, left);
+  return std::move(found_);
+}
+
+FamilySearch::Found FamilySearch::open_smaller(const BoundedGroup& group, const PeakLimit& limit) {
+  goal_ = std::numeric_limits<double>::max();
+  trades_memory_ = true;
+  found_ = {};
+  const Bytes whole_limit = limit_;
+  const PlanGroup plans = plans_.group(group.key);
+  for (std::size_t i = 0; i < plans.arrangements.size(); ++i) {
+    if (!is_set(group.arrangements, i)) continue;
+    const Plan plan = arranged(plans.settings, plans.arrangements[i]);
+    const Bytes smaller(limit(least_of(plan, *plans.floors).step));
+    limit_ = std::min(whole_limit, smaller);
+    if (group_bounds_.least_peak(plan, *plans.floors) > limit_) {
+      found_.not_as_good += plans.plans;
+      continue;
+    }
+    const std::int64_t over_memory = found_.over_memory;
+    place_ = group.place;
+    consider_plans(plans, bit(i));
+    if (smaller < whole_limit) {
+      found_.not_as_good += found_.over_memory - over_memory;
+      found_.over_memory = over_memory;
+    }
+  }
+  limit_ = whole_limit;
   return std::move(found_);
 }
 
@@ -98,50 +114,56 @@ std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrang
     if (!is_set(arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
     // Persistent memory is checked first, because its bound needs no traced layer.
-    const bool fits = group_bounds_.least_held(plan, *group.floors) <= limit_ &&
-                      !is_below_floor(plan) &&
-                      group_bounds_.least_peak(plan, *group.floors) <= limit_;
-    if (fits) {
-      left |= bit(i);
-    } else {
-      found_.over_memory += group.plans;
+    if (group_bounds_.least_held(plan, *group.floors) <= limit_ && !is_below_floor(plan)) {
+      const Bytes peak = group_bounds_.least_peak(plan, *group.floors);
+      least_peaks_[i] = peak.value();
+      if (peak <= limit_) {
+        left |= bit(i);
+        continue;
+      }
     }
+    found_.over_memory += group.plans;
   }
   return left;
 }
 
-double FamilySearch::bound_of(const Plan& plan, const CutFloors& cuts) {
+// Returns lower bounds of the step and the score over all cuts.
+Candidate FamilySearch::least_of(const Plan& plan, const CutFloors& cuts) {
   const GroupBounds::Times least = group_bounds_.least_times(plan, cuts);
   Candidate one;
   one.plan = plan;
   one.busy = least.busy.value();
-  return score_of(objective_, one, least.step.value());
+  one.step = least.step.value();
+  if (objective_ == Objective::kMemory) one.peak = group_bounds_.least_peak(plan, cuts).value();
+  one.bound = score_of(objective_, one, one.step);
+  return one;
 }
 
 void FamilySearch::bound(const PlanGroup& group) {
-  BoundedGroup bounded{.bound = std::numeric_limits<double>::max(),
+  constexpr double kMost = std::numeric_limits<double>::max();
+  BoundedGroup bounded{.bound = kMost,
+                       .step = kMost,
+                       .peak = kMost,
                        .place = place_,
                        .arrangements = may_fit(group, fast_enough(group)),
                        .key = group.key};
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(bounded.arrangements, i)) continue;
     const Plan plan = arranged(group.settings, group.arrangements[i]);
-    const double bound = bound_of(plan, *group.floors);
-    if (bound > goal_) {
+    const Candidate least = least_of(plan, *group.floors);
+    if (least.bound > goal_) {
       bounded.arrangements &= ~bit(i);
       found_.not_as_good += group.plans;
       continue;
     }
-    bounded.bound = std::min(bounded.bound, bound);
+    bounded.bound = std::min(bounded.bound, least.bound);
+    bounded.step = std::min(bounded.step, least.step);
+    bounded.peak = std::min(bounded.peak, least_peaks_[i]);
     bounded.slots |= slot_bit(group.arrangements[i]);
     bounded.plans += group.plans;
   }
   if (bounded.plans > 0) found_.groups.push_back(bounded);
   place_ += static_cast<std::int64_t>(group.cuts.size() * group.arrangements.size());
-}
-
-void FamilySearch::consider_group(const PlanGroup& group) {
-  consider_plans(group, may_fit(group, kAllArrangements));
 }
 
 // Every combination of cut and arrangement gets an index, even if it is pruned.
@@ -205,7 +227,7 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
   Candidate candidate{0,   value.step.value(), value.peak.value(), value.busy.value(), place_, plan,
                       &cut};
   candidate.bound = score_of(objective_, candidate, candidate.step);
-  if (found_.candidates.size() <= most_) found_.candidates.push_back(candidate);
+  found_.candidates.push_back(candidate);
   return true;
 }
 

@@ -2,7 +2,9 @@
 // bound of its score.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -30,9 +32,12 @@ struct Candidate {
 // seconds. The candidate's peak memory is exact.
 double score_of(Objective objective, const Candidate& candidate, double step);
 
-// A group of which some plans may fit in memory. No plan of the group has a score below `bound`.
+// A group of which some plans may fit in memory. No plan of the group has a score below `bound`, a
+// step below `step` or a peak below `peak`.
 struct BoundedGroup {
   double bound = 0;
+  double step = 0;
+  double peak = 0;
   std::int64_t place = 0;          // index of the group's first plan in the enumeration order
   std::int64_t plans = 0;          // plans that were not pruned
   std::uint32_t arrangements = 0;  // bit set of arrangements that were not pruned
@@ -63,24 +68,27 @@ class FamilySearch {
   };
 
   FamilySearch(std::shared_ptr<LayerPricer> pricer, const PlanSpace& plans,
-               const SearchSpace& space, bool trades_memory)
+               const SearchSpace& space)
       : shared_pricer_(std::move(pricer)),
         pricer_(*shared_pricer_),
         bounds_(pricer_),
         group_bounds_(pricer_),
         plans_(plans),
         objective_(space.objective),
-        trades_memory_(trades_memory),
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
-  // Evaluates all plans of the family one by one. Collects at most `most` + 1 candidates.
-  Found run(std::int64_t family, std::int64_t most);
   // Computes bounds of groups only. Leaves out groups whose bound exceeds `goal`, and the slots in
   // `slow` (may be null). The memory of single plans is not checked yet.
   Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
   // Evaluates the plans of a group. Skips plans whose bound exceeds `goal`.
   Found open(const BoundedGroup& group, double goal);
+  // Returns the largest peak that is of interest for a plan whose step takes at least `step`
+  // seconds.
+  using PeakLimit = std::function<double(double step)>;
+  // Evaluates the plans of a group with every number of recomputed blocks. Skips plans whose peak
+  // exceeds `limit` and counts them in Found::not_as_good.
+  Found open_smaller(const BoundedGroup& group, const PeakLimit& limit);
 
   LayerPricer& pricer() { return pricer_; }
 
@@ -90,14 +98,10 @@ class FamilySearch {
     bool is_over_limit = false;
   };
 
-  using Walk = void (FamilySearch::*)(const PlanGroup& group);
-
-  Found visit(std::int64_t family, Walk walk);
   void bound(const PlanGroup& group);
-  void consider_group(const PlanGroup& group);
   std::uint32_t fast_enough(const PlanGroup& group);
   std::uint32_t may_fit(const PlanGroup& group, std::uint32_t arrangements);
-  double bound_of(const Plan& plan, const CutFloors& cuts);
+  Candidate least_of(const Plan& plan, const CutFloors& cuts);
   void consider_plans(const PlanGroup& group, std::uint32_t arrangements);
   void consider(const Plan& plan, const StageCut& cut);
   void consider_counts(Plan plan, const StageCut& cut);
@@ -112,7 +116,7 @@ class FamilySearch {
   GroupBounds group_bounds_;
   const PlanSpace& plans_;
   Objective objective_;
-  bool trades_memory_;  // the objective allows a longer step for less memory
+  bool trades_memory_ = false;  // a longer step for less memory is of interest
   Bytes limit_;
   Found found_;
   // Results of is_below_floor() for the current family, by layout and arrangement.
@@ -120,8 +124,8 @@ class FamilySearch {
   RankOrder first_order_;
   int zero_over_memory_ = -1;  // ZeRO stage with which the current cut exceeded memory; -1: none
   double goal_ = 0;
+  std::array<double, 32> least_peaks_{};  // by arrangement: lower bounds of the last may_fit()
   const SlowGroups* slow_ = nullptr;
-  std::size_t most_ = 0;
   std::int64_t place_ = 0;
 };
 

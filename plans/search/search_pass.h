@@ -10,11 +10,13 @@
 #include <limits>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <thread>
 #include <tuple>
 
 #include "plans/search/enumerate.h"
 #include "plans/search/family_search.h"
+#include "plans/search/front_search.h"
 #include "plans/search/nearest_miss.h"
 #include "plans/search/parallel_for.h"
 #include "plans/search/pricer_pool.h"
@@ -63,20 +65,38 @@ class SearchPass {
 
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      if (space_.objective == Objective::kMemory) {
-        TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
-        return choose_best(progress);
-      }
       TPSIM_TRY_STATUS(bound_families(threads, progress));
-      return open_best(progress);
+      return open_best(groups_, progress);
     });
   }
 
+  // Returns the Pareto front. Uses the bounds of an earlier best() or front() of this pass.
   Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
-      TPSIM_TRY_STATUS(evaluate_families(threads, true, progress));
-      return choose_front(progress);
+      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      return open_front(progress);
     });
+  }
+
+  // Returns the `top` best plans with this tensor parallel degree. Uses the bounds of an earlier
+  // best() or front() of this pass.
+  Result<SearchResult> best_of_tp(std::int64_t tp, int top,
+                                  const std::function<void(double)>& progress, int threads) {
+    return timed([&]() -> Status {
+      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      top_ = static_cast<std::size_t>(std::max(1, top));
+      std::vector<BoundedGroup> groups;
+      std::copy_if(groups_.begin(), groups_.end(), std::back_inserter(groups),
+                   [tp](const BoundedGroup& group) { return group.key.degrees.tp == tp; });
+      return open_best(groups, progress);
+    });
+  }
+
+  // Returns the tensor parallel degrees of the groups that best() or front() kept, ascending.
+  std::vector<std::int64_t> tp_degrees() const {
+    std::set<std::int64_t> degrees;
+    for (const BoundedGroup& group : groups_) degrees.insert(group.key.degrees.tp);
+    return {degrees.begin(), degrees.end()};
   }
 
   // Returns the groups whose lower bound exceeds the score. Does not consider memory.
@@ -93,7 +113,7 @@ class SearchPass {
   Result<SearchResult> timed(const Work& work) {
     const auto start = std::chrono::steady_clock::now();
     TPSIM_TRY_STATUS(work());
-    if (candidates_.empty() && cap_ == kNoCap) {
+    if (result_.feasible == 0 && cap_ == kNoCap) {
       if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
       if (space_.wants_nearest_miss) TPSIM_TRY_STATUS(find_nearest_miss());
     }
@@ -105,19 +125,21 @@ class SearchPass {
   LayerPricer& pricer() { return families_->pricer(); }
 
   using Found = FamilySearch::Found;
-  using FamilyWork = std::function<Found(FamilySearch&, std::int64_t family)>;
 
-  // Calls `work` for every family. Merges the results in the order of families, so that the result
-  // does not depend on the threads.
-  Status visit_families(int threads, bool trades_memory, const FamilyWork& work,
-                        const std::function<void(double)>& progress) {
+  // Computes the bounds of all groups once; later calls restore the counts. Merges the results in
+  // the order of families, so that the result does not depend on the threads.
+  Status bound_families(int threads, const std::function<void(double)>& progress) {
+    candidates_.clear();
+    if (has_bounds_) {
+      result_ = bounded_;
+      return Ok{};
+    }
     std::atomic<std::int64_t> kept = 0, done = 0;
     const std::thread::id speaker = std::this_thread::get_id();
     std::mutex mutex;
     std::vector<Found> found(static_cast<std::size_t>(plans_.families()));
     parallel_for(plans_.families(), threads, [&]() -> IndexWork {
-      const auto families =
-          std::make_shared<FamilySearch>(pricers_.take(), plans_, space_, trades_memory);
+      const auto families = std::make_shared<FamilySearch>(pricers_.take(), plans_, space_);
       {
         const std::lock_guard lock(mutex);
         families_ = families;
@@ -125,32 +147,17 @@ class SearchPass {
       return [&, families](std::int64_t i) {
         if (kept > most_) return;
         Found& part = found[static_cast<std::size_t>(i)];
-        part = work(*families, i);
-        kept += static_cast<std::int64_t>(part.candidates.size() + part.groups.size());
+        part = families->bound_groups(i, cap_, slow_);
+        kept += static_cast<std::int64_t>(part.groups.size());
         const auto share = static_cast<double>(++done) / static_cast<double>(plans_.families());
         if (progress && std::this_thread::get_id() == speaker) progress(kBoundsShare * share);
       };
     });
     if (kept > most_) return too_many_fit();
     for (Found& part : found) add(part);
+    bounded_ = result_;
+    has_bounds_ = true;
     return Ok{};
-  }
-
-  Status evaluate_families(int threads, bool trades_memory,
-                           const std::function<void(double)>& progress) {
-    return visit_families(
-        threads, trades_memory,
-        [this](FamilySearch& families, std::int64_t i) { return families.run(i, most_); },
-        progress);
-  }
-
-  Status bound_families(int threads, const std::function<void(double)>& progress) {
-    return visit_families(
-        threads, false,
-        [this](FamilySearch& families, std::int64_t i) {
-          return families.bound_groups(i, cap_, slow_);
-        },
-        progress);
   }
 
   void add(Found& part) {
@@ -212,8 +219,8 @@ class SearchPass {
   // Processes groups and plans in ascending order of their bounds. A group is expanded into its
   // plans; a plan is simulated. Stops when the lowest bound exceeds the worst of the `top` best
   // scores.
-  Status open_best(const std::function<void(double)>& progress) {
-    std::sort(groups_.begin(), groups_.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
+  Status open_best(std::vector<BoundedGroup>& groups, const std::function<void(double)>& progress) {
+    std::sort(groups.begin(), groups.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
       return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
     });
     const auto comes_later = [this](std::size_t a, std::size_t b) {
@@ -226,15 +233,15 @@ class SearchPass {
       return best.size() == top_ ? std::min(cap_, best.back().score) : cap_;
     };
     std::size_t group = 0;
-    while (group < groups_.size() || !open.empty()) {
-      const bool opens = group < groups_.size() &&
-                         (open.empty() || groups_[group].bound < candidates_[open.top()].bound);
-      const double bound = opens ? groups_[group].bound : candidates_[open.top()].bound;
+    while (group < groups.size() || !open.empty()) {
+      const bool opens = group < groups.size() &&
+                         (open.empty() || groups[group].bound < candidates_[open.top()].bound);
+      const double bound = opens ? groups[group].bound : candidates_[open.top()].bound;
       if (bound > goal()) break;
       if (opens) {
-        if (progress && group % 64 == 0) progress(share_done(group, groups_.size()));
+        if (progress && group % 64 == 0) progress(share_done(group, groups.size()));
         const std::size_t known = candidates_.size();
-        Found found = families_->open(groups_[group++], goal());
+        Found found = families_->open(groups[group++], goal());
         add(found);
         for (std::size_t i = known; i < candidates_.size(); ++i) open.push(i);
         if (static_cast<std::int64_t>(candidates_.size()) > most_) return too_many_fit();
@@ -246,7 +253,7 @@ class SearchPass {
       }
     }
     Found left;
-    for (; group < groups_.size(); ++group) left.not_as_good += groups_[group].plans;
+    for (; group < groups.size(); ++group) left.not_as_good += groups[group].plans;
     add(left);
     return add_plans(best);
   }
@@ -259,52 +266,19 @@ class SearchPass {
     return Ok{};
   }
 
-  // Simulates candidates in ascending order of their bounds. Bounds never exceed exact scores, so
-  // the loop stops when a bound exceeds the worst of the `top` best scores.
-  Status choose_best(const std::function<void(double)>& progress) {
-    std::sort(candidates_.begin(), candidates_.end(), comes_before);
-    std::vector<Scored> best;
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      const Candidate& candidate = candidates_[i];
-      if (best.size() == top_ && candidate.bound > best.back().score) break;
-      keep({exact_score(candidate), candidate}, best);
-      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
-      ++result_.simulated;
-    }
-    return add_plans(best);
-  }
-
-  // Simulates candidates in ascending order of their bounds. Skips a candidate if a simulated plan
-  // dominates its bound.
-  Status choose_front(const std::function<void(double)>& progress) {
-    std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+  Status open_front(const std::function<void(double)>& progress) {
+    FrontSearch search(*families_, most_, [this](const Candidate& candidate) {
+      return exact_step(candidate).value();
     });
-    std::vector<Candidate> front;  // with exact steps
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      Candidate candidate = candidates_[i];
-      const auto beats_it = [&](const Candidate& other) { return beats(other, candidate); };
-      if (progress && i % 64 == 0) progress(share_done(i, candidates_.size()));
-      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
-      candidate.step = exact_step(candidate).value();
-      ++result_.simulated;
-      if (std::any_of(front.begin(), front.end(), beats_it)) continue;
-      std::erase_if(front, [&](const Candidate& other) { return beats(candidate, other); });
-      front.push_back(candidate);
-    }
-    std::sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
+    const bool is_complete = search.run(groups_, [&](std::size_t group) {
+      if (progress) progress(share_done(group, groups_.size()));
     });
-    for (const Candidate& candidate : front) TPSIM_TRY_STATUS(add_plan(candidate));
+    if (!is_complete) return too_many_fit();
+    result_.feasible += search.feasible();
+    result_.simulated += search.simulated();
+    add(search.left_out());
+    for (const Candidate& candidate : search.front()) TPSIM_TRY_STATUS(add_plan(candidate));
     return Ok{};
-  }
-
-  // Returns whether `a` is at least as good as `b` in step, peak and GPU-seconds. The front keeps
-  // the first of two equal plans.
-  static bool beats(const Candidate& a, const Candidate& b) {
-    const double a_gpus = a.step * static_cast<double>(gpu_count(a.plan));
-    const double b_gpus = b.step * static_cast<double>(gpu_count(b.plan));
-    return a.step <= b.step && a.peak <= b.peak && a_gpus <= b_gpus;
   }
 
   Seconds exact_step(const Candidate& candidate) {
@@ -346,6 +320,8 @@ class SearchPass {
   // Search object of one thread, whose pricer caches layers.
   std::shared_ptr<FamilySearch> families_;
   SearchResult result_;
+  SearchResult bounded_;  // counts after bound_families()
+  bool has_bounds_ = false;
   std::vector<Candidate> candidates_;
   std::vector<BoundedGroup> groups_;
 };

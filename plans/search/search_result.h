@@ -24,8 +24,7 @@ struct SearchResult {
   // Plans that fit in memory and survived pruning.
   std::int64_t feasible = 0;
   // Plans that were skipped before their memory was computed, because even their best case is
-  // slower than the plans found. Also counted in `pruned`. 0 for the objective memory and for a
-  // Pareto front.
+  // worse than the plans found. Also counted in `pruned`.
   std::int64_t not_as_good = 0;
   std::int64_t simulated = 0;                  // plans simulated event by event
   std::map<std::string, std::int64_t> pruned;  // reason -> number of combinations

@@ -1,0 +1,136 @@
+#include "plans/search/staged_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "plans/search/merged_results.h"
+#include "plans/search/open_parts.h"
+#include "plans/search/search.h"
+#include "plans/search/search_pass.h"
+#include "plans/search/search_work.h"
+
+namespace tpsim {
+namespace {
+
+SearchSpace offloaded(SearchSpace space) {
+  space.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kOptimizer)};
+  return space;
+}
+
+bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
+
+}  // namespace
+
+class StagedSearch::Stages {
+ public:
+  Stages(const Scenario& scenario, const SearchSpace& space, int top, int threads)
+      : scenario_(scenario),
+        space_(space),
+        offloaded_space_(offloaded(space)),
+        top_(top),
+        threads_(threads) {}
+
+  Result<SearchResult> best(const Progress& progress) {
+    TPSIM_TRY_STATUS(check_space(scenario_, space_, top_));
+    if (scenario_.stack.choices.parts.empty()) return best_plans(progress);
+    Result<SearchResult> found =
+        over_open_parts(scenario_, progress, [&](const Scenario& one, const Progress& hears) {
+          return Stages(one, space_, top_, threads_).best_plans(hears);
+        });
+    if (found.ok()) scenario_ = with_found_parts(scenario_, *found);
+    has_parts_ = found.ok();
+    return found;
+  }
+
+  // A front contains plans with offload only if no plan fits without offload.
+  Result<SearchResult> front(const Progress& progress) {
+    TPSIM_TRY_STATUS(check_space(scenario_, space_, 1));
+    if (!scenario_.stack.choices.parts.empty() && !has_parts_) {
+      return over_open_parts(scenario_, progress, [&](const Scenario& one, const Progress& hears) {
+        return Stages(one, space_, top_, threads_).front_plans(hears);
+      });
+    }
+    return front_plans(progress);
+  }
+
+  Result<SearchResult> best_of_tp(std::int64_t tp, int top, const Progress& progress) {
+    return shown().best_of_tp(tp, top, progress, threads_);
+  }
+
+  std::vector<std::int64_t> tp_degrees() { return shown().tp_degrees(); }
+
+ private:
+  SearchPass& first() {
+    if (!pricers_) pricers_.emplace(scenario_);
+    if (!first_) first_.emplace(*pricers_, space_, top_);
+    return *first_;
+  }
+
+  // Returns the pass whose plans fit.
+  SearchPass& shown() { return !fits_without_offload_ && second_ ? *second_ : first(); }
+
+  SearchPass& second(double cap = kNoCap) {
+    if (second_) return *second_;
+    // Offloading the optimizer never shortens a step, so the second pass skips groups that are too
+    // slow without offload.
+    slow_ = first_->groups_beyond(cap);
+    pricers_->take_back_all();
+    second_.emplace(*pricers_, offloaded_space_, top_, cap, &slow_);
+    return *second_;
+  }
+
+  // If some plans exceed memory, a second pass tries plans with an offloaded optimizer. The second
+  // pass is skipped if the objective is memory and a plan fits without offload.
+  Result<SearchResult> best_plans(const Progress& progress) {
+    TPSIM_TRY(SearchResult found, first().best(progress, threads_));
+    fits_without_offload_ = !found.plans.empty();
+    if (!may_offload(scenario_, space_) || !lacked_memory(found)) return found;
+    found.offload_left_out = space_.objective == Objective::kMemory && !found.plans.empty();
+    if (found.offload_left_out) return found;
+    const auto wanted = static_cast<std::size_t>(std::max(1, top_));
+    const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
+    TPSIM_TRY(SearchResult second_found, second(cap).best(progress, threads_));
+    return merged(std::move(found), std::move(second_found), wanted);
+  }
+
+  Result<SearchResult> front_plans(const Progress& progress) {
+    TPSIM_TRY(SearchResult found, first().front(progress, threads_));
+    fits_without_offload_ = !found.plans.empty();
+    if (!may_offload(scenario_, space_)) return found;
+    found.offload_left_out = !found.plans.empty() && lacked_memory(found);
+    if (!found.plans.empty()) return found;
+    TPSIM_TRY(SearchResult other, second().front(progress, threads_));
+    add_counts(found, other);
+    keep_nearest_miss(other, found);
+    return other;
+  }
+
+  Scenario scenario_;
+  SearchSpace space_, offloaded_space_;
+  int top_, threads_;
+  std::optional<PricerPool> pricers_;
+  std::optional<SearchPass> first_, second_;
+  SlowGroups slow_;                   // of the second pass
+  bool fits_without_offload_ = true;  // until a pass finds no plan
+  bool has_parts_ = false;            // best() chose the values of open parts
+};
+
+StagedSearch::StagedSearch(const Scenario& scenario, const SearchSpace& space, int top, int threads)
+    : stages_(std::make_unique<Stages>(scenario, space, top, threads)) {}
+StagedSearch::~StagedSearch() = default;
+StagedSearch::StagedSearch(StagedSearch&&) noexcept = default;
+StagedSearch& StagedSearch::operator=(StagedSearch&&) noexcept = default;
+
+Result<SearchResult> StagedSearch::best(const Progress& progress) {
+  return stages_->best(progress);
+}
+Result<SearchResult> StagedSearch::front(const Progress& progress) {
+  return stages_->front(progress);
+}
+std::vector<std::int64_t> StagedSearch::tp_degrees() const { return stages_->tp_degrees(); }
+Result<SearchResult> StagedSearch::best_of_tp(std::int64_t tp, int top, const Progress& progress) {
+  return stages_->best_of_tp(tp, top, progress);
+}
+
+}  // namespace tpsim

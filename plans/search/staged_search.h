@@ -1,0 +1,43 @@
+// A search in stages that share their bounds: the best plans, then the Pareto front, then the best
+// plans of each tensor parallel degree.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/scenario/scenario.h"
+#include "plans/search/search_result.h"
+#include "plans/search/search_space.h"
+
+namespace tpsim {
+
+class StagedSearch {
+ public:
+  using Progress = std::function<void(double)>;  // receives the completed share of a stage
+
+  // The results do not depend on the number of threads.
+  StagedSearch(const Scenario& scenario, const SearchSpace& space, int top, int threads = 1);
+  ~StagedSearch();
+  StagedSearch(StagedSearch&&) noexcept;
+  StagedSearch& operator=(StagedSearch&&) noexcept;
+
+  // Results and errors of search() and pareto_front() in plans/search/search.h. front() is fast
+  // after best(). With open parts of the stack, front() and best_of_tp() use the values that best()
+  // chose.
+  Result<SearchResult> best(const Progress& progress);
+  Result<SearchResult> front(const Progress& progress);
+  // Returns the tensor parallel degrees of plans that may fit, ascending. Call after best() or
+  // front().
+  std::vector<std::int64_t> tp_degrees() const;
+  // Returns the `top` best plans with this tensor parallel degree. Plans with offload are searched
+  // only if no plan fits without offload.
+  Result<SearchResult> best_of_tp(std::int64_t tp, int top, const Progress& progress);
+
+ private:
+  class Stages;
+  std::unique_ptr<Stages> stages_;
+};
+
+}  // namespace tpsim
