@@ -373,8 +373,16 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   std::vector<std::vector<PlannedRun>> found(
       static_cast<std::size_t>(nodes));  // by number of nodes used
   for (std::int64_t used = nodes - 1; used >= least; --used) {
-    const SearchSpace space = space_like(plan, used * node);
+    SearchSpace space = space_like(plan, used * node);
     TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
+    if (result.plans.empty()) {
+      // Fewer GPUs may need other means against a lack of memory, or another pipeline.
+      for (const Setting setting : {Setting::kRecompute, Setting::kRecomputeBlocks,
+                                    Setting::kSequenceParallel, Setting::kSchedule}) {
+        space.asked[setting].clear();
+      }
+      TPSIM_TRY(result, search(scenario, space, 1, {}));
+    }
     found[static_cast<std::size_t>(used)] = std::move(result.plans);
     if (progress) progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
   }

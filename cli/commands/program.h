@@ -26,8 +26,8 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 // Runs the command, or prints the requested text.
 Status run_program(const CommandLine& line);
 
-// Output of errors: text on stderr, or also JSON on stdout unless the command has printed its report
-// there.
+// Output of errors: text on stderr, or also JSON on stdout unless the command has printed its
+// report there.
 enum class ErrorOutput { kText, kTextAndJson };
 // Returns kTextAndJson if the arguments contain --json.
 ErrorOutput error_output(int argc, const char* const* argv);

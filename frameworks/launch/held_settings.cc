@@ -62,7 +62,7 @@ constexpr auto kHeldSettings = std::to_array<SettingCells>({
      only("tp-dp-pp")},
     {Setting::kOffload, kHeld, kHeld, kHeld, only("none"), only("none"), only("none")},
     {Setting::kDtype, kHeld, kHeld, kHeld, only("bf16 fp32"), kHeld, kHeld},
-    {Setting::kGradientDtype, kHeld, only("fp16 fp32"), kHeld, only("fp32"), kHeld,
+    {Setting::kGradientDtype, kHeld, only("fp16 fp32"), only("fp16 fp32"), only("fp32"), kHeld,
      only("fp16 fp32")},
     {Setting::kPrecision, kHeld, only("none"), kHeld, only("none"), only("none"), only("none")},
     {Setting::kFp8ParamGather, kHeld, only("off"), kHeld, only("off"), only("off"), only("off")},

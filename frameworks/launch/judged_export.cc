@@ -44,6 +44,7 @@ std::vector<LaunchOption> with_required(std::vector<LaunchOption> options) {
 
 // Converts the text of a YAML value to a JSON value.
 JsonValue option_json(const std::string& value) {
+  if (value.empty() || value == "null") return JsonValue();
   if (value == "true" || value == "false") return value == "true";
   if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
   if (const auto real = parse_number<double>(value)) return *real;
@@ -85,7 +86,21 @@ std::string option_text(const JsonValue& value) {
   return to_line(value);
 }
 
+// Whether the framework has resolved the name of a dtype, "bf16", to PyTorch's "torch.bfloat16".
+bool is_same_dtype(std::string_view stated, std::string_view resolved) {
+  constexpr std::string_view kTorch = "torch.";
+  if (!resolved.starts_with(kTorch)) return false;
+  resolved.remove_prefix(kTorch.size());
+  if (stated.starts_with(kTorch)) stated.remove_prefix(kTorch.size());
+  for (const auto& [name, torch] : {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"},
+                                    std::pair{"fp32", "float32"}, std::pair{"fp8", "uint8"}}) {
+    if (stated == name) return resolved == torch;
+  }
+  return stated == resolved;
+}
+
 bool is_same(std::string stated, const std::string& resolved) {
+  if (is_same_dtype(stated, resolved)) return true;
   std::replace(stated.begin(), stated.end(), ',', ' ');  // "--window-size 4096,0"
   const auto a = parse_number<double>(stated), b = parse_number<double>(resolved);
   if (a && b) return std::abs(*a - *b) <= 1e-12 * std::abs(*a);
@@ -124,8 +139,7 @@ void compare_settings(const std::vector<FlatSetting>& stated, const JsonValue& s
     const JsonValue* const resolved = settings.find(one.key);
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr) continue;
     const std::string text = option_text(option_json(one.value)), found = option_text(*resolved);
-    // The framework resolves dtypes to PyTorch objects, whose names differ from the exported text.
-    if (is_same(text, found) || found.starts_with("torch.")) {
+    if (is_same(text, found)) {
       ++judgement.held;
     } else {
       judgement.changed.push_back({one.key, one.value,

@@ -65,10 +65,12 @@ Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
 // Writes two files. The shell file states the number of GPUs, which the YAML cannot state.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
   TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
+  TPSIM_TRY(const NemoPrecision precision, nemo_precision(file.plan, options));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
   return Files{shell_file(LaunchStack::kNemo, file, size, launcher, queue_line(file, software)),
-               {kYamlFile, nemo_yaml(options)}};
+               {kYamlFile, fmt::format("mixed_precision: {}\n", precision.recipe) +
+                               nemo_yaml(precision.others)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {

@@ -255,6 +255,14 @@ std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& 
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
 std::string nemo_yaml(const LaunchOptions& megatron);
+// The name of the precision recipe ("null": none) that sets dtype, FP8 recipe and gradient dtype,
+// and the options that it does not set. The recipe overwrites other values of its keys.
+struct NemoPrecision {
+  std::string recipe;
+  LaunchOptions others;
+};
+// Error if no recipe has the plan's dtypes.
+Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron);
 struct FlatSetting;
 // Converts NeMo settings to Megatron's options. Unknown settings are added to `left`, with `path`
 // and line.

@@ -31,13 +31,18 @@ std::string layout_text(const std::vector<std::int64_t>& chunks, std::int64_t pr
   return text + std::string(static_cast<std::size_t>(predictions), 'm') + "L";
 }
 
-void add_stages(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
+void add_stages(LaunchStack stack, const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   if (is_hybrid_pattern(model)) {
     out.add(kHybridPattern, hybrid_pattern(model, plan.stage_layers));
-  } else if (!is_even(plan)) {
+    return;
+  }
+  if (!is_even(plan)) {
     out.add("--pipeline-model-parallel-layout",
             layout_text(plan.stage_layers, model.ends.prediction_layers));
-  } else if (plan.virtual_stages > 1) {
+    // Megatron-Bridge checks the overlap of experts before it reads the layout.
+    if (stack != LaunchStack::kNemo) return;
+  }
+  if (plan.virtual_stages > 1) {
     out.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
   }
 }
@@ -87,7 +92,7 @@ void add_recompute(const Plan& plan, LaunchOptions& out) {
   out.add("--recompute-num-layers", some ? plan.recompute_blocks : 1);
 }
 
-void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
+void add_plan(LaunchStack stack, const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
   out.add("--tensor-model-parallel-size", plan.degrees.tp);
   out.add("--pipeline-model-parallel-size", plan.degrees.pp);
   out.add("--context-parallel-size", plan.degrees.cp);
@@ -95,7 +100,7 @@ void add_plan(const ModelSpec& model, const Plan& plan, LaunchOptions& out) {
     out.add("--expert-model-parallel-size", plan.degrees.ep);
     out.add("--expert-tensor-parallel-size", expert_tensor_ranks(plan));
   }
-  add_stages(model, plan, out);
+  add_stages(stack, model, plan, out);
   if (plan.rank_order == RankOrder::kTpPpDp) out.add("--use-tp-pp-dp-mapping");
   if (plan.sequence_parallel) out.add("--sequence-parallel");
   out.add("--micro-batch-size", plan.micro_batch);
@@ -175,7 +180,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   } else {
     add_megatron_model(file.model, options);
   }
-  add_plan(file.model, file.plan, options);
+  add_plan(stack, file.model, file.plan, options);
   add_parts(stack, file, options);
   if (file.plan.degrees.cp > 1) {
     const CpCommType exchange = software.parts.cp_comm_type;

@@ -33,11 +33,11 @@ inline float fast_exp(float x) {
 // 1 / (1 + e^-x).
 inline float fast_sigmoid(float x) { return 1.0F / (1.0F + fast_exp(-x)); }
 
-// Returns the sum of term(i) over [0, n). Groups of 4096 terms are summed in fp32, with two vectors
+// Returns the sum of term(i) over [0, n). Groups of 512 terms are summed in fp32, with two vectors
 // of partial sums, and the sums of the groups are added in double. The error does not grow with n.
 template <class Term>
 double sum_of(std::int64_t n, Term term) {
-  constexpr std::int64_t kPiece = 4096;
+  constexpr std::int64_t kPiece = 512;
   double total = 0;
   for (std::int64_t first = 0; first < n; first += kPiece) {
     const std::int64_t half = std::min(kPiece, n - first) / 2;

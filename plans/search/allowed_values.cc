@@ -21,7 +21,8 @@ bool is_allowed(const Scenario& scenario, const SearchSpace& space, const Settin
   return asked && !contains(space.excluded, value) && scenario.stack.choices.has(value);
 }
 
-std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting) {
+std::vector<std::int64_t> tried_values(const StackChoices& choices, const SearchSpace& space,
+                                       Setting setting) {
   const SettingRow& row = row_of(setting);
   const auto without_excluded = [&](std::vector<std::int64_t> values) {
     std::erase_if(values, [&](std::int64_t value) {
@@ -31,6 +32,8 @@ std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting
   };
   if (!space.asked[setting].empty()) return without_excluded(space.asked[setting]);
   std::vector<std::int64_t> tried = {row.tried.begin(), row.tried.end()};
+  constexpr SettingValue kByOp{Setting::kRecompute, static_cast<std::int64_t>(Recompute::kOps)};
+  if (setting == Setting::kRecompute && choices.only.holds(kByOp)) tried.push_back(kByOp.value);
   if (space.around) {
     const std::int64_t own = row.get(*space.around);
     if (!contains(tried, own)) tried.push_back(own);

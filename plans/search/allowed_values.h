@@ -20,10 +20,11 @@ bool is_around(const SearchSpace& space, const SettingValue& value);
 // setting must have no requested values. Excluded and unsupported values are not allowed.
 bool is_allowed(const Scenario& scenario, const SearchSpace& space, const SettingValue& value);
 // Returns the values to try for a setting that does not depend on the layout: the requested values,
-// or else SettingRow::tried and the value of the starting plan. Excluded values are removed. If
-// this removes all default values, returns every other value of the setting. Does not check whether
-// the software supports a value.
-std::vector<std::int64_t> tried_values(const SearchSpace& space, Setting setting);
+// or else SettingRow::tried, recompute by op if `choices` lists it, and the value of the starting
+// plan. Excluded values are removed. If this removes all default values, returns every other value
+// of the setting. Does not check whether the software supports a value.
+std::vector<std::int64_t> tried_values(const StackChoices& choices, const SearchSpace& space,
+                                       Setting setting);
 
 // Returns context-parallel degrees. If cp is not requested, every rank keeps at least 4096
 // positions.

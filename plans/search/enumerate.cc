@@ -48,7 +48,8 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
     if (by_weights && space_.asked[row.setting].empty()) {
       space_.asked[row.setting] = space_.asked[Setting::kDtype];
     }
-    if (!row.tried.empty()) space_.asked[row.setting] = tried_values(space_, row.setting);
+    if (!row.tried.empty())
+      space_.asked[row.setting] = tried_values(scenario.stack.choices, space_, row.setting);
   }
   rules_ = rules_of(scenario.stack.launcher, RuleScope::kPlan);
   const StackChoices& choices = scenario.stack.choices;

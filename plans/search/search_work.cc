@@ -86,7 +86,8 @@ class WorkCount {
     for (const SettingRow& row : setting_rows()) {
       // For each number of virtual stages, at most two schedules are legal.
       if (row.tried.empty() || row.setting == Setting::kSchedule) continue;
-      variants_ *= static_cast<double>(tried_values(space_, row.setting).size());
+      variants_ *=
+          static_cast<double>(tried_values(scenario_.stack.choices, space_, row.setting).size());
     }
     return variants_;
   }

@@ -111,6 +111,8 @@ def changed(tpsim, plan, pairs, generator, folder):
 
 
 def value_of(text):
+    if text == "null":
+        return None
     if text in ("true", "false"):
         return text == "true"
     if text.startswith("["):
@@ -124,12 +126,14 @@ def value_of(text):
 
 
 def overrides_of(text):
-    """The settings of an exported YAML file by their keys: sections of one level."""
+    """The settings of an exported YAML file by their keys: values, and sections of one level."""
     overrides, section = {}, ""
     for line in text.splitlines():
         key, _, value = line.strip().partition(":")
         if line and not line.startswith((" ", "#")):
             section = key
+            if value.strip():
+                overrides[key] = value_of(value.strip())
         elif line.startswith(" "):
             overrides[f"{section}.{key}"] = value_of(value.strip())
     return overrides

@@ -44,7 +44,7 @@ TEST_CASE("the test's rules of each stack find broken files") {
   CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "--zero-stage 0", "--zero-stage 2"));
   CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "steps\": 128", "steps\": 64"));
   CHECK(objects(LaunchStack::kMegatronDeepSpeed, bloom, "type alibi", "type rotary"));
-  CHECK(objects(LaunchStack::kNemo, llama, "bf16: true", "bf16: maybe"));
+  CHECK(objects(LaunchStack::kNemo, llama, "bf16_mixed", "bf16_maybe"));
   CHECK(objects(LaunchStack::kTorchTitan, titan_file(), "--parallelism.enable-sequence-parallel",
                 "--parallelism.enable-sequence-parallel true"));
   CHECK(objects(LaunchStack::kSlurm, bloom, "--nodes=48", "--nodes=47"));

@@ -181,8 +181,12 @@ const std::vector<Option>& nemo_keys() {
       {"model.virtual_pipeline_model_parallel_size", "int"},
       {"model.pipeline_model_parallel_layout", "*"},
       {"model.sequence_parallel", "true|false"},
-      {"model.bf16", "true|false"},
-      {"model.fp16", "true|false"},
+      {"mixed_precision",
+       "null|bf16_mixed|fp16_mixed|bf16_with_fp8_delayed_scaling_mixed|"
+       "fp16_with_fp8_delayed_scaling_mixed|bf16_with_fp8_current_scaling_mixed|"
+       "fp16_with_fp8_current_scaling_mixed|bf16_with_fp8_subchannel_scaling_mixed|"
+       "fp16_with_fp8_subchannel_scaling_mixed|bf16_with_mxfp8_mixed|fp16_with_mxfp8_mixed|"
+       "bf16_with_nvfp4_mixed"},
       {"model.recompute_granularity", "full|selective"},
       {"model.recompute_method", "uniform|block"},
       {"model.recompute_num_layers", "int"},
@@ -198,7 +202,6 @@ const std::vector<Option>& nemo_keys() {
       {"ddp.overlap_grad_reduce", "true|false"},
       {"ddp.overlap_param_gather", "true|false"},
       {"ddp.data_parallel_sharding_strategy", "no_shard|optim|optim_grads|optim_grads_params"},
-      {"ddp.grad_reduce_in_fp32", "true|false"},
       {"checkpoint.ckpt_format", "torch_dist|fsdp_dtensor"},
       {"dist.use_tp_pp_dp_mapping", "true|false"}};
   return keys;

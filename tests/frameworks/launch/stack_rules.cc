@@ -79,8 +79,12 @@ std::string objection_of_nemo(const Script& script, const std::string& yaml) {
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) return "no mapping: " + line;
+    if (line[0] != ' ' && colon + 1 != line.size()) {
+      words.push_back(line.substr(0, colon));
+      words.push_back(line.substr(colon + 2));
+      continue;
+    }
     if (line[0] != ' ') {
-      if (colon + 1 != line.size()) return "no section: " + line;
       section = line.substr(0, colon);
       continue;
     }
