@@ -77,7 +77,7 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
 // Loads the files with the framework's own parser from its checkout (--check). The error has the
 // framework's message if it rejects the files.
 Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
-                          const ModelSpec& model) {
+                          const PlanFile& file) {
   const std::string folder = *arguments[Opt::kJudge];
   std::vector<std::string> checkouts = {folder};
   if (arguments.has(Opt::kCheckout)) {
@@ -85,7 +85,8 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
       checkouts.emplace_back(more);
     }
   }
-  TPSIM_TRY(const Judgement judgement, judged_export(answer.stack, answer.files, model, checkouts));
+  TPSIM_TRY(const Judgement judgement,
+            judged_export(answer.stack, answer.files, file.model, file.profile, checkouts));
   if (!judgement.is_accepted) {
     return Error{
         ErrorKind::kDoesNotFit,
@@ -212,8 +213,7 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   if (!json && (answer.refused || !arguments.has(Opt::kQuiet))) say_losses(answer);
   if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));
   if (answer.refused) return *answer.refused;
-  if (arguments.has(Opt::kJudge))
-    TPSIM_TRY_STATUS(check_by_framework(arguments, answer, file->model));
+  if (arguments.has(Opt::kJudge)) TPSIM_TRY_STATUS(check_by_framework(arguments, answer, *file));
   if (arguments.has(Opt::kOutputFolder)) {
     TPSIM_TRY(const std::string said, write_all(*arguments[Opt::kOutputFolder], answer.files));
     return print(json ? "" : said);

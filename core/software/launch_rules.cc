@@ -109,8 +109,6 @@ const std::array kRules = std::to_array<LaunchRule>({
      "scaled embeddings, scaled or capped logits, or a bias in the head",
      "its arguments do not support them"},
 
-    {kMegatron, kFiles, [](M m, P p) { return has_experts(m) && p.zero >= 2; },
-     "ZeRO 2 or 3 with experts", "tpsim can write its FSDP settings for dense models only"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",

@@ -223,14 +223,16 @@ Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
 }  // namespace
 
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
-                                const ModelSpec& model, const std::vector<std::string>& checkouts) {
+                                const ModelSpec& model, std::string_view gpu,
+                                const std::vector<std::string>& checkouts) {
   const std::string_view judge = judge_of(stack);
   if (judge.empty()) {
     return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
                      "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan and "
                      "accelerate");
   }
-  TPSIM_TRY(const Case one, case_of(stack, files, model));
+  TPSIM_TRY(Case one, case_of(stack, files, model));
+  one.given.set("gpu", gpu);
   TPSIM_TRY(const JsonValue answer, run_judge(judge, one.given, checkouts, one.files));
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frameworks/launch/export_check.h"
@@ -21,9 +22,11 @@ struct Judgement {
 };
 
 // Runs the check. Error for stacks that tpsim_recipes cannot check. `model` supplies fields that
-// the framework's recipe or registry defines and the files omit. `checkouts` are the source folders
-// of the framework and of the packages that it imports.
+// the framework's recipe or registry defines and the files omit. `gpu`: name of the GPU's profile,
+// which frameworks find as the device. `checkouts` are the source folders of the framework and of
+// the packages that it imports.
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
-                                const ModelSpec& model, const std::vector<std::string>& checkouts);
+                                const ModelSpec& model, std::string_view gpu,
+                                const std::vector<std::string>& checkouts);
 
 }  // namespace tpsim

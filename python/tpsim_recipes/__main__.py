@@ -47,7 +47,8 @@ def run_recipe(arguments, sources):
         name, _, value = text.partition("=")
         given[name] = overrides.value_of(value)
     recorders.world["gpus"] = arguments.gpus
-    finder = recipe.prepare(sources, arguments.gpu, json.loads(arguments.facts))
+    recorders.world["gpu"] = arguments.gpu
+    finder = recipe.prepare(sources, json.loads(arguments.facts))
     words = json.loads(arguments.words)
     if words is not None:  # as torchrun sets them
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(arguments.gpus), LOCAL_WORLD_SIZE=str(min(8, arguments.gpus)))

@@ -2,7 +2,7 @@
 the framework resolves.
 
 A judge is a function that takes a JSON file, {"arguments": [word], "overrides": {key: value},
-"environment": {name: value}}, and the folders to import from. It returns {"accepted": bool,
+"environment": {name: value}, "gpu": name}, and the folders to import from. It returns {"accepted": bool,
 "message", "where", "settings": {name: value}}.
 """
 import argparse
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from . import plain, recipe
+from . import plain, recipe, recorders
 from .strict_options import Rejected
 
 
@@ -52,7 +52,8 @@ def prepared(file, sources, program):
     """
     given = json.loads(file.read_text(encoding="utf-8"))
     if not FINDER:
-        FINDER.append(recipe.prepare(sources, given.get("gpu", "h100")))
+        FINDER.append(recipe.prepare(sources))
+    recorders.world["gpu"] = given.get("gpu", "h100")
     os.environ.clear()
     os.environ.update({**ENVIRONMENT, "RANK": "0", "LOCAL_RANK": "0", **given["environment"]})
     sys.argv = [program, *given.get("arguments", [])]

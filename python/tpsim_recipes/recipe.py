@@ -24,12 +24,12 @@ class Refusal(Exception):
         self.choices = list(choices)
 
 
-def prepare(sources, gpu="h100", facts=None):
+def prepare(sources, facts=None):
     """Makes `sources` importable, with stubs for missing modules. Returns the finder."""
     sys.path[:0] = [str(source) for source in sources]
     sys.dont_write_bytecode = True
     known = {} if facts is None else facts
-    finder = stubs.install(replaced.modules(gpu, lambda name: known.get(name, {})))
+    finder = stubs.install(replaced.modules(lambda name: known.get(name, {})))
     own = stubs.Forgiving.exec_module
 
     def exec_module(self, module):

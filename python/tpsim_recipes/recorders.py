@@ -1,7 +1,8 @@
 """Objects that stand in for those that a framework would build. They record the given arguments."""
 import inspect
 
-world = {"gpus": 1}  # number of GPUs that code finds when it asks for the world size
+# The number of GPUs and the name of the GPU that code finds when it asks for them.
+world = {"gpus": 1, "gpu": "h100"}
 
 
 class Recorder:

@@ -29,10 +29,16 @@ def capability_of(gpu):
 
 # torch
 
-def fill_torch(module, gpu):
+def device_properties(*_):
+    major, minor = capability_of(recorders.world["gpu"])
+    return types.SimpleNamespace(name=f"NVIDIA {recorders.world['gpu'].upper()}", major=major, minor=minor)
+
+
+def fill_torch(module):
     module.cuda = submodule("torch.cuda")
-    module.cuda.get_device_capability = lambda *_: capability_of(gpu)
-    module.cuda.get_device_name = lambda *_: gpu
+    module.cuda.get_device_capability = lambda *_: capability_of(recorders.world["gpu"])
+    module.cuda.get_device_name = lambda *_: recorders.world["gpu"]
+    module.cuda.get_device_properties = device_properties
     module.cuda.is_available = lambda: True
     module.cuda.device_count = lambda: 8
     module.distributed = submodule("torch.distributed")
@@ -46,6 +52,17 @@ def fill_torch(module, gpu):
     module.library = submodule("torch.library")
     module.library.custom_op = lambda *_places, **_words: lambda _function: Stub()
     module.is_tensor = lambda _value: False
+
+
+def fill_optimizers(module):
+    """Fills Transformer Engine's optimizers, whose arguments Megatron-Core looks up."""
+    class FusedAdam:
+        """Adam with moments and master weights of chosen dtypes."""
+
+        def __init__(self, params, lr=1e-3, *, master_weight_dtype=None, exp_avg_dtype=None, exp_avg_sq_dtype=None,
+                     use_decoupled_grad=False, **_words):
+            self.given = (params, lr, master_weight_dtype, exp_avg_dtype, exp_avg_sq_dtype, use_decoupled_grad)
+    module.FusedAdam = FusedAdam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -364,14 +381,15 @@ def recorded_start(own):
     return start
 
 
-def modules(gpu, facts_of):
+def modules(facts_of):
     """Returns the functions that fill replaced modules, by module name."""
-    return {"torch": lambda module: fill_torch(module, gpu),
+    return {"torch": fill_torch,
             "torch.distributed.fsdp": fill_fsdp,
             "torch.distributed.fsdp.fully_sharded_data_parallel": fill_fsdp,
             "torch.distributed.pipelining.schedules": fill_schedules,
             "torch.distributed.tensor": fill_placements,
             "torch.distributed.tensor.placement_types": fill_placements,
+            "transformer_engine.pytorch.optimizers": fill_optimizers,
             "nemo_run": fill_nemo_run,
             "pydantic": pydantic_models.fill,
             "transformers": fill_transformers,

@@ -218,7 +218,8 @@ def one(tpsim, arguments, pairs, draw, number, folder):
     elif arguments.check:
         given = arguments.given / str(number)
         given.mkdir()
-        (given / "arguments.json").write_text(json.dumps(given_of(arguments.to, files, plan)), encoding="utf-8")
+        judged = {**given_of(arguments.to, files, plan), "gpu": json.loads(plan.read_text(encoding="utf-8"))["profile"]}
+        (given / "arguments.json").write_text(json.dumps(judged), encoding="utf-8")
         if arguments.to in CONFIGS:
             shutil.copy(files / CONFIGS[arguments.to], given)
     back = folder / "back.json"
