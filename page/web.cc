@@ -1,5 +1,5 @@
-// The host in a browser, using HTML5 events and WebGL 2. A page has one thread, so a search runs in
-// pieces between frames. Frames are drawn only while there is input or a search.
+// The host in a browser, using HTML5 events and WebGL 2. A search runs in a worker. Frames are
+// drawn only after input and after messages of the worker.
 #include <GLES3/gl3.h>
 #include <backends/imgui_impl_opengl3.h>
 #include <emscripten.h>
@@ -19,15 +19,13 @@
 #include "gui/panels/keys.h"
 #include "gui/panels/session.h"
 #include "gui/views/facts.h"
+#include "page/paths.h"
+#include "page/worker_search.h"
 
 namespace tpsim::gui {
 namespace {
 
 constexpr const char* kCanvas = "#canvas";
-// Paths in the file system of the WebAssembly program, which page/page.html fills.
-constexpr const char* kCatalogue = "/tpsim";
-constexpr const char* kPlan = "/tpsim/plan.json";
-constexpr const char* kMeasured = "/tpsim/measured.json";
 constexpr int kFramesAfterInput = 4;  // frames to draw after input: hover and layout settle
 
 void download(const std::filesystem::path& path) {
@@ -106,7 +104,13 @@ class Page {
     };
   }
 
-  void touch() { frames_left_ = kFramesAfterInput; }
+  // Draws frames in the next moments.
+  void touch(int frames = kFramesAfterInput) {
+    frames_left_ = std::max(frames_left_, frames);
+    if (is_asleep_) emscripten_resume_main_loop();
+    is_asleep_ = false;
+  }
+  WorkerSearch& search() { return search_; }
   Presses& presses() { return presses_; }
   void open(const char* path) {
     AppState& state = session_.state();
@@ -117,7 +121,11 @@ class Page {
   }
 
   void frame() {
-    if (frames_left_ == 0 && !session_.needs_frames()) return;
+    const Views* const views = frames_drawn_ > 0 ? &session_.views() : nullptr;
+    if (frames_left_ == 0 && views != nullptr && !views->is_pricing) {
+      is_asleep_ = true;
+      return emscripten_pause_main_loop();
+    }
     if (frames_left_ > 0) --frames_left_;
     const auto [columns, rows] = fitted_canvas();
     const double now = emscripten_get_now() / 1000;
@@ -136,6 +144,7 @@ class Page {
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     EM_ASM({ document.getElementById('canvas').style.cursor = UTF8ToString($0); }, css_cursor());
     ++frames_drawn_;
+    mark_times();
   }
 
   const char* facts_json() {
@@ -152,6 +161,20 @@ class Page {
   }
 
  private:
+  // Records the times of the first picture of a plan and of the end of its search, for
+  // tests/page/page_speed.py.
+  void mark_times() {
+    const Views& views = session_.views();
+    if (!has_shown_plan_ && views.a && !views.a->error) {
+      has_shown_plan_ = true;
+      EM_ASM({ performance.mark('tpsim-first'); });
+    }
+    if (!has_found_all_ && !views.is_searching && !views.is_pricing) {
+      has_found_all_ = true;
+      EM_ASM({ performance.mark('tpsim-found'); });
+    }
+  }
+
   // Resizes the canvas to the number of screen pixels that it covers, and returns the size.
   static std::array<int, 2> fitted_canvas() {
     const double ratio = emscripten_get_device_pixel_ratio();
@@ -173,7 +196,7 @@ class Page {
     if (ImGui::GetIO().Fonts->TexID == nullptr) ImGui_ImplOpenGL3_CreateFontsTexture();
   }
 
-  FrameSearchHost search_{PieceSize::kShort};  // short pieces keep the page responsive
+  WorkerSearch search_;
   Session session_;
   Presses presses_;
   std::string facts_;
@@ -181,6 +204,8 @@ class Page {
   int frames_left_ = kFramesAfterInput;
   int frames_drawn_ = 0;
   int uploaded_ = 0;
+  bool is_asleep_ = false;  // the browser calls frame() only after touch()
+  bool has_shown_plan_ = false, has_found_all_ = false;
 };
 
 // The page is global, because the exported C functions cannot receive a pointer to it.
@@ -262,7 +287,10 @@ bool make_context() {
   attributes.antialias = EM_FALSE;
   attributes.preserveDrawingBuffer = EM_TRUE;  // allows screenshots at any time
   const auto context = emscripten_webgl_create_context(kCanvas, &attributes);
-  return context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
+  const bool is_current =
+      context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
+  if (is_current) EM_ASM({ rememberState(GLctx); });
+  return is_current;
 }
 
 void listen() {
@@ -306,6 +334,22 @@ const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::gui::page()->fact
 
 void tpsim_open(const char* path) { tpsim::gui::page()->open(path); }
 
+// Messages of the worker to the page.
+void tpsim_progress(double share) {
+  tpsim::gui::page()->search().hear_progress(share);
+  tpsim::gui::page()->touch(1);
+}
+void tpsim_news(const char* message) {
+  tpsim::gui::page()->search().hear_news(message);
+  tpsim::gui::page()->touch();
+}
+void tpsim_failure(const char* reason) {
+  tpsim::gui::page()->search().hear_failure(reason);
+  tpsim::gui::page()->touch();
+}
+
+void tpsim_search(const char* request) { tpsim::gui::search_in_worker(request); }
+
 void tpsim_paste(const char* text) {
   ImGui::GetIO().AddInputCharactersUTF8(text);
   tpsim::gui::page()->touch();
@@ -314,6 +358,8 @@ void tpsim_paste(const char* text) {
 
 int main() {
   using namespace tpsim::gui;
+  const bool is_worker = EM_ASM_INT({ return typeof document == = 'undefined'; }) != 0;
+  if (is_worker) return 0;  // tpsim_search() follows
   if (!make_context()) {
     EM_ASM({ say('This page needs WebGL 2, which this browser does not offer.'); });
     return 0;

@@ -184,8 +184,8 @@ void draw_sources(Ui& ui, Rect body) {
                   ui.views.unstated.software ? " (assumed)" : ""));
   if (!ui.views.a || ui.views.a->error) return;
   const Sources& s = ui.views.a->predicted.sources;
-  say(fmt::format("timings: {:.0f} % measured, {:.0f} % interpolated, {:.0f} % modelled",
-                  100 * s.exact_entries, 100 * s.interpolated_entries, 100 * s.model));
+  say(fmt::format("measured {:.0f} %, interpolated {:.0f} %, model {:.0f} %", 100 * s.exact_entries,
+                  100 * s.interpolated_entries, 100 * s.model));
 }
 
 }  // namespace

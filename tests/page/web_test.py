@@ -16,7 +16,7 @@ import zlib
 
 from browser import PATIENCE, Browser, BrowserError
 
-MOST_BYTES = 1_700_000  # 1.26 MB of program, 0.33 MB of catalogue
+MOST_BYTES = 1_450_000  # 0.95 MB of program, 0.33 MB of catalogue
 
 
 class Page:
@@ -30,8 +30,8 @@ class Page:
                                   "JSON.stringify(tpsimFacts()) : '{}'")
         return json.loads(text or "{}")
 
-    def wait_until(self, what: str, holds) -> dict:
-        end = time.time() + PATIENCE
+    def wait_until(self, what: str, holds, patience: float = PATIENCE) -> dict:
+        end = time.time() + patience
         now = {}
         while time.time() < end:
             now = self.facts()
