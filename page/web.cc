@@ -246,6 +246,17 @@ int key_of(const EmscriptenKeyboardEvent* event) {
   return chord.ok() ? chord->key : 0;
 }
 
+// Whether the browser handles the key: its zoom, all shortcuts but Ctrl+F, and the first Tab after
+// Escape, which moves the focus out of the page.
+bool is_browsers(const EmscriptenKeyboardEvent* event, int key) {
+  static bool was_escape = false;
+  const std::string name = event->key;
+  const bool leaves = was_escape && name == "Tab";
+  if (name != "Shift") was_escape = name == "Escape";
+  const bool is_shortcut = event->ctrlKey || event->metaKey;
+  return key == 0 || leaves || (is_shortcut && name != "f");
+}
+
 EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   ImGuiIO& io = ImGui::GetIO();
   io.KeyCtrl = event->ctrlKey || event->metaKey;
@@ -253,15 +264,17 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   io.KeyAlt = event->altKey;
   const bool is_down = type == EMSCRIPTEN_EVENT_KEYDOWN;
   const int key = key_of(event);
-  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown)) page()->presses().set(io.KeysDown[key], is_down);
   const std::string text = event->key;
+  const bool is_zoom = io.KeyCtrl && (text == "=" || text == "+" || text == "-" || text == "0");
+  const bool is_given_up = is_down && is_browsers(event, key);
+  const bool is_tab = text == "Tab";
+  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown) && !is_zoom && !(is_given_up && is_tab)) {
+    page()->presses().set(io.KeysDown[key], is_down);
+  }
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
   page()->touch();
-  // The page handles known keys without Ctrl, and Ctrl+F, Ctrl+= and Ctrl+-. Other shortcuts, such
-  // as F5, Ctrl+C and Ctrl+V, remain the browser's.
-  const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
-  return is_ours ? EM_TRUE : EM_FALSE;
+  return is_down && !is_given_up ? EM_TRUE : EM_FALSE;
 }
 
 // Releases all keys, because the page does not receive key releases after it has lost the focus.

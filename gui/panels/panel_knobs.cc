@@ -53,7 +53,11 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   const std::vector<std::int64_t> values = choices_of(ui, plan, row.setting);
   if (values.size() < 2) return;
   std::vector<std::string> texts;
-  for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
+  for (const std::int64_t value : values) {
+    const bool is_tp = row.setting == Setting::kEtp && value == 0;
+    texts.push_back(is_tp ? fmt::format("{} (tp)", plan.degrees.tp)
+                          : text_of({row.setting, value}));
+  }
   const auto found = std::find(values.begin(), values.end(), row.get(plan));
   int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
   const char* label = row.title.data();  // null-terminated literal

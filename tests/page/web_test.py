@@ -106,6 +106,16 @@ def use(page: Page, folder: pathlib.Path) -> str:
     page.wait_until("the theme changed", lambda now: now["theme"] == "dark")
     (folder / "report-dark.png").write_bytes(page.browser.picture())
 
+    taken = ("(() => { let taken = false; addEventListener('keydown', event => { "
+             "taken = event.defaultPrevented; }, { once: true }); "
+             "document.getElementById('canvas').dispatchEvent(new KeyboardEvent('keydown', "
+             "{ key: KEY, ctrlKey: CTRL, bubbles: true, cancelable: true })); return taken; })()")
+    def takes(key: str, ctrl: bool = False) -> bool:
+        return page.browser.value(taken.replace("KEY", f"'{key}'")
+                                  .replace("CTRL", "true" if ctrl else "false"))
+    assert takes("Tab") and takes("f", True), "Tab and Ctrl+F work in the page"
+    assert not takes("=", True) and not takes("-", True), "the browser keeps its zoom"
+    assert takes("Escape") and not takes("Tab"), "Escape, then Tab leaves the page"
     page.click("Save")
     page.click("Save plan")
     saved = page.wait_until("the plan is downloaded", lambda now: now["notice"] != "")
