@@ -371,7 +371,7 @@ void tpsim_paste(const char* text) {
 
 int main() {
   using namespace tpsim::gui;
-  const bool is_worker = EM_ASM_INT({ return typeof document == = 'undefined'; }) != 0;
+  const bool is_worker = EM_ASM_INT({ return typeof document == 'undefined'; }) != 0;
   if (is_worker) return 0;  // tpsim_search() follows
   if (!make_context()) {
     EM_ASM({ say('This page needs WebGL 2, which this browser does not offer.'); });

@@ -20,7 +20,7 @@ SearchNews failure(Error error) {
 }
 
 void post(const SearchNews& news) {
-  EM_ASM({ postMessage({news : UTF8ToString($0), isLast : $1 != = 0, heap : HEAPU8.length}); },
+  EM_ASM({ postMessage({news : UTF8ToString($0), isLast : !!$1, heap : HEAPU8.length}); },
          message_of(news).c_str(), news.is_last);
 }
 
