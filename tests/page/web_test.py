@@ -70,7 +70,8 @@ class Page:
 
 
 def is_ready(now: dict) -> bool:
-    return now.get("plan.runs") == "yes" and now.get("searching") == "no"
+    has_interval = "(90 %: …)" not in now.get("answer.use", "")
+    return now.get("plan.runs") == "yes" and now.get("searching") == "no" and has_interval
 
 
 def colors_of(png: bytes) -> int:
@@ -106,13 +107,15 @@ def use(page: Page, folder: pathlib.Path) -> str:
     page.wait_until("the theme changed", lambda now: now["theme"] == "dark")
     (folder / "report-dark.png").write_bytes(page.browser.picture())
 
-    taken = ("(() => { let taken = false; addEventListener('keydown', event => { "
-             "taken = event.defaultPrevented; }, { once: true }); "
-             "document.getElementById('canvas').dispatchEvent(new KeyboardEvent('keydown', "
-             "{ key: KEY, ctrlKey: CTRL, bubbles: true, cancelable: true })); return taken; })()")
     def takes(key: str, ctrl: bool = False) -> bool:
-        return page.browser.value(taken.replace("KEY", f"'{key}'")
-                                  .replace("CTRL", "true" if ctrl else "false"))
+        """Presses a key and returns whether the page takes it from the browser."""
+        return page.browser.value(
+            f"(() => {{ const send = kind => {{ const event = new KeyboardEvent(kind, "
+            f"{{ key: '{key}', ctrlKey: {str(ctrl).lower()}, bubbles: true, cancelable: true }}); "
+            "document.getElementById('canvas').dispatchEvent(event); "
+            "return event.defaultPrevented; }; "
+            "const taken = send('keydown'); send('keyup'); return taken; })()")
+
     assert takes("Tab") and takes("f", True), "Tab and Ctrl+F work in the page"
     assert not takes("=", True) and not takes("-", True), "the browser keeps its zoom"
     assert takes("Escape") and not takes("Tab"), "Escape, then Tab leaves the page"
