@@ -148,7 +148,7 @@ struct FoundPlans {
 
 Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
                               const SearchSpace& space, const Terminal& terminal, int threads) {
-  constexpr int kPlansOfDegree = 100;  // in the picture
+  constexpr int kPlansOfDegree = 20;  // in the picture
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
