@@ -1,5 +1,5 @@
-// The host in a browser, using HTML5 events and WebGL 2. A page has one thread, so a search runs in
-// pieces between frames. Frames are drawn only while there is input or a search.
+// The host in a browser, using HTML5 events and WebGL 2. A search runs in a worker. Frames are
+// drawn only after input and after messages of the worker.
 #include <GLES3/gl3.h>
 #include <backends/imgui_impl_opengl3.h>
 #include <emscripten.h>
@@ -19,15 +19,13 @@
 #include "gui/panels/keys.h"
 #include "gui/panels/session.h"
 #include "gui/views/facts.h"
+#include "page/paths.h"
+#include "page/worker_search.h"
 
 namespace tpsim::gui {
 namespace {
 
 constexpr const char* kCanvas = "#canvas";
-// Paths in the file system of the WebAssembly program, which page/page.html fills.
-constexpr const char* kCatalogue = "/tpsim";
-constexpr const char* kPlan = "/tpsim/plan.json";
-constexpr const char* kMeasured = "/tpsim/measured.json";
 constexpr int kFramesAfterInput = 4;  // frames to draw after input: hover and layout settle
 
 void download(const std::filesystem::path& path) {
@@ -106,7 +104,13 @@ class Page {
     };
   }
 
-  void touch() { frames_left_ = kFramesAfterInput; }
+  // Draws frames in the next moments.
+  void touch(int frames = kFramesAfterInput) {
+    frames_left_ = std::max(frames_left_, frames);
+    if (is_asleep_) emscripten_resume_main_loop();
+    is_asleep_ = false;
+  }
+  WorkerSearch& search() { return search_; }
   Presses& presses() { return presses_; }
   void open(const char* path) {
     AppState& state = session_.state();
@@ -117,7 +121,11 @@ class Page {
   }
 
   void frame() {
-    if (frames_left_ == 0 && !session_.needs_frames()) return;
+    const Views* const views = frames_drawn_ > 0 ? &session_.views() : nullptr;
+    if (frames_left_ == 0 && views != nullptr && !views->is_pricing) {
+      is_asleep_ = true;
+      return emscripten_pause_main_loop();
+    }
     if (frames_left_ > 0) --frames_left_;
     const auto [columns, rows] = fitted_canvas();
     const double now = emscripten_get_now() / 1000;
@@ -136,6 +144,7 @@ class Page {
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     EM_ASM({ document.getElementById('canvas').style.cursor = UTF8ToString($0); }, css_cursor());
     ++frames_drawn_;
+    mark_times();
   }
 
   const char* facts_json() {
@@ -152,6 +161,20 @@ class Page {
   }
 
  private:
+  // Records the times of the first picture of a plan and of the end of its search, for
+  // tests/page/page_speed.py.
+  void mark_times() {
+    const Views& views = session_.views();
+    if (!has_shown_plan_ && views.a && !views.a->error) {
+      has_shown_plan_ = true;
+      EM_ASM({ performance.mark('tpsim-first'); });
+    }
+    if (!has_found_all_ && !views.is_searching && !views.is_pricing) {
+      has_found_all_ = true;
+      EM_ASM({ performance.mark('tpsim-found'); });
+    }
+  }
+
   // Resizes the canvas to the number of screen pixels that it covers, and returns the size.
   static std::array<int, 2> fitted_canvas() {
     const double ratio = emscripten_get_device_pixel_ratio();
@@ -173,7 +196,7 @@ class Page {
     if (ImGui::GetIO().Fonts->TexID == nullptr) ImGui_ImplOpenGL3_CreateFontsTexture();
   }
 
-  FrameSearchHost search_{PieceSize::kShort};  // short pieces keep the page responsive
+  WorkerSearch search_;
   Session session_;
   Presses presses_;
   std::string facts_;
@@ -181,6 +204,8 @@ class Page {
   int frames_left_ = kFramesAfterInput;
   int frames_drawn_ = 0;
   int uploaded_ = 0;
+  bool is_asleep_ = false;  // the browser calls frame() only after touch()
+  bool has_shown_plan_ = false, has_found_all_ = false;
 };
 
 // The page is global, because the exported C functions cannot receive a pointer to it.
@@ -221,6 +246,17 @@ int key_of(const EmscriptenKeyboardEvent* event) {
   return chord.ok() ? chord->key : 0;
 }
 
+// Whether the browser handles the key: its zoom, all shortcuts but Ctrl+F, and the first Tab after
+// Escape, which moves the focus out of the page.
+bool is_browsers(const EmscriptenKeyboardEvent* event, int key) {
+  static bool was_escape = false;
+  const std::string name = event->key;
+  const bool leaves = was_escape && name == "Tab";
+  if (name != "Shift") was_escape = name == "Escape";
+  const bool is_shortcut = event->ctrlKey || event->metaKey;
+  return key == 0 || leaves || (is_shortcut && name != "f");
+}
+
 EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   ImGuiIO& io = ImGui::GetIO();
   io.KeyCtrl = event->ctrlKey || event->metaKey;
@@ -228,15 +264,17 @@ EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* event, void*) {
   io.KeyAlt = event->altKey;
   const bool is_down = type == EMSCRIPTEN_EVENT_KEYDOWN;
   const int key = key_of(event);
-  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown)) page()->presses().set(io.KeysDown[key], is_down);
   const std::string text = event->key;
+  const bool is_zoom = io.KeyCtrl && (text == "=" || text == "+" || text == "-" || text == "0");
+  const bool is_given_up = is_down && is_browsers(event, key);
+  const bool is_tab = text == "Tab";
+  if (key > 0 && key < IM_ARRAYSIZE(io.KeysDown) && !is_zoom && !(is_given_up && is_tab)) {
+    page()->presses().set(io.KeysDown[key], is_down);
+  }
   const bool is_character = text.size() == 1 || static_cast<unsigned char>(text[0]) >= 0x80;
   if (is_down && is_character && !io.KeyCtrl) io.AddInputCharactersUTF8(text.c_str());
   page()->touch();
-  // The page handles known keys without Ctrl, and Ctrl+F, Ctrl+= and Ctrl+-. Other shortcuts, such
-  // as F5, Ctrl+C and Ctrl+V, remain the browser's.
-  const bool is_ours = key > 0 && (!io.KeyCtrl || text == "f" || text == "=" || text == "-");
-  return is_ours ? EM_TRUE : EM_FALSE;
+  return is_down && !is_given_up ? EM_TRUE : EM_FALSE;
 }
 
 // Releases all keys, because the page does not receive key releases after it has lost the focus.
@@ -262,7 +300,10 @@ bool make_context() {
   attributes.antialias = EM_FALSE;
   attributes.preserveDrawingBuffer = EM_TRUE;  // allows screenshots at any time
   const auto context = emscripten_webgl_create_context(kCanvas, &attributes);
-  return context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
+  const bool is_current =
+      context > 0 && emscripten_webgl_make_context_current(context) == EMSCRIPTEN_RESULT_SUCCESS;
+  if (is_current) EM_ASM({ rememberState(GLctx); });
+  return is_current;
 }
 
 void listen() {
@@ -306,6 +347,22 @@ const char* tpsim_facts() { return tpsim::gui::page() ? tpsim::gui::page()->fact
 
 void tpsim_open(const char* path) { tpsim::gui::page()->open(path); }
 
+// Messages of the worker to the page.
+void tpsim_progress(double share) {
+  tpsim::gui::page()->search().hear_progress(share);
+  tpsim::gui::page()->touch(1);
+}
+void tpsim_news(const char* message) {
+  tpsim::gui::page()->search().hear_news(message);
+  tpsim::gui::page()->touch();
+}
+void tpsim_failure(const char* reason) {
+  tpsim::gui::page()->search().hear_failure(reason);
+  tpsim::gui::page()->touch();
+}
+
+void tpsim_search(const char* request) { tpsim::gui::search_in_worker(request); }
+
 void tpsim_paste(const char* text) {
   ImGui::GetIO().AddInputCharactersUTF8(text);
   tpsim::gui::page()->touch();
@@ -314,6 +371,8 @@ void tpsim_paste(const char* text) {
 
 int main() {
   using namespace tpsim::gui;
+  const bool is_worker = EM_ASM_INT({ return typeof document == 'undefined'; }) != 0;
+  if (is_worker) return 0;  // tpsim_search() follows
   if (!make_context()) {
     EM_ASM({ say('This page needs WebGL 2, which this browser does not offer.'); });
     return 0;

@@ -29,6 +29,7 @@ optional=(               # found by CMake: tpsim builds without them too
 )
 full=(
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
+  fonttools              # cuts the typeface to the letters used
 )
 web=(
   emscripten xz-utils    # tpsim report; tools/fetch_imgui.sh adds Dear ImGui's sources

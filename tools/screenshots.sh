@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# Creates the pictures of docs/ without a display.
+# Creates the pictures of docs/ without a display, or compares them with what the program draws.
 #
-# Usage: tools/screenshots.sh [build folder: build/release]
+# Usage: tools/screenshots.sh [--check] [build folder: build/release]
+# --check writes nothing and exits with 1 if a picture is out of date. It leaves out gui-page.png,
+# which a browser draws.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+checks=no
+if [[ ${1:-} == --check ]]; then
+  checks=yes
+  shift
+fi
 tpsim=${1:-build/release}/tpsim
-script=$(mktemp)
-trap 'rm -f "$script"' EXIT
+folder=$(mktemp --directory)
+trap 'rm -rf "$folder"' EXIT
 
-cat >"$script" <<'ACTIONS'
+cat >"$folder/script" <<'ACTIONS'
 wait
 screenshot gui-light.png
 click "layout 2"
@@ -24,16 +31,20 @@ wheel timeline 12 0.2 0.5
 click "Critical path"
 wheel timeline 11 0.02 0.5
 move timeline 0.4 0.1
-screenshot gui-dark.png
 ACTIONS
-"$tpsim" gui --model bloom-176b --gpus 384 --script "$script" --screenshot docs/last.png
-rm docs/last.png
-"$tpsim" plan --model bloom-176b --gpus 384 --plot docs/plan.svg >/dev/null
+"$tpsim" gui --model bloom-176b --gpus 384 --script "$folder/script" \
+  --screenshot "$folder/gui-dark.png"
+"$tpsim" plan --model bloom-176b --gpus 384 --plot "$folder/plan.svg" >/dev/null
+pictures=(gui-light.png gui-compare.png gui-dark.png plan.svg)
+if [[ $checks == yes ]]; then
+  exec python3 tools/compare_pictures.py "$folder" docs "${pictures[@]}"
+fi
+for picture in "${pictures[@]}"; do
+  cp "$folder/$picture" docs/
+done
 
 # Creates the picture of the web page, if the page is built and a browser is installed.
-page=$(mktemp --directory)
-trap 'rm -rf "$script" "$page"' EXIT
-"$tpsim" plan --model bloom-176b --gpus 384 --save "$page/plan.json" >/dev/null
-if "$tpsim" report "$page/plan.json" --html "$page/report.html"; then
-  python3 tests/page/page_picture.py "$page/report.html" docs/gui-page.png
+"$tpsim" plan --model bloom-176b --gpus 384 --save "$folder/plan.json" >/dev/null
+if "$tpsim" report "$folder/plan.json" --html "$folder/report.html"; then
+  python3 tests/page/page_picture.py "$folder/report.html" docs/gui-page.png
 fi

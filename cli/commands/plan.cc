@@ -21,6 +21,7 @@
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "gui/views/plan_picture.h"
+#include "plans/search/staged_search.h"
 
 namespace tpsim::cli {
 namespace {
@@ -140,42 +141,47 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
 
 struct FoundPlans {
   SearchResult shown;  // plans of the table
-  // Plans of the picture: up to kPlansInPicture plans and the complete Pareto front.
+  // Plans of the picture: the fastest of each tensor parallel degree, and the Pareto front.
   std::vector<PlannedRun> pictured;
-  gui::PictureScope scope;  // numbers of plans, for the picture's caption
+  std::int64_t possible = 0;  // combinations that may fit in memory
 };
 
 Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
                               const SearchSpace& space, const Terminal& terminal, int threads) {
-  constexpr std::int64_t kPlansInPicture = 1500;
-  const auto best_of = [&](std::int64_t most) {
-    ProgressBar progress(terminal, "searching");
-    return search(scenario, space, static_cast<int>(most), progress.shower(), threads);
-  };
-  const auto whole_front = [&] {
-    ProgressBar progress(terminal, "searching the Pareto front");
-    return pareto_front(scenario, space, progress.shower(), threads);
-  };
+  constexpr int kPlansOfDegree = 20;  // in the picture
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
   const bool shows_front = arguments.has(Opt::kPareto);
   if (shows_front) {
     TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
   }
+  StagedSearch search(scenario, space, static_cast<int>(top), threads);
+  const auto best_plans = [&] {
+    ProgressBar progress(terminal, "searching");
+    return search.best(progress.shower());
+  };
+  const auto whole_front = [&] {
+    ProgressBar progress(terminal, "searching the Pareto front");
+    return search.front(progress.shower());
+  };
   FoundPlans found;
   if (!arguments.has(Opt::kPlot)) {
-    TPSIM_TRY(found.shown, shows_front ? whole_front() : best_of(top));
+    TPSIM_TRY(found.shown, shows_front ? whole_front() : best_plans());
     return found;
   }
-  // One search serves table and picture: the first `top` plans are those that a smaller search
-  // finds.
-  TPSIM_TRY(SearchResult best, best_of(std::max(top, kPlansInPicture)));
+  TPSIM_TRY(SearchResult best, best_plans());
   TPSIM_TRY(SearchResult front, whole_front());
   found.pictured = best.plans;
-  found.scope = {best.feasible, best.not_as_good};
+  found.possible = best.feasible + best.not_as_good;
   found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
-  found.shown = std::move(shows_front ? front : best);
-  if (!shows_front && std::ssize(found.shown.plans) > top) {
-    found.shown.plans.resize(static_cast<std::size_t>(top));
+  for (const std::int64_t tp : search.tp_degrees()) {
+    TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
+    found.pictured.insert(found.pictured.end(), more.plans.begin(), more.plans.end());
+  }
+  if (shows_front) {
+    front.tried = std::move(best.tried);
+    found.shown = std::move(front);
+  } else {
+    found.shown = std::move(best);
   }
   return found;
 }
@@ -191,7 +197,8 @@ Status check_picture(const Arguments& arguments) {
 }
 
 Status write_picture(const std::string& path, const Scenario& scenario, const FoundPlans& found) {
-  TPSIM_TRY(const gui::Drawing picture, gui::plan_picture(scenario, found.pictured, found.scope));
+  TPSIM_TRY(const gui::Drawing picture,
+            gui::plan_picture(scenario, found.pictured, found.possible));
   if (path.ends_with(".png")) return write_png_of(picture, path);
   return write_file_atomically(path, gui::svg_text(picture));
 }

@@ -25,6 +25,9 @@ std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
   return static_cast<std::size_t>(track - ends.begin());
 }
 
+// Viewers such as Perfetto take 0 for an unknown process or thread, so ids begin at 1.
+constexpr std::int64_t kProcess = 1, kFirstTrack = 1;
+
 double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
 
 bool has_micro_batch(SpanKind kind) {
@@ -43,14 +46,14 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
                       {"ph", "X"},
                       {"ts", microseconds(span.begin)},
                       {"dur", microseconds(span.end - span.begin)},
-                      {"pid", 0},
+                      {"pid", kProcess},
                       {"tid", track},
                       {"args", std::move(args)}});
 }
 
 JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
   return json_object(
-      {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}});
+      {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", std::move(args)}});
 }
 
 // Text of a JSON array of events, one event per line. A long trace is not stored as a tree of
@@ -80,7 +83,7 @@ class TrackIds {
       StageTracks& tracks = stages_.at(static_cast<std::size_t>(span.stage));
       lanes_.push_back(span.kind == SpanKind::kTransfer ? 1 + transfer_track(tracks, span) : 0);
     }
-    std::int64_t next = 0;
+    std::int64_t next = kFirstTrack;
     for (const StageTracks& tracks : stages_) {
       first_.push_back(next);
       next += 1 + static_cast<std::int64_t>(tracks.transfer_ends.size());
@@ -115,7 +118,7 @@ class TrackIds {
 
 std::string trace_json(const Timeline& timeline, std::string_view title) {
   EventList events;
-  events.add(metadata_json("process_name", 0, json_object({{"name", title}})));
+  events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
   const TrackIds ids(timeline);
   ids.add_names(events);
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {

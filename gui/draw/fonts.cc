@@ -11,7 +11,7 @@ namespace {
 constexpr float kBodySize = 14.5F, kSmallSize = 12.5F, kBigSize = 24.0F;
 
 // Character ranges to load: Latin, and the symbols of the panels (dashes, quotes, arrows, minus,
-// approximately, at most, at least).
+// approximately, at most, at least). gui/CMakeLists.txt has the same list.
 constexpr ImWchar kRanges[] = {0x20,   0xFF,   0x2013, 0x2014, 0x2018, 0x201D, 0x2022, 0x2022,
                                0x2026, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212, 0x2248, 0x2248,
                                0x2264, 0x2265, 0x25B2, 0x25B2, 0x25BC, 0x25BC, 0};

@@ -69,6 +69,8 @@ Result<std::string> done_by(Request request, const ViewComputer& computer, AppSt
     case Request::kOpenFile: return open_named_file(state);
     case Request::kCopyCommand: return copy_command(computer, state);
     case Request::kExport: return export_files(computer, state, computer.gpus_per_node());
+    case Request::kStopSearch:
+    case Request::kSearch: break;  // performed by the session
   }
   return std::string();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/numbers.h"
@@ -119,22 +120,30 @@ void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
 
 namespace {
 
+struct Tab {
+  DetailTab id;
+  const char* title;
+  const char* help;
+};
+constexpr std::array<Tab, 3> kTabs = {
+    {{DetailTab::kBreakdown, "Breakdown",
+      "Every term of plan A's step with its formula and source."},
+     {DetailTab::kDifferences, "A and B",
+      "The terms that make plan B faster or slower than plan A."},
+     {DetailTab::kMeasured, "Measured",
+      "Predicted and measured step times of a validation report."}}};
+
+float tabs_width(const Ui& ui) {
+  float width = 0;
+  for (const Tab& tab : kTabs) width += text_size(ui.fonts.small, tab.title).x + ui.px(20);
+  return width;
+}
+
 void draw_tabs(Ui& ui, Rect rect) {
-  struct Tab {
-    DetailTab id;
-    const char* title;
-    const char* help;
-  };
-  static constexpr Tab kTabs[] = {{DetailTab::kBreakdown, "Breakdown",
-                                   "Every term of plan A's step with its formula and source."},
-                                  {DetailTab::kDifferences, "A and B",
-                                   "The terms that make plan B faster or slower than plan A."},
-                                  {DetailTab::kMeasured, "Measured",
-                                   "Predicted and measured step times of a validation report."}};
   ImGui::PushFont(ui.fonts.small);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   float x = rect.max.x;
-  for (int i = 2; i >= 0; --i) {
+  for (std::size_t i = kTabs.size(); i-- > 0;) {
     x -= text_size(ui.fonts.small, kTabs[i].title).x + ui.px(20);
     ImGui::SetCursorScreenPos({x, rect.min.y - ui.px(26)});
     if (button(ui, kTabs[i].title, kTabs[i].help, ui.state.detail == kTabs[i].id)) {
@@ -148,7 +157,7 @@ void draw_tabs(Ui& ui, Rect rect) {
 }  // namespace
 
 void draw_details(Ui& ui, Rect rect) {
-  card(ui, "Step time by term", rect, "", [&](Rect body) {
+  const auto draw = [&](Rect body) {
     draw_tabs(ui, body);
     if (ui.state.detail == DetailTab::kMeasured) return draw_measured(ui, body);
     if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table shows why.");
@@ -159,7 +168,8 @@ void draw_details(Ui& ui, Rect rect) {
                          "Press Pin as B to keep the selected plan, then select another one.");
     }
     draw_differences(ui, body, *ui.views.a, *ui.views.b);
-  });
+  };
+  card(ui, "Step time by term", rect, "", draw, tabs_width(ui) + ui.px(4));
 }
 
 }  // namespace tpsim::gui

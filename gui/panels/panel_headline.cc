@@ -42,29 +42,38 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
 
 constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
 
-// A sentence of the recommendation.
+// A line of the recommendation.
 struct Line {
   ImFont* font;
   Rgba color;
   std::string text;
+  std::string whole;  // the sentence if it is shortened
 };
 
-// Returns the sentences to draw; none if plan A is not set or cannot run.
-std::vector<Line> lines_of(const Ui& ui) {
+// Returns the lines to draw, at most `width` wide; none if plan A is not set or cannot run. In a
+// low window every sentence but the first has one line, and the rest of it is in a tooltip.
+std::vector<Line> lines_of(const Ui& ui, float width) {
   if (ui.views.error) return {};
   const Answer answer = answer_of(ui.views);
+  const bool is_low = ImGui::GetIO().DisplaySize.y < ui.px(760);
   std::vector<Line> lines;
-  if (!answer.use.empty()) lines.push_back({ui.fonts.bold, ui.colors.text, answer.use});
-  if (!answer.limits.empty()) lines.push_back({ui.fonts.small, ui.colors.text, answer.limits});
-  if (!answer.assumed.empty()) lines.push_back({ui.fonts.small, ui.colors.warn, answer.assumed});
-  if (!answer.others.empty()) lines.push_back({ui.fonts.small, ui.colors.dim, answer.others});
+  const auto add = [&](ImFont* font, Rgba color, const std::string& text) {
+    if (text.empty()) return;
+    if (is_low && !lines.empty()) {
+      const std::string shown = fitted(font, text, width);
+      lines.push_back({font, color, shown, shown == text ? "" : text});
+      return;
+    }
+    for (std::string& line : wrapped_lines(font, text, width)) {
+      lines.push_back({font, color, std::move(line), ""});
+    }
+  };
+  add(ui.fonts.bold, ui.colors.text, answer.use);
+  add(ui.fonts.small, ui.colors.text, answer.limits);
+  add(ui.fonts.small, ui.colors.warn, answer.assumed);
+  add(ui.fonts.small, ui.colors.dim, answer.others);
+  add(ui.fonts.small, ui.colors.dim, answer.setup);
   return lines;
-}
-
-ImVec2 wrapped_size(const Line& line, float width) {
-  const char* begin = line.text.data();
-  return line.font->CalcTextSizeA(line.font->FontSize, FLT_MAX, width, begin,
-                                  begin + line.text.size());
 }
 
 constexpr float kMargin = 16, kFigures = 66, kBetweenLines = 3;  // points
@@ -93,11 +102,13 @@ void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
   float top = rect.min.y + ui.px(8);
   const float text_width = rect.width() - ui.px(2 * kMargin);
   for (const Line& line : lines) {
-    const char* begin = line.text.data();
-    ImGui::GetWindowDrawList()->AddText(
-        line.font, line.font->FontSize, {rect.min.x + ui.px(kMargin), std::round(top)},
-        ui.ink(line.color), begin, begin + line.text.size(), text_width);
-    top += wrapped_size(line, text_width).y + ui.px(kBetweenLines);
+    const ImVec2 at{rect.min.x + ui.px(kMargin), top};
+    put_text(ui, line.font, at, line.color, line.text);
+    top += line.font->FontSize + ui.px(kBetweenLines);
+    const ImVec2 end{at.x + text_width, top};
+    if (!line.whole.empty() && ImGui::IsMouseHoveringRect(at, end) && ImGui::IsWindowHovered()) {
+      tooltip(ui, line.whole.c_str());
+    }
   }
   const float figures = rect.max.y - ui.px(kFigures);
   const std::vector<Figure> a = figures_of(ui, *ui.views.a);
@@ -128,11 +139,9 @@ void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
 }  // namespace
 
 float draw_headline(Ui& ui, ImVec2 corner, float width) {
-  const std::vector<Line> lines = lines_of(ui);
+  const std::vector<Line> lines = lines_of(ui, width - ui.px(2 * kMargin));
   float height = ui.px(kFigures + 6);
-  for (const Line& line : lines) {
-    height += wrapped_size(line, width - ui.px(2 * kMargin)).y + ui.px(kBetweenLines);
-  }
+  for (const Line& line : lines) height += line.font->FontSize + ui.px(kBetweenLines);
   const Rect rect{corner, {corner.x + width, corner.y + std::ceil(height)}};
   fill(ui, rect, ui.colors.panel, ui.px(6));
   note_area(ui, "headline", rect);

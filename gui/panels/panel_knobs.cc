@@ -53,7 +53,11 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
   const std::vector<std::int64_t> values = choices_of(ui, plan, row.setting);
   if (values.size() < 2) return;
   std::vector<std::string> texts;
-  for (const std::int64_t value : values) texts.push_back(text_of({row.setting, value}));
+  for (const std::int64_t value : values) {
+    const bool is_tp = row.setting == Setting::kEtp && value == 0;
+    texts.push_back(is_tp ? fmt::format("{} (tp)", plan.degrees.tp)
+                          : text_of({row.setting, value}));
+  }
   const auto found = std::find(values.begin(), values.end(), row.get(plan));
   int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
   const char* label = row.title.data();  // null-terminated literal
@@ -184,8 +188,8 @@ void draw_sources(Ui& ui, Rect body) {
                   ui.views.unstated.software ? " (assumed)" : ""));
   if (!ui.views.a || ui.views.a->error) return;
   const Sources& s = ui.views.a->predicted.sources;
-  say(fmt::format("timings: {:.0f} % measured, {:.0f} % interpolated, {:.0f} % modelled",
-                  100 * s.exact_entries, 100 * s.interpolated_entries, 100 * s.model));
+  say(fmt::format("measured {:.0f} %, interpolated {:.0f} %, model {:.0f} %", 100 * s.exact_entries,
+                  100 * s.interpolated_entries, 100 * s.model));
 }
 
 }  // namespace

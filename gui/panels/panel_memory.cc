@@ -108,27 +108,43 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   }
 }
 
-// Draws the names of the memory categories with a visible share.
-void draw_legend(const Ui& ui, ImVec2 at, const PlanView& view, float right) {
-  const ImVec2 start = at;
-  for (int part = 0; part < kMemoryPartCount; ++part) {
-    Bytes most;
-    for (const StageMemory& stage : view.predicted.memory) {
-      most = std::max(most, part_of(stage, part));
+// Draws the names of the memory categories with a visible share into the bottom of `rect`, and
+// returns the height. Without `draws` only the height is returned.
+float draw_legend(const Ui& ui, Rect rect, const std::vector<Group>& groups, bool draws) {
+  const float line_height = ui.fonts.small->FontSize + ui.px(3);
+  const auto place = [&](ImVec2 at, bool is_drawn) {
+    for (int part = 0; part < kMemoryPartCount; ++part) {
+      const bool is_visible = std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
+        const Prediction& p = group.view->predicted;
+        return std::any_of(p.memory.begin(), p.memory.end(), [&](const StageMemory& stage) {
+          return part_of(stage, part) >= 0.004 * p.peak;
+        });
+      });
+      if (!is_visible) continue;
+      const float width = ui.px(14) + text_size(ui.fonts.small, memory_part_name(part)).x;
+      if (at.x + width > rect.max.x && at.x > rect.min.x) at = {rect.min.x, at.y + line_height};
+      if (is_drawn) {
+        legend_entry(ui, at, ui.colors.memory[static_cast<std::size_t>(part)],
+                     memory_part_name(part));
+      }
+      at.x += width + ui.px(12);
     }
-    if (most < 0.004 * view.predicted.peak) continue;
-    const float width = ui.px(26) + text_size(ui.fonts.small, memory_part_name(part)).x;
-    if (at.x + width > right + ui.px(12))
-      at = {start.x, at.y + ui.fonts.small->FontSize + ui.px(3)};
-    at.x = legend_entry(ui, at, ui.colors.memory[static_cast<std::size_t>(part)],
-                        memory_part_name(part));
-  }
+    return at.y + line_height;
+  };
+  const float height = place({rect.min.x, 0}, false);
+  if (draws) place({rect.min.x, rect.max.y - height}, true);
+  return height;
 }
 
 std::string note_of(const Views& views) {
   if (!views.a || views.a->error) return "";
   const Prediction& p = views.a->predicted;
-  return fmt::format("GPU has {} GiB · p(OOM) {}", gib_text(p.capacity), chance_text(p.p_oom));
+  const std::string host = p.host_memory > Bytes()
+                               ? fmt::format("host {} of {} GiB a node · ", gib_text(p.host_memory),
+                                             gib_text(p.host_capacity))
+                               : "";
+  return fmt::format("{}GPU has {} GiB · P(OOM) {}", host, gib_text(p.capacity),
+                     chance_text(p.p_oom));
 }
 
 void draw_bars(Ui& ui, Rect body) {
@@ -139,7 +155,7 @@ void draw_bars(Ui& ui, Rect body) {
     const Prediction& p = group.view->predicted;
     most = std::max({most, gib(p.capacity), gib(p.peak) * 1.05});
   }
-  const float legend = 2 * ui.fonts.small->FontSize + ui.px(8);
+  const float legend = draw_legend(ui, body, groups, false) + ui.px(4);
   const float below = ui.fonts.small->FontSize + ui.px(ui.views.b ? 10 : 6);
   const Rect area{body.min, {body.max.x, body.max.y - legend - below}};
   const Plot plot = draw_axes(ui, area, {0, 1}, {0, most * 1.02}, {"", "GiB on each stage's GPUs"});
@@ -151,7 +167,7 @@ void draw_bars(Ui& ui, Rect body) {
     from += each + between;
   }
   draw_capacity(ui, plot, ui.views.a->predicted.capacity);
-  draw_legend(ui, {body.min.x, body.max.y - legend + ui.px(6)}, *ui.views.a, body.max.x);
+  draw_legend(ui, body, groups, true);
 }
 
 }  // namespace

@@ -9,45 +9,12 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "gui/panels/panels.h"
-#include "gui/views/plan_table.h"
+#include "gui/panels/shown_table.h"
 
 namespace tpsim::gui {
 namespace {
 
-struct TableColumn {
-  TableColumnId id{};
-  const char* title;
-  bool is_number;
-  int dropped;  // columns are hidden in this order if the table is narrow; 0: never
-  const char* help;
-};
-
-constexpr std::array<TableColumn, 15> kColumns = {{
-    {TableColumnId::kTp, "tp", true, 0, "tensor-parallel degree: GPUs that share every layer"},
-    {TableColumnId::kPp, "pp", true, 0, "pipeline stages"},
-    {TableColumnId::kDp, "dp", true, 7, "data-parallel degree: copies of the model"},
-    {TableColumnId::kCp, "cp", true, 9, "context-parallel degree: GPUs that share a sequence"},
-    {TableColumnId::kEp, "ep", true, 8, "expert-parallel degree: GPUs that share the experts"},
-    {TableColumnId::kZero, "zero", true, 4,
-     "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 also gradients, 3 also "
-     "parameters"},
-    {TableColumnId::kMicroBatch, "mb", true, 5, "sequences per micro-batch"},
-    {TableColumnId::kRecompute, "recompute", false, 3,
-     "recompute: the activations that backward computes again"},
-    {TableColumnId::kExtras, "extras", false, 2,
-     "vN: N chunks per stage; sp: sequence parallel; flash: fused attention; emb, no-emb, N..M: "
-     "layers per stage; pp-in: pipeline ranks inside data-parallel ranks; offload: optimizer state "
-     "on the CPU"},
-    {TableColumnId::kStep, "step", true, 0, "predicted step time"},
-    {TableColumnId::kLoss, "slower", true, 10, "how much slower the step is than the best"},
-    {TableColumnId::kTflops, "TFLOP/s", true, 1, "hardware TFLOP/s per GPU, recompute counted"},
-    {TableColumnId::kMemory, "GiB", true, 0, "peak memory of the fullest GPU"},
-    {TableColumnId::kOom, "P(OOM)", true, 6, "probability that the fullest GPU runs out of memory"},
-    {TableColumnId::kVariants, "variants", true, 0,
-     "plans found with these degrees; click to show them"},
-}};
-constexpr int kMostDropped = 10;
-constexpr float kFilterWidth = 190;
+constexpr float kFilterWidth = 190, kStopWidth = 74;
 
 // Draws a right-aligned number, or "…" if it does not fit, because a number with missing digits
 // would mislead.
@@ -59,109 +26,8 @@ void draw_number(const Ui& ui, ImFont* font, Rgba color, const std::string& text
   ImGui::Dummy({1, font->FontSize});
 }
 
-std::string cell_text(const PlannedRun& run, TableColumnId column, const TimeScale& scale) {
-  const Plan& plan = run.plan;
-  switch (column) {
-    case TableColumnId::kTp: return std::to_string(plan.degrees.tp);
-    case TableColumnId::kPp: return std::to_string(plan.degrees.pp);
-    case TableColumnId::kDp: return std::to_string(plan.degrees.dp);
-    case TableColumnId::kCp: return std::to_string(plan.degrees.cp);
-    case TableColumnId::kEp: return std::to_string(plan.degrees.ep);
-    case TableColumnId::kZero: return std::to_string(plan.zero);
-    case TableColumnId::kMicroBatch: return std::to_string(plan.micro_batch);
-    case TableColumnId::kRecompute: return text_of(plan, Setting::kRecompute);
-    case TableColumnId::kExtras: return extras_text(plan);
-    case TableColumnId::kStep: return scaled_text(run.predicted.step, scale);
-    case TableColumnId::kTflops:
-      return fmt::format("{:.1f}", run.predicted.hardware_tflops_per_gpu);
-    case TableColumnId::kMemory:
-      return gib_text(run.predicted.peak, gib_decimals(run.predicted.peak));
-    case TableColumnId::kOom: return chance_text(run.predicted.p_oom);
-    case TableColumnId::kLoss:
-    case TableColumnId::kVariants: break;
-  }
-  return "";
-}
-
 Rgba chance_color(const Ui& ui, double p_oom) {
   return p_oom >= 0.2 ? ui.colors.bad : p_oom >= 0.05 ? ui.colors.warn : ui.colors.dim;
-}
-
-// The table to draw: its rows, and the columns that fit.
-struct ShownTable {
-  std::vector<LayoutGroup> groups;
-  std::vector<TableRow> rows;
-  TimeScale scale;
-  std::vector<const TableColumn*> columns;
-  std::vector<float> widths;  // width of each column's text
-  std::vector<std::string> hidden;
-};
-
-std::string text_in(const Ui& ui, const ShownTable& table, const TableRow& row,
-                    TableColumnId column) {
-  const PlannedRun& run = ui.views.found.plans[row.plan];
-  const Prediction& best = ui.views.found.plans.front().predicted;
-  switch (column) {
-    case TableColumnId::kStep: {
-      const bool ties = row.plan != 0 && ties_with(run.predicted, best);
-      return (ties ? "= " : "") + scaled_text(run.predicted.step, table.scale);
-    }
-    case TableColumnId::kLoss:
-      return row.plan == 0 ? "best" : loss_text(run.predicted.step, best.step);
-    case TableColumnId::kVariants:
-      if (row.variants < 2) return row.variants == 1 ? "1" : "";
-      return fmt::format("{} {}", ui.state.table.opened.contains(layout_of(run.plan)) ? "−" : "+",
-                         count_text(static_cast<std::int64_t>(row.variants)));
-    default: return cell_text(run, column, table.scale);
-  }
-}
-
-std::string title_of(const TableColumn& column, const ShownTable& table) {
-  return column.id == TableColumnId::kStep ? fmt::format("step {}", table.scale.unit)
-                                           : column.title;
-}
-
-// Returns the minimum width of a column. A column of texts may be narrower than its texts, which
-// are then shortened. A column of numbers must fit all numbers.
-float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& column) {
-  constexpr float kLeastText = 62;
-  const bool sorts = ui.state.table.sorted_by == column.id;
-  float width = text_size(ui.fonts.small, title_of(column, table) + (sorts ? " ▲" : "")).x;
-  if (!column.is_number) return std::max(width, ui.px(kLeastText));
-  for (const TableRow& row : table.rows) {
-    ImFont* font = row.plan == 0 ? ui.fonts.bold : ui.fonts.body;
-    width = std::max(width, text_size(font, text_in(ui, table, row, column.id)).x);
-  }
-  return width;
-}
-
-// Selects the columns that fit into `width`. The columns cp and ep are omitted if all plans have
-// degree 1.
-void select_columns(const Ui& ui, float width, ShownTable& table) {
-  const std::vector<PlannedRun>& plans = ui.views.found.plans;
-  const auto is_used = [&](TableColumnId id) {
-    if (id != TableColumnId::kCp && id != TableColumnId::kEp) return true;
-    return std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
-      return (id == TableColumnId::kCp ? run.plan.degrees.cp : run.plan.degrees.ep) > 1;
-    });
-  };
-  for (const TableColumn& column : kColumns) {
-    if (!is_used(column.id)) continue;
-    table.columns.push_back(&column);
-    table.widths.push_back(std::ceil(needed_width(ui, table, column)) + 1);
-  }
-  const float padding = 2 * ui.px(4);
-  for (int order = 1; order <= kMostDropped; ++order) {
-    float sum = 0;
-    for (const float one : table.widths) sum += one + padding;
-    if (sum <= width) return;
-    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
-                                    [&](const TableColumn* c) { return c->dropped == order; });
-    if (found == table.columns.end()) continue;
-    table.hidden.emplace_back((*found)->title);
-    table.widths.erase(table.widths.begin() + (found - table.columns.begin()));
-    table.columns.erase(found);
-  }
 }
 
 // Draws the number of variants of a layout as a button that expands or collapses the layout.
@@ -316,15 +182,39 @@ void draw_table(Ui& ui, Rect rect, const ShownTable& table) {
   ImGui::PopStyleVar(2);
 }
 
+// Whether the search can be stopped or started again.
+bool has_stop(const Ui& ui) { return ui.views.is_searching || ui.views.is_stopped; }
+
+// Draws a button with the progress of the search, which stops the search or starts it again.
+void draw_stop(Ui& ui, Rect body) {
+  if (!has_stop(ui)) return;
+  const std::string text = ui.views.is_searching
+                               ? fmt::format("Stop {:.0f} %", std::floor(100 * ui.views.progress))
+                               : "Search";
+  const bool has_filter = !ui.views.found.plans.empty();
+  const float right = body.max.x - ui.px(has_filter ? kFilterWidth + 6 : 0);
+  ImGui::SetCursorScreenPos({right - ui.px(kStopWidth), body.min.y - ui.px(27)});
+  ImGui::PushFont(ui.fonts.small);
+  ImGui::PushID("search");
+  const bool pressed =
+      ImGui::Button(text.c_str(), {ui.px(kStopWidth), ui.fonts.small->FontSize + ui.px(8)});
+  ImGui::PopID();
+  ImGui::PopFont();
+  note_item(ui, ui.views.is_searching ? "Stop" : "Search");
+  hover_help(ui, ui.views.is_searching ? "Stop the search and keep the plans found so far."
+                                       : "Search again from the beginning.");
+  if (pressed) {
+    ui.requests.push_back(ui.views.is_searching ? Request::kStopSearch : Request::kSearch);
+  }
+}
+
 // Draws the counts: "no room for TFLOP/s, extras; 12 layouts, 431 plans of 65,536".
 void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   std::size_t plans = 0;
   for (const LayoutGroup& group : table.groups) plans += group.variants.size();
-  std::string text =
-      fmt::format("{}, {} plans of {}{}",
-                  counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
-                  count_text(static_cast<std::int64_t>(plans)),
-                  count_text(ui.views.found.considered), ui.views.is_searching ? " …" : "");
+  std::string text = fmt::format(
+      "{}, {} plans of {}", counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
+      count_text(static_cast<std::int64_t>(plans)), count_text(ui.views.found.considered));
   if (!table.hidden.empty()) {
     text = fmt::format("no room for {}; {}",
                        joined_text(table.hidden, ", ", [](const std::string& one) { return one; }),
@@ -332,8 +222,10 @@ void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   }
   const std::string unknown = unknown_filter_word(ui.state.table.filter);
   if (!unknown.empty()) text = fmt::format("'{}' is not a condition and is ignored", unknown);
+  if (ui.views.is_stopped) text = "search stopped; " + text;
   const ImVec2 at{body.min.x + ui.px(52), body.min.y - ui.px(22.5F)};
-  const float room = body.max.x - ui.px(kFilterWidth + 10) - at.x;
+  const float stop = has_stop(ui) ? kStopWidth + 6 : 0;
+  const float room = body.max.x - ui.px(kFilterWidth + stop + 10) - at.x;
   if (room < ui.px(20)) return;
   put_text(ui, ui.fonts.small, at, unknown.empty() ? ui.colors.dim : ui.colors.warn,
            fitted(ui.fonts.small, text, room));
@@ -347,6 +239,9 @@ void draw_count(Ui& ui, Rect body, const ShownTable& table) {
 // Draws the reason why the table is empty.
 void draw_nothing(Ui& ui, Rect rect) {
   const Findings& found = ui.views.found;
+  if (ui.views.is_stopped) {
+    return empty_state(ui, rect, "The search was stopped", "Press Search to start it again.");
+  }
   if (!found.has_best || ui.views.is_stale) {
     return empty_state(ui, rect, "Searching…", "The plans appear as soon as they are known.");
   }
@@ -378,14 +273,10 @@ void draw_nothing(Ui& ui, Rect rect) {
 
 void draw_plans(Ui& ui, Rect rect) {
   card(ui, "Plans", rect, "", [&](Rect body) {
-    const Findings& found = ui.views.found;
-    if (found.plans.empty()) return draw_nothing(ui, body);
-    ShownTable table;
-    table.groups = layout_groups(found.plans, ui.state.table);
-    table.rows = table_rows(table.groups, ui.state.table);
-    table.scale = time_scale(found.plans.front().predicted.step);
+    draw_stop(ui, body);
+    if (ui.views.found.plans.empty()) return draw_nothing(ui, body);
     const float scrollbar = ImGui::GetStyle().ScrollbarSize;
-    select_columns(ui, body.width() + ui.px(4) - scrollbar, table);
+    const ShownTable& table = ui.table_cache.table(ui, body.width() + ui.px(4) - scrollbar);
     draw_count(ui, body, table);
     draw_filter(ui, body);
     if (table.rows.empty()) {

@@ -118,8 +118,9 @@ void draw_off_axes(Ui& ui, const Plot& plot, const PlanView& view, Rgba color,
   note_area(ui, name + " off the axes", label);
 }
 
-// Draws a ring around plan A or B. The name of A is right of its ring, that of B left.
-void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name) {
+// Draws a ring around plan A or B, with the name beside the ring.
+void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const char* name,
+               bool is_left) {
   if (view == nullptr || view->error) return;
   const ImVec2 at = plot.at(gib(view->predicted.peak), view->predicted.step.value());
   const bool is_inside = at.x >= plot.area.min.x && at.x <= plot.area.max.x &&
@@ -128,7 +129,6 @@ void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddCircleFilled(at, ui.px(5), ui.ink(color));
   list->AddCircle(at, ui.px(8), ui.ink(color), 0, ui.px(1.8F));
-  const bool is_left = *name == 'B';
   put_text(ui, ui.fonts.bold, {at.x + ui.px(is_left ? -11 : 11), at.y - ui.px(17)}, color, name,
            is_left ? Align::kRight : Align::kLeft);
 }
@@ -229,8 +229,12 @@ void draw_scatter(Ui& ui, Rect rect) {
     draw_points(ui, plot, cloud);
     ImGui::PopClipRect();
     draw_capacity(ui, plot);
-    draw_ring(ui, plot, ui.views.b.get(), ui.colors.other, "B");
-    draw_ring(ui, plot, ui.views.a.get(), ui.colors.accent, ui.views.b ? "A" : "");
+    const PlanView* const a = ui.views.a.get();
+    const PlanView* const b = ui.views.b.get();
+    // The names are on the outer sides, so that neither is beside the other's ring.
+    const bool a_is_left = a != nullptr && b != nullptr && a->predicted.peak < b->predicted.peak;
+    draw_ring(ui, plot, b, ui.colors.other, "B", !a_is_left);
+    draw_ring(ui, plot, a, ui.colors.accent, b != nullptr ? "A" : "", a_is_left);
     interact(ui, plot, cloud);
     if (ui.views.is_stale) fill(ui, body, with_alpha(ui.colors.panel, 0.55));
   });

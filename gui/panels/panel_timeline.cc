@@ -85,13 +85,13 @@ void draw_names(const Ui& ui, const Track& track, const std::vector<TimelineRect
   const float letter = ui.fonts.small->FontSize;
   if (track.compute_height() < letter) return;
   for (const TimelineRect& rect : rects) {
-    if (rect.span == kManySpans || rect.lane % 2 == 1 || rect.right - rect.left < ui.px(16))
-      continue;
+    if (rect.span == kManySpans || rect.lane % 2 == 1) continue;
     const TimelineSpan& span = track.view->timeline.spans[rect.span];
     const bool has_number = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
     const std::string text =
         has_number ? std::to_string(span.micro_batch) : std::string(name_of(span.kind));
-    if (text_size(ui.fonts.small, text).x > rect.right - rect.left - 4) continue;
+    const float least = std::max(ui.px(16), text_size(ui.fonts.small, text).x + 4);
+    if (rect.right - rect.left < least) continue;
     const float top = track.lane_top(rect.lane) + (track.compute_height() - letter) / 2 - 1;
     put_text(ui, ui.fonts.small, {track.area.min.x + (rect.left + rect.right) / 2, top},
              readable_on(rect.color), text, Align::kCenter);
@@ -104,6 +104,7 @@ void draw_stage_names(const Ui& ui, const Track& track, float left) {
   for (std::int64_t s = 0; s < track.view->index.stages(); s += every) {
     const float top = track.lane_top(static_cast<std::size_t>(2 * s));
     const float y = top + (std::max(track.compute_height(), letter) - letter) / 2 - 1;
+    if (s > 0 && y + letter > track.area.max.y + 1) break;
     put_text(
         ui, ui.fonts.small, {left, y}, ui.colors.dim,
         every == 1 && track.stage_height > letter ? fmt::format("stage {}", s) : std::to_string(s));
@@ -267,18 +268,19 @@ void draw_ruler(const Ui& ui, Rect area, const TimelineWindow& window) {
 
 void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float left) {
   std::vector<TimelineRect> rects;
-  const TimelineColors colors{ui.colors.span, ui.colors.panel};
   lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, *track.view),
-                   colors, rects);
+                   {ui.colors.span, ui.colors.panel}, rects);
   draw_rects(ui, track, rects);
   draw_names(ui, track, rects);
   draw_stage_names(ui, track, left);
   if (*name == '\0') return;
   fill(ui, {{left - ui.px(8), track.area.min.y}, {left - ui.px(5), track.area.max.y}}, mark);
-  const ImVec2 corner{track.area.max.x - ui.px(20), track.area.min.y};
-  fill(ui, {corner, {track.area.max.x, corner.y + ui.px(18)}}, mark, ui.px(3));
-  put_text(ui, ui.fonts.bold, {corner.x + ui.px(10), corner.y + ui.px(1)}, ui.colors.on_accent,
-           name, Align::kCenter);
+  const ImVec2 corner{track.area.max.x + ui.px(6), track.area.min.y};
+  const float height = std::min(ui.px(18), track.area.height());
+  ImFont* const font = height < ui.px(18) ? ui.fonts.small : ui.fonts.bold;
+  fill(ui, {corner, {corner.x + ui.px(20), corner.y + height}}, mark, ui.px(3));
+  put_text(ui, font, {corner.x + ui.px(10), corner.y + (height - font->FontSize) / 2},
+           ui.colors.on_accent, name, Align::kCenter);
 }
 
 // Returns the number of spans that match the search, "none found", or an empty text without a
@@ -336,12 +338,12 @@ void draw_tools(Ui& ui, Rect rect) {
 
 void draw_tracks(Ui& ui, Rect body) {
   body.max.y -= draw_span_legend(ui, body) + ui.px(2);
-  const PlanView& a = *ui.views.a;
   const bool has_b = ui.views.b && !ui.views.b->error;
-  const double step = std::max(a.end, has_b ? ui.views.b->end : 0.0);
+  const double step = std::max(ui.views.a->end, has_b ? ui.views.b->end : 0.0);
   const float names = ui.px(has_b ? 62 : 54);
   const float axis = ui.fonts.small->FontSize + ui.px(4);
-  const Rect area{{body.min.x + names, body.min.y + axis}, body.max};
+  const float chip = ui.px(has_b ? 26 : 0);  // for the names A and B
+  const Rect area{{body.min.x + names, body.min.y + axis}, {body.max.x - chip, body.max.y}};
   TimelineWindow window = window_of(ui.state.timeline, step, area.width());
 
   ImGui::SetCursorScreenPos(area.min);
@@ -364,7 +366,7 @@ void draw_tracks(Ui& ui, Rect body) {
   const float height = (area.height() - between) / (has_b ? 2 : 1);
   std::vector<Track> tracks;
   for (int i = 0; i < (has_b ? 2 : 1); ++i) {
-    Track track{i == 0 ? &a : ui.views.b.get(), area, window, 0};
+    Track track{(i == 0 ? ui.views.a : ui.views.b).get(), area, window, 0};
     track.area.min.y += static_cast<float>(i) * (height + between);
     track.area.max.y = track.area.min.y + height;
     track.stage_height =

@@ -24,7 +24,9 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
   plot.x = x;
   plot.y = y;
   plot.area = rect;
-  plot.area.min.y += letter + ui.px(5);  // space for the title of y above the axis
+  // The title of y is above the axis. A low plot needs the space itself.
+  const bool has_title = rect.height() > ui.px(70);
+  if (has_title) plot.area.min.y += letter + ui.px(5);
   if (!titles.x.empty()) plot.area.max.y -= letter + ui.px(5);
   const std::vector<Tick> y_ticks =
       ticks(y, std::max(2, static_cast<int>(plot.area.height() / ui.px(19))));
@@ -33,10 +35,13 @@ Plot draw_axes(const Ui& ui, Rect rect, const AxisScale& x, const AxisScale& y,
     label_width = std::max(label_width, text_size(font, tick.label).x);
   plot.area.min.x += label_width + ui.px(7);
 
-  put_text(ui, font, {rect.min.x, rect.min.y}, ui.colors.dim, titles.y);
+  if (has_title) put_text(ui, font, {rect.min.x, rect.min.y}, ui.colors.dim, titles.y);
+  float last = plot.area.max.y + 2 * letter;  // of the label below
   for (const Tick& tick : y_ticks) {
     const float at = std::round(plot.y_at(tick.value)) + 0.5F;
     line(ui, {plot.area.min.x, at}, {plot.area.max.x, at}, ui.colors.grid);
+    if (last - at < letter) continue;
+    last = at;
     put_text(ui, font, {plot.area.min.x - ui.px(6), at - letter / 2 - 1}, ui.colors.dim, tick.label,
              Align::kRight);
   }

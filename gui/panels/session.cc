@@ -25,15 +25,19 @@ void draw_panels(Ui& ui, Rect screen) {
   draw_knobs(ui, {{all.min.x, body_top}, {all.min.x + sidebar, all.max.y}});
   const float left = all.min.x + sidebar + gap;
   const float width = all.max.x - left, height = all.max.y - body_top;
-  const float row = std::floor((height - 2 * gap) * 0.335F);
+  // The bars of the middle row need more of a low window.
+  const float room = height - 2 * gap;
+  const bool is_low = room < ui.px(480);
+  const float row = std::floor(room * (is_low ? 0.3F : 0.335F));
+  const float middle_row = std::floor(room * (is_low ? 0.4F : 0.335F));
   const float middle = body_top + row + gap;
-  const float bottom = middle + row + gap;
+  const float bottom = middle + middle_row + gap;
   const float split = left + std::floor(width * 0.585F);
   draw_plans(ui, {{left, body_top}, {split, body_top + row}});
   draw_scatter(ui, {{split + gap, body_top}, {all.max.x, body_top + row}});
   const float second = left + std::floor(width * 0.44F);
-  draw_memory(ui, {{left, middle}, {second, middle + row}});
-  draw_details(ui, {{second + gap, middle}, {all.max.x, middle + row}});
+  draw_memory(ui, {{left, middle}, {second, middle + middle_row}});
+  draw_details(ui, {{second + gap, middle}, {all.max.x, middle + middle_row}});
   draw_timeline(ui, {{left, bottom}, all.max});
 }
 
@@ -154,13 +158,22 @@ void Session::frame(float width, float height, float seconds) {
   io.KeyMap[ImGuiKey_Tab] = -1;  // gui/panels/tab_stops.h
   ImGui::NewFrame();
   items_.clear();
-  clipped_.clear();
+  painted_.clear();
   stops_.clear();
   std::vector<Request> requests;
-  Ui ui{state_, *views_, colors(), fonts_, scale_, items_, clipped_, stops_, requests};
+  Ui ui{state_, *views_,  colors(), fonts_,       scale_,
+        items_, painted_, stops_,   table_cache_, requests};
   draw_frame(ui);
   ImGui::Render();
-  for (const Request request : requests) perform_(request, computer_, state_);
+  for (const Request request : requests) perform_request(request);
+}
+
+void Session::perform_request(Request request) {
+  switch (request) {
+    case Request::kStopSearch: return computer_.stop_search();
+    case Request::kSearch: return computer_.search();
+    default: perform_(request, computer_, state_);
+  }
 }
 
 }  // namespace tpsim::gui

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/scenario/catalogue.h"
+#include "gui/panels/shown_table.h"
 #include "gui/panels/ui.h"
 #include "gui/views/app_state.h"
 #include "gui/views/search_job.h"
@@ -32,8 +33,9 @@ class Session {
   AppState& state() { return state_; }
   const Views& views() const { return *views_; }
   const Items& items() const { return items_; }
-  const ClippedTexts& clipped() const { return clipped_; }
+  const PaintedTexts& painted() const { return painted_; }
   const TabStops& stops() const { return stops_; }
+  const TableCache& table_cache() const { return table_cache_; }
   const Palette& colors() const { return palette_of(state_.theme); }
   // Changes when the font atlas is rebuilt, so that the host must upload its texture again.
   int atlas_revision() const { return atlas_revision_; }
@@ -46,14 +48,16 @@ class Session {
 
  private:
   void adapt_style(float width, float height);
+  void perform_request(Request request);
 
   ViewComputer computer_;
   AppState state_;
   Perform perform_;
   const Views* views_ = nullptr;
   Items items_;
-  ClippedTexts clipped_;
+  PaintedTexts painted_;
   TabStops stops_;
+  TableCache table_cache_;
   Fonts fonts_;
   float scale_ = 0, density_ = 1;
   Theme styled_theme_ = Theme::kLight;

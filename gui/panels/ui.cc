@@ -1,7 +1,9 @@
 #include "gui/panels/ui.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace tpsim::gui {
 namespace {
@@ -55,12 +57,8 @@ float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_vi
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
                 text.data() + text.size());
-  // Only horizontal clipping counts, because rows that are partly scrolled out of view are clipped
-  // vertically.
-  constexpr float kTolerance = 1;  // pixels; letters have margins
-  const bool is_clipped = snapped.x < list->GetClipRectMin().x - kTolerance ||
-                          snapped.x + width > list->GetClipRectMax().x + kTolerance;
-  if (is_clipped && !text.empty()) ui.clipped.emplace_back(text);
+  ui.painted.push_back(
+      painted_text(std::string(text), snapped, {snapped.x + width, snapped.y + font->FontSize}));
   return width;
 }
 
@@ -78,6 +76,39 @@ std::string fitted(ImFont* font, std::string_view text, float width) {
   return shortened + "…";
 }
 
+std::vector<std::string> wrapped_lines(ImFont* font, std::string_view text, float width) {
+  // A unit stays on the line of its number.
+  const auto is_unit = [](std::string_view word) {
+    constexpr std::array<std::string_view, 7> kUnits = {"%",   "s",    "ms",    "GiB",
+                                                        "USD", "days", "tokens"};
+    while (!word.empty() && std::string_view(".,;:)").find(word.back()) != std::string_view::npos) {
+      word.remove_suffix(1);
+    }
+    return std::find(kUnits.begin(), kUnits.end(), word) != kUnits.end();
+  };
+  std::vector<std::string> lines;
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    // The next piece: a word with its unit.
+    std::size_t end = std::min(text.find(' ', at), text.size());
+    while (end < text.size()) {
+      const std::size_t next = std::min(text.find(' ', end + 1), text.size());
+      if (!is_unit(text.substr(end + 1, next - end - 1))) break;
+      end = next;
+    }
+    const std::string piece(text.substr(at, end - at));
+    const std::string longer = line.empty() ? piece : line + " " + piece;
+    if (!line.empty() && text_size(font, longer).x > width) {
+      lines.push_back(std::exchange(line, piece));
+    } else {
+      line = longer;
+    }
+    at = end + 1;
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
 void fill(const Ui& ui, Rect rect, Rgba color, float rounding) {
   ImGui::GetWindowDrawList()->AddRectFilled(rect.min, rect.max, ui.ink(color), rounding);
 }
@@ -91,7 +122,7 @@ void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness) {
 }
 
 void card(Ui& ui, const char* title, Rect rect, const std::string& note,
-          const std::function<void(Rect)>& body) {
+          const std::function<void(Rect)>& body, float controls) {
   ImGui::SetCursorScreenPos(rect.min);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
   ImGui::BeginChild(title, {rect.width(), rect.height()}, false,
@@ -99,8 +130,9 @@ void card(Ui& ui, const char* title, Rect rect, const std::string& note,
   fill(ui, rect, ui.colors.panel, ui.px(6));
   const float pad = ui.px(12);
   const float title_y = rect.min.y + ui.px(9);
+  const std::string shown = fitted(ui.fonts.bold, title, rect.width() - 2 * pad - controls);
   const float width =
-      put_text(ui, ui.fonts.bold, {rect.min.x + pad, title_y}, ui.colors.text, title);
+      put_text(ui, ui.fonts.bold, {rect.min.x + pad, title_y}, ui.colors.text, shown);
   const float room = rect.width() - width - 3 * pad;
   if (!note.empty() && room > ui.px(40)) {
     put_text(ui, ui.fonts.small, {rect.max.x - pad, title_y + ui.px(1.5F)}, ui.colors.dim,
@@ -173,19 +205,41 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
   return true;
 }
 
+namespace {
+
+// Returns the number of lines of segments in which every text fits, or one segment per line.
+int segment_lines(const Ui& ui, std::span<const std::string> texts, float width) {
+  const int count = static_cast<int>(texts.size());
+  float widest = 0;
+  for (const std::string& text : texts) {
+    widest = std::max(widest, text_size(ui.fonts.body, text).x);
+  }
+  for (int lines = 1; lines < count; ++lines) {
+    const int per_line = (count + lines - 1) / lines;
+    if (widest + ui.px(2) <= std::floor(width / static_cast<float>(per_line))) return lines;
+  }
+  return count;
+}
+
+}  // namespace
+
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
   const float width = begin_row(ui, row.label, row.help, row.before);
-  const auto count = static_cast<float>(row.texts.size());
-  const float each = std::floor(width / count);
+  const int count = static_cast<int>(row.texts.size());
+  const int lines = segment_lines(ui, row.texts, width);
+  const int per_line = (count + lines - 1) / lines;
+  const float each = std::floor(width / static_cast<float>(per_line));
+  const float height = ImGui::GetFrameHeight();
   const ImVec2 start = ImGui::GetCursorScreenPos();
-  fill(ui, {start, {start.x + width, start.y + ImGui::GetFrameHeight()}}, ui.colors.raised,
-       ui.px(4));
+  fill(ui, {start, {start.x + width, start.y + height * static_cast<float>(lines)}},
+       ui.colors.raised, ui.px(4));
   bool changed = false;
   ImGui::PushID(row.label);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, ImGui::GetStyle().FramePadding.y));
-  for (int i = 0; i < static_cast<int>(row.texts.size()); ++i) {
+  for (int i = 0; i < count; ++i) {
     const bool is_on = i == chosen;
-    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i), start.y});
+    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i % per_line),
+                               start.y + height * static_cast<float>(i / per_line)});
     ImGui::PushStyleColor(ImGuiCol_Button,
                           vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
     if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
@@ -217,12 +271,15 @@ void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::st
   const float height =
       wrapped_height(ui.fonts.bold, what) + gap + wrapped_height(ui.fonts.body, remedy);
   ImVec2 at{std::round(rect.center().x - width / 2), std::round(rect.center().y - height / 2)};
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddText(ui.fonts.bold, ui.fonts.bold->FontSize, at, ui.ink(ui.colors.text), what.data(),
-                what.data() + what.size(), width);
-  at.y += wrapped_height(ui.fonts.bold, what) + gap;
-  list->AddText(ui.fonts.body, ui.fonts.body->FontSize, at, ui.ink(ui.colors.dim), remedy.data(),
-                remedy.data() + remedy.size(), width);
+  const auto put = [&](ImFont* font, Rgba color, const std::string& text) {
+    ImGui::GetWindowDrawList()->AddText(font, font->FontSize, at, ui.ink(color), text.data(),
+                                        text.data() + text.size(), width);
+    const ImVec2 end{at.x + width, at.y + wrapped_height(font, text)};
+    ui.painted.push_back(painted_text(text, at, end));
+    at.y = end.y + gap;
+  };
+  put(ui.fonts.bold, ui.colors.text, what);
+  put(ui.fonts.body, ui.colors.dim, remedy);
 }
 
 void no_prediction(const Ui& ui, Rect rect) {

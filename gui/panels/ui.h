@@ -16,6 +16,7 @@
 
 #include "gui/draw/fonts.h"
 #include "gui/draw/palette.h"
+#include "gui/panels/painted_texts.h"
 #include "gui/panels/tab_stops.h"
 #include "gui/views/app_state.h"
 #include "gui/views/views.h"
@@ -32,12 +33,18 @@ struct Rect {
 
 using Items = std::map<std::string, Rect, std::less<>>;
 
-// Texts of a frame that are cut off by their cell, card or window. A test checks that there are
-// none, because a number without its first digit would mislead.
-using ClippedTexts = std::vector<std::string>;
-
 // Actions that are executed in order after the frame.
-enum class Request : std::uint8_t { kSaveView, kOpenFile, kExport, kCopyCommand, kSavePlan };
+enum class Request : std::uint8_t {
+  kSaveView,
+  kOpenFile,
+  kExport,
+  kCopyCommand,
+  kSavePlan,
+  kStopSearch,
+  kSearch
+};
+
+class TableCache;
 
 struct Ui {
   AppState& state;
@@ -46,8 +53,9 @@ struct Ui {
   const Fonts& fonts;
   float scale = 1;
   Items& items;
-  ClippedTexts& clipped;
+  PaintedTexts& painted;
   TabStops& stops;
+  TableCache& table_cache;
   std::vector<Request>& requests;
 
   float px(float length) const { return length * scale; }
@@ -64,14 +72,18 @@ ImVec2 text_size(ImFont* font, std::string_view text);
 // Returns the text, shortened with "…" if it is wider than `width`.
 std::string fitted(ImFont* font, std::string_view text, float width);
 
+// Splits a text into lines of at most `width`. Breaks only at spaces, and not before a "%" or a
+// unit, so that no number is torn apart.
+std::vector<std::string> wrapped_lines(ImFont* font, std::string_view text, float width);
+
 void fill(const Ui& ui, Rect rect, Rgba color, float rounding = 0);
 void outline(const Ui& ui, Rect rect, Rgba color, float rounding = 0, float thickness = 1);
 void line(const Ui& ui, ImVec2 from, ImVec2 to, Rgba color, float thickness = 1);
 
 // Draws a card with a title, and a note at its right. `body` draws into the rectangle below the
-// title.
+// title. `controls` is the width of controls that `body` draws at the right of the title.
 void card(Ui& ui, const char* title, Rect rect, const std::string& note,
-          const std::function<void(Rect)>& body);
+          const std::function<void(Rect)>& body, float controls = 0);
 
 // Registers ImGui's last item under a label, with its position and as a Tab stop.
 void note_item(Ui& ui, std::string_view label);
@@ -92,7 +104,8 @@ struct SliderRow {
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
-// A row with segments: "label  [a|b|c]". segment_row() returns whether the selection changed.
+// A row with segments: "label  [a|b|c]". Has several lines if the texts need them. segment_row()
+// returns whether the selection changed.
 struct SegmentRow {
   const char* label;
   const char* help;

@@ -135,6 +135,26 @@ std::string limits_text(const SearchLimits& limits) {
   return parts.empty() ? "" : fmt::format("Searched only: {}.", fmt::join(parts, ", "));
 }
 
+std::string setup_text(const Views& views, const PlanView& view) {
+  const Plan& plan = view.plan;
+  std::string numbers = text_of(plan, Setting::kDtype);
+  if (plan.precision != Precision::kNone)
+    numbers += ", precision " + text_of(plan, Setting::kPrecision);
+  if (plan.gradient_dtype != plan.dtype) {
+    numbers += ", gradients " + text_of(plan, Setting::kGradientDtype);
+  }
+  std::string text = fmt::format("Sequence length {}, global batch {}, {}; software {}",
+                                 count_text(view.scenario->model.seq),
+                                 count_text(plan.global_batch), numbers, views.names.stack);
+  if (!views.names.parts.empty()) text += " with " + to_string(views.names.parts);
+  if (view.predicted.host_memory > Bytes()) {
+    text +=
+        fmt::format("; {} of {} GiB host memory per node for the offloaded optimizer",
+                    gib_text(view.predicted.host_memory), gib_text(view.predicted.host_capacity));
+  }
+  return text + ".";
+}
+
 Result<RunCost> predicted_cost(const Catalogue& catalogue, const std::string& cluster,
                                const Scenario& scenario, const Plan& plan, double tokens) {
   TPSIM_TRY(const Assumptions assumptions,
@@ -164,6 +184,7 @@ Answer answer_of(const Views& views) {
   Answer answer;
   if (!views.a || views.a->error) return answer;
   answer.use = use_text(views, *views.a);
+  answer.setup = setup_text(views, *views.a);
   answer.limits = limits_text(views.found.choice.limits);
   answer.assumed = assumed_text(*views.a);
   answer.others = others_text(views);

@@ -20,6 +20,9 @@ struct Answer {
   std::string use;  // "Use tp 2 · pp 4 · dp 32, ...: 6.69 s a step (90 %: 5.74 to 9.79 s), ..."
   // "Searched only tp=1,2, without zero=3, at most 72 GiB a GPU."; empty if nothing is restricted
   std::string limits;
+  // Inputs of the prediction besides the layout: "Sequence length 8,192, global batch 512, bf16;
+  // software nemo with optimizer_dtype=bf16; 1,183 of 1,863 GiB host memory per node."
+  std::string setup;
   std::string assumed;  // "Software assumed: nemo. ..."; empty if all is stated
   std::string others;   // "Other layouts: tp 4 · pp 2 · dp 32 +2.1 %, P(faster) 39 %; ..."
 };

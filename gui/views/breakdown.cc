@@ -54,6 +54,15 @@ std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_
   return rows;
 }
 
+const Term* largest_communication(const Prediction& predicted) {
+  const Term* largest = nullptr;
+  for (const Term& term : predicted.breakdown) {
+    if (class_of(term.kind) != TermClass::kCommunication || term.time.value() <= 0) continue;
+    if (largest == nullptr || term.time > largest->time) largest = &term;
+  }
+  return largest;
+}
+
 double bubble_share(const Prediction& predicted) {
   return time_of(predicted, StepTerm::kBubble) / predicted.step;
 }

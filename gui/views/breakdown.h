@@ -25,6 +25,10 @@ struct BreakdownRow {
 // of the step are added to the sum. The rows point into `predicted`, which must outlive them.
 std::vector<BreakdownRow> breakdown_rows(const Prediction& predicted, std::size_t most);
 
+// Returns the term of exposed communication that takes most time; null if there is none. Its inputs
+// name the link: "16 ranks on 2 nodes; 1 such groups share 8 NICs per node".
+const Term* largest_communication(const Prediction& predicted);
+
 // Returns the term pipeline_bubble as a share of the step: time that the slowest stage waits for
 // others.
 double bubble_share(const Prediction& predicted);

@@ -76,11 +76,17 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   }
   const Answer answer = answer_of(views);
   add("answer.use", answer.use);
+  add("answer.setup", answer.setup);
   add("answer.assumed", answer.assumed);
   add("answer.others", answer.others);
   add("notice", state.notice);
   if (views.a) add_plan_facts(all, "plan", *views.a);
   if (views.b) add_plan_facts(all, "other", *views.b);
+  if (views.a && !views.a->error) {
+    const Term* term = largest_communication(views.a->predicted);
+    add("communication.term", term == nullptr ? "" : std::string(name_of(term->kind)));
+    add("communication.link", term == nullptr ? "" : term->inputs);
+  }
   if (views.a && views.b && !views.a->error && !views.b->error) {
     const auto terms = largest_differences(views.a->predicted, views.b->predicted);
     add("difference.term", terms.empty() ? "" : terms.front().name);

@@ -86,19 +86,13 @@ std::vector<PlannedRun> drawn_plans(const std::vector<PlannedRun>& all) {
   return plans;
 }
 
-// Returns a text with the number of plans drawn and of plans left out.
-std::string scope_text(std::size_t drawn, const PictureScope& scope) {
+// Returns a text that states which plans are drawn, and the number of combinations left out.
+std::string scope_text(std::size_t drawn, std::int64_t possible) {
   const auto count = static_cast<std::int64_t>(drawn);
-  const std::int64_t fitting = std::max(scope.fitting, count);
-  if (fitting == count && scope.skipped == 0) {
-    return fmt::format("all {} plans that fit", count_text(count));
-  }
-  std::string text = fmt::format("{} of {} plans that fit", count_text(count), count_text(fitting));
-  if (fitting > count) text += "; the others are slower";
-  if (scope.skipped > 0) {
-    text += fmt::format("; {} more skipped as slower", count_text(scope.skipped));
-  }
-  return text;
+  if (count >= possible) return fmt::format("all {} plans that fit", count_text(count));
+  return fmt::format(
+      "{} plans: the fastest of each tp, and the Pareto front; {} other combinations not drawn",
+      count_text(count), count_text(possible - count));
 }
 
 void draw_scatter(Drawing& out, Area area, const std::vector<PlannedRun>& plans) {
@@ -248,7 +242,7 @@ void draw_title(Drawing& out, const Scenario& scenario, const PlannedRun& best) 
 }  // namespace
 
 Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans,
-                             const PictureScope& scope) {
+                             std::int64_t possible) {
   TPSIM_CHECK(!plans.empty(), "a picture of no plan");
   const PlannedRun& best = plans.front();
   TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, best.plan));
@@ -257,7 +251,7 @@ Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<Planned
   const TextStyle title = words(14.5, colors().text, Anchor::kStart, true);
   out.text(kMargin, 112, title, "Time and memory of the plans that fit");
   const std::vector<PlannedRun> drawn = drawn_plans(plans);
-  out.text(kMargin, 130, words(12, colors().dim), scope_text(drawn.size(), scope));
+  out.text(kMargin, 130, words(12, colors().dim), scope_text(drawn.size(), possible));
   draw_scatter(out, {kMargin + 34, 164, 560, 376}, drawn);
   out.text(604, 112, title, "Memory of the fastest plan, by stage");
   draw_memory(out, {638, 164, kWidth - kMargin, 376}, best.predicted);

@@ -2,6 +2,7 @@
 // memory by stage of the best plan, and its timeline. Uses the light theme and needs no window.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/base/result.h"
@@ -11,15 +12,10 @@
 
 namespace tpsim::gui {
 
-// Numbers of plans of the search that are not in the picture.
-struct PictureScope {
-  std::int64_t fitting = 0;  // plans that fit in memory and survived pruning, including those drawn
-  std::int64_t skipped = 0;  // skipped because of their bounds, before the memory check
-};
-
-// `plans` has at least one plan, best first, and includes the Pareto front. Plans slower than three
-// times the best are not drawn. The picture states how many plans are missing, from `scope`.
+// `plans` has at least one plan, best first: the fastest of each tensor parallel degree, and the
+// Pareto front. Plans slower than three times the best are not drawn. `possible` is the number of
+// combinations that may fit in memory; the picture states how many of them it does not draw.
 Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<PlannedRun>& plans,
-                             const PictureScope& scope);
+                             std::int64_t possible);
 
 }  // namespace tpsim::gui

@@ -4,33 +4,63 @@
 #include <iterator>
 
 #include "gui/views/choice.h"
-#include "plans/search/allowed_values.h"
-#include "plans/search/enumerate.h"
-#include "plans/search/search_work.h"
 
 namespace tpsim::gui {
 namespace {
 
 constexpr int kBestPlans = 24;  // plans kept for the table
-// Number of plans that the scatter plot shows per pair of tp and pp, and per tp.
-constexpr int kPlansOfSlice = 100;
 constexpr int kPlansOfDegree = 400;
+// Estimated shares of the search time, for the progress. The best plans and the front come before
+// the plans of each degree.
+constexpr double kShareOfBest = 0.7, kShareWithFront = 0.8;
 
 bool is_faster(const PlannedRun& a, const PlannedRun& b) {
   return a.predicted.step < b.predicted.step;
 }
 
+PlannedRun figures_only(PlannedRun run) {
+  run.predicted.memory = {};
+  run.predicted.breakdown = {};
+  return run;
+}
+
+// Returns a progress function for a piece that takes the search from share `begin` to `end`.
+StagedSearch::Progress part_of_progress(const std::function<void(double)>& progress, double begin,
+                                        double end) {
+  if (!progress) return {};
+  return [=](double share) { progress(begin + share * (end - begin)); };
+}
+
 }  // namespace
 
-SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario, PieceSize size)
-    : scenario_(std::move(scenario)), size_(size) {
-  findings_.choice = std::move(choice);
-  const Choice& asked = findings_.choice;
-  if (asked.around) space_ = space_around(*asked.around);
-  restrict_space(asked.limits);
-  space_.gpus = asked.gpus;
-  space_.global_batch = global_batch_of(asked, scenario_->model);
-  begin(Pass::kBest);
+void Findings::add(SearchNews news) {
+  if (!has_best) {
+    error = std::move(news.error);
+    considered = news.considered;
+    pruned = std::move(news.pruned);
+    nearest_miss = std::move(news.nearest_miss);
+    has_best = true;
+  }
+  const std::size_t known = plans.size();
+  for (PlannedRun& run : news.plans) {
+    const auto end = plans.begin() + static_cast<std::ptrdiff_t>(known);
+    const auto range = std::equal_range(plans.begin(), end, run, is_faster);
+    const bool is_known = std::any_of(
+        range.first, range.second, [&](const PlannedRun& other) { return other.plan == run.plan; });
+    if (!is_known) plans.push_back(std::move(run));
+  }
+  std::stable_sort(plans.begin(), plans.end(), is_faster);
+  pareto_front = front_of(plans);
+  is_complete = news.is_last;
+  ++revision;
+}
+
+SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario)
+    : choice_(std::move(choice)), scenario_(std::move(scenario)) {
+  if (choice_.around) space_ = space_around(*choice_.around);
+  restrict_space(choice_.limits);
+  space_.gpus = choice_.gpus;
+  space_.global_batch = global_batch_of(choice_, scenario_->model);
 }
 
 // Sets the limits. Settings that they leave free keep the values of the plan that the search starts
@@ -42,114 +72,64 @@ void SearchJob::restrict_space(SearchLimits limits) {
   static_cast<SearchLimits&>(space_) = std::move(limits);
 }
 
-bool SearchJob::is_searched(Setting setting, std::int64_t degree) const {
-  return is_allowed(*scenario_, space_, {setting, degree});
-}
-
-void SearchJob::begin(Pass pass) {
-  pass_ = pass;
-  if (size_ == PieceSize::kShort && pass != Pass::kBest) {
-    slices_ = fitting_;
-  } else if (size_ == PieceSize::kShort) {
-    for (const std::int64_t tp : divisors(space_.gpus)) {
-      if (!is_searched(Setting::kTp, tp)) continue;
-      for (const std::int64_t pp : divisors(space_.gpus / tp)) {
-        if (is_searched(Setting::kPp, pp)) slices_.push_back({tp, pp});
-      }
+SearchNews SearchJob::step(const std::function<void(double)>& progress) {
+  SearchNews news;
+  switch (stage_) {
+    case Stage::kBest:
+      news = find_best(part_of_progress(progress, 0, kShareOfBest));
+      stage_ = Stage::kFront;
+      break;
+    case Stage::kFront: {
+      Result<SearchResult> found =
+          search_->front(part_of_progress(progress, kShareOfBest, kShareWithFront));
+      if (found.ok()) news = news_of(std::move(found).value());
+      stage_ = Stage::kDegrees;
+      break;
     }
-  } else if (pass == Pass::kFastest) {
-    for (const std::int64_t tp : divisors(space_.gpus)) {
-      const bool divides = scenario_->model.attention.heads % tp == 0;
-      if (divides && is_searched(Setting::kTp, tp)) slices_.push_back({tp, 0});
+    case Stage::kDegrees: {
+      const auto done = [&] {
+        const auto left = static_cast<double>(degrees_.size());
+        return 1 - (1 - kShareWithFront) * left / static_cast<double>(all_degrees_);
+      };
+      const double begin = done();
+      const std::int64_t tp = degrees_.back();
+      degrees_.pop_back();
+      Result<SearchResult> found =
+          search_->best_of_tp(tp, kPlansOfDegree, part_of_progress(progress, begin, done()));
+      if (found.ok()) news = news_of(std::move(found).value());
     }
   }
-  if (slices_.empty()) slices_.push_back({});
+  is_done_ = is_done_ || (stage_ == Stage::kDegrees && degrees_.empty());
+  news.is_last = is_done_;
+  if (is_done_) search_.reset();
+  return news;
 }
 
-SearchSpace SearchJob::part(const Slice& slice) const {
-  SearchSpace part = space_;
-  if (slice.tp > 0) part.asked[Setting::kTp] = {slice.tp};
-  if (slice.pp > 0) part.asked[Setting::kPp] = {slice.pp};
-  if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
-    part.asked[Setting::kOffload] = {setting_of(findings_.plans.front().plan, Setting::kOffload)
-                                         .value};  // as in the best plan of the whole space
-  }
-  return part;
+SearchNews SearchJob::news_of(SearchResult found) const {
+  SearchNews news;
+  news.considered = found.considered;
+  news.pruned = std::move(found.pruned);
+  std::transform(found.plans.begin(), found.plans.end(), std::back_inserter(news.plans),
+                 [](PlannedRun& run) { return figures_only(std::move(run)); });
+  if (found.nearest_miss) news.nearest_miss = figures_only(*std::move(found.nearest_miss));
+  return news;
 }
 
-void SearchJob::step() {
-  const Status possible = check_space(*scenario_, space_, kBestPlans);
-  if (!possible.ok()) {
-    findings_.error = possible.error();
-    findings_.has_best = findings_.is_complete = true;
-    return;
-  }
-  const Slice slice = slices_.back();
-  slices_.pop_back();
-  if (pass_ == Pass::kFront || pass_ == Pass::kFastest) {
-    const int most = slice.pp > 0 ? kPlansOfSlice : kPlansOfDegree;
-    Result<SearchResult> found = pass_ == Pass::kFront ? pareto_front(*scenario_, part(slice), {})
-                                                       : search(*scenario_, part(slice), most, {});
-    if (found.ok()) add(std::move(found).value());
-  } else {
-    find_best(slice);
-  }
-  if (slices_.empty()) finish(pass_);
-}
-
-void SearchJob::find_best(const Slice& slice) {
-  Result<SearchResult> found = search(*scenario_, part(slice), kBestPlans, {});
+SearchNews SearchJob::find_best(const StagedSearch::Progress& progress) {
+  search_.emplace(*scenario_, space_, kBestPlans);
+  SearchNews news;
+  Result<SearchResult> found = search_->best(progress);
   if (!found.ok()) {
-    failure_ = found.error();
-    return;
+    news.error = found.error();
+    is_done_ = true;
+    return news;
   }
-  findings_.considered += found->considered;
-  for (const auto& [reason, count] : found->pruned) findings_.pruned[reason] += count;
-  const std::int64_t fitting = found->feasible + found->not_as_good;  // upper bound
-  fitting_plans_ += fitting;
-  if (!found->plans.empty()) fitting_.push_back(slice);
-  const std::optional<PlannedRun>& miss = found->nearest_miss;
-  std::optional<PlannedRun>& nearest = findings_.nearest_miss;
-  if (miss && (!nearest || miss->predicted.peak < nearest->predicted.peak)) nearest = miss;
-  std::move(found->plans.begin(), found->plans.end(), std::back_inserter(best_));
-}
-
-void SearchJob::finish(Pass pass) {
-  switch (pass) {
-    case Pass::kBest: return finish_best();
-    case Pass::kFront: return begin(Pass::kFastest);
-    case Pass::kFastest: findings_.is_complete = true;
-  }
-}
-
-void SearchJob::finish_best() {
-  findings_.has_best = true;
-  std::stable_sort(best_.begin(), best_.end(), is_faster);
-  if (best_.size() > kBestPlans) best_.resize(kBestPlans);
-  findings_.plans = std::move(best_);
-  findings_.pareto_front = front_of(findings_.plans);
-  if (!findings_.plans.empty()) {
-    findings_.nearest_miss.reset();
-  } else if (!findings_.nearest_miss) {
-    findings_.error = failure_;
-  }
-  findings_.is_complete = findings_.plans.empty() ||
-                          fitting_plans_ <= static_cast<std::int64_t>(findings_.plans.size());
-  if (!findings_.is_complete) begin(Pass::kFront);
-}
-
-// Adds the plans that are not known yet.
-void SearchJob::add(SearchResult found) {
-  const std::size_t known = findings_.plans.size();
-  for (PlannedRun& run : found.plans) {
-    const auto end = findings_.plans.begin() + static_cast<std::ptrdiff_t>(known);
-    const auto range = std::equal_range(findings_.plans.begin(), end, run, is_faster);
-    const bool is_known = std::any_of(
-        range.first, range.second, [&](const PlannedRun& other) { return other.plan == run.plan; });
-    if (!is_known) findings_.plans.push_back(std::move(run));
-  }
-  std::stable_sort(findings_.plans.begin(), findings_.plans.end(), is_faster);
-  findings_.pareto_front = front_of(findings_.plans);
+  const std::int64_t most_fitting = found->feasible + found->not_as_good;
+  news = news_of(std::move(found).value());
+  is_done_ = most_fitting <= static_cast<std::int64_t>(news.plans.size());
+  degrees_ = search_->tp_degrees();
+  all_degrees_ = degrees_.size();
+  return news;
 }
 
 std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans) {
@@ -168,13 +148,12 @@ std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans) {
   return front;
 }
 
-std::optional<Findings> FrameSearchHost::news() {
+std::optional<SearchNews> FrameSearchHost::news() {
   if (!job_ || frames_to_wait_-- > 0) return std::nullopt;
   frames_to_wait_ = 0;
-  job_->step();
-  Findings findings = job_->findings();
+  SearchNews news = job_->step([this](double share) { progress_ = share; });
   if (job_->done()) job_.reset();
-  return findings;
+  return news;
 }
 
 }  // namespace tpsim::gui

@@ -1,18 +1,33 @@
-// The search of the window, divided into pieces. The search makes three passes over the space: the
-// best plans for the table, the Pareto front, and the fastest plans of each layout for the scatter
-// plot.
+// The search of the window in pieces: the best plans for the table, the Pareto front, and the
+// fastest plans of each tensor parallel degree for the scatter plot.
 #pragma once
 
+#include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/scenario/scenario.h"
 #include "gui/views/app_state.h"
-#include "plans/search/search.h"
+#include "plans/search/staged_search.h"
 
 namespace tpsim::gui {
 
+// Result of one piece of a search. The predictions of plans lack memory by stage and the terms of
+// the step, which no table or plot of many plans shows.
+struct SearchNews {
+  std::optional<Error> error;
+  std::int64_t considered = 0;
+  std::map<std::string, std::int64_t> pruned;
+  std::vector<PlannedRun> plans;
+  std::optional<PlannedRun> nearest_miss;  // if no plan fits: the one with least memory
+  bool is_last = false;
+};
+
+// The results of a search so far.
 struct Findings {
   Choice choice;  // inputs that these plans belong to
   std::optional<Error> error;
@@ -23,82 +38,81 @@ struct Findings {
   std::optional<PlannedRun> nearest_miss;  // if no plan fits: the one with least memory
   bool has_best = false;                   // the best plans will not change
   bool is_complete = false;                // no plan will change
+  std::int64_t revision = 0;               // changes with the plans
+
+  void add(SearchNews news);
 };
 
-// Size of a piece of the search. kWholePass: a whole pass; the last pass has one piece per tp.
-// kShort: one pair of tp and pp of a pass, with which the whole search takes two to three times as
-// long.
-enum class PieceSize : std::uint8_t { kWholePass, kShort };
+// Thrown by a host's progress function to stop a piece of a search.
+class SearchStopped : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the search was stopped"; }
+};
 
 class SearchJob {
  public:
-  SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario,
-            PieceSize size = PieceSize::kWholePass);
+  SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario);
 
-  bool done() const { return findings_.is_complete; }
-  void step();
-  const Findings& findings() const { return findings_; }
+  const Choice& choice() const { return choice_; }
+  bool done() const { return is_done_; }
+  // Runs the next piece. `progress` receives the completed share of the whole search; an exception
+  // from it ends the job.
+  SearchNews step(const std::function<void(double)>& progress = {});
 
  private:
-  enum class Pass : std::uint8_t { kBest, kFront, kFastest };
-  struct Slice {
-    std::int64_t tp = 0, pp = 0;  // 0: all degrees
-  };
+  enum class Stage : std::uint8_t { kBest, kFront, kDegrees };
   void restrict_space(SearchLimits limits);
-  bool is_searched(Setting setting, std::int64_t degree) const;
-  SearchSpace part(const Slice& slice) const;
-  void find_best(const Slice& slice);
-  void finish(Pass pass);
-  void finish_best();
-  void begin(Pass pass);
-  void add(SearchResult found);
+  SearchNews news_of(SearchResult found) const;
+  SearchNews find_best(const StagedSearch::Progress& progress);
 
+  Choice choice_;
   std::shared_ptr<const Scenario> scenario_;
-  PieceSize size_;
   SearchSpace space_;
-  Pass pass_ = Pass::kBest;
-  std::vector<Slice> slices_;       // remaining slices of this pass, processed from the back
-  std::vector<Slice> fitting_;      // slices with a plan that fits
-  std::int64_t fitting_plans_ = 0;  // upper bound of the number of plans that fit
-  std::optional<Error> failure_;    // latest error of a slice
-  std::vector<PlannedRun> best_;    // best plans of the slices completed so far
-  Findings findings_;
+  std::optional<StagedSearch> search_;  // from the first piece to the last
+  Stage stage_ = Stage::kBest;
+  std::vector<std::int64_t> degrees_;  // remaining tensor parallel degrees, taken from the back
+  std::size_t all_degrees_ = 0;
+  bool is_done_ = false;
 };
 
 // Returns indices of the plans on the Pareto front of step time and peak memory, slowest first.
 std::vector<std::size_t> front_of(const std::vector<PlannedRun>& plans);
 
-// Interface to run search jobs. FrameSearchHost runs them between frames (without window, and in
-// the browser). BackgroundSearch runs them in a separate thread (gui/window/background_search.h).
+// Interface to run search jobs. FrameSearchHost runs them between frames (without window).
+// BackgroundSearch runs them in a separate thread (gui/window/background_search.h), and
+// WorkerSearch in a worker of the browser (page/worker_search.h).
 class SearchHost {
  public:
   virtual ~SearchHost() = default;
-  // Size of the pieces of the host's jobs.
-  virtual PieceSize piece_size() const { return PieceSize::kWholePass; }
   // Replaces the current job.
   virtual void begin(SearchJob job) = 0;
-  // Returns the latest findings if they have changed since the last call.
-  virtual std::optional<Findings> news() = 0;
+  // Returns the results of the next piece of the current job, in order.
+  virtual std::optional<SearchNews> news() = 0;
+  // Whether news() will return more results.
   virtual bool is_busy() const = 0;
+  virtual double progress() const = 0;  // completed share of the job
+  // Ends the job. Pieces that have not ended yet return no results.
+  virtual void stop() = 0;
 };
 
 // Runs one piece of the job per call of news(). The first two calls after begin() run nothing, so
 // that a newly selected plan is displayed before the search blocks the thread.
 class FrameSearchHost : public SearchHost {
  public:
-  explicit FrameSearchHost(PieceSize size = PieceSize::kWholePass) : size_(size) {}
-  PieceSize piece_size() const override { return size_; }
   void begin(SearchJob job) override {
     job_.emplace(std::move(job));
     frames_to_wait_ = 2;
+    progress_ = 0;
   }
-  std::optional<Findings> news() override;
+  std::optional<SearchNews> news() override;
   bool is_busy() const override { return job_.has_value(); }
+  double progress() const override { return progress_; }
+  void stop() override { job_.reset(); }
 
  private:
-  PieceSize size_;
   std::optional<SearchJob> job_;
   int frames_to_wait_ = 0;
+  double progress_ = 0;
 };
 
 }  // namespace tpsim::gui

@@ -55,11 +55,9 @@ ViewComputer::~ViewComputer() = default;
 
 const Views& ViewComputer::views(const AppState& state) {
   if (!loaded_ || *loaded_ != state.choice) load_choice(state.choice);
-  if (std::optional<Findings> news = host_.news(); news && news->choice == state.choice) {
-    views_.found = std::move(*news);
-    views_.is_stale = false;
-  }
+  while (std::optional<SearchNews> news = host_.news()) take(*std::move(news));
   views_.is_searching = host_.is_busy();
+  views_.progress = host_.progress();
   read_measured(state.measured_file);
   look_at(state);
   if (!views_.is_searching && !views_.is_pricing) add_cost(a_.get(), state.tokens);
@@ -74,14 +72,44 @@ void ViewComputer::load_choice(const Choice& choice) {
   if (const Status loaded = load(choice); !loaded.ok()) {
     views_.error = loaded.error();
     views_.scenario.reset();
-    views_.found = Findings();
+    clear_findings();
+    host_.stop();
     a_.reset();
     b_.reset();
     return;
   }
   pricer_ = std::make_unique<LayerPricer>(*views_.scenario);
   views_.is_stale = true;
-  host_.begin(SearchJob(choice, views_.scenario, host_.piece_size()));
+  search();
+}
+
+void ViewComputer::search() {
+  if (!loaded_ || !views_.scenario) return;
+  awaits_news_ = true;
+  views_.is_stopped = false;
+  host_.begin(SearchJob(*loaded_, views_.scenario));
+}
+
+void ViewComputer::stop_search() {
+  host_.stop();
+  views_.is_stopped = true;
+}
+
+void ViewComputer::clear_findings() {
+  const std::int64_t revision = views_.found.revision + 1;
+  views_.found = Findings();
+  views_.found.revision = revision;
+}
+
+// Adds results of the search. The first results replace those of the previous search.
+void ViewComputer::take(SearchNews news) {
+  if (awaits_news_) {
+    clear_findings();
+    views_.found.choice = *loaded_;
+    awaits_news_ = false;
+    views_.is_stale = false;
+  }
+  views_.found.add(std::move(news));
 }
 
 Status ViewComputer::load(const Choice& choice) {

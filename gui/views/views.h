@@ -83,6 +83,8 @@ struct Views {
   std::optional<Error> error;  // reason why the choice cannot be loaded
   Findings found;
   bool is_searching = false;
+  bool is_stopped = false;  // the user stopped the search
+  double progress = 0;      // completed share of the search
   bool is_pricing = false;  // some alternatives of unstated inputs are not predicted yet
   bool is_stale = false;    // `found` and the plans belong to previous inputs
   std::shared_ptr<const PlanView> a, b;  // null if there is no plan
@@ -97,6 +99,10 @@ class ViewComputer {
   // Returns the results for `state`. Plans are predicted in this call, which takes milliseconds. A
   // search runs in the host: its findings, and widened intervals, are returned by later calls.
   const Views& views(const AppState& state);
+
+  // Stops the search and keeps its results, or starts the search again.
+  void stop_search();
+  void search();
 
   // Returns plan A as a plan file, as used by Save, Export and the command line.
   std::optional<PlanFile> plan_file() const;
@@ -113,6 +119,8 @@ class ViewComputer {
   void load_choice(const Choice& choice);
   Status load(const Choice& choice);
   void look_at(const AppState& state);
+  void clear_findings();
+  void take(SearchNews news);
   void read_measured(const std::string& file);
   std::shared_ptr<PlanView> view_of(const Plan& plan, const std::shared_ptr<PlanView>& before);
   bool price_next(PlanView* view);
@@ -121,6 +129,7 @@ class ViewComputer {
   Catalogue catalogue_;
   SearchHost& host_;
   std::optional<Choice> loaded_;
+  bool awaits_news_ = false;  // the search has not returned results yet
   std::unique_ptr<LayerPricer> pricer_;
   OpenInputs open_;
   std::shared_ptr<PlanView> a_, b_;  // plans A and B of views_

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 
 #include "gui/window/windowless.h"
 
@@ -15,6 +16,14 @@ inline AppState small_state() {
   state.choice.gpus = 16;
   state.choice.global_batch = 64;
   return state;
+}
+
+// Runs a search to its end.
+inline Findings found_by(SearchJob job) {
+  Findings found;
+  found.choice = job.choice();
+  while (!job.done()) found.add(job.step());
+  return found;
 }
 
 class GuiFixture {

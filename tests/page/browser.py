@@ -20,7 +20,9 @@ class BrowserError(Exception):
 
 
 class Browser:
-    def __init__(self, program: str, page: pathlib.Path, profile: str, size=(1280, 800)):
+    def __init__(self, program: str, page: pathlib.Path | None, profile: str, size=(1280, 800),
+                 prepared: str = ""):
+        """Opens the page, if there is one. `prepared` is a script that runs before each page's."""
         self.errors = []  # of the page's scripts
         self.requests = []  # URLs that the page loaded
         environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
@@ -33,13 +35,20 @@ class Browser:
              f"--user-data-dir={profile}", "about:blank"],
             env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
-            self._open(page, profile, size)
+            self._connect(profile, size)
+            if prepared:
+                self.call("Page.addScriptToEvaluateOnNewDocument", source=prepared)
+            if page is not None:
+                self.open(page)
         except BaseException:
             self.process.kill()
             self.process.wait(timeout=PATIENCE)
             raise
 
-    def _open(self, page: pathlib.Path, profile: str, size) -> None:
+    def open(self, page: pathlib.Path) -> None:
+        self.call("Page.navigate", url=page.resolve().as_uri())
+
+    def _connect(self, profile: str, size) -> None:
         port = self._port(pathlib.Path(profile) / "DevToolsActivePort")
         tabs = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE))
         address = next(t["webSocketDebuggerUrl"] for t in tabs if t["type"] == "page")
@@ -57,7 +66,6 @@ class Browser:
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1],
                   deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=page.resolve().as_uri())
 
     def _port(self, file: pathlib.Path) -> int:
         end = time.time() + PATIENCE

@@ -150,7 +150,7 @@ TEST_CASE("spans on one track of a trace never overlap and stages never share on
   }
   // Track 0: compute of stage 0. Its second transfer overlaps the first and needs a second track.
   // The third transfer uses the first transfer's track again. Stage 1 has the track after them.
-  CHECK(tracks == std::vector<double>{0, 1, 2, 1, 3});
+  CHECK(tracks == std::vector<double>{1, 2, 3, 2, 4});
 }
 
 }  // namespace tpsim::cli

@@ -21,8 +21,10 @@ namespace {
 class NoSearch : public gui::SearchHost {
  public:
   void begin(gui::SearchJob) override {}
-  std::optional<gui::Findings> news() override { return std::nullopt; }
+  std::optional<gui::SearchNews> news() override { return std::nullopt; }
   bool is_busy() const override { return false; }
+  double progress() const override { return 0; }
+  void stop() override {}
 };
 
 struct Shown {

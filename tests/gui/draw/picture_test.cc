@@ -41,6 +41,22 @@ TEST_CASE("dark and light differ nearly everywhere, sizes from small to large ar
   }
 }
 
+TEST_CASE("the embedded typeface has every letter of the panels, and few others") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait 1") == "");
+  for (const ImFont* font : ImGui::GetIO().Fonts->Fonts) {
+    for (ImWchar letter = 0x20; letter < 0x100; ++letter) {
+      if (letter >= 0x7F && letter <= 0x9F) continue;  // control characters
+      INFO(letter);
+      CHECK(font->FindGlyphNoFallback(letter) != nullptr);
+    }
+    for (const ImWchar letter : u"–—‘’“”•…←↑→↓−≈≤≥▲▼") {
+      INFO(letter);
+      CHECK((letter == 0 || font->FindGlyphNoFallback(letter) != nullptr));
+    }
+  }
+}
+
 TEST_CASE("a drawing's pixels match its shapes, at any scale") {
   const Rgba white{255, 255, 255, 255}, red{200, 0, 0, 255}, blue{0, 0, 200, 255};
   Drawing drawing(100, 60, white);

@@ -15,10 +15,13 @@
 #include "gui/views/plan_picture.h"
 #include "gui/views/plan_table.h"
 #include "gui/views/search_job.h"
+#include "gui/views/search_messages.h"
 #include "gui/views/timeline_layout.h"
 #include "gui/views/timeline_search.h"
 #include "gui/window/background_search.h"
+#include "plans/search/search.h"
 #include "sim/step/simulate.h"
+#include "tests/gui/gui_fixture.h"
 
 namespace tpsim::gui {
 namespace {
@@ -191,19 +194,25 @@ TEST_CASE("the search in pieces has the result of one search") {
   choice.gpus = 16;
   choice.global_batch = 64;
   const auto scenario = std::make_shared<const Scenario>(small_scenario());
-  const PieceSize size = GENERATE(PieceSize::kWholePass, PieceSize::kShort);
-  SearchJob job(choice, scenario, size);
+  SearchJob job(choice, scenario);
+  Findings found;
+  std::vector<double> shares;
   int pieces = 0;
-  for (; !job.done(); ++pieces) job.step();
-  CHECK((pieces > 20) == (size == PieceSize::kShort));
+  for (; !job.done(); ++pieces) {
+    const SearchNews news = job.step([&](double share) { shares.push_back(share); });
+    found.add(news_of(message_of(news)));  // as a page receives them
+  }
+  CHECK(pieces > 3);
+  CHECK(std::is_sorted(shares.begin(), shares.end()));
+  CHECK(shares.back() <= 1);
   SearchSpace space;
   space.gpus = 16;
   space.global_batch = 64;
   const auto whole = search(*scenario, space, 1, {});
   REQUIRE(whole.ok());
-  const std::vector<PlannedRun>& plans = job.findings().plans;
+  const std::vector<PlannedRun>& plans = found.plans;
   CHECK(plans.front().plan == whole->plans.front().plan);
-  CHECK(job.findings().considered == whole->considered);
+  CHECK(found.considered == whole->considered);
   const auto is_smaller = [](const PlannedRun& a, const PlannedRun& b) {
     return a.predicted.peak < b.predicted.peak;
   };
@@ -218,7 +227,7 @@ TEST_CASE("the search in pieces has the result of one search") {
   space.objective = Objective::kTime;
   const auto front = pareto_front(*scenario, space, {});
   REQUIRE(front.ok());
-  const std::vector<std::size_t>& shown = job.findings().pareto_front;
+  const std::vector<std::size_t>& shown = found.pareto_front;
   REQUIRE(shown.size() == front->plans.size());
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const PlannedRun& expected = front->plans[shown.size() - 1 - i];  // by increasing time
@@ -239,6 +248,50 @@ TEST_CASE("a failed check in the search's thread reaches the window's thread") {
     }
   };
   CHECK_THROWS_AS(await(), BugError);
+}
+
+TEST_CASE("a stopped search keeps its results and can start again") {
+  Choice choice;
+  choice.model = "bloom-7b1";
+  choice.gpus = 16;
+  choice.global_batch = 64;
+  const auto scenario = std::make_shared<const Scenario>(small_scenario());
+  BackgroundSearch search([] {});
+  search.begin(SearchJob(choice, scenario));
+  search.stop();
+  CHECK_FALSE(search.is_busy());
+  search.begin(SearchJob(choice, scenario));
+  Findings found;
+  while (search.is_busy()) {
+    if (std::optional<SearchNews> news = search.news()) found.add(*std::move(news));
+    std::this_thread::yield();
+  }
+  CHECK(found.is_complete);
+  CHECK(found.plans.size() == found_by(SearchJob(choice, scenario)).plans.size());
+  SearchJob stopped(choice, scenario);
+  CHECK_THROWS_AS(stopped.step([](double) { throw SearchStopped(); }), SearchStopped);
+}
+
+TEST_CASE("a request carries all inputs of a search") {
+  Choice choice;
+  choice.model = "bloom-7b1";
+  choice.gpus = 16;
+  choice.parts = {{StackPart::kBlockingLaunches, 1}};
+  choice.limits.asked[Setting::kTp] = {1, 2};
+  choice.limits.memory_limit = Bytes(6e10);
+  const Result<Choice> same = choice_of(request_of(choice));
+  REQUIRE(same.ok());
+  CHECK(*same == choice);
+  const Scenario scenario = small_scenario();
+  const std::vector<PlannedRun> plans =
+      found_by(SearchJob(choice, std::make_shared<const Scenario>(scenario))).plans;
+  REQUIRE_FALSE(plans.empty());
+  choice.around = plans.front().plan;
+  choice.opened_model = std::make_shared<const ModelSpec>(scenario.model);
+  const Result<Choice> around = choice_of(request_of(choice));
+  REQUIRE(around.ok());
+  CHECK(around->around == choice.around);
+  CHECK(around->opened_model->name == scenario.model.name);
 }
 
 TEST_CASE("a text search finds spans") {
@@ -271,7 +324,7 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   const Scenario scenario = small_scenario();
   const auto found = search(scenario, space, 200, {});
   REQUIRE(found.ok());
-  const auto picture = plan_picture(scenario, found->plans, {found->feasible, found->not_as_good});
+  const auto picture = plan_picture(scenario, found->plans, found->feasible + found->not_as_good);
   REQUIRE(picture.ok());
   const std::string svg = svg_text(*picture);
   CHECK(svg.starts_with("<svg "));

@@ -1,0 +1,82 @@
+// Questions that a user answers in the window, each in at most six interactions.
+#include <algorithm>
+#include <string>
+
+#include "core/base/text.h"
+#include "gui/views/answer.h"
+#include "gui/views/breakdown.h"
+#include "gui/views/differences.h"
+#include "gui/views/plan_table.h"
+#include "tests/gui/gui_fixture.h"
+
+namespace tpsim::gui {
+namespace {
+
+// Runs a script whose lines are interactions, and returns how many there are.
+int interactions(GuiFixture& gui, const std::string& script) {
+  REQUIRE(gui.run("wait") == "");
+  REQUIRE(gui.run(script) == "");
+  REQUIRE(gui.run("wait") == "");
+  return static_cast<int>(std::count(script.begin(), script.end(), '\n'));
+}
+
+bool is_painted(GuiFixture& gui, const std::string& part) {
+  const PaintedTexts& texts = gui.host().session().painted();
+  return std::any_of(texts.begin(), texts.end(), [&](const PaintedText& one) {
+    return one.text.find(part) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("task: name the best layout that needs no pipeline, and what it costs") {
+  GuiFixture gui;
+  const int count = interactions(gui,
+                                 "click \"filter plans\"\n"
+                                 "type pp=1\n"
+                                 "click \"layout 1\"\n");
+  CHECK(count <= 6);
+  const std::vector<PlannedRun>& plans = gui.views().found.plans;
+  const auto best = std::find_if(plans.begin(), plans.end(),
+                                 [](const PlannedRun& run) { return run.plan.degrees.pp == 1; });
+  REQUIRE(best != plans.end());
+  CHECK(gui.views().a->plan == best->plan);
+  const std::string loss = loss_text(best->predicted.step, plans.front().predicted.step);
+  CHECK(answer_of(gui.views()).use.find("Not the best plan: " + loss) != std::string::npos);
+  CHECK(is_painted(gui, loss));
+  // The headline names the layout without any interaction.
+  CHECK(answer_of(gui.views()).others.find("without pipeline: " + degrees_text(best->plan)) !=
+        std::string::npos);
+}
+
+TEST_CASE("task: find the largest exposed communication and its link") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait") == "");
+  const Term* term = largest_communication(gui.views().a->predicted);
+  REQUIRE(term != nullptr);
+  const std::string name(name_of(term->kind));
+  // Its row is on the screen, and the tooltip has the inputs.
+  CHECK(interactions(gui, "move \"term " + name + "\"\n") <= 6);
+  CHECK(is_painted(gui, plain(name)));
+  CHECK((term->inputs.find("inside a node") != std::string::npos ||
+         term->inputs.find("nodes") != std::string::npos));
+  for (const Term& other : gui.views().a->predicted.breakdown) {
+    const bool is_communication = class_of(other.kind) == TermClass::kCommunication;
+    CHECK((!is_communication || other.time <= term->time));
+  }
+  CHECK(gui.run("expect communication.term " + name) == "");
+}
+
+TEST_CASE("task: say why a layout is slower") {
+  GuiFixture gui;
+  const int count = interactions(gui,
+                                 "click \"Pin as B\"\n"
+                                 "click \"layout 3\"\n");
+  CHECK(count <= 6);
+  const auto terms = largest_differences(gui.views().a->predicted, gui.views().b->predicted);
+  REQUIRE_FALSE(terms.empty());
+  CHECK(is_painted(gui, plain(terms.front().name)));
+  CHECK(is_painted(gui, "faster"));
+}
+
+}  // namespace tpsim::gui
