@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
 #include "cli/options/answers.h"
 #include "cli/options/assumed.h"
@@ -20,6 +21,7 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
+#include "core/scenario/catalogue.h"
 #include "gui/views/plan_picture.h"
 #include "plans/search/staged_search.h"
 
@@ -49,9 +51,17 @@ std::string pruned_text(const SearchResult& found) {
   });
 }
 
+// Whether the catalogue has the assumptions that a campaign on this cluster needs.
+bool has_assumptions(const std::string& cluster) {
+  const Result<Catalogue> catalogue = Catalogue::open();
+  if (!catalogue.ok()) return false;
+  const std::vector<std::string> names = assumption_names(*catalogue);
+  return std::find(names.begin(), names.end(), assumptions_name_of(cluster)) != names.end();
+}
+
 // Returns commands that continue from the saved plan.
 std::string next_view(const Terminal& terminal, const Arguments& arguments,
-                      std::optional<LaunchStack> launcher) {
+                      const std::string& cluster, std::optional<LaunchStack> launcher) {
   const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
   const std::string quoted = shell_quoted(file);
   const std::string program = printable(arguments.program);
@@ -69,7 +79,9 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments,
     add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
                     program, quoted, name_of(*launcher), quoted));
   }
-  add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
+  if (has_assumptions(cluster)) {
+    add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
+  }
   return text;
 }
 
@@ -136,7 +148,8 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
   text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));
   text += "\n" + certificate(terminal, named, space, found);
-  return text + "\n" + next_view(terminal, arguments, advised_export(named, best.plan));
+  return text + "\n" +
+         next_view(terminal, arguments, named.cluster, advised_export(named, best.plan));
 }
 
 struct FoundPlans {

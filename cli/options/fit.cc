@@ -263,7 +263,8 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
 namespace {
 
 Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
-  const SearchSpace space = space_around(run.plan);
+  SearchSpace space = space_around(run.plan);
+  space.oom_risk = std::min(space.oom_risk, most_chance);
   const auto other = best_of(scenario, space);
   const std::string fits =
       other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))

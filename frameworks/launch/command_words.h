@@ -5,10 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "frameworks/launch/launch_settings.h"
+
 namespace tpsim {
 
 // Whether the word is the name of an option: "--bf16".
 bool is_option(std::string_view word);
+// Parses options of the forms "--x=y" and "--x y z". All words up to the next option are the value,
+// including negative numbers. If an option is repeated, the last one counts.
+std::vector<LaunchOption> options_of(const std::vector<std::string>& words);
 
 // Words of a command: `launcher` precedes the program, and `training` follows the program.
 struct CommandWords {

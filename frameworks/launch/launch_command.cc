@@ -15,41 +15,6 @@
 namespace tpsim {
 namespace {
 
-// Whether the word selects a variant of torchtitan's activation checkpointing by itself:
-// "activation-checkpoint:full".
-bool is_variant(std::string_view word) {
-  return word.starts_with("activation-checkpoint:") || word.starts_with("activation_checkpoint:");
-}
-
-// Parses options of the forms "--x=y" and "--x y z". All words up to the next option are the value,
-// including negative numbers.
-std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
-  std::vector<LaunchOption> options;
-  for (const std::string& word : words) {
-    if (is_option(word)) {
-      const std::size_t equals = word.find('=');
-      LaunchOption option{word.substr(0, equals), ""};
-      if (equals != std::string::npos) option.value = word.substr(equals + 1);
-      drop_option(options, option.name);
-      options.push_back(std::move(option));
-    } else if (is_variant(word)) {
-      options.push_back({word, ""});
-      std::replace(options.back().name.begin(), options.back().name.end(), '_', '-');
-    } else if (!options.empty() && !word.empty()) {
-      std::string& value = options.back().value;
-      value += (value.empty() ? "" : " ") + word;
-    }
-  }
-  // Removes a pair of quotes around a whole value. Other quotes remain.
-  for (LaunchOption& option : options) {
-    std::string& value = option.value;
-    const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
-                        value.back() == value.front();
-    if (quoted) value = value.substr(1, value.size() - 2);
-  }
-  return options;
-}
-
 // Returns the number of options "--name" and of Hydra's "name=value".
 std::size_t option_count(const ShellCommand& command) {
   const CommandWords parts = command_words(command.words);

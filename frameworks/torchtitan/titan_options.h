@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "core/plan/plan.h"
 #include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {

@@ -82,9 +82,11 @@ std::string work_inputs(const Plan& plan, std::int64_t stage) {
 std::string expert_inputs(const Scenario& s, const Plan& plan) {
   const ExpertShape& experts = s.model.experts;
   if (!has_experts(s.model)) return "no experts";
-  return fmt::format("{} of {} experts per token, capacity factor {}, ep = {}, etp = {}; {}",
-                     experts.per_token, experts.count, experts.capacity_factor, plan.degrees.ep,
-                     expert_tensor_ranks(plan), group_text(plan, GroupKind::kExpert, s));
+  const std::string capacity =
+      experts.dropless ? "dropless" : fmt::format("capacity factor {}", experts.capacity_factor);
+  return fmt::format("{} of {} experts per token, {}, ep = {}, etp = {}; {}", experts.per_token,
+                     experts.count, capacity, plan.degrees.ep, expert_tensor_ranks(plan),
+                     group_text(plan, GroupKind::kExpert, s));
 }
 
 std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {

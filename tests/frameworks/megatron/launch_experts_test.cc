@@ -53,13 +53,6 @@ TEST_CASE("experts are exported to Megatron with their capacity, other stacks re
     CHECK_THAT(
         refused(LaunchStack::kMegatronLm, [](Plan& p) { p.rank_order = RankOrder::kTpPpDp; }),
         Catch::Contains("tp-pp-dp"));
-    CHECK_THAT(refused(LaunchStack::kNemo,
-                       [](Plan& p) {
-                         p.degrees = {.tp = 2, .pp = 1, .dp = 4, .ep = 2};
-                         p.stage_layers = {8};
-                         p.zero = 3;
-                       }),
-               Catch::Contains("ZeRO 2 or 3 with experts"));
   }
 }
 
