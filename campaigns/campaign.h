@@ -122,6 +122,9 @@ Status check_spare_nodes(std::int64_t spare, const ClusterSpec& cluster, const P
 Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
                                const CampaignRequest& request, const Assumptions& assumptions);
 
+// Returns the number of nodes that the plan's GPUs occupy.
+std::int64_t nodes_of(const ClusterSpec& cluster, const Plan& plan);
+
 // The best plan after a permanent loss of nodes.
 struct Replanned {
   std::int64_t lost_nodes = 0;
@@ -132,7 +135,8 @@ struct Replanned {
 };
 
 // Finds the best plan after a loss of 1 to `most_lost` nodes. Searches degrees, ZeRO stage and
-// micro-batch; all other settings stay as in `plan`. A plan may leave nodes idle: for each loss,
+// micro-batch; all other settings stay as in `plan`. If nothing fits, recompute, sequence
+// parallelism and schedule may change too. A plan may leave nodes idle: for each loss,
 // all node counts from the remaining nodes down to 3/4 of them are tried.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,

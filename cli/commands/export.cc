@@ -60,7 +60,8 @@ Result<ExportAnswer> unchecked_export(const PlanFile& file, const Error& why, Ex
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
   TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
-  TPSIM_TRY(answer.files, export_plan(answer.stack, file, host_size(cluster), software));
+  TPSIM_TRY(answer.files,
+            export_plan(answer.stack, file, launch_hosts(cluster, gpu_count(file.plan)), software));
   answer.unchecked = to_string(why);
   return answer;
 }

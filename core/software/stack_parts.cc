@@ -48,12 +48,16 @@ Result<std::int64_t> word_of(const PartRow& row, std::string_view text) {
   return row.words[chosen].value;
 }
 
-// Parses "attn,moe_router"; '+' and blanks also separate.
+// Parses "attn,moe_router"; '+' and blanks also separate. The word for an empty set stands alone.
 Result<std::int64_t> set_of(const PartRow& row, std::string_view text) {
   std::int64_t all = 0;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find_first_of(",+ ", at), text.size());
-    TPSIM_TRY(const std::int64_t word, word_of(row, text.substr(at, end - at)));
+    const std::string_view one = text.substr(at, end - at);
+    TPSIM_TRY(const std::int64_t word, word_of(row, one));
+    if (word == 0 && one.size() != text.size()) {
+      return bad_input(fmt::format("'{}' excludes other values, but '{}' has some", one, text));
+    }
     all |= word;
     at = end + 1;
   }

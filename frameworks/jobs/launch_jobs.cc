@@ -51,8 +51,10 @@ struct NodeUse {
 };
 
 std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse& use) {
-  const std::string gpus =
-      use.gpus ? fmt::format("#SBATCH --gres=gpu:{}\n", size.gpus_per_node) : "";
+  std::string gpus = use.gpus ? fmt::format("#SBATCH --gres=gpu:{}\n", size.gpus_per_node) : "";
+  // Slurm's topology/block then places the hosts of a segment in one NVLink domain.
+  const std::int64_t hosts = size.domain_gpus / size.gpus_per_node;
+  if (use.gpus && hosts > 1) gpus += fmt::format("#SBATCH --segment={}\n", hosts);
   return fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
@@ -135,11 +137,21 @@ std::string jobset_text(const std::string& name, const LaunchSize& size, const s
   text += fmt::format(
       "                  resources:\n"
       "                    limits:\n"
-      "                      nvidia.com/gpu: {}\n"
+      "                      nvidia.com/gpu: {}\n",
+      size.gpus_per_node);
+  // Without a device of the RDMA plugin and locked memory, NCCL would use TCP.
+  if (size.nodes > 1 && size.nics > 0) {
+    text += fmt::format(
+        "                      rdma/ib: {}  # the name that your RDMA device plugin has\n"
+        "                  securityContext:\n"
+        "                    capabilities:\n"
+        "                      add: [IPC_LOCK]\n",
+        size.nics);
+  }
+  text +=
       "                  volumeMounts:\n"
       "                    - name: shared-memory\n"
-      "                      mountPath: /dev/shm\n",
-      size.gpus_per_node);
+      "                      mountPath: /dev/shm\n";
   if (has_files) {
     text += "                    - name: launch\n                      mountPath: /launch\n";
   }

@@ -159,7 +159,8 @@ std::string loss_text(const ExportLoss& loss) {
 Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
                                      const Scenario& scenario, const StackSpec& own) {
   CheckedExport checked;
-  TPSIM_TRY(checked.files, export_plan(stack, file, host_size(scenario.cluster), own));
+  TPSIM_TRY(checked.files,
+            export_plan(stack, file, launch_hosts(scenario.cluster, gpu_count(file.plan)), own));
   Scenario exported = scenario;
   exported.stack = without_limits(std::move(exported.stack));
   checked.run.plan = file.plan;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "frameworks/launch/launch_command.h"
@@ -32,13 +33,23 @@ std::string part_lines(const PartValues& parts) {
   return lines;
 }
 
-// Returns the export line for CUDA_DEVICE_MAX_CONNECTIONS. Overlapping the all-to-all of experts
-// needs 32 connections instead of one.
-std::string queue_line(const PlanFile& file, const StackSpec& software) {
-  if (has_experts(file.model) && software.parts.ep_overlap && file.plan.degrees.ep > 1) {
-    return "export CUDA_DEVICE_MAX_CONNECTIONS=32\n";
+// Returns export lines for CUDA_DEVICE_MAX_CONNECTIONS and HybridEP. Overlapping the all-to-all of
+// experts needs 32 connections instead of one. HybridEP reads the NVLink domain from variables
+// (scripts/performance/utils/utils.py of Megatron-Bridge 067f987).
+std::string expert_lines(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
+  const std::int64_t ep = file.plan.degrees.ep;
+  const bool has_groups = has_experts(file.model) && ep > 1;
+  std::string lines = has_groups && software.parts.ep_overlap
+                          ? "export CUDA_DEVICE_MAX_CONNECTIONS=32\n"
+                          : ordered_kernels_line(file.plan);
+  if (has_groups && software.parts.dispatcher == Dispatcher::kHybridEp && size.domain_size > 0) {
+    lines += fmt::format(
+        "export NVLINK_DOMAIN_SIZE={}\nexport NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={}\n"
+        "export USE_MNNVL={}\n",
+        size.domain_size, std::min(ep, size.domain_gpus),
+        size.domain_size > size.gpus_per_node ? 1 : 0);
   }
-  return ordered_kernels_line(file.plan);
+  return lines;
 }
 
 LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
@@ -51,8 +62,8 @@ Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
                               const StackSpec& software) {
   TPSIM_TRY(const LaunchOptions options,
             megatron_settings(LaunchStack::kMegatronLm, file, software));
-  return Files{
-      shell_file(LaunchStack::kMegatronLm, file, size, options, queue_line(file, software))};
+  return Files{shell_file(LaunchStack::kMegatronLm, file, size, options,
+                          expert_lines(file, size, software))};
 }
 
 Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
@@ -68,9 +79,10 @@ Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const St
   TPSIM_TRY(const NemoPrecision precision, nemo_precision(file.plan, options));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);
-  return Files{shell_file(LaunchStack::kNemo, file, size, launcher, queue_line(file, software)),
-               {kYamlFile, fmt::format("mixed_precision: {}\n", precision.recipe) +
-                               nemo_yaml(precision.others)}};
+  return Files{
+      shell_file(LaunchStack::kNemo, file, size, launcher, expert_lines(file, size, software)),
+      {kYamlFile,
+       fmt::format("mixed_precision: {}\n", precision.recipe) + nemo_yaml(precision.others)}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
@@ -155,7 +167,15 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
   throw BugError("a launch stack without files");
 }
 
-Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t gpus_per_node,
+LaunchHosts launch_hosts(const ClusterSpec& cluster, std::int64_t gpus) {
+  LaunchHosts hosts(host_size(cluster));
+  hosts.domain_size = cluster.gpus_per_node;
+  hosts.domain_gpus = std::min(gpus, node_size(cluster, gpus));
+  hosts.nics = cluster.nics_per_node * hosts.gpus / cluster.gpus_per_node;
+  return hosts;
+}
+
+Result<Files> export_plan(LaunchStack stack, const PlanFile& file, const LaunchHosts& hosts,
                           const StackSpec& software) {
   // Write the environment variable of expandable segments also if only the stack, and not the plan,
   // enables them, because launchers do not have an option for the allocator.
@@ -164,11 +184,14 @@ Result<Files> export_plan(LaunchStack stack, const PlanFile& file, std::int64_t 
     whole.parts.try_emplace(StackPart::kExpandableSegments, 1);
   TPSIM_TRY_STATUS(validate(file.plan, file.model));
   const std::int64_t gpus = gpu_count(file.plan);
-  if (gpus > gpus_per_node && gpus % gpus_per_node != 0) {
+  if (gpus > hosts.gpus && gpus % hosts.gpus != 0) {
     return bad_input(
-        fmt::format("{} GPUs are not a multiple of the {} GPUs per node", gpus, gpus_per_node));
+        fmt::format("{} GPUs are not a multiple of the {} GPUs per node", gpus, hosts.gpus));
   }
-  const LaunchSize size = launch_size(gpus, gpus_per_node);
+  LaunchSize size = launch_size(gpus, hosts.gpus);
+  size.domain_gpus = hosts.domain_gpus;
+  size.domain_size = hosts.domain_size;
+  size.nics = hosts.nics;
   const StackSpec stated = with_parts(software, whole.parts);
   return is_job(stack) ? export_job(stack, whole, size, stated)
                        : export_own(stack, whole, size, stated);

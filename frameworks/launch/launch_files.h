@@ -13,6 +13,7 @@
 
 #include "core/base/result.h"
 #include "core/scenario/plan_file.h"
+#include "core/scenario/scenario.h"
 #include "core/software/stack_spec.h"
 #include "frameworks/launch/launch_stack.h"
 
@@ -22,11 +23,23 @@ namespace tpsim {
 // training arguments is first.
 std::vector<std::string> launch_file_names(LaunchStack stack);
 
+// The hosts of a cluster, as launch files name them.
+struct LaunchHosts {
+  // Hosts that are not connected by NVLink, without known NICs.
+  LaunchHosts(std::int64_t gpus) : gpus(gpus), domain_gpus(gpus), domain_size(gpus) {}
+  std::int64_t gpus;         // of a host
+  std::int64_t domain_gpus;  // that the job uses of each NVLink domain
+  std::int64_t domain_size;  // of a whole NVLink domain
+  std::int64_t nics = 0;     // of a host
+};
+// `gpus`: GPUs of the job.
+LaunchHosts launch_hosts(const ClusterSpec& cluster, std::int64_t gpus);
+
 // Writes launch files of `stack` for the plan. `software` is the stack of the prediction: its
 // overlaps and its context-parallel communication are written as options if the launcher has them.
 // Job files embed the files of the launcher.
 Result<std::vector<LaunchFile>> export_plan(LaunchStack stack, const PlanFile& file,
-                                            std::int64_t gpus_per_node,
+                                            const LaunchHosts& hosts,
                                             const StackSpec& software = {});
 
 // Reads files of `stack`, written by export_plan() or by people. A model in `inputs` must match the

@@ -103,6 +103,8 @@ class LaunchOptionReader {
 struct LaunchSize {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
+  // As in LaunchHosts. Not read from files.
+  std::int64_t domain_gpus = 0, domain_size = 0, nics = 0;
 };
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
 

@@ -33,13 +33,14 @@ Result<std::string> open_named_file(AppState& state) {
   return "Opened " + name;
 }
 
-Result<std::string> export_files(const ViewComputer& computer, const AppState& state,
-                                 std::int64_t gpus_per_node) {
+Result<std::string> export_files(const ViewComputer& computer, const AppState& state) {
   const auto file = computer.plan_file();
-  if (!file) return no_plan();
+  const ClusterSpec* const cluster = computer.cluster();
+  if (!file || cluster == nullptr) return no_plan();
   const auto stack = static_cast<LaunchStack>(state.export_stack);
-  TPSIM_TRY(const std::vector<LaunchFile> files,
-            export_plan(stack, *file, gpus_per_node, computer.stack()));
+  TPSIM_TRY(
+      const std::vector<LaunchFile> files,
+      export_plan(stack, *file, launch_hosts(*cluster, gpu_count(file->plan)), computer.stack()));
   const std::filesystem::path folder = state.export_folder;
   std::error_code code;
   std::filesystem::create_directories(folder, code);
@@ -68,7 +69,7 @@ Result<std::string> done_by(Request request, const ViewComputer& computer, AppSt
     case Request::kSavePlan: return save_plan(computer, state);
     case Request::kOpenFile: return open_named_file(state);
     case Request::kCopyCommand: return copy_command(computer, state);
-    case Request::kExport: return export_files(computer, state, computer.gpus_per_node());
+    case Request::kExport: return export_files(computer, state);
     case Request::kStopSearch:
     case Request::kSearch: break;  // performed by the session
   }

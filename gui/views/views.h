@@ -109,8 +109,9 @@ class ViewComputer {
   // Whether the catalogue has this model under its name. Sequence length and attention dropout may
   // differ, since command-line options state them.
   bool is_in_catalogue(const ModelSpec& model) const;
-  std::int64_t gpus_per_node() const {
-    return views_.scenario ? views_.scenario->cluster.gpus_per_node : 8;
+  // Returns the cluster that plans are predicted for; null without a scenario.
+  const ClusterSpec* cluster() const {
+    return views_.scenario ? &views_.scenario->cluster : nullptr;
   }
   // Returns the stack that plans are predicted with.
   StackSpec stack() const { return views_.scenario ? views_.scenario->stack : StackSpec{}; }
