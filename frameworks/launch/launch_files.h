@@ -26,7 +26,8 @@ std::vector<std::string> launch_file_names(LaunchStack stack);
 // The hosts of a cluster, as launch files name them.
 struct LaunchHosts {
   // Hosts that are not connected by NVLink, without known NICs.
-  LaunchHosts(std::int64_t gpus) : gpus(gpus), domain_gpus(gpus), domain_size(gpus) {}
+  LaunchHosts(std::int64_t per_host)
+      : gpus(per_host), domain_gpus(per_host), domain_size(per_host) {}
   std::int64_t gpus;         // of a host
   std::int64_t domain_gpus;  // that the job uses of each NVLink domain
   std::int64_t domain_size;  // of a whole NVLink domain

@@ -148,8 +148,9 @@ def settings_of(config, words):
         path = word.partition("=")[0][2:].replace("-", "_")
         owner, _, last = path.rpartition(".")
         if not word.startswith("--"):
-            name = word.partition(":")[0].replace("-", "_")
-            settings[name] = strict_options.variant_of(config, name)
+            name, colon, _ = word.replace("-", "_").partition(":")
+            if colon and hasattr(config, name):
+                settings[name] = strict_options.variant_of(config, name)
             continue
         try:
             settings[path] = plain.Walk().plain(value_at(config, path))

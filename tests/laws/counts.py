@@ -69,7 +69,7 @@ class Mixer:
             source = extras.get("key_values", "projected")
             keys_and_values = {"projected": kv * (dim + wide), "same_matrix": kv * dim, "earlier_layer": 0}[source]
             self.cut = hidden * (heads * (dim * (1 + gates) + wide) + keys_and_values)
-            self.cut_other = (heads + 2 * kv) * dim if bias or extras.get("qkv_bias") else 0
+            self.cut_other = heads * dim + keys_and_values if bias or extras.get("qkv_bias") else 0
             self.cut_other += heads if extras.get("score", {}).get("sinks") else 0
             kind = extras.get("qk_norm", "none")
             normed = 1 if source == "earlier_layer" else 2

@@ -207,7 +207,8 @@ class Judges(unittest.TestCase):
         self.assertEqual(answer["settings"], {"parallelism.shards": 8, "parallelism.no_sequence": True,
                                               "parallelism.policy": "never"})
         self.assertNotIn("notes", answer)
-        self.assertTrue(self.titan("--parallelism.shards", "8", "recompute:full", "--recompute.debug")["accepted"])
+        chosen = self.titan("--parallelism.shards", "8", "recompute:full", "--recompute.debug")
+        self.assertEqual((chosen["accepted"], chosen["settings"]["recompute"]), (True, "full"))
         self.assertIn("registry has no configuration", self.titan("--parallelism.shards", "8", layers=3)["notes"][0])
 
     def test_torchtitan_rejects_options_with_its_message(self):
