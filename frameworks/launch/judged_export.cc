@@ -58,7 +58,8 @@ JsonValue shape_of(const ModelSpec& model) {
                                  {"hidden_size", model.hidden},
                                  {"num_attention_heads", attention.heads},
                                  {"num_query_groups", attention.kv_heads},
-                                 {"kv_channels", attention.head_dim}});
+                                 {"kv_channels", attention.head_dim},
+                                 {"add_bias_linear", has_all_biases(model)}});
   if (has_experts(model)) {
     shape.set("num_moe_experts", model.experts.count);
     shape.set("moe_router_topk", model.experts.per_token);

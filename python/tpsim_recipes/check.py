@@ -148,4 +148,4 @@ def megatron_bridge(file, sources):
 # Fields of a model provider that a recipe sets when it creates the provider. Other fields are
 # overrides.
 SHAPE = ("num_layers", "hidden_size", "num_attention_heads", "num_moe_experts", "moe_router_topk", "num_query_groups",
-         "kv_channels", "hybrid_layer_pattern", "mtp_num_layers")
+         "kv_channels", "hybrid_layer_pattern", "mtp_num_layers", "add_bias_linear")

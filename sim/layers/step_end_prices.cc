@@ -59,10 +59,14 @@ Seconds LayerPricer::owner_broadcast_time(const CollectiveRecord& record, const 
   return in_calls(record, calls, plan);
 }
 
-// Returns the time of a reduction that runs bucket by bucket.
+// Returns the time of a reduction that runs bucket by bucket. A bucket has a number of elements of
+// the dtype that is reduced.
 Seconds LayerPricer::reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const {
-  const auto bucket =
-      static_cast<double>(scenario().stack.memory.reduction_bucket * size_of(plan.gradient_dtype));
+  const StackSpec& stack = scenario().stack;
+  const bool as_computed =
+      plan.zero >= 2 && stack.training.reduce_dtype == ReduceDtype::kAsComputed;
+  const DType reduced = as_computed ? plan.dtype : plan.gradient_dtype;
+  const auto bucket = static_cast<double>(stack.memory.reduction_bucket * size_of(reduced));
   return in_calls(record, static_cast<double>(record.bytes) / bucket, plan);
 }
 

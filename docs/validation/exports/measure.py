@@ -151,7 +151,7 @@ def given_of(framework, files, plan):
         attention = next((one["attention"] for one in blocks if one.get("attention", {}).get("heads")), {})
         shape = {"num_layers": model["layers"], "hidden_size": model["hidden"],
                  "num_attention_heads": attention.get("heads"), "num_query_groups": attention.get("kv_heads"),
-                 "kv_channels": attention.get("head_dim")}
+                 "kv_channels": attention.get("head_dim"), "add_bias_linear": bool(model.get("linear_bias"))}
         if "experts" in model:
             shape.update({"num_moe_experts": model["experts"]["count"], "moe_router_topk": model["experts"]["per_token"]})
         if model.get("extras", {}).get("prediction_layers"):

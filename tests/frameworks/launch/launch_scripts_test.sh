@@ -26,7 +26,7 @@ scripts=()
 export_to() { # PLAN STACK
   "$tpsim" export "$1.json" --to "$2" -o "$1-$2" >/dev/null
   if [[ $2 == kubernetes ]]; then # the script inside the JobSet is indented by 22 columns
-    { echo '#!/bin/bash'; sed -n 's/^ \{22\}//p' "$1-$2/jobset.yaml"; } >"$1-$2/container.sh"
+    { echo '#!/bin/bash'; sed -n '/args:/,/resources:/s/^ \{22\}//p' "$1-$2/jobset.yaml"; } >"$1-$2/container.sh"
   fi
   scripts+=("$1-$2"/*.s*h "$1-$2"/*.slurm)
 }
