@@ -5,7 +5,7 @@
 //   Megatron-DeepSpeed  bigscience-workshop megatron/arguments.py @ 007719ad, pretrain_gpt.py, and
 //                       DeepSpeed's runtime/config.py and runtime/pipe/engine.py
 //   Megatron-Bridge     the fields of its model, train, ddp, checkpoint and dist configurations
-//   torchtitan          torchtitan/config/configs.py @ 0014ac2c, read by tyro
+//   torchtitan          torchtitan/config/configs.py @ b5bcd76, read by tyro
 #pragma once
 
 #include <map>
