@@ -207,7 +207,7 @@ constexpr ReportKey kScaledSizeKeys[] = {
     {"tokens_per_s_per_gpu", "number", "speed of the best plan"},
     {"parts", "part_values", "software parts of the best plan, if several were searched"},
     {"efficiency", "number", "speed per GPU relative to the first size with a plan"},
-    {"none", "text", "why there is no plan"},
+    {"none", "text", "the reason why no plan was found"},
 };
 
 constexpr ReportKey kExportKeys[] = {

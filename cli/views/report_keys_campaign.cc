@@ -91,7 +91,7 @@ constexpr ReportKey kGoalSizeKeys[] = {
     {"wall_days wall_days_low wall_days_high", "number", "days and their interval"},
     {"reserved_gpu_hours usd", "number", "cost with spare nodes"},
     {"standing", "text", "`sure`, `as predicted` or `missed`"},
-    {"none", "text", "why there is no plan"},
+    {"none", "text", "the reason why no plan was found"},
 };
 
 constexpr ReportKey kListKeys[] = {

@@ -109,7 +109,6 @@ const std::array kRules = std::to_array<LaunchRule>({
      "scaled embeddings, scaled or capped logits, or a bias in the head",
      "its arguments do not support them"},
 
-
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
     {kDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
      "its pretrain_gpt.py trains dense models"},
