@@ -17,9 +17,7 @@ constexpr std::uint8_t kMegatron = launcher_bit(Launcher::kMegatron) | kNemo;
 constexpr std::uint8_t kTitan = launcher_bit(Launcher::kTorchTitan);
 constexpr std::uint8_t kMegatronLm = launcher_bit(Launcher::kMegatron);
 constexpr std::uint8_t kNano = launcher_bit(Launcher::kNanotron);
-// Not part of kEvery, because accelerate trains any Hugging Face checkpoint.
 constexpr std::uint8_t kAccel = launcher_bit(Launcher::kAccelerate);
-constexpr std::uint8_t kEvery = kDeepSpeed | kMegatron | kTitan | kNano;
 constexpr std::uint8_t kOthers = kDeepSpeed | kNano;
 
 using M = const ModelSpec&;
