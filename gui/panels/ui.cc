@@ -97,7 +97,9 @@ std::vector<std::string> wrapped_lines(ImFont* font, std::string_view text, floa
       end = next;
     }
     const std::string piece(text.substr(at, end - at));
-    const std::string longer = line.empty() ? piece : line + " " + piece;
+    std::string longer = line;
+    if (!longer.empty()) longer += ' ';
+    longer += piece;
     if (!line.empty() && text_size(font, longer).x > width) {
       lines.push_back(std::exchange(line, piece));
     } else {
@@ -238,8 +240,9 @@ bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, ImGui::GetStyle().FramePadding.y));
   for (int i = 0; i < count; ++i) {
     const bool is_on = i == chosen;
+    const int line = i / per_line;
     ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i % per_line),
-                               start.y + height * static_cast<float>(i / per_line)});
+                               start.y + height * static_cast<float>(line)});
     ImGui::PushStyleColor(ImGuiCol_Button,
                           vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
     if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
