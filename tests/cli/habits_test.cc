@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/commands/formats_page.h"
-#include "cli/commands/key_meanings.h"
+#include "app/documents/formats_page.h"
+#include "app/documents/key_meanings.h"
 #include "cli/commands/manual.h"
 #include "cli/commands/program.h"
 #include "cli/options/answers.h"

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
 #include "tests/cli/process.h"

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kProfileMeanings = {
@@ -147,4 +147,4 @@ constexpr std::array kProfileMeanings = {
 
 std::span<const KeyMeaning> profile_key_meanings() { return kProfileMeanings; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kStackMeanings = {
@@ -116,4 +116,4 @@ constexpr std::array kStackMeanings = {
 
 std::span<const KeyMeaning> stack_key_meanings() { return kStackMeanings; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 struct KeyMeaning {
   std::string_view paths;  // separated by spaces
@@ -33,4 +33,4 @@ std::string shared_path(std::string_view path);
 // Returns the meaning of a key; empty if there is none.
 std::string key_meaning(std::string_view path);
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

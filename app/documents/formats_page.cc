@@ -1,4 +1,4 @@
-#include "cli/commands/formats_page.h"
+#include "app/documents/formats_page.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "app/documents/key_meanings.h"
 #include "campaigns/assumptions.h"
-#include "cli/commands/key_meanings.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/machine/cluster_json.h"
@@ -17,7 +17,7 @@
 #include "core/software/stack_json.h"
 #include "frameworks/launch/held_settings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kFormats = {
@@ -177,4 +177,4 @@ std::string formats_page() {
   return text;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -13,7 +13,7 @@ namespace tpsim {
 class Catalogue;
 }
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 struct FileFormat {
   std::string_view kind;     // "cluster"
@@ -35,4 +35,4 @@ std::string formats_page();
 // launchers support it.
 Result<std::string> models_page(const Catalogue& catalogue);
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/text.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kReportFormats = {
@@ -197,4 +197,4 @@ std::string reports_page() {
   return text;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

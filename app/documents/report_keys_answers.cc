@@ -1,7 +1,7 @@
 // Objects of the reports of plan, simulate, explain, compare and export.
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr ReportKey kPlanKeys[] = {
@@ -268,4 +268,4 @@ constexpr ReportObject kAnswerObjects[] = {
 
 std::span<const ReportObject> answer_objects() { return kAnswerObjects; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,7 +1,7 @@
 // Objects of the reports of run, validate, check-log and calibrate.
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr ReportKey kRunReportKeys[] = {
@@ -243,4 +243,4 @@ constexpr ReportObject kEvidenceObjects[] = {
 
 std::span<const ReportObject> evidence_objects() { return kEvidenceObjects; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

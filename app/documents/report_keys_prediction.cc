@@ -1,7 +1,7 @@
 // Objects of a plan and its prediction.
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr ReportKey kHeadingKeys[] = {
@@ -134,4 +134,4 @@ constexpr ReportObject kPredictionObjects[] = {
 
 std::span<const ReportObject> prediction_objects() { return kPredictionObjects; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

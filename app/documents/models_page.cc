@@ -4,13 +4,13 @@
 #include <map>
 #include <vector>
 
-#include "cli/commands/formats_page.h"
+#include "app/documents/formats_page.h"
 #include "core/base/numbers.h"
 #include "core/model/model_support.h"
 #include "core/scenario/catalogue.h"
 #include "core/software/launch_rules.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 // All models of one family.
@@ -96,4 +96,4 @@ Result<std::string> models_page(const Catalogue& catalogue) {
   return page;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

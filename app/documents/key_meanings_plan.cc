@@ -1,8 +1,8 @@
 #include <array>
 
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kPlanMeanings = {
@@ -32,4 +32,4 @@ constexpr std::array kPlanMeanings = {
 
 std::span<const KeyMeaning> plan_key_meanings() { return kPlanMeanings; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "core/plan/plan_settings.h"
 #include "core/software/stack_parts.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kCommonMeanings = {
@@ -100,4 +100,4 @@ std::string key_meaning(std::string_view path) {
   return shared.empty() ? "" : key_meaning(shared);
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kModelMeanings = {
@@ -279,4 +279,4 @@ constexpr std::array kModelMeanings = {
 
 std::span<const KeyMeaning> model_key_meanings() { return kModelMeanings; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

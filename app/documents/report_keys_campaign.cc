@@ -1,7 +1,7 @@
 // Objects of the reports of campaign and list, and of errors.
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr ReportKey kCampaignKeys[] = {
@@ -149,4 +149,4 @@ constexpr ReportObject kCampaignObjects[] = {
 
 std::span<const ReportObject> campaign_objects() { return kCampaignObjects; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "cli/commands/key_meanings.h"
+#include "app/documents/key_meanings.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::array kClusterMeanings = {
@@ -71,4 +71,4 @@ constexpr std::array kClusterMeanings = {
 
 std::span<const KeyMeaning> cluster_key_meanings() { return kClusterMeanings; }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

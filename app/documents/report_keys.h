@@ -6,7 +6,7 @@
 
 #include "core/json/json_value.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 struct ReportKey {
   // Names of keys of the object, separated by spaces. "*": any name.
@@ -47,4 +47,4 @@ JsonValue report_schema(const ReportFormat& format);
 // Returns docs/reports.md.
 std::string reports_page();
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app
