@@ -24,7 +24,7 @@
 #include "ranks/gathered.h"
 #include "ranks/launcher.h"
 #include "reference_model/training/training.h"
-#include "sim/trace/ops_to_profile.h"
+#include "lowering/trace/ops_to_profile.h"
 
 namespace tpsim::cli {
 namespace {

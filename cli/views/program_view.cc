@@ -15,7 +15,7 @@
 #include "cli/views/report_json.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/step/rank_programs.h"
 
 namespace tpsim::cli {
@@ -35,21 +35,37 @@ void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
   while (!left.empty()) table.add_row({std::string(cut_off(left, "\n")), "", "", ""});
 }
 
-void add_event(Table& table, const IssuedOp& op) {
-  const OpRecord& record = op.record;
-  const std::string pass = name_of_pass(record);  // dims of a cast are not sizes
-  std::string what = pass.empty() ? to_string(record.key) : pass;
-  if (op.kernels > 1) what += fmt::format(", {} kernels", op.kernels);
+void add_event(Table& table, const LoweredOp& op) {
+  const std::string pass = name_of_pass(op);  // dims of a cast are not sizes
+  std::string what = pass.empty() ? to_string(op.key) : pass;
+  if (op.repeats != 1) what += fmt::format(", {:.0f} times", op.repeats);
+  if (op.launches > 1) what += fmt::format(", {} kernels", op.launches);
   add_row(table, what,
-          {to_string(Bytes(record.bytes)), flops_text(record.flops), printable(record.label.text)});
+          {to_string(Bytes(op.bytes)), flops_text(op.flops), printable(op.label.text)});
 }
 
-void add_event(Table& table, const CollectiveRecord& record) {
-  table.add_row({Cell(fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks,
-                                  name_of(record.group)),
-                      Ink::kBold),
+void add_event(Table& table, const LoweredCollective& record) {
+  std::string what =
+      fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks, name_of(record.group));
+  if (record.calls != 1) what += fmt::format(", {:.0f} calls", record.calls);
+  if (record.overlap != Overlap::kNone) {
+    what += fmt::format(", beside {}", plain(name_of(record.overlap)));
+  }
+  table.add_row({Cell(std::move(what), Ink::kBold),
                  to_string(Bytes(static_cast<double>(record.bytes))), "",
                  printable(record.label.text)});
+}
+
+void add_event(Table& table, const LoweredCopy& copy) {
+  table.add_row({fmt::format("copy, {:.0f} kernels", copy.kernels), to_string(copy.moved), "",
+                 printable(copy.label.text)});
+}
+
+void add_event(Table& table, const HostWork& work) {
+  table.add_row({Cell(fmt::format("host, {}{}", time_text(work.busy),
+                                  work.synchronizes ? " after the device is idle" : ""),
+                      Ink::kDim),
+                 "", "", printable(work.label)});
 }
 
 void add_event(Table& table, const IssuedMemory& memory) {
@@ -101,7 +117,8 @@ std::string program_text(const Terminal& terminal, const NamedScenario& named,
 
 Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
                             const Terminal& terminal) {
-  const std::vector<PartProgram> programs = rank_programs(LayerPricer(named.scenario), run.plan);
+  LayerPricer pricer(named.scenario);
+  const std::vector<PartProgram> programs = rank_programs(pricer, run.plan);
   return {program_report(named, run, programs), program_text(terminal, named, run, programs),
           plan_file_of(named, run.plan)};
 }

@@ -8,7 +8,7 @@
 #include "cli/options/inputs.h"
 #include "cli/views/plan_view.h"
 #include "core/scenario/plan_json.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/step/order.h"
 #include "sim/step/terms.h"
 
@@ -117,29 +117,42 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   return json;
 }
 
-JsonValue event_json(const IssuedOp& op) {
-  const OpKey& key = op.record.key;
+JsonValue event_json(const LoweredOp& op) {
+  const OpKey& key = op.key;
   std::size_t count = key.dims.size();
   while (count > 0 && key.dims[count - 1] == 0) --count;
   JsonValue json = json_object({{"op", name_of(key.kind)},
                                 {"dtype", name_of(key.dtype)},
                                 {"dims", json_array(std::span(key.dims).first(count))},
                                 {"variant", static_cast<std::int64_t>(key.variant)},
-                                {"kernels", op.kernels},
-                                {"flops", op.record.flops},
-                                {"bytes", op.record.bytes},
-                                {"label", op.record.label.text}});
-  const std::string pass = name_of_pass(op.record);
+                                {"kernels", op.launches},
+                                {"flops", op.flops},
+                                {"bytes", op.bytes},
+                                {"label", op.label.text}});
+  if (op.repeats != 1) json.set("repeats", op.repeats);
+  const std::string pass = name_of_pass(op);
   if (!pass.empty()) json.set("pass", pass);
   return json;
 }
 
-JsonValue event_json(const CollectiveRecord& record) {
+JsonValue event_json(const LoweredCollective& record) {
   return json_object({{"collective", name_of(record.kind)},
                       {"group", name_of(record.group)},
                       {"ranks", record.ranks},
                       {"bytes", record.bytes},
+                      {"calls", record.calls},
+                      {"overlap", name_of(record.overlap)},
                       {"label", record.label.text}});
+}
+JsonValue event_json(const LoweredCopy& copy) {
+  return json_object({{"copy", copy.kernels},
+                      {"bytes", copy.moved.value()},
+                      {"label", copy.label.text}});
+}
+JsonValue event_json(const HostWork& work) {
+  return json_object({{"host", work.busy.value()},
+                      {"synchronizes", work.synchronizes},
+                      {"label", work.label}});
 }
 JsonValue event_json(const IssuedMemory& memory) {
   return json_object({{"memory", memory.is_free ? "free" : "allocate"},

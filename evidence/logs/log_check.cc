@@ -12,7 +12,7 @@
 #include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
 #include "evidence/logs/log_layout.h"
-#include "sim/layers/expert_prices.h"
+#include "lowering/passes/expert_load.h"
 
 namespace tpsim {
 namespace {

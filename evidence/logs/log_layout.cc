@@ -10,7 +10,7 @@
 #include "core/base/checked_product.h"
 #include "core/base/text.h"
 #include "evidence/logs/log_formats.h"
-#include "sim/layers/shard_groups.h"
+#include "lowering/passes/shard_groups.h"
 
 namespace tpsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "plans/questions/shape_advice.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/schedule/stage_costs.h"
 
 namespace tpsim {

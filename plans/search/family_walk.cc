@@ -5,7 +5,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "plans/search/allowed_values.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 
 namespace tpsim {
 

@@ -9,8 +9,8 @@
 
 #include "plans/search/allowed_values.h"
 #include "plans/search/enumerate.h"
-#include "sim/layers/expert_prices.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/expert_load.h"
+#include "lowering/passes/quantization.h"
 
 namespace tpsim {
 namespace {

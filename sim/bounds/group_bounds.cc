@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/base/normal.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/layers/step_end.h"
 #include "sim/memory/stage_memory.h"
 #include "sim/step/predict.h"

@@ -1,7 +1,7 @@
 // Prices collectives and P2P transfers of a plan's groups, in seconds.
 #include "sim/layers/expert_prices.h"
 #include "sim/layers/layer_pricer.h"
-#include "sim/layers/shard_groups.h"
+#include "lowering/passes/shard_groups.h"
 
 namespace tpsim {
 namespace {

@@ -7,15 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/base/normal.h"
-#include "reference_model/layers/experts.h"
-
 namespace tpsim {
 namespace {
-
-// Relative standard deviation of the experts' shares of a micro-batch's tokens, once the router's
-// auxiliary loss or biases have converged.
-constexpr double kNaturalSpread = 0.3;
 
 // Copy kernels of a dispatcher: number of SMs that the launcher assigns, bytes per second and SM,
 // and extra time per call (docs/experts.md).
@@ -78,52 +71,6 @@ double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
 }
 
 }  // namespace
-
-Status check_load(const StackSpec& stack, const ModelSpec& model) {
-  if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
-  if (!model.experts.counts.empty()) return Ok{};
-  return bad_input(
-      fmt::format("expert_load is counted, but model {} has no token counts of its experts",
-                  model.name),
-      "", "give the counts with --expert-load FILE, or choose natural, balanced or a number");
-}
-
-double counted_load(const ExpertShape& experts, std::int64_t ranks) {
-  const auto count = static_cast<std::size_t>(experts.count);
-  const auto each = static_cast<std::ptrdiff_t>(experts.count / ranks);
-  const std::size_t blocks = experts.counts.size() / count;
-  double loads = 0;
-  for (std::size_t block = 0; block < blocks; ++block) {
-    auto next = experts.counts.begin() + static_cast<std::ptrdiff_t>(block * count);
-    double most = 0, all = 0;
-    for (std::int64_t rank = 0; rank < ranks; ++rank, next += each) {
-      const double tokens = std::accumulate(next, next + each, 0.0);
-      most = std::max(most, tokens);
-      all += tokens;
-    }
-    loads += most * static_cast<double>(ranks) / all;
-  }
-  return loads / static_cast<double>(blocks);
-}
-
-double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  if (!has_experts(model) || plan.degrees.ep == 1) return 1;
-  if (stack.parts.expert_load == kCountedLoad) return counted_load(model.experts, plan.degrees.ep);
-  if (stack.parts.expert_load != kNaturalLoad) {
-    return static_cast<double>(stack.parts.expert_load) / static_cast<double>(kBalancedLoad);
-  }
-  return busiest_load(model, plan, kNaturalSpread);
-}
-
-double busiest_load(const ModelSpec& model, const Plan& plan, double spread) {
-  const std::int64_t ranks = plan.degrees.ep;
-  if (!has_experts(model) || ranks == 1) return 1;
-  const std::int64_t each = model.experts.count / ranks;  // ep divides the experts
-  const auto experts_each = static_cast<double>(each);
-  // A rank cannot get more than all tokens.
-  const double most = 1 + spread / std::sqrt(experts_each) * expected_maximum(ranks);
-  return std::min(static_cast<double>(ranks), most);
-}
 
 double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
   const auto n = static_cast<double>(parts);
@@ -222,68 +169,6 @@ std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel
       kernel.processors, to_string(kernel.each));
   if (kernel.call > Seconds()) text += fmt::format(", {} per call", to_string(kernel.call));
   return text;
-}
-
-void grow_arrivals(Program& program, const ModelSpec& model, double size) {
-  if (!model.experts.dropless || size <= 1) return;
-  for (AllocationRecord& allocation : program.allocations) {
-    if (!is_dispatched_tokens(allocation.label)) continue;
-    allocation.bytes = std::llround(size * static_cast<double>(allocation.bytes));
-  }
-}
-
-double buffered_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  if (stack.parts.expert_capacity == kAnyTokens || !has_experts(model)) {
-    return busiest_load(stack, model, plan);
-  }
-  return static_cast<double>(stack.parts.expert_capacity) / static_cast<double>(kBalancedLoad);
-}
-
-StashedBytes stashed_bytes(const LayerTrace& trace, const StackSpec& stack, const ModelSpec& model,
-                           const Plan& plan) {
-  const SoftwareParts& parts = stack.parts;
-  const bool recomputes = plan.recompute == Recompute::kSelective;
-  const std::int64_t modules = recomputes ? parts.recompute_modules : 0;
-  if (parts.expert_stash == kNoStash || holds(modules, bit(RecomputeModule::kMoe))) return {};
-  const auto [begin, end] = trace.span(Phase::kForward);
-  StashedBytes bytes;
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    const bool allocates = event.kind == ProgramEvent::Kind::kAllocate;
-    if (!allocates && event.kind != ProgramEvent::Kind::kFree) continue;
-    const AllocationRecord& allocation = trace.program.allocations[event.index];
-    const bool is_made_again = is_expert_activation(allocation.label) &&
-                               holds(modules, bit(RecomputeModule::kExpertActivation));
-    if (!is_dispatched_tokens(allocation.label) || is_made_again) continue;
-    bytes.buffers += (allocates ? 1 : -1) * static_cast<double>(allocation.bytes);
-  }
-  bytes.tokens = bytes.buffers / std::max(1.0, buffered_load(stack, model, plan));
-  bytes.stash =
-      bytes.tokens * static_cast<double>(parts.expert_stash) / static_cast<double>(kBalancedLoad);
-  return bytes;
-}
-
-void keep_in_stash(LayerMemory& memory, const StashedBytes& bytes) {
-  using memory_index::kActivations;
-  const double saved = bytes.buffers - bytes.stash;
-  memory.forward.left[kActivations] -= saved;
-  memory.forward.highest[kActivations] += bytes.stash;
-  memory.forward.each[kActivations] += bytes.stash;
-  memory.backward.left[kActivations] += saved;
-  memory.backward.highest[kActivations] += bytes.buffers;
-  memory.backward.each[kActivations] += bytes.buffers;
-}
-
-bool waits_for_busiest(const Label& label) {
-  return label.part == ModelPart::kExperts || label.part == ModelPart::kExpertActivation ||
-         label.part == ModelPart::kPermute || label.part == ModelPart::kDispatch;
-}
-
-bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack) {
-  const bool copies =
-      op.key.kind == OpKind::kPermuteTokens || op.key.kind == OpKind::kUnpermuteTokens;
-  const Dispatcher by = stack.parts.dispatcher;
-  return copies && (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp);
 }
 
 }  // namespace tpsim

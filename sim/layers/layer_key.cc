@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 
 namespace tpsim {
 namespace {

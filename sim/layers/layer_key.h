@@ -8,7 +8,7 @@
 
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 
 namespace tpsim {
 

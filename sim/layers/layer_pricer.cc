@@ -7,13 +7,8 @@
 
 #include "costs/machine_cluster.h"
 #include "reference_model/layers/rotary_table.h"
-#include "sim/layers/expert_prices.h"
-#include "sim/layers/head_groups.h"
-#include "sim/layers/low_precision.h"
-#include "sim/layers/memory_of_parts.h"
-#include "sim/layers/plain_kernels.h"
-#include "sim/layers/recomputed_ops.h"
-#include "sim/layers/shard_groups.h"
+#include "lowering/passes/shard_groups.h"
+#include "sim/layers/optimizer_memory.h"
 
 namespace tpsim {
 namespace {
@@ -140,13 +135,11 @@ LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t bloc
 
 namespace {
 
-double whole_gradients(const LayerTrace& trace) {
+double whole_gradients(const LoweredLayer& layer) {
   double bytes = 0;
-  const auto [begin, end] = trace.span(Phase::kBackward);
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    if (event.kind != ProgramEvent::Kind::kAllocate) continue;
-    const AllocationRecord& made = trace.program.allocations[event.index];
+  for (const LoweredEvent& event : layer.phase(LayerPhase::kBackward).events) {
+    if (event.kind != LoweredEvent::Kind::kAllocate) continue;
+    const LoweredAllocation& made = layer.allocations[event.index];
     if (made.category == MemoryCategory::kGradients) bytes += static_cast<double>(made.bytes);
   }
   return bytes;
@@ -154,22 +147,27 @@ double whole_gradients(const LayerTrace& trace) {
 
 }  // namespace
 
-LayerTrace LayerPricer::traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
-                                       std::int64_t block) const {
+LoweredLayer LayerPricer::lowered_program(std::size_t passes, LayerKind kind, const LayerKey& key,
+                                          const Plan& plan, std::int64_t block) {
   const ModelSpec model = with_block_kind(scenario().model, block);
-  LayerTrace trace =
+  const LayerTrace trace =
       trace_layers(kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
                    traced_options(scenario(), plan));
-  if (scenario().stack.name != own_stack(scenario().profile)) {
-    merge_head_groups(trace, heads_per_group(model.attention, plan.degrees.tp));
+  LayerInputs inputs{scenario(), plan, model};
+  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
+    const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
+    inputs.checkpoint = full.forward.left[memory_index::kActivations];
   }
-  grow_arrivals(trace.program, scenario().model,
-                buffered_load(scenario().stack, scenario().model, plan));
-  return trace;
+  return lower_by(passes, kind, trace, inputs);
 }
 
-LayerTrace LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block) const {
-  return traced_program(kind, key_of(kind, plan, block), plan, block);
+LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block) {
+  return layer_program_after(lowering_passes().size(), kind, plan, block);
+}
+
+LoweredLayer LayerPricer::layer_program_after(std::size_t passes, LayerKind kind, const Plan& plan,
+                                              std::int64_t block) {
+  return lowered_program(passes, kind, key_of(kind, plan, block), plan, block);
 }
 
 StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
@@ -183,33 +181,24 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
 
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
                                              std::int64_t block) {
-  LayerTrace trace = traced_program(kind, key, plan, block);
-  const auto memory = [&](Phase phase) {
-    const auto [begin, end] = trace.span(phase);
-    return memory_change(trace.program, begin, end, scenario().stack.memory.allocation_granularity);
+  LoweredLayer layer = lowered_program(lowering_passes().size(), kind, key, plan, block);
+  const Bytes granularity = scenario().stack.memory.allocation_granularity;
+  const auto memory = [&](std::initializer_list<LayerPhase> phases) {
+    return memory_change(layer, phases, granularity);
   };
-  LayerMemory all{memory(Phase::kForward), memory(Phase::kBackward), memory(Phase::kAccumulate),
-                  whole_gradients(trace)};
-  add_memory_of_parts(all, kind, trace, plan, scenario());
-  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
-    keep_half_of_products(all, layer_memory(kind, with_whole_recompute(plan, true), block), trace);
-  }
-  if (kind == LayerKind::kBlock && plan.recompute == Recompute::kSelective) {
-    drop_modules(all, trace, scenario().stack.parts.recompute_modules);
-  }
-  if (kind == LayerKind::kBlock) {
-    keep_in_stash(all, stashed_bytes(trace, scenario().stack, scenario().model, plan));
-  }
-  return {std::make_shared<const LayerTrace>(std::move(trace)), all};
+  const LayerMemory all{memory({LayerPhase::kForward}),
+                        memory({LayerPhase::kRecompute, LayerPhase::kBackward}),
+                        memory({LayerPhase::kAccumulate}), whole_gradients(layer)};
+  return {std::make_shared<const LoweredLayer>(std::move(layer)), all};
 }
 
-// Traces are kept for one micro-batch size, because searches request all layouts of a size before
+// Programs are kept for one micro-batch size, because searches request all layouts of a size before
 // the next size.
 LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
                                               std::int64_t block) {
   const LayerKey placed = key_of(kind, plan, block);
   Layer& layer = layers_.place(placed).first;
-  if (layer.cost || layer.trace) return layer;
+  if (layer.cost || layer.program) return layer;
   if (std::exchange(traced_micro_batch_, plan.micro_batch) != plan.micro_batch) traced_.clear();
   const LayerKey key = placeless(placed);
   auto found = traced_.find(key);
@@ -230,14 +219,14 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, s
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
-    layer.cost = price_layer(kind, *layer.trace, layer.memory, plan, block);
-    layer.trace.reset();
+    layer.cost = price_layer(*layer.program, layer.memory, plan);
+    layer.program.reset();
   }
   return *layer.cost;
 }
 
 void LayerPricer::drop_traces() {
-  for (Layer* layer : unpriced_) layer->trace.reset();
+  for (Layer* layer : unpriced_) layer->program.reset();
   unpriced_.clear();
   traced_.clear();
 }

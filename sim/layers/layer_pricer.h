@@ -12,10 +12,10 @@
 #include "core/scenario/scenario.h"
 #include "costs/collective_cost.h"
 #include "costs/op_cost.h"
-#include "sim/layers/context_ring.h"
+#include "lowering/passes/lower.h"
+#include "lowering/trace/trace.h"
 #include "sim/layers/layer_cost.h"
 #include "sim/layers/layer_key.h"
-#include "sim/trace/trace.h"
 
 namespace tpsim {
 
@@ -59,8 +59,11 @@ class LayerPricer {
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
-  // Return the traces that layer() and fixed() price.
-  LayerTrace layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
+  // Return the programs that layer() and fixed() price. layer_program() applies the first `passes`
+  // of lowering_passes().
+  LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0);
+  LoweredLayer layer_program_after(std::size_t passes, LayerKind kind, const Plan& plan,
+                                   std::int64_t block = 0);
   StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
@@ -68,14 +71,15 @@ class LayerPricer {
   // Returns the cost of delayed scaling at the end of a chunk's forward or backward: the ranks of a
   // stage all-reduce the amax values and compute new scales. Zero for other recipes.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
-  // Drops traces of layers that have not been priced yet.
+  // Drops programs of layers that have not been priced yet.
   void drop_traces();
 
   // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
   Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
 
-  // Returns the time of an op with this software divided by the time of the profile's kernel.
-  double stack_factor(const OpRecord& op) const;
+  // Returns the device time of an op's kernels divided by the time of the profile's kernel, without
+  // the floor of launch latencies and without the load of the busiest rank.
+  double time_factor(const LoweredOp& op) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return *prices_->ops; }
@@ -83,55 +87,43 @@ class LayerPricer {
   const std::shared_ptr<const PriceLists>& prices() const { return prices_; }
 
  private:
-  // Trace and memory of a layer, which do not depend on the placement of groups.
+  // Program and memory of a layer, which do not depend on the placement of groups.
   struct Traced {
-    std::shared_ptr<const LayerTrace> trace;
+    std::shared_ptr<const LoweredLayer> program;
     LayerMemory memory;
   };
-  struct Layer : Traced {  // keeps its trace until priced
+  struct Layer : Traced {  // keeps its program until priced
     std::optional<LayerCost> cost;
+  };
+  // Collectives of a phase that overlap with the phase's own compute or with that of another
+  // micro-batch, of which they take at most `share`.
+  struct OverlappedTimes {
+    Seconds by_phase, by_other_micro_batch;
+    double share = 1;
   };
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
-  LayerTrace traced_program(LayerKind kind, const LayerKey& key, const Plan& plan,
-                            std::int64_t block) const;
+  LoweredLayer lowered_program(std::size_t passes, LayerKind kind, const LayerKey& key,
+                               const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
-  // Host time per block besides launches, for forward and backward.
-  struct HostOfBlock {
-    Seconds forward, backward;
-  };
-  HostOfBlock host_of_block(const Plan& plan, std::int64_t block) const;
-  double modules_of(const Plan& plan, std::int64_t block) const;
-  Seconds gathered_by_modules(const CollectiveRecord& record, const Plan& plan) const;
-  void add_weight_casts(LayerCost& cost, const LayerTrace& trace) const;
-  // Prices one phase without its memory. `host`: host time besides launches, spread evenly over the
-  // events of the phase.
-  PhaseCost price_phase(LayerKind kind, const LayerTrace& trace, Phase part, const Plan& plan,
-                        Seconds host);
-  double load_of(const Plan& plan);
-  Seconds issue_time(ModelPart part, const PhaseCost& phase) const;
-  HostDeviceTime price_dispatch(const CollectiveRecord& record, Seconds whole,
-                                PhaseCost& phase) const;
+  OpPrice op_price(const OpRecord& op);
+  OpPrice kernel_price(const LoweredOp& op);
+  HostDeviceTime price_op(const LoweredOp& op, PhaseCost& phase);
+  HostDeviceTime price_collective(const LoweredLayer& layer, const LoweredCollective& record,
+                                  const Plan& plan, PhaseCost& phase, OverlappedTimes& later);
+  HostDeviceTime price_copy(const LoweredCopy& copy, PhaseCost& phase) const;
+  // Returns the time of the ops that the collective overlaps with.
+  Seconds compute_beside(const LoweredLayer& layer, const LoweredCollective& collective);
+  Seconds exposed_time(Seconds whole, Seconds hidden, double exposed) const;
+  void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
+  // Prices one phase without its memory.
+  PhaseCost price_phase(const LoweredLayer& layer, LayerPhase which, const Plan& plan);
+  LayerCost price_layer(const LoweredLayer& layer, const LayerMemory& memory, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;
-  void add_hidden_slices(const CollectiveRecord& record, const Plan& plan, PhaseCost& phase) const;
-  void add_ring(const RingExchanges& ring, const Plan& plan, Seconds pass, PhaseCost& phase) const;
-  // Adds the device time `time` of kernels that are not ops of the trace.
-  void add_copies(PhaseCost& phase, StepTerm term, Seconds time, double kernels = 1) const;
-  HostDeviceTime host_of_routing(const OpRecord& op, double rounded) const;
-  void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
-  bool is_overlapped(const CollectiveRecord& record) const;
-  Seconds exposed_tensor_collective(const CollectiveRecord& record, const Plan& plan, Seconds whole,
-                                    Seconds beside) const;
-  Seconds overlapped_gemm_time(const LayerTrace& trace, std::size_t event, Seconds last);
-  void add_recomputed(PhaseCost& backward, const std::vector<OpRecord>& ops, const Plan& plan);
-  void add_recomputed_modules(PhaseCost& backward, const LayerTrace& trace,
-                              const std::vector<ProgramEvent>& events, const Plan& plan);
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_orthogonalization(FixedCost& fixed, const Plan& plan, std::int64_t block);
-  void add_stash_copies(LayerCost& cost, const LayerTrace& trace, const Plan& plan) const;
-  void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);
   Seconds owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
                                const Plan& plan) const;
@@ -141,19 +133,13 @@ class LayerPricer {
                          const Plan& plan) const;
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
-  OpPrice op_price(const OpRecord& op);
-  HostDeviceTime price_op(const OpRecord& op, PhaseCost& phase);
-  HostDeviceTime price_rounded(const std::vector<OpRecord>& ops, PhaseCost& phase);
-  LayerCost price_layer(LayerKind kind, const LayerTrace& trace, const LayerMemory& memory,
-                        const Plan& plan, std::int64_t block);
 
   std::shared_ptr<const PriceLists> prices_;
   // By kind of block: whether it has no experts although other kinds have.
   std::vector<bool> lacks_experts_;
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
-  std::unordered_map<std::int64_t, double> loads_;  // busiest_load() by ep
   LayerCache<Layer> layers_;
-  // Layers whose trace is kept for pricing.
+  // Layers whose program is kept for pricing.
   std::vector<Layer*> unpriced_;
   std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for traced_micro_batch_
   std::int64_t traced_micro_batch_ = 0;

@@ -12,6 +12,24 @@ BytesByCategory sum(const BytesByCategory& a, const BytesByCategory& b) {
   return result;
 }
 
+// Adds up allocations and frees in order.
+struct MemoryWalk {
+  MemoryChange change;
+  double now = 0, highest = 0;
+
+  // `bytes`: negative for a free. Host memory is excluded.
+  void visit(MemoryCategory category, double bytes) {
+    if (category == MemoryCategory::kHost) return;
+    const auto index = static_cast<std::size_t>(category);
+    change.left[index] += bytes;
+    change.each[index] = std::max(change.each[index], change.left[index]);
+    now += bytes;
+    if (now <= highest) return;
+    highest = now;
+    change.highest = change.left;
+  }
+};
+
 }  // namespace
 
 MemoryChange then(const MemoryChange& first, const MemoryChange& second) {
@@ -40,27 +58,29 @@ MemoryChange repeat(const MemoryChange& once, std::int64_t n) {
 
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
                            Bytes granularity) {
-  MemoryChange change;
-  double now = 0, highest = 0;
+  MemoryWalk walk;
   for (std::size_t i = begin; i < end; ++i) {
     const ProgramEvent& event = program.events[i];
-    const bool allocate = event.kind == ProgramEvent::Kind::kAllocate;
-    if (!allocate && event.kind != ProgramEvent::Kind::kFree) continue;
-    const AllocationRecord& allocation = program.allocations[event.index];
-    if (allocation.category == MemoryCategory::kHost) continue;
-    const double rounded = std::ceil(static_cast<double>(allocation.bytes) / granularity.value()) *
-                           granularity.value();
-    const double signed_bytes = allocate ? rounded : -rounded;
-    const auto category = static_cast<std::size_t>(allocation.category);
-    change.left[category] += signed_bytes;
-    change.each[category] = std::max(change.each[category], change.left[category]);
-    now += signed_bytes;
-    if (now > highest) {
-      highest = now;
-      change.highest = change.left;
+    const bool allocates = event.kind == ProgramEvent::Kind::kAllocate;
+    if (!allocates && event.kind != ProgramEvent::Kind::kFree) continue;
+    const LoweredAllocation made{program.allocations[event.index]};
+    walk.visit(made.category, (allocates ? 1 : -1) * allocated_bytes(made, granularity));
+  }
+  return walk.change;
+}
+
+MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<LayerPhase> phases,
+                           Bytes granularity) {
+  MemoryWalk walk;
+  for (const LayerPhase phase : phases) {
+    for (const LoweredEvent& event : layer.phase(phase).events) {
+      const bool allocates = event.kind == LoweredEvent::Kind::kAllocate;
+      if (!allocates && event.kind != LoweredEvent::Kind::kFree) continue;
+      const LoweredAllocation& made = layer.allocations[event.index];
+      walk.visit(made.category, (allocates ? 1 : -1) * allocated_bytes(made, granularity));
     }
   }
-  return change;
+  return walk.change;
 }
 
 Bytes host_bytes(const Program& program) {

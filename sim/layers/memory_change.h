@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <numeric>
 
 #include "core/base/units.h"
 #include "core/program/program.h"
+#include "lowering/passes/lowered_layer.h"
 
 namespace tpsim {
 
@@ -38,6 +40,9 @@ MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 // Replays the allocations and frees of events [begin, end). Each is rounded up to a multiple of
 // `granularity`. Host memory is excluded.
 MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
+                           Bytes granularity);
+// The same for phases of a layer, one after the other. Each traced allocation is rounded up.
+MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<LayerPhase> phases,
                            Bytes granularity);
 // Returns the bytes that a program allocates in host memory.
 Bytes host_bytes(const Program& program);

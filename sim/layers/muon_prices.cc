@@ -9,10 +9,9 @@
 // not have, is counted for reading and writing X.
 #include <algorithm>
 
+#include "lowering/passes/quantization.h"
+#include "lowering/passes/shard_groups.h"
 #include "sim/layers/layer_pricer.h"
-#include "sim/layers/low_precision.h"
-#include "sim/layers/recomputed_ops.h"
-#include "sim/layers/shard_groups.h"
 
 namespace tpsim {
 namespace {
@@ -41,8 +40,9 @@ void LayerPricer::add_orthogonalization(FixedCost& fixed, const Plan& plan, std:
                                    : shard_ranks(scenario(), plan));
   };
   Seconds run, issue;
-  for (const OpRecord& op : forward_ops(layer_program(LayerKind::kBlock, plan, block))) {
-    if (op.key.kind != OpKind::kMatmul || !is_linear_layer(op)) continue;
+  const LoweredLayer traced = layer_program_after(0, LayerKind::kBlock, plan, block);
+  for_each_op(traced, LayerPhase::kForward, [&](const LoweredOp& op) {
+    if (op.key.kind != OpKind::kMatmul || !is_linear_layer(op)) return;
     const std::int64_t rows = std::min(op.key.dims[2], op.key.dims[3]);
     const std::int64_t cols = std::max(op.key.dims[2], op.key.dims[3]);
     const double matrices = static_cast<double>(op.key.dims[0]) / owners(op);
@@ -51,7 +51,7 @@ void LayerPricer::add_orthogonalization(FixedCost& fixed, const Plan& plan, std:
                               op_price(fp32_product(rows, cols, rows)).time;
     run += matrices * kIterations * iteration;
     issue += matrices * kIterations * 3 * scenario().stack.host.per_op;
-  }
+  });
   fixed.end[StepEndPart::kOptimizer] +=
       scenario().profile.device.asynchronous ? std::max(issue, run) : issue + run;
 }

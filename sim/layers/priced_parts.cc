@@ -73,6 +73,12 @@ StepTerm work_term(const OpRecord& op) {
   return beside_products ? StepTerm::kElementwise : *term;
 }
 
+StepTerm work_term_of_copy(const Label& label) {
+  const std::optional<StepTerm> term = counted(label.part).in_layer;
+  TPSIM_CHECK(term.has_value(), std::string("layers run no copy of ") + label.text);
+  return *term == StepTerm::kMatmul ? StepTerm::kElementwise : *term;
+}
+
 StepTerm work_term(const CollectiveRecord& collective) {
   switch (collective.group) {
     case GroupKind::kTensor:

@@ -9,6 +9,8 @@ namespace tpsim {
 // Return the term of an op or collective in forward or backward of a layer: one of kWorkTerms.
 StepTerm work_term(const OpRecord& op);
 StepTerm work_term(const CollectiveRecord& collective);
+// Returns the term of a copy or cast for a model part.
+StepTerm work_term_of_copy(const Label& label);
 
 // Parts of a rank's work once per step, outside the pipeline.
 enum class StepEndPart : std::uint8_t {

@@ -1,6 +1,6 @@
 // Costs of a low-precision recipe per chunk and per step, in addition to the passes in layers.
+#include "lowering/passes/quantization.h"
 #include "sim/layers/layer_pricer.h"
-#include "sim/layers/low_precision.h"
 
 namespace tpsim {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lowering/passes/quantization.h"
+#include "lowering/passes/shard_groups.h"
+#include "lowering/passes/unfused_kernels.h"
 #include "sim/layers/layer_pricer.h"
-#include "sim/layers/low_precision.h"
-#include "sim/layers/plain_kernels.h"
-#include "sim/layers/shard_groups.h"
 
 namespace tpsim {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/memory_cache.h"
 #include "reference_model/layers/rotary_table.h"
 #include "reference_model/parallel/process_groups.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 
 namespace tpsim {
 namespace {

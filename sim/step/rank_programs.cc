@@ -3,10 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "sim/layers/expert_prices.h"
-#include "sim/layers/low_precision.h"
-#include "sim/layers/plain_kernels.h"
-#include "sim/layers/recomputed_ops.h"
+#include "lowering/passes/quantization.h"
+#include "lowering/passes/unfused_kernels.h"
 
 namespace tpsim {
 namespace {
@@ -22,99 +20,72 @@ LayerKind layer_of(ProgramPart part) {
   return LayerKind::kBlock;
 }
 
-// Collects the events of one phase.
-class PhaseEvents {
- public:
-  PhaseEvents(const Scenario& scenario, const Plan& plan)
-      : scenario_(scenario), plan_(plan), rounded_(scenario, plan) {}
-
-  // Adds an op, with quantization passes for linear layers.
-  void add_rounded(const OpRecord& op) {
-    for (const OpRecord& run : rounded_.ops_for(op)) add_op(run);
+IssuedEvent issued(const LoweredLayer& layer, const LoweredEvent& event) {
+  using Kind = LoweredEvent::Kind;
+  switch (event.kind) {
+    case Kind::kOp: return layer.ops[event.index];
+    case Kind::kCollective: return layer.collectives[event.index];
+    case Kind::kCopy: return layer.copies[event.index];
+    case Kind::kHost: return layer.host[event.index];
+    case Kind::kAllocate:
+    case Kind::kFree: break;
   }
-  void add_rounded(const Program& program, const ProgramEvent& event) {
-    switch (event.kind) {
-      case ProgramEvent::Kind::kOp: return add_rounded(program.ops[event.index]);
-      case ProgramEvent::Kind::kCollective:
-        events_.emplace_back(rounded_.sent(program.collectives[event.index]));
-        return;
-      case ProgramEvent::Kind::kAllocate:
-      case ProgramEvent::Kind::kFree: return add_memory(program, event);
+  return IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree};
+}
+
+// Returns an event at the end of a step or of a P2P transfer.
+IssuedEvent issued(const Scenario& scenario, const Plan& plan, const Program& program,
+                   const ProgramEvent& event) {
+  switch (event.kind) {
+    case ProgramEvent::Kind::kOp: {
+      LoweredOp op{program.ops[event.index]};
+      op.launches = plain_kernel(op, scenario.stack, scenario.model.activation_ops).launches;
+      return op;
     }
+    case ProgramEvent::Kind::kCollective:
+      return LoweredCollective{as_gathered(program.collectives[event.index], plan)};
+    case ProgramEvent::Kind::kAllocate:
+    case ProgramEvent::Kind::kFree: break;
   }
-  // Adds an event at the end of a step or of a P2P transfer, without quantization.
-  void add_plain(const Program& program, const ProgramEvent& event) {
-    switch (event.kind) {
-      case ProgramEvent::Kind::kOp: return add_op(program.ops[event.index]);
-      case ProgramEvent::Kind::kCollective:
-        events_.emplace_back(as_gathered(program.collectives[event.index], plan_));
-        return;
-      case ProgramEvent::Kind::kAllocate:
-      case ProgramEvent::Kind::kFree: return add_memory(program, event);
-    }
-  }
-
-  std::vector<IssuedEvent> take() { return std::move(events_); }
-
- private:
-  void add_op(const OpRecord& op) {
-    if (is_left_to_dispatcher(op, scenario_.stack)) return;
-    const PlainKernel kernel = plain_kernel(op, scenario_.stack, scenario_.model.activation_ops);
-    events_.emplace_back(IssuedOp{op, kernel.launches});
-  }
-  void add_memory(const Program& program, const ProgramEvent& event) {
-    events_.emplace_back(IssuedMemory{program.allocations[event.index], event.index,
-                                      event.kind == ProgramEvent::Kind::kFree});
-  }
-
-  const Scenario& scenario_;
-  const Plan& plan_;
-  RoundedOperands rounded_;
-  std::vector<IssuedEvent> events_;
-};
+  return IssuedMemory{program.allocations[event.index], event.index,
+                      event.kind == ProgramEvent::Kind::kFree};
+}
 
 void add_phase(PartProgram& part, ProgramPhase phase, std::vector<IssuedEvent> events) {
   if (!events.empty()) part.phases.push_back({phase, std::move(events)});
 }
 
-std::vector<IssuedEvent> events_again(const Scenario& scenario, const Plan& plan,
-                                      const LayerTrace& trace) {
-  const RecomputedWork again = recomputed_work(trace, plan, scenario.stack.parts);
-  PhaseEvents modules(scenario, plan);
-  for (const ProgramEvent& event : again.modules) modules.add_rounded(trace.program, event);
-  std::vector<IssuedEvent> events = modules.take();
-  PhaseEvents ops(scenario, plan);
-  for (const OpRecord& op : again.ops) ops.add_rounded(op);
-  for (const IssuedEvent& event : ops.take()) events.push_back(event);
-  return events;
+ProgramPhase phase_of(LayerPhase phase) {
+  switch (phase) {
+    case LayerPhase::kForward: return ProgramPhase::kForward;
+    case LayerPhase::kRecompute: return ProgramPhase::kRecompute;
+    case LayerPhase::kBackward: return ProgramPhase::kBackward;
+    case LayerPhase::kAccumulate: break;
+  }
+  return ProgramPhase::kAccumulate;
 }
 
-void add_micro_batch(PartProgram& part, const LayerPricer& pricer, const Plan& plan) {
-  const LayerTrace trace = pricer.layer_program(layer_of(part.part), plan, part.block);
-  const auto events = [&](Phase phase) {
-    PhaseEvents all(pricer.scenario(), plan);
-    const auto [begin, end] = trace.span(phase);
-    for (std::size_t i = begin; i < end; ++i) {
-      all.add_rounded(trace.program, trace.program.events[i]);
+void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
+  const LoweredLayer layer = pricer.layer_program(layer_of(part.part), plan, part.block);
+  for (const LayerPhase phase : all_of<LayerPhase>()) {
+    std::vector<IssuedEvent> events;
+    for (const LoweredEvent& event : layer.phase(phase).events) {
+      events.push_back(issued(layer, event));
     }
-    return all.take();
-  };
-  add_phase(part, ProgramPhase::kForward, events(Phase::kForward));
-  if (part.part == ProgramPart::kBlock) {
-    add_phase(part, ProgramPhase::kRecompute, events_again(pricer.scenario(), plan, trace));
+    add_phase(part, phase_of(phase), std::move(events));
   }
-  add_phase(part, ProgramPhase::kBackward, events(Phase::kBackward));
-  add_phase(part, ProgramPhase::kAccumulate, events(Phase::kAccumulate));
 }
 
 std::vector<IssuedEvent> plain_events(const Scenario& scenario, const Plan& plan,
                                       const Program& program, std::size_t begin, std::size_t end) {
-  PhaseEvents all(scenario, plan);
-  for (std::size_t i = begin; i < end; ++i) all.add_plain(program, program.events[i]);
-  return all.take();
+  std::vector<IssuedEvent> all;
+  for (std::size_t i = begin; i < end; ++i) {
+    all.push_back(issued(scenario, plan, program, program.events[i]));
+  }
+  return all;
 }
 
-void add_step_end(PartProgram& part, const LayerPricer& pricer, const Plan& plan) {
+void add_step_end(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
   const StepEndTrace trace = pricer.step_end_program(layer_of(part.part), plan, part.block);
   const auto events = [&](std::size_t begin, std::size_t end) {
     return plain_events(pricer.scenario(), plan, trace.program, begin, end);
@@ -124,7 +95,7 @@ void add_step_end(PartProgram& part, const LayerPricer& pricer, const Plan& plan
   add_phase(part, ProgramPhase::kAllocate, events(0, trace.clear));
 }
 
-PartProgram layer_part(PartProgram part, const LayerPricer& pricer, const Plan& plan) {
+PartProgram layer_part(PartProgram part, LayerPricer& pricer, const Plan& plan) {
   add_micro_batch(part, pricer, plan);
   add_step_end(part, pricer, plan);
   return part;
@@ -156,7 +127,7 @@ PartProgram transfer_part(const LayerPricer& pricer, const Plan& plan) {
 
 }  // namespace
 
-std::vector<PartProgram> rank_programs(const LayerPricer& pricer, const Plan& plan) {
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan) {
   std::vector<PartProgram> programs;
   for (const ProgramPart part : {ProgramPart::kWordEmbeddings, ProgramPart::kEmbedding}) {
     programs.push_back(layer_part({.part = part}, pricer, plan));

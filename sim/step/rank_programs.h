@@ -1,5 +1,5 @@
-// The ops, collectives and allocations of each part of the model on one rank, as LayerPricer prices
-// them. Includes the passes of 8- and 4-bit recipes and recomputed forward ops.
+// The ops, collectives, copies, host work and allocations of each part of the model on one rank: the
+// lowered program that LayerPricer prices.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,14 @@ template <>
 inline constexpr auto kEnumNames<ProgramPhase> =
     words<9>("forward recompute backward accumulate send receive clear_gradients update allocate");
 
-struct IssuedOp {
-  OpRecord record;
-  std::int64_t kernels = 1;  // launches in the scenario's software
-};
 // An allocation or a free.
 struct IssuedMemory {
   AllocationRecord record;
   std::uint32_t tensor = 0;  // the same for an allocation and its free, unique within a part
   bool is_free = false;
 };
-using IssuedEvent = std::variant<IssuedOp, CollectiveRecord, IssuedMemory>;
+using IssuedEvent =
+    std::variant<LoweredOp, LoweredCollective, LoweredCopy, HostWork, IssuedMemory>;
 
 struct PhaseProgram {
   ProgramPhase phase{};
@@ -64,6 +61,6 @@ struct PartProgram {
 
 // Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
 // other blocks are separate parts.
-std::vector<PartProgram> rank_programs(const LayerPricer& pricer, const Plan& plan);
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan);
 
 }  // namespace tpsim

@@ -8,8 +8,8 @@
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
 #include "costs/scan_model.h"
-#include "sim/layers/expert_prices.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/expert_load.h"
+#include "lowering/passes/quantization.h"
 
 namespace tpsim {
 namespace {

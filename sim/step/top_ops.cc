@@ -6,7 +6,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "sim/layers/expert_prices.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 
 namespace tpsim {
 namespace {
@@ -50,8 +50,8 @@ std::string without_source(std::string how, const Profile& profile) {
   return how;
 }
 
-void add_op(WorkList& list, const LayerPricer& pricer, const OpRecord& op) {
-  const double factor = pricer.stack_factor(op);
+void add_op(WorkList& list, const LayerPricer& pricer, const LoweredOp& op) {
+  const double factor = pricer.time_factor(op);
   std::string how = without_source(pricer.ops().explain(op), pricer.scenario().profile);
   const std::string pass = name_of_pass(op);
   if (!pass.empty()) how = pass + ": " + how;
@@ -59,32 +59,31 @@ void add_op(WorkList& list, const LayerPricer& pricer, const OpRecord& op) {
   list.add(op.label, std::move(how), factor * pricer.ops().price(op).time);
 }
 
+void add_collective(WorkList& list, const LayerPricer& pricer, const LoweredCollective& record,
+                    const Plan& plan) {
+  const Scenario& scenario = pricer.scenario();
+  const GroupPlacement group =
+      place_group(plan, record.group, node_size(scenario.cluster, gpu_count(plan)));
+  const Bytes bytes(static_cast<double>(record.bytes));
+  list.add(record.label,
+           record.group == GroupKind::kExpert
+               ? explain_dispatch(scenario, pricer.collectives(), record, group)
+               : pricer.collectives().explain(record.kind, bytes, group),
+           record.calls * pricer.collective(record, plan));
+}
+
 }  // namespace
 
-std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::size_t most) {
-  const Scenario& scenario = pricer.scenario();
-  const LayerTrace trace = trace_layers(LayerKind::kBlock, with_block_kind(scenario.model, 0), plan,
-                                        scenario.stack.training);
+std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t most) {
+  const LoweredLayer layer = pricer.layer_program(LayerKind::kBlock, plan);
   WorkList list;
-  RoundedOperands rounded(scenario, plan);
-  for (std::size_t i = trace.forward; i < trace.end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    const bool between = i >= trace.forward_end && i < trace.backward;
-    // Between forward and backward, the trace allocates the gradient that a step would receive.
-    if (between) continue;
-    if (event.kind == ProgramEvent::Kind::kOp) {
-      const OpRecord& op = trace.program.ops[event.index];
-      for (const OpRecord& run : rounded.ops_for(op)) add_op(list, pricer, run);
-    } else if (event.kind == ProgramEvent::Kind::kCollective) {
-      const CollectiveRecord record = rounded.sent(trace.program.collectives[event.index]);
-      const GroupPlacement group =
-          place_group(plan, record.group, node_size(scenario.cluster, gpu_count(plan)));
-      const Bytes bytes(static_cast<double>(record.bytes));
-      list.add(record.label,
-               record.group == GroupKind::kExpert
-                   ? explain_dispatch(scenario, pricer.collectives(), record, group)
-                   : pricer.collectives().explain(record.kind, bytes, group),
-               pricer.collective(record, plan));
+  for (const LoweredPhase& phase : layer.phases) {
+    for (const LoweredEvent& event : phase.events) {
+      if (event.kind == LoweredEvent::Kind::kOp) {
+        add_op(list, pricer, layer.ops[event.index]);
+      } else if (event.kind == LoweredEvent::Kind::kCollective) {
+        add_collective(list, pricer, layer.collectives[event.index], plan);
+      }
     }
   }
   return list.heaviest(most);

@@ -19,6 +19,6 @@ struct TopOp {
 
 // Returns the `most` ops and collectives with the largest time; equal calls are merged.
 // Low-precision GEMMs and their quantization passes are separate entries.
-std::vector<TopOp> top_ops(const LayerPricer& pricer, const Plan& plan, std::size_t most);
+std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t most);
 
 }  // namespace tpsim

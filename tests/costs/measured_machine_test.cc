@@ -7,7 +7,7 @@
 #include "sim/step/comparison.h"
 #include "sim/step/rank_times.h"
 #include "sim/step/simulate.h"
-#include "sim/trace/ops_to_profile.h"
+#include "lowering/trace/ops_to_profile.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/test_label.h"
 

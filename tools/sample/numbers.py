@@ -122,5 +122,9 @@ def event_line(event, names):
     if "collective" in event:
         return " ".join([names.id_of("collective", event["collective"]), names.id_of("group", event["group"]),
                          str(event["ranks"]), f"b{event['bytes']}", label])
+    if "copy" in event:
+        return f"copy n{event['copy']:.12g} b{event['bytes']:.12g} {label}"
+    if "host" in event:
+        return f"host t{event['host']:.12g} s{int(event['synchronizes'])} {label}"
     sign = {"allocate": "+", "free": "-"}[event["memory"]]
     return " ".join([sign, names.id_of("category", event["category"]), f"b{event['bytes']}", label])

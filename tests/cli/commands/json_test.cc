@@ -97,11 +97,13 @@ TEST_CASE("the terms of a report add up to its step and a stage's parts to its t
 TEST_CASE("a program report has ops, collectives and memory by part and phase") {
   const Label label{ModelPart::kMlpLinear, "mlp.up"};
   const OpRecord op{{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, 2, 3, 4}}, 48, 52, label};
-  const CollectiveRecord sum{CollectiveKind::kAllReduce, GroupKind::kTensor, 2, 12, label};
+  LoweredOp launched{op};
+  launched.launches = 2;
+  const LoweredCollective sum{{CollectiveKind::kAllReduce, GroupKind::kTensor, 2, 12, label}};
   const IssuedMemory freed{{16, MemoryCategory::kActivations, "mlp.up"}, 7, true};
   const PartProgram block{.part = ProgramPart::kBlock,
                           .count = 8,
-                          .phases = {{ProgramPhase::kForward, {IssuedOp{op, 2}, sum, freed}}}};
+                          .phases = {{ProgramPhase::kForward, {launched, sum, freed}}}};
   const JsonValue report = program_report(named_scenario(), test::small_run(), {block});
   const JsonValue& part = report.find("programs")->as<JsonValue::Array>()->front();
   CHECK(keys_of(part) ==
@@ -113,7 +115,8 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
                                                        "flops", "bytes", "label"});
   CHECK(events[0].find("dims")->as<JsonValue::Array>()->size() == 4);
   CHECK(keys_of(events[1]) ==
-        std::vector<std::string>{"collective", "group", "ranks", "bytes", "label"});
+        std::vector<std::string>{"collective", "group", "ranks", "bytes", "calls",
+                                                       "overlap", "label"});
   CHECK(keys_of(events[2]) ==
         std::vector<std::string>{"memory", "tensor", "category", "bytes", "label"});
   CHECK(*events[2].find("memory")->as<std::string>() == "free");

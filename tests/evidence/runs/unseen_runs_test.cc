@@ -6,9 +6,9 @@
 
 #include "evidence/runs/known_names.h"
 #include "evidence/runs/validation.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/step/simulate.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {

@@ -12,7 +12,7 @@
 #include "plans/search/search.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
-#include "sim/layers/expert_prices.h"
+#include "lowering/passes/expert_load.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"

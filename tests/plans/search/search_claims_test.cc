@@ -4,7 +4,7 @@
 
 #include "plans/questions/why_not.h"
 #include "plans/search/search.h"
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

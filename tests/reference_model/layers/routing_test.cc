@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/model/model_json.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 
 namespace tpsim {
 namespace {

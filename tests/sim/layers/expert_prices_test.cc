@@ -13,6 +13,7 @@
 #include "core/scenario/catalogue.h"
 #include "evidence/runs/run_model.h"
 #include "kernels/slow/slow_device.h"
+#include "lowering/passes/expert_load.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/with_parts.h"
 

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "sim/layers/shard_groups.h"
+#include "lowering/passes/shard_groups.h"
 #include "sim/step/predict.h"
 #include "tests/sim/layers/part_laws.h"
 

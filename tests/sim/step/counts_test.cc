@@ -3,7 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/layers/recomputed_ops.h"
+#include "lowering/passes/lower.h"
+#include "lowering/passes/recompute.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/with_parts.h"
@@ -48,30 +49,35 @@ Plan one_rank(const ModelSpec& model, Recompute recompute) {
   return plan;
 }
 
-LayerTrace traced(const ModelSpec& model, LayerKind kind, std::int64_t block) {
-  const ModelSpec one = with_block_kind(model, block);
-  return trace_layers(kind, one, one_rank(model, Recompute::kNone), {});
-}
-
-double product_flops(const std::vector<OpRecord>& ops) {
+double product_flops(const LoweredLayer& layer, LayerPhase phase) {
   double flops = 0;
-  for (const OpRecord& op : ops) flops += op.key.kind == OpKind::kMatmul ? op.flops : 0;
+  for_each_op(layer, phase, [&](const LoweredOp& op) {
+    flops += op.key.kind == OpKind::kMatmul ? op.flops : 0;
+  });
   return flops;
 }
 
+LoweredLayer traced(const ModelSpec& model, LayerKind kind, std::int64_t block) {
+  const ModelSpec one = with_block_kind(model, block);
+  return as_traced(kind, trace_layers(kind, one, one_rank(model, Recompute::kNone), {}));
+}
+
 double forward_products(const ModelSpec& model, LayerKind kind, std::int64_t block = 0) {
-  return product_flops(forward_ops(traced(model, kind, block)));
+  return product_flops(traced(model, kind, block), LayerPhase::kForward);
 }
 
 double recomputed_products(const ModelSpec& model, std::int64_t modules) {
+  Scenario scenario;
+  scenario.model = model;
+  scenario.stack.parts.recompute_modules = modules;
+  const Plan plan = one_rank(model, Recompute::kSelective);
   double flops = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const LayerTrace trace = traced(model, LayerKind::kBlock, kind);
-    std::vector<OpRecord> again;
-    for (const ProgramEvent& event : events_of_modules(trace, modules)) {
-      if (event.kind == ProgramEvent::Kind::kOp) again.push_back(trace.program.ops[event.index]);
-    }
-    flops += static_cast<double>(blocks_of_kind(model, kind)) * product_flops(again);
+    const ModelSpec block = with_block_kind(model, kind);
+    LoweredLayer layer = traced(model, LayerKind::kBlock, kind);
+    recompute(layer, {scenario, plan, block});
+    flops += static_cast<double>(blocks_of_kind(model, kind)) *
+             product_flops(layer, LayerPhase::kRecompute);
   }
   return flops;
 }

@@ -5,7 +5,7 @@
 
 #include "costs/machine_cluster.h"
 #include "sim/step/simulate.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {

@@ -28,16 +28,16 @@ std::vector<IssuedEvent> events_of(const PartProgram& part, ProgramPhase phase) 
 std::vector<OpRecord> ops_of(const PartProgram& part, ProgramPhase phase) {
   std::vector<OpRecord> ops;
   for (const IssuedEvent& event : events_of(part, phase)) {
-    if (const auto* op = std::get_if<IssuedOp>(&event)) ops.push_back(op->record);
+    if (const auto* op = std::get_if<LoweredOp>(&event)) ops.push_back(*op);
   }
   return ops;
 }
 
 Seconds price_of(const LayerPricer& pricer, const Plan& plan, const IssuedEvent& event) {
-  if (const auto* op = std::get_if<IssuedOp>(&event)) {
-    return pricer.stack_factor(op->record) * pricer.ops().price(op->record).time;
+  if (const auto* op = std::get_if<LoweredOp>(&event)) {
+    return pricer.time_factor(*op) * pricer.ops().price(*op).time;
   }
-  const auto* collective = std::get_if<CollectiveRecord>(&event);
+  const auto* collective = std::get_if<LoweredCollective>(&event);
   return collective == nullptr ? Seconds() : pricer.collective(*collective, plan);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("the blocks of a program add up to the model, by kind and by recompute
   plan.recompute_blocks = 1;
   std::map<std::int64_t, std::int64_t> by_kind;
   std::int64_t recomputed = 0;
-  const LayerPricer pricer(scenario_of(model));
+  LayerPricer pricer(scenario_of(model));
   for (const PartProgram& part : rank_programs(pricer, plan)) {
     if (part.part != ProgramPart::kBlock) continue;
     by_kind[part.block] += part.count;
@@ -160,7 +160,7 @@ TEST_CASE("a program has the recipe's casts, and the ops of selective recompute 
   Plan plan = with_precision(test::plan_of(model, {2, 1, 2}, 4), Precision::kFp8Current);
   plan.recompute = Recompute::kSelective;
   plan.attention = AttentionKind::kFlash;
-  const LayerPricer pricer(scenario_of(model));
+  LayerPricer pricer(scenario_of(model));
   const std::vector<PartProgram> programs = rank_programs(pricer, plan);
   const PartProgram& block = part_of(programs, ProgramPart::kBlock);
   const std::vector<OpRecord> forward = ops_of(block, ProgramPhase::kForward);
@@ -174,7 +174,7 @@ TEST_CASE("a program has the recipe's casts, and the ops of selective recompute 
 TEST_CASE("a pipeline's program sends activations, and every part ends with its optimizer step") {
   const ModelSpec model = test::small_llama();
   const Plan plan = test::plan_of(model, {2, 4, 2}, 4);
-  const LayerPricer pricer(scenario_of(model));
+  LayerPricer pricer(scenario_of(model));
   const std::vector<PartProgram> programs = rank_programs(pricer, plan);
   const PartProgram& transfer = part_of(programs, ProgramPart::kTransfer);
   CHECK(transfer.count == 3);

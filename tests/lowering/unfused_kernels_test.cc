@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "sim/layers/plain_kernels.h"
+#include "lowering/passes/unfused_kernels.h"
 #include "tests/sim/layers/part_laws.h"
 
 namespace tpsim {

@@ -1,4 +1,4 @@
-#include "sim/layers/shard_groups.h"
+#include "lowering/passes/shard_groups.h"
 
 #include <algorithm>
 

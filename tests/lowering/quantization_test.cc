@@ -1,5 +1,5 @@
 // Recipes of 8 and 4 bits: prices of GEMMs and casts, memory, and supported GPUs.
-#include "sim/layers/low_precision.h"
+#include "lowering/passes/quantization.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

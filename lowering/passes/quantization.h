@@ -107,20 +107,10 @@ class RoundedOperands {
 // in 8 bits, except MXFP8 weights: both of their orientations are quantized from 16 bits.
 CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan);
 
-// Returns the buffer bytes of GEMMs that quantize internally, for the ops of events [begin, end):
-// the operands of the largest GEMM, and the largest gradient that stays from dgrad to wgrad.
-double rounded_operand_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
-                             std::size_t begin, std::size_t end);
-
 // Returns the bytes of quantized copies per weight of the linear layers. With fp8_param_gather, the
 // 16-bit weight does not exist, and its bytes are subtracted.
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan);
 // Returns the bytes read and written per weight and step to make these copies.
 double weight_rounding_bytes(const Scenario& scenario, const Plan& plan);
-// Returns by how many bytes quantized inputs of linear layers reduce a block's saved activations,
-// for one micro-batch. Negative if the attention core also saves the 16-bit tensor, because the
-// quantized copy is then additional.
-double saved_input_bytes(const Scenario& scenario, const Plan& plan, const Program& program,
-                         std::size_t begin, std::size_t end);
 
 }  // namespace tpsim

@@ -37,7 +37,6 @@ struct RingExchanges {
   Bytes copied;
 };
 
-bool attends_in_ring(const StackSpec& stack);
 // check_exchange(): error if all-to-alls cannot give every context-parallel rank whole heads.
 // ring_exchanges(): returns the exchanges that replace a collective of keys and values, or of their
 // gradients. `in_backward`: the collective belongs to attention's backward.

@@ -1,4 +1,4 @@
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 
 #include "core/plan/rank_layout.h"
 #include "ranks/meta/meta_communicator.h"

@@ -1,5 +1,5 @@
 // Laws of grouped queries in unfused attention: merged GEMMs do the same work.
-#include "sim/layers/head_groups.h"
+#include "lowering/passes/attention_heads.h"
 
 #include <catch2/catch.hpp>
 
@@ -15,19 +15,15 @@ struct Work {
   std::int64_t products = 0, others = 0;
 };
 
-Work work_of(const LayerTrace& trace, Phase phase) {
+Work work_of(const LoweredLayer& layer, LayerPhase phase) {
   Work work;
-  const auto [begin, end] = trace.span(phase);
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    if (event.kind != ProgramEvent::Kind::kOp) continue;
-    const OpRecord& op = trace.program.ops[event.index];
+  for_each_op(layer, phase, [&](const LoweredOp& op) {
     work.flops += op.flops;
     work.bytes += op.bytes;
     const bool is_core =
         op.key.kind == OpKind::kMatmul && op.label.part == ModelPart::kAttentionCore;
     ++(is_core ? work.products : work.others);
-  }
+  });
   return work;
 }
 
@@ -45,18 +41,18 @@ TEST_CASE("merged GEMMs of grouped queries do the same work in fewer launches") 
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective}) {
     Plan plan = unfused_plan(model);
     plan.recompute = recompute;
-    const LayerTrace apart = trace_layers(LayerKind::kBlock, model, plan, {});
-    LayerTrace merged = apart;
+    const LoweredLayer apart =
+        as_traced(LayerKind::kBlock, trace_layers(LayerKind::kBlock, model, plan, {}));
+    LoweredLayer merged = apart;
     merge_head_groups(merged, heads_per_group(model.attention, 1));
-    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kAccumulate}) {
+    for (const LayerPhase phase : all_of<LayerPhase>()) {
       const Work a = work_of(apart, phase), b = work_of(merged, phase);
       CHECK(a.flops == Approx(b.flops));
       CHECK(b.bytes <= a.bytes);  // only sums over the GEMMs of a group read their result
       CHECK(a.products == 4 * b.products);
       CHECK(a.others == b.others);
-      const auto memory = [&](const LayerTrace& trace) {
-        const auto [begin, end] = trace.span(phase);
-        return memory_change(trace.program, begin, end, Bytes(512));
+      const auto memory = [&](const LoweredLayer& layer) {
+        return memory_change(layer, {phase}, Bytes(512));
       };
       CHECK(memory(apart).highest == memory(merged).highest);
       CHECK(memory(apart).left == memory(merged).left);

@@ -1,11 +1,11 @@
-#include "sim/trace/ops_to_profile.h"
+#include "lowering/trace/ops_to_profile.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 
 #include "core/plan/rank_layout.h"
-#include "sim/trace/trace.h"
+#include "lowering/trace/trace.h"
 
 namespace tpsim {
 namespace {

@@ -1,10 +1,12 @@
-#include "sim/layers/head_groups.h"
+#include "lowering/passes/attention_heads.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
+
+#include "costs/machine_cluster.h"
+#include "lowering/passes/lower.h"
 
 namespace tpsim {
 
@@ -13,12 +15,13 @@ std::int64_t heads_per_group(const AttentionShape& attention, std::int64_t tp) {
   return std::max<std::int64_t>(1, attention.heads / tp / kv_heads);
 }
 
-void merge_head_groups(LayerTrace& trace, std::int64_t group) {
+void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
   if (group == 1) return;
-  Program& program = trace.program;
   std::map<std::pair<OpKey, std::string_view>, std::int64_t> seen;
   // Merges the op into the first of its group. Returns whether the op is dropped.
-  const auto merges = [&](OpRecord& op) {
+  const auto merges = [&](const LoweredEvent& event) {
+    if (event.kind != LoweredEvent::Kind::kOp) return false;
+    LoweredOp& op = layer.ops[event.index];
     if (op.key.kind != OpKind::kMatmul || op.label.part != ModelPart::kAttentionCore) return false;
     OpKey key = op.key;
     key.variant &= static_cast<std::uint8_t>(~kAccumulate);
@@ -28,21 +31,13 @@ void merge_head_groups(LayerTrace& trace, std::int64_t group) {
     op.bytes *= static_cast<double>(group);
     return false;
   };
-  const std::array limits{&trace.forward, &trace.forward_end, &trace.backward, &trace.backward_end,
-                          &trace.end};
-  std::array<std::size_t, limits.size()> moved{};
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i <= program.events.size(); ++i) {
-    for (std::size_t j = 0; j < limits.size(); ++j) {
-      if (*limits[j] == i) moved[j] = kept;
-    }
-    if (i == program.events.size()) break;
-    const ProgramEvent event = program.events[i];
-    if (event.kind == ProgramEvent::Kind::kOp && merges(program.ops[event.index])) continue;
-    program.events[kept++] = event;
-  }
-  program.events.resize(kept);
-  for (std::size_t j = 0; j < limits.size(); ++j) *limits[j] = moved[j];
+  for (LoweredPhase& phase : layer.phases) std::erase_if(phase.events, merges);
+}
+
+// tpsim's own stack runs the GEMMs of the trace.
+void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs) {
+  if (inputs.scenario.stack.name == own_stack(inputs.scenario.profile)) return;
+  merge_head_groups(layer, heads_per_group(inputs.block.attention, inputs.plan.degrees.tp));
 }
 
 }  // namespace tpsim

@@ -4,7 +4,7 @@
 // copies of the repeated keys and values are not counted.
 #pragma once
 
-#include "sim/trace/trace.h"
+#include "lowering/passes/lowered_layer.h"
 
 namespace tpsim {
 
@@ -13,6 +13,6 @@ std::int64_t heads_per_group(const AttentionShape& attention, std::int64_t tp);
 
 // Replaces the `group` batched GEMMs of an attention core, whose keys are equal except for
 // kAccumulate, by one GEMM over all query heads in the place of the first.
-void merge_head_groups(LayerTrace& trace, std::int64_t group);
+void merge_head_groups(LoweredLayer& layer, std::int64_t group);
 
 }  // namespace tpsim

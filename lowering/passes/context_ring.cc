@@ -1,9 +1,13 @@
-#include "sim/layers/context_ring.h"
+#include "lowering/passes/context_ring.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
+
+#include "lowering/passes/lower.h"
 
 namespace tpsim {
 namespace {
@@ -123,10 +127,6 @@ RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const Colle
 
 }  // namespace
 
-bool attends_in_ring(const StackSpec& stack) {
-  return stack.parts.cp_comm_type != CpCommType::kAllGather;
-}
-
 Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   const std::int64_t cp = plan.degrees.cp;
   if (stack.parts.cp_comm_type != CpCommType::kA2a || cp == 1) return Ok{};
@@ -154,6 +154,73 @@ RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
     case CpCommType::kP2p: break;
   }
   return megatron_ring(scenario, plan, record, in_backward);
+}
+
+namespace {
+
+using Kind = LoweredEvent::Kind;
+
+// A context-parallel attention of the trace: the gather of keys and values and, in backward, the
+// reduction of their gradients. `ops`: from the gather to the end of attention.
+struct TracedExchange {
+  LoweredCollective gather;
+  std::optional<LoweredCollective> gradients = {};
+  OpRange ops = {};
+};
+
+// Removes the exchanges of the trace from the phase and returns them.
+std::vector<TracedExchange> taken_exchanges(LoweredLayer& layer, LoweredPhase& phase) {
+  std::vector<TracedExchange> taken;
+  std::erase_if(phase.events, [&](const LoweredEvent& event) {
+    if (event.kind == Kind::kCollective) {
+      const LoweredCollective& record = layer.collectives[event.index];
+      if (record.group != GroupKind::kContext) return false;
+      if (record.kind == CollectiveKind::kAllGather) {
+        taken.push_back({record});
+      } else {
+        taken.back().gradients = record;
+      }
+      return true;
+    }
+    if (event.kind != Kind::kOp) return false;
+    const ModelPart part = layer.ops[event.index].label.part;
+    if (part == ModelPart::kAttentionCore && !taken.empty()) {
+      OpRange& ops = taken.back().ops;
+      if (ops.last == 0) ops.first = event.index;
+      ops.last = event.index + 1;
+    }
+    return part == ModelPart::kContextParallel;
+  });
+  return taken;
+}
+
+void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedExchange& traced,
+                   const CollectiveRecord& replaced, std::vector<LoweredEvent>& events) {
+  const RingExchanges ring = ring_exchanges(inputs.scenario, inputs.plan, replaced,
+                                            traced.gradients.has_value());
+  for (const RingExchange& sent : ring.sent) {
+    LoweredCollective exchange{sent.record};
+    exchange.calls = sent.calls;
+    exchange.overlap = sent.beside > 0 ? Overlap::kAttentionPass : Overlap::kNone;
+    exchange.overlapped_calls = sent.beside;
+    exchange.beside = traced.ops;
+    exchange.share = 1 / static_cast<double>(inputs.plan.degrees.cp);
+    events.push_back(added(layer, std::move(exchange)));
+  }
+  events.push_back(added(layer, LoweredCopy{.label = {ModelPart::kContextParallel, "attention.ring"},
+                                            .moved = ring.copied}));
+}
+
+}  // namespace
+
+void exchange_context(LoweredLayer& layer, const LayerInputs& inputs) {
+  if (inputs.scenario.stack.parts.cp_comm_type == CpCommType::kAllGather) return;
+  for (LoweredPhase& phase : layer.phases) {
+    for (const TracedExchange& traced : taken_exchanges(layer, phase)) {
+      add_exchanges(layer, inputs, traced, traced.gather, phase.events);
+      if (traced.gradients) add_exchanges(layer, inputs, traced, *traced.gradients, phase.events);
+    }
+  }
 }
 
 }  // namespace tpsim

@@ -1,0 +1,52 @@
+// Lowering: makes a traced layer of the reference model into what a framework runs. Each pass is one
+// behaviour of the framework, in a file of its own; lowering_passes() has their order.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/plan/plan.h"
+#include "core/scenario/scenario.h"
+#include "lowering/passes/lowered_layer.h"
+
+namespace tpsim {
+
+// What the passes read besides the layer.
+struct LayerInputs {
+  const Scenario& scenario;
+  const Plan& plan;
+  const ModelSpec& block;  // the model with the layer's kind of block
+  // Bytes that a block with full recompute leaves allocated after forward. Read for Recompute::kOps.
+  double checkpoint = 0;
+};
+
+struct LoweringPass {
+  std::string_view name;     // "quantization"
+  std::string_view meaning;  // for reports
+  void (*run)(LoweredLayer& layer, const LayerInputs& inputs);
+};
+
+// Returns the passes in their order.
+std::span<const LoweringPass> lowering_passes();
+
+// Returns the layer after all passes, or after the first `count`.
+LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs);
+LoweredLayer lower_by(std::size_t count, LayerKind kind, const LayerTrace& trace,
+                      const LayerInputs& inputs);
+
+// The passes.
+void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs);
+void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs);
+void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs);
+void exchange_context(LoweredLayer& layer, const LayerInputs& inputs);
+void recompute(LoweredLayer& layer, const LayerInputs& inputs);
+void quantize(LoweredLayer& layer, const LayerInputs& inputs);
+void unfuse_kernels(LoweredLayer& layer, const LayerInputs& inputs);
+void cast_weights(LoweredLayer& layer, const LayerInputs& inputs);
+void compute_loss(LoweredLayer& layer, const LayerInputs& inputs);
+void drop_recomputed(LoweredLayer& layer, const LayerInputs& inputs);
+void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs);
+void overlap_collectives(LoweredLayer& layer, const LayerInputs& inputs);
+void issue_launches(LoweredLayer& layer, const LayerInputs& inputs);
+
+}  // namespace tpsim

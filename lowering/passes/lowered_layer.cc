@@ -1,0 +1,132 @@
+#include "lowering/passes/lowered_layer.h"
+
+#include <cmath>
+#include <utility>
+
+namespace tpsim {
+namespace {
+
+using Kind = LoweredEvent::Kind;
+
+Kind kind_of(ProgramEvent::Kind kind) {
+  switch (kind) {
+    case ProgramEvent::Kind::kOp: return Kind::kOp;
+    case ProgramEvent::Kind::kCollective: return Kind::kCollective;
+    case ProgramEvent::Kind::kAllocate: return Kind::kAllocate;
+    case ProgramEvent::Kind::kFree: break;
+  }
+  return Kind::kFree;
+}
+
+LayerPhase phase_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward: return LayerPhase::kForward;
+    case Phase::kBackward: return LayerPhase::kBackward;
+    case Phase::kAccumulate: break;
+  }
+  return LayerPhase::kAccumulate;
+}
+
+template <class Record>
+LoweredEvent append(std::vector<Record>& records, Record record, Kind kind) {
+  records.push_back(std::move(record));
+  return {kind, false, static_cast<std::uint32_t>(records.size() - 1)};
+}
+
+// An allocation that no traced event makes, and its events at the start and the end of its life.
+struct Added {
+  LoweredEvent from, to;
+};
+Added added_memory(LoweredLayer& layer, double bytes, const char* label) {
+  const bool is_more = bytes > 0;
+  LoweredAllocation made;
+  made.bytes = std::llround(std::abs(bytes));
+  made.category = MemoryCategory::kActivations;
+  made.label = label;
+  made.is_traced = false;
+  const LoweredEvent from =
+      append(layer.allocations, made, is_more ? Kind::kAllocate : Kind::kFree);
+  return {from, {is_more ? Kind::kFree : Kind::kAllocate, false, from.index}};
+}
+
+void put(LoweredLayer& layer, Moment moment, const LoweredEvent& event) {
+  std::vector<LoweredEvent>& events = layer.phase(moment.phase).events;
+  events.insert(moment.edge == Moment::Edge::kStart ? events.begin() : events.end(), event);
+}
+
+}  // namespace
+
+Stream stream_of(GroupKind group) {
+  switch (group) {
+    case GroupKind::kTensor:
+    case GroupKind::kExpertTensor: return Stream::kTensor;
+    case GroupKind::kContext: return Stream::kContext;
+    case GroupKind::kExpert: return Stream::kExpert;
+    case GroupKind::kPipeline:
+    case GroupKind::kEmbedding: return Stream::kPipeline;
+    case GroupKind::kData:
+    case GroupKind::kExpertData:
+    case GroupKind::kModel:
+    case GroupKind::kWorld: break;
+  }
+  return Stream::kData;
+}
+
+double allocated_bytes(const LoweredAllocation& made, Bytes granularity) {
+  const auto bytes = static_cast<double>(made.bytes);
+  return made.is_traced ? std::ceil(bytes / granularity.value()) * granularity.value() : bytes;
+}
+
+LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
+  const Program& program = trace.program;
+  LoweredLayer layer;
+  layer.kind = kind;
+  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
+  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
+  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kAccumulate}) {
+    std::vector<LoweredEvent>& events = layer.phase(phase_of(phase)).events;
+    const auto [begin, end] = trace.span(phase);
+    events.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      events.push_back({kind_of(program.events[i].kind), true, program.events[i].index});
+    }
+  }
+  return layer;
+}
+
+LoweredEvent added(LoweredLayer& layer, LoweredOp op) {
+  return append(layer.ops, std::move(op), Kind::kOp);
+}
+LoweredEvent added(LoweredLayer& layer, LoweredCollective collective) {
+  return append(layer.collectives, std::move(collective), Kind::kCollective);
+}
+LoweredEvent added(LoweredLayer& layer, LoweredCopy copy) {
+  return append(layer.copies, std::move(copy), Kind::kCopy);
+}
+LoweredEvent added(LoweredLayer& layer, HostWork work) {
+  return append(layer.host, std::move(work), Kind::kHost);
+}
+
+void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label) {
+  if (bytes == 0) return;
+  const Added memory = added_memory(layer, bytes, label);
+  put(layer, from, memory.from);
+  put(layer, to, memory.to);
+}
+
+void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, double bytes,
+          const char* label) {
+  if (bytes == 0) return;
+  const Added memory = added_memory(layer, bytes, label);
+  events.push_back(memory.from);
+  put(layer, to, memory.to);
+}
+
+bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase) {
+  if (layer.kind != LayerKind::kBlock) return phase == LayerPhase::kForward;
+  return phase == (plan.recompute == Recompute::kFull ? LayerPhase::kBackward
+                                                      : LayerPhase::kForward);
+}
+
+}  // namespace tpsim

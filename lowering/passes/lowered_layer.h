@@ -1,0 +1,177 @@
+// A layer of one rank for one micro-batch, as a framework runs it: its kernels, collectives, copies,
+// host work and memory in order. lower() makes it from the trace of the reference model by passes
+// (lower.h). Prices, memory, `tpsim explain --program` and `tpsim validate` read it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/base/enum_words.h"
+#include "core/base/units.h"
+#include "core/program/program.h"
+#include "core/software/stack_parts.h"
+#include "lowering/trace/trace.h"
+
+namespace tpsim {
+
+// The stream of a GPU on which an event runs.
+enum class Stream : std::uint8_t { kCompute, kTensor, kContext, kExpert, kData, kPipeline, kHost };
+template <>
+inline constexpr auto kEnumNames<Stream> =
+    words<7>("compute tensor context expert data pipeline host");
+Stream stream_of(GroupKind group);
+
+// The kernels of an op. `key`, `flops` and `bytes` describe the kernel that a profile measures.
+struct LoweredOp : OpRecord {
+  double traffic = 1;         // memory traffic of the framework's kernels over that of the record
+  std::int64_t launches = 1;  // number of kernels
+  double uncalibrated = 1;    // factor on the time that no setting explains
+  double repeats = 1;         // how often the rank does the work of the record
+  double load = 1;            // tokens of the busiest rank over the mean
+  Seconds issue = {};         // host time of one launch; 0 if a CUDA graph replays the kernel
+  AttentionKernel attention = {};  // flash attention only
+};
+
+// What the compute stream does during a collective.
+enum class Overlap : std::uint8_t {
+  kNone,             // waits
+  kGemms,            // runs the GEMMs in LoweredCollective::beside
+  kAttentionPass,    // runs one pass of attention with a part of the keys
+  kPhase,            // runs the ops of the phase
+  kOtherMicroBatch,  // runs the ops of another micro-batch
+};
+template <>
+inline constexpr auto kEnumNames<Overlap> =
+    words<5>("none gemms attention_pass phase other_micro_batch");
+
+// Ops [first, last) of a layer.
+struct OpRange {
+  std::uint32_t first = 0, last = 0;
+};
+
+// Calls of one collective. `bytes` are those of one call.
+struct LoweredCollective : CollectiveRecord {
+  double calls = 1;
+  double load = 1;  // tokens of the busiest rank over the mean
+  Seconds issue = {};  // host time of all calls
+  Overlap overlap = Overlap::kNone;
+  OpRange beside = {};         // for kGemms and kAttentionPass
+  double overlapped_calls = 1;  // number of calls that each overlap with `beside`
+  // Largest share of the overlapped compute that the collective may take: of the phase for kPhase
+  // and kOtherMicroBatch, of `beside` for kAttentionPass.
+  double share = 1;
+  double exposed = 1;  // share of the time without overlap that the compute stream waits
+};
+
+// A pass over memory that is not an op of the trace, such as a cast or a copy.
+struct LoweredCopy {
+  Label label;
+  Bytes moved;  // read and written
+  double kernels = 1;
+  bool adds_latency = false;  // small kernels also take the latency of a kernel each
+  Seconds issue = {};         // host time of all kernels
+};
+
+// Work of the host between launches.
+struct HostWork {
+  const char* label = "";
+  Seconds busy = {};
+  bool synchronizes = false;  // first waits until the device is idle, plus `latency`
+  Seconds latency = {};
+};
+
+struct LoweredAllocation : AllocationRecord {
+  bool is_traced = true;  // the caching allocator rounds traced sizes up
+};
+
+// Returns the size in the memory of the GPU.
+double allocated_bytes(const LoweredAllocation& made, Bytes granularity);
+
+struct LoweredEvent {
+  enum class Kind : std::uint8_t { kOp, kCollective, kCopy, kHost, kAllocate, kFree } kind{};
+  // Whether the event is the first one of a traced event. Passes put the others between.
+  bool is_first = true;
+  std::uint32_t index = 0;  // into the vector of LoweredLayer for this kind
+};
+
+enum class LayerPhase : std::uint8_t {
+  kForward,
+  kRecompute,  // forward ops that run again before backward, if the trace does not contain them
+  kBackward,
+  kAccumulate,  // after the backward of the chunk: adds gradients in separate buffers to the
+                // accumulation buffer
+};
+template <>
+inline constexpr auto kEnumNames<LayerPhase> = words<4>("forward recompute backward accumulate");
+inline constexpr std::size_t kLayerPhaseCount = 4;
+
+struct LoweredPhase {
+  std::vector<LoweredEvent> events;
+  Seconds host_per_event = {};  // host time before each first event, besides launches
+};
+
+struct LoweredLayer {
+  LayerKind kind{};
+  std::vector<LoweredOp> ops;
+  std::vector<LoweredCollective> collectives;
+  std::vector<LoweredCopy> copies;
+  std::vector<HostWork> host;
+  std::vector<LoweredAllocation> allocations;
+  std::array<LoweredPhase, kLayerPhaseCount> phases;
+
+  LoweredPhase& phase(LayerPhase which) { return phases[static_cast<std::size_t>(which)]; }
+  const LoweredPhase& phase(LayerPhase which) const {
+    return phases[static_cast<std::size_t>(which)];
+  }
+};
+
+// Returns the traced layer without changes.
+LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace);
+
+// Return an event for a record that is added to the layer. The event is not first.
+LoweredEvent added(LoweredLayer& layer, LoweredOp op);
+LoweredEvent added(LoweredLayer& layer, LoweredCollective collective);
+LoweredEvent added(LoweredLayer& layer, LoweredCopy copy);
+LoweredEvent added(LoweredLayer& layer, HostWork work);
+
+// The first or last moment of a phase.
+struct Moment {
+  LayerPhase phase{};
+  enum class Edge : std::uint8_t { kStart, kEnd } edge{};
+};
+inline constexpr Moment kForwardStart{LayerPhase::kForward, Moment::Edge::kStart};
+inline constexpr Moment kForwardEnd{LayerPhase::kForward, Moment::Edge::kEnd};
+inline constexpr Moment kRecomputeStart{LayerPhase::kRecompute, Moment::Edge::kStart};
+inline constexpr Moment kBackwardStart{LayerPhase::kBackward, Moment::Edge::kStart};
+inline constexpr Moment kBackwardEnd{LayerPhase::kBackward, Moment::Edge::kEnd};
+
+// Adds memory that is allocated at `from` and freed at `to`. Negative bytes: traced memory that the
+// framework frees at `from` and allocates at `to`.
+void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label);
+// The same with `from` at the end of `events`, which become those of a phase. `to` may be in
+// another phase only.
+void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, double bytes,
+          const char* label);
+
+// Whether tensors that forward ops of this phase save stay allocated until the end of backward. With
+// full recompute of a block, its forward runs again in backward.
+bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase);
+
+// Calls `use` with each op of a phase.
+template <class Use>
+void for_each_op(LoweredLayer& layer, LayerPhase phase, Use use) {
+  for (const LoweredEvent& event : layer.phase(phase).events) {
+    if (event.kind == LoweredEvent::Kind::kOp) use(layer.ops[event.index]);
+  }
+}
+template <class Use>
+void for_each_op(const LoweredLayer& layer, LayerPhase phase, Use use) {
+  for (const LoweredEvent& event : layer.phase(phase).events) {
+    if (event.kind == LoweredEvent::Kind::kOp) use(layer.ops[event.index]);
+  }
+}
+
+}  // namespace tpsim
