@@ -18,7 +18,7 @@
 
 namespace tpsim {
 
-// kTorch: plain PyTorch ops, one pass over memory each (sim/layers/plain_kernels.h).
+// kTorch: plain PyTorch ops, one pass over memory each (lowering/passes/unfused_kernels.h).
 enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
 inline constexpr auto kEnumNames<KernelFusion> = std::to_array<std::string_view>({"fused",

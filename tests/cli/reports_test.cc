@@ -7,7 +7,7 @@
 #include "core/json/json_document.h"
 #include "tests/cli/process.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 std::string text_at(const JsonValue& schema, std::string_view key) {
@@ -187,4 +187,4 @@ TEST_CASE("the page of all reports is up to date") {
   CHECK(reports_page() == read_file(path, 1 << 20).value());
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app
