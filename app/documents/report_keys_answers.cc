@@ -150,7 +150,8 @@ constexpr ReportKey kPhaseKeys[] = {
     {"phase", "text",
      "`forward`, `backward`, `recompute`, `accumulate`: per micro-batch; `send`, `receive`: per "
      "micro-batch and direction; `clear_gradients`, `update`: per step; `allocate`: per run"},
-    {"events", "list of event", "ops, collectives and changes of memory, in order"},
+    {"events", "list of event",
+     "ops, collectives, copies, host work and changes of memory, in order"},
 };
 
 constexpr ReportKey kEventKeys[] = {
@@ -160,18 +161,31 @@ constexpr ReportKey kEventKeys[] = {
     {"variant", "whole", "of an op: bits that select a variant"},
     {"kernels", "whole", "of an op: launches in this software; one for all experts"},
     {"flops", "number", "of an op: a multiply-add counts two"},
+    {"repeats", "number", "of an op: how often the rank runs it, if not once"},
     {"bytes", "number",
-     "least traffic of an op; the whole array of a collective; the size of a tensor"},
+     "least traffic of an op or copy; the whole array of a collective call; the size of a tensor"},
     {"pass", "text", "of a cast to 8 or 4 bits: which operand and how"},
     {"collective", "text",
      "`all_reduce`, `all_gather`, `reduce_scatter`, `broadcast`, `send`, `receive` or "
      "`all_to_all`"},
     {"group", "text", "of a collective: the group of ranks"},
     {"ranks", "whole", "of a collective: ranks in the group"},
+    {"calls", "number", "of a collective: calls of this size"},
+    {"overlap", "text",
+     "of a collective: what the compute stream does meanwhile: `none` (waits), `gemms`, "
+     "`attention_pass`, `phase`, `other_micro_batch`"},
+    {"copy", "number", "of a copy or cast that is not an op of the trace: number of kernels"},
+    {"host", "bool", "present for work of the host between launches"},
+    {"synchronizes", "bool", "of host work: the host first waits until the device is idle"},
     {"memory", "text", "of a change of memory: `allocate` or `free`"},
     {"tensor", "whole", "of a change of memory: number of the tensor within its part"},
     {"category", "text", "of a change of memory: category in `memory_gib`"},
     {"label", "text", "place in the model: `attention.qkv`"},
+    {"stream", "text",
+     "where the event runs: `compute`, `tensor`, `context`, `expert`, `data`, `pipeline` or "
+     "`host`"},
+    {"time_s", "number", "seconds on the stream, without overlap, on the busiest rank"},
+    {"source", "text", "of an op's time: `exact`, `interpolated` or `model`"},
 };
 
 constexpr ReportKey kCompareKeys[] = {

@@ -146,14 +146,12 @@ JsonValue event_json(const LoweredCollective& record) {
                       {"label", record.label.text}});
 }
 JsonValue event_json(const LoweredCopy& copy) {
-  return json_object({{"copy", copy.kernels},
-                      {"bytes", copy.moved.value()},
-                      {"label", copy.label.text}});
+  return json_object(
+      {{"copy", copy.kernels}, {"bytes", copy.moved.value()}, {"label", copy.label.text}});
 }
 JsonValue event_json(const HostWork& work) {
-  return json_object({{"host", work.busy.value()},
-                      {"synchronizes", work.synchronizes},
-                      {"label", work.label}});
+  return json_object(
+      {{"host", work.busy.value()}, {"synchronizes", work.synchronizes}, {"label", work.label}});
 }
 JsonValue event_json(const IssuedMemory& memory) {
   return json_object({{"memory", memory.is_free ? "free" : "allocate"},
@@ -163,10 +161,19 @@ JsonValue event_json(const IssuedMemory& memory) {
                       {"label", memory.record.label}});
 }
 
+JsonValue event_json(const IssuedEvent& event) {
+  JsonValue json = std::visit([](const auto& one) { return event_json(one); }, event.what);
+  if (std::holds_alternative<IssuedMemory>(event.what)) return json;
+  json.set("stream", name_of(event.stream));
+  json.set("time_s", event.time.value());
+  if (!event.source.empty()) json.set("source", event.source);
+  return json;
+}
+
 JsonValue phase_json(const PhaseProgram& program) {
   return json_object({{"phase", name_of(program.phase)},
                       {"events", json_array(program.events, [](const IssuedEvent& event) {
-                         return std::visit([](const auto& one) { return event_json(one); }, event);
+                         return event_json(event);
                        })}});
 }
 

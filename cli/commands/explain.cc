@@ -14,18 +14,29 @@
 namespace tpsim::cli {
 namespace {
 
-Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
-                            const Terminal& terminal) {
+// Returns the number of lowering passes that --after asks for: all of them by default.
+Result<std::size_t> passes_of(const Arguments& arguments) {
+  std::vector<std::string_view> names{"trace"};
+  for (const LoweringPass& pass : lowering_passes()) names.push_back(pass.name);
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, Opt::kAfter, names));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kAfter, chosen.size()));
+  return chosen.empty() ? lowering_passes().size() : chosen.front();
+}
+
+Result<Explanation> explain_program(const Arguments& arguments, const NamedScenario& named,
+                                    const PlannedRun& run, const Terminal& terminal) {
+  TPSIM_TRY(const std::size_t passes, passes_of(arguments));
   LayerPricer pricer(named.scenario);
-  const std::vector<PartProgram> programs = rank_programs(pricer, run.plan);
-  return {program_report(named, run, programs), program_text(terminal, named, run, programs),
-          plan_file_of(named, run.plan)};
+  const std::vector<PartProgram> programs = rank_programs(pricer, run.plan, passes);
+  return Explanation{program_report(named, run, programs),
+                     program_text(terminal, named, run, programs), plan_file_of(named, run.plan)};
 }
 
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
-  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
-                                  Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kJson};
+  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,     Opt::kCluster,
+                                  Opt::kStack,   Opt::kProfile, Opt::kNodeGbps,
+                                  Opt::kProgram, Opt::kAfter,   Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant)
@@ -39,7 +50,8 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
   }
   TPSIM_TRY(const RunsRequest request, runs_request(arguments));
   TPSIM_TRY(const ExplainedRow row, explained_row(request));
-  if (arguments.has(Opt::kProgram)) return explain_program(row.named, row.planned, terminal);
+  if (arguments.has(Opt::kProgram))
+    return explain_program(arguments, row.named, row.planned, terminal);
   return Explanation{explain_report(row.named, row.planned),
                      row_view(terminal, row) + explanation_text(terminal, row.named, row.planned),
                      plan_file_of(row.named, row.planned.plan)};
@@ -78,7 +90,7 @@ Result<Explanation> explain(const Arguments& arguments, const std::optional<Plan
   if (arguments.has(Opt::kWhatIf)) return explain_what_if(request, terminal);
   TPSIM_TRY(const SimulatedPlan answer, explain_answer(request));
   const auto& [named, run] = answer;
-  if (arguments.has(Opt::kProgram)) return explain_program(named, run, terminal);
+  if (arguments.has(Opt::kProgram)) return explain_program(arguments, named, run, terminal);
   return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }

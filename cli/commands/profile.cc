@@ -19,13 +19,13 @@
 #include "core/machine/profile_json.h"
 #include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
+#include "lowering/trace/ops_to_profile.h"
 #include "plans/search/enumerate.h"
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
 #include "ranks/gathered.h"
 #include "ranks/launcher.h"
 #include "reference_model/training/training.h"
-#include "lowering/trace/ops_to_profile.h"
 
 namespace tpsim::cli {
 namespace {

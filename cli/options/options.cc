@@ -83,6 +83,8 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kExplains},
     {Opt::kProgram, "--program", "", "show the ops, collectives and allocations of each stage",
      kOutput, kExplains},
+    {Opt::kAfter, "--after", "PASS", "with --program: after this pass (trace: no pass) [the last]",
+     kOutput, kExplains},
 
     {Opt::kCountEmbedding, "--count-embedding", "",
      "balance stages with embedding and head counted as a layer each", kCut, kSingle},

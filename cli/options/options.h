@@ -77,6 +77,7 @@ enum class Opt : std::uint8_t {
   kWhyNot,
   kWhatIf,
   kProgram,
+  kAfter,
   kCountEmbedding,
   kNoCountEmbedding,
   kRuns,

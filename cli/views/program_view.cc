@@ -21,65 +21,83 @@ namespace {
 
 std::string flops_text(double flops) { return flops > 0 ? fmt::format("{:.3g}", flops) : ""; }
 
-constexpr std::size_t kWhatWidth = 48;  // width of the first column
+constexpr std::size_t kWhatWidth = 44;  // width of the first column
 
 // Adds a row. A long first cell continues in additional rows.
-void add_row(Table& table, const std::string& what, std::vector<Cell> others) {
-  const std::string lines = wrapped(what, kWhatWidth, 2);
+void add_row(Table& table, const Cell& what, std::vector<Cell> others) {
+  const std::string lines = wrapped(what.text, kWhatWidth, 2);
   std::string_view left = lines;
-  std::vector<Cell> cells{std::string(cut_off(left, "\n"))};
+  const std::size_t count = others.size();
+  std::vector<Cell> cells{Cell(std::string(cut_off(left, "\n")), what.ink)};
   cells.insert(cells.end(), others.begin(), others.end());
   table.add_row(std::move(cells));
-  while (!left.empty()) table.add_row({std::string(cut_off(left, "\n")), "", "", ""});
+  while (!left.empty()) {
+    cells.assign(count + 1, Cell(""));
+    cells.front() = Cell(std::string(cut_off(left, "\n")), what.ink);
+    table.add_row(std::move(cells));
+  }
 }
 
-void add_event(Table& table, const LoweredOp& op) {
+// The first cell of an event's row, and the cells for bytes, FLOPs and label.
+struct EventCells {
+  Cell what;
+  std::string bytes, flops, label;
+};
+
+EventCells cells_of(const LoweredOp& op) {
   const std::string pass = name_of_pass(op);  // dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(op.key) : pass;
   if (op.repeats != 1) what += fmt::format(", {:.0f} times", op.repeats);
   if (op.launches > 1) what += fmt::format(", {} kernels", op.launches);
-  add_row(table, what,
-          {to_string(Bytes(op.bytes)), flops_text(op.flops), printable(op.label.text)});
+  return {std::move(what), to_string(Bytes(op.bytes)), flops_text(op.flops), op.label.text};
 }
 
-void add_event(Table& table, const LoweredCollective& record) {
+EventCells cells_of(const LoweredCollective& record) {
   std::string what =
       fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks, name_of(record.group));
   if (record.calls != 1) what += fmt::format(", {:.0f} calls", record.calls);
   if (record.overlap != Overlap::kNone) {
-    what += fmt::format(", beside {}", plain(name_of(record.overlap)));
+    what += fmt::format(", overlaps with {}", plain(name_of(record.overlap)));
   }
-  table.add_row({Cell(std::move(what), Ink::kBold),
-                 to_string(Bytes(static_cast<double>(record.bytes))), "",
-                 printable(record.label.text)});
+  return {Cell(std::move(what), Ink::kBold), to_string(Bytes(static_cast<double>(record.bytes))),
+          "", record.label.text};
 }
 
-void add_event(Table& table, const LoweredCopy& copy) {
-  table.add_row({fmt::format("copy, {:.0f} kernels", copy.kernels), to_string(copy.moved), "",
-                 printable(copy.label.text)});
+EventCells cells_of(const LoweredCopy& copy) {
+  return {fmt::format("copy, {:.0f} kernels", copy.kernels), to_string(copy.moved), "",
+          copy.label.text};
 }
 
-void add_event(Table& table, const HostWork& work) {
-  table.add_row({Cell(fmt::format("host, {}{}", time_text(work.busy),
-                                  work.synchronizes ? " after the device is idle" : ""),
-                      Ink::kDim),
-                 "", "", printable(work.label)});
+EventCells cells_of(const HostWork& work) {
+  return {Cell(work.synchronizes ? "host, after the device is idle" : "host", Ink::kDim), "", "",
+          work.label};
 }
 
-void add_event(Table& table, const IssuedMemory& memory) {
+EventCells cells_of(const IssuedMemory& memory) {
   const AllocationRecord& record = memory.record;
-  const auto dim = [](std::string text) { return Cell(std::move(text), Ink::kDim); };
-  table.add_row({dim(fmt::format("{} {} #{}", memory.is_free ? "free" : "allocate",
-                                 name_of(record.category), memory.tensor)),
-                 dim(to_string(Bytes(static_cast<double>(record.bytes)))), "",
-                 dim(printable(record.label))});
+  return {Cell(fmt::format("{} {} #{}", memory.is_free ? "free" : "allocate",
+                           name_of(record.category), memory.tensor),
+               Ink::kDim),
+          to_string(Bytes(static_cast<double>(record.bytes))), "", record.label};
+}
+
+void add_event(Table& table, const IssuedEvent& event) {
+  EventCells cells = std::visit([](const auto& one) { return cells_of(one); }, event.what);
+  const bool is_memory = std::holds_alternative<IssuedMemory>(event.what);
+  const auto cell = [&](std::string text) {
+    return is_memory ? Cell(std::move(text), Ink::kDim) : Cell(std::move(text));
+  };
+  const std::string time = event.time > Seconds() ? time_text(event.time) : "";
+  add_row(table, cells.what,
+          {cell(is_memory ? "" : std::string(name_of(event.stream))), cell(std::move(cells.bytes)),
+           cell(std::move(cells.flops)), cell(time), cell(std::string(event.source)),
+           cell(printable(cells.label))});
 }
 
 std::string phase_view(const Terminal& terminal, const PhaseProgram& program) {
-  Table table(columns_of(fmt::format("<{}|bytes|FLOPs|<label", name_of(program.phase))));
-  for (const IssuedEvent& event : program.events) {
-    std::visit([&](const auto& one) { add_event(table, one); }, event);
-  }
+  Table table(columns_of(
+      fmt::format("<{}|<stream|bytes|FLOPs|time|<source|<label", name_of(program.phase))));
+  for (const IssuedEvent& event : program.events) add_event(table, event);
   return table.text(terminal);
 }
 

@@ -196,8 +196,8 @@ std::vector<TracedExchange> taken_exchanges(LoweredLayer& layer, LoweredPhase& p
 
 void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedExchange& traced,
                    const CollectiveRecord& replaced, std::vector<LoweredEvent>& events) {
-  const RingExchanges ring = ring_exchanges(inputs.scenario, inputs.plan, replaced,
-                                            traced.gradients.has_value());
+  const RingExchanges ring =
+      ring_exchanges(inputs.scenario, inputs.plan, replaced, traced.gradients.has_value());
   for (const RingExchange& sent : ring.sent) {
     LoweredCollective exchange{sent.record};
     exchange.calls = sent.calls;
@@ -207,8 +207,9 @@ void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedE
     exchange.share = 1 / static_cast<double>(inputs.plan.degrees.cp);
     events.push_back(added(layer, std::move(exchange)));
   }
-  events.push_back(added(layer, LoweredCopy{.label = {ModelPart::kContextParallel, "attention.ring"},
-                                            .moved = ring.copied}));
+  events.push_back(added(
+      layer,
+      LoweredCopy{.label = {ModelPart::kContextParallel, "attention.ring"}, .moved = ring.copied}));
 }
 
 }  // namespace

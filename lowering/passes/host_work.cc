@@ -57,8 +57,7 @@ double modules_of(const LayerInputs& inputs) {
   std::int64_t modules = branch_count(model);  // norms
   if (model.mixer == MixerKind::kAttention) modules += model.fused_qkv ? 2 : 4;
   if (has_feed_forward(model)) modules += mlp;
-  if (has_experts(model) &&
-      inputs.scenario.stack.parts.expert_kernel == ExpertKernel::kLooped) {
+  if (has_experts(model) && inputs.scenario.stack.parts.expert_kernel == ExpertKernel::kLooped) {
     modules += mlp * (model.experts.count / inputs.plan.degrees.ep);
   }
   return static_cast<double>(modules);
@@ -120,7 +119,7 @@ class RoutingWork {
     share_ = (graphs & both) == both ? 0.5 : 1;
     // The host quantizes local experts, or gathers and multiplies them, one by one.
     const bool by_expert = recipe_of(stack, inputs.plan) != Precision::kNone ||
-                            stack.parts.expert_kernel == ExpertKernel::kLooped;
+                           stack.parts.expert_kernel == ExpertKernel::kLooped;
     const std::int64_t held = inputs.scenario.model.experts.count / inputs.plan.degrees.ep;
     if (by_expert && !holds(graphs, bit(GraphScope::kMoe))) {
       experts_ = static_cast<double>(std::max<std::int64_t>(1, held));

@@ -1,5 +1,5 @@
-// Logits and loss as frameworks compute them: copies of the logits in addition to those of the traced
-// head, and the gather of logits over the tensor group.
+// Logits and loss as frameworks compute them: copies of the logits in addition to those of the
+// traced head, and the gather of logits over the tensor group.
 #include <utility>
 
 #include "lowering/passes/lower.h"

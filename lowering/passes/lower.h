@@ -1,5 +1,5 @@
-// Lowering: makes a traced layer of the reference model into what a framework runs. Each pass is one
-// behaviour of the framework, in a file of its own; lowering_passes() has their order.
+// Lowering: makes a traced layer of the reference model into what a framework runs. Each pass is
+// one behaviour of the framework, in a file of its own; lowering_passes() has their order.
 #pragma once
 
 #include <span>
@@ -16,7 +16,8 @@ struct LayerInputs {
   const Scenario& scenario;
   const Plan& plan;
   const ModelSpec& block;  // the model with the layer's kind of block
-  // Bytes that a block with full recompute leaves allocated after forward. Read for Recompute::kOps.
+  // Bytes that a block with full recompute leaves allocated after forward. Read for
+  // Recompute::kOps.
   double checkpoint = 0;
 };
 

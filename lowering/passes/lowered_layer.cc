@@ -125,8 +125,8 @@ void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, dou
 
 bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase) {
   if (layer.kind != LayerKind::kBlock) return phase == LayerPhase::kForward;
-  return phase == (plan.recompute == Recompute::kFull ? LayerPhase::kBackward
-                                                      : LayerPhase::kForward);
+  return phase ==
+         (plan.recompute == Recompute::kFull ? LayerPhase::kBackward : LayerPhase::kForward);
 }
 
 }  // namespace tpsim

@@ -1,6 +1,6 @@
-// A layer of one rank for one micro-batch, as a framework runs it: its kernels, collectives, copies,
-// host work and memory in order. lower() makes it from the trace of the reference model by passes
-// (lower.h). Prices, memory, `tpsim explain --program` and `tpsim validate` read it.
+// A layer of one rank for one micro-batch, as a framework runs it: its kernels, collectives,
+// copies, host work and memory in order. lower() makes it from the trace of the reference model by
+// passes (lower.h). Prices, memory, `tpsim explain --program` and `tpsim validate` read it.
 #pragma once
 
 #include <array>
@@ -55,10 +55,10 @@ struct OpRange {
 // Calls of one collective. `bytes` are those of one call.
 struct LoweredCollective : CollectiveRecord {
   double calls = 1;
-  double load = 1;  // tokens of the busiest rank over the mean
+  double load = 1;     // tokens of the busiest rank over the mean
   Seconds issue = {};  // host time of all calls
   Overlap overlap = Overlap::kNone;
-  OpRange beside = {};         // for kGemms and kAttentionPass
+  OpRange beside = {};          // for kGemms and kAttentionPass
   double overlapped_calls = 1;  // number of calls that each overlap with `beside`
   // Largest share of the overlapped compute that the collective may take: of the phase for kPhase
   // and kOtherMicroBatch, of `beside` for kAttentionPass.
@@ -156,8 +156,8 @@ void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char*
 void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, double bytes,
           const char* label);
 
-// Whether tensors that forward ops of this phase save stay allocated until the end of backward. With
-// full recompute of a block, its forward runs again in backward.
+// Whether tensors that forward ops of this phase save stay allocated until the end of backward.
+// With full recompute of a block, its forward runs again in backward.
 bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase);
 
 // Calls `use` with each op of a phase.

@@ -41,8 +41,8 @@ class TensorOverlap {
   }
 
  private:
-  // In backward, the dgrad reduction overlaps with wgrad. Except for kReductions, the repeated gather
-  // of the input overlaps with dgrad. Userbuffers exchange pieces during the GEMMs.
+  // In backward, the dgrad reduction overlaps with wgrad. Except for kReductions, the repeated
+  // gather of the input overlaps with dgrad. Userbuffers exchange pieces during the GEMMs.
   void set(LoweredCollective& record, std::size_t i) const {
     const StackSpec& stack = inputs_.scenario.stack;
     const TpOverlap overlap = stack.parts.tp_overlap;
@@ -55,8 +55,7 @@ class TensorOverlap {
         (overlap == TpOverlap::kReductions && record.kind == CollectiveKind::kAllGather);
     if (waits) return;
     record.overlap = Overlap::kGemms;
-    record.beside =
-        overlap == TpOverlap::kReductions ? weight_gradients_after(i) : last_gemm_;
+    record.beside = overlap == TpOverlap::kReductions ? weight_gradients_after(i) : last_gemm_;
   }
 
   // Returns the wgrad GEMMs after the event, up to the first other op or collective.
@@ -67,8 +66,8 @@ class TensorOverlap {
       if (event.kind == Kind::kCollective) break;
       if (event.kind != Kind::kOp) continue;
       const LoweredOp& op = layer_.ops[event.index];
-      const bool is_wgrad = is_linear(op) && op.key.kind == OpKind::kMatmul &&
-                            (op.key.variant & kTransposeA) != 0;
+      const bool is_wgrad =
+          is_linear(op) && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
       if (!is_wgrad) break;
       if (gemms.last == 0) gemms.first = event.index;
       gemms.last = event.index + 1;

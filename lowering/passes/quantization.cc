@@ -8,18 +8,10 @@
 #include <utility>
 
 #include "costs/matmul_model.h"
-#include "lowering/passes/lower.h"
+#include "lowering/passes/linear_gemm.h"
 
 namespace tpsim {
 namespace {
-
-constexpr unsigned kLayout = kTransposeA | kTransposeB;
-
-DType operands_of(const StackSpec& stack, const Plan& plan) {
-  Plan with_recipe = plan;
-  with_recipe.precision = recipe_of(stack, plan);
-  return product_dtype(with_recipe);
-}
 
 bool is_by_tensor(Precision recipe) {
   return recipe == Precision::kFp8 || recipe == Precision::kFp8Current;
@@ -31,37 +23,6 @@ bool takes_any_orientation(const DeviceFacts& device, Precision recipe) {
   return is_by_tensor(recipe) && device.mxfp8_peak > FlopsPerSecond();
 }
 
-bool is_forward(const OpRecord& product) { return (product.key.variant & kLayout) == kTransposeB; }
-bool is_weight_gradient(const OpRecord& product) {
-  return (product.key.variant & kTransposeA) != 0;
-}
-
-double inputs_of(const OpRecord& product) {
-  const OpDims& dims = product.key.dims;  // batch, m, n, k
-  return static_cast<double>(dims[0] * dims[1] * dims[3]);
-}
-
-bool is_tensor_gather(const CollectiveRecord& record) {
-  return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
-}
-
-// Returns the elements of the GEMM's second operand.
-double others_of(const OpRecord& product) {
-  const OpDims& dims = product.key.dims;
-  return static_cast<double>(dims[0] * dims[2] * dims[3]);
-}
-
-// Returns whether the output's gradient is quantized once for dgrad and wgrad together. For grouped
-// GEMMs of experts it is not.
-bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
-
-// Returns whether quantized operands are kept between GEMMs. Otherwise only 16-bit tensors are
-// kept, and every GEMM quantizes its operands.
-bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
-  return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
-         !stack.quantizes_inside_gemm;
-}
-
 // Returns the number of quantized copies of a weight: row-wise for forward, column-wise for dgrad.
 double copies_of_weight(const Scenario& scenario, const Plan& plan) {
   const Precision recipe = recipe_of(scenario.stack, plan);
@@ -71,6 +32,17 @@ double copies_of_weight(const Scenario& scenario, const Plan& plan) {
 }
 
 }  // namespace
+
+DType operands_of(const StackSpec& stack, const Plan& plan) {
+  Plan with_recipe = plan;
+  with_recipe.precision = recipe_of(stack, plan);
+  return product_dtype(with_recipe);
+}
+
+bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
+  return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
+         !stack.quantizes_inside_gemm;
+}
 
 bool is_linear_layer(const OpRecord& op) {
   const ModelPart part = op.label.part;
@@ -152,7 +124,8 @@ std::string_view roundings_of(Precision recipe) {
 OpRecord with_operands(const OpRecord& product, DType operands) {
   OpRecord narrow = product;
   narrow.key.dtype = operands;
-  narrow.key.variant = static_cast<std::uint8_t>((product.key.variant & ~kLayout) | kTransposeB);
+  narrow.key.variant =
+      static_cast<std::uint8_t>((product.key.variant & ~kGemmLayout) | kTransposeB);
   const bool sums_rows = (product.key.variant & kTransposeA) != 0;
   if (is_grouped_product(product) && sums_rows) narrow.key.variant |= kSumsRows;
   return narrow;
@@ -290,128 +263,6 @@ double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
   const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
   return (has_own_scale ? 2 : 1) * static_cast<double>(size_of(plan.dtype)) +
          weight_copy_bytes(scenario, plan);
-}
-
-namespace {
-
-using Kind = LoweredEvent::Kind;
-
-// By how many bytes quantized inputs of linear layers reduce a block's saved activations. Negative
-// if the attention core also saves the 16-bit tensor, because the quantized copy is then additional.
-// Call visit() with all forward events of the trace in order.
-class SavedInputs {
- public:
-  explicit SavedInputs(const LayerInputs& inputs)
-      : keeps_(keeps_rounded(inputs.scenario.stack, inputs.plan)),
-        narrow_(bytes_per_element(operands_of(inputs.scenario.stack, inputs.plan))),
-        wide_(static_cast<double>(size_of(inputs.plan.dtype))),
-        part_(inputs.plan.sequence_parallel ? 1 / static_cast<double>(inputs.plan.degrees.tp)
-                                            : 1) {}
-
-  void visit(const CollectiveRecord& record) {
-    is_gathered_ = is_gathered_ || is_tensor_gather(record);
-  }
-  // Returns the bytes that are saved less because of the op.
-  double visit(const OpRecord& op) {
-    if (!keeps_) return 0;
-    double saved = 0;
-    const bool is_linear = is_linear_layer(op);
-    if (is_linear && is_forward(op) && (last_ == nullptr || std::strcmp(last_, op.label.text) != 0)) {
-      const double part = is_gathered_ ? part_ : 1;
-      saved = part * inputs_of(op) * (is_attention_ ? -narrow_ : wide_ - narrow_);
-      last_ = op.label.text;
-    }
-    if (is_linear) is_gathered_ = false;
-    is_attention_ = op.label.part == ModelPart::kAttentionCore;
-    return saved;
-  }
-
- private:
-  bool keeps_ = false;
-  double narrow_ = 0, wide_ = 0, part_ = 1;
-  bool is_gathered_ = false, is_attention_ = false;
-  const char* last_ = nullptr;
-};
-
-// Replaces the events of a phase by those that the recipe runs.
-class QuantizedPhase {
- public:
-  QuantizedPhase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase)
-      : layer_(layer),
-        rounded_(inputs.scenario, inputs.plan),
-        saved_(inputs),
-        is_saved_(keeps_saved_tensors(layer, inputs.plan, phase)) {
-    for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) visit(event);
-    // Saved memory is freed at the end of backward, which may be this phase.
-    std::vector<LoweredEvent>& events = layer.phase(phase).events;
-    events.insert(events.begin(), events_.begin(), events_.end());
-  }
-
- private:
-  void visit(const LoweredEvent& event) {
-    if (event.kind == Kind::kCollective) {
-      LoweredCollective& record = layer_.collectives[event.index];
-      saved_.visit(record);
-      record.bytes = rounded_.sent(record).bytes;
-    }
-    if (event.kind == Kind::kOp) return visit_op(event);
-    events_.push_back(event);
-  }
-
-  void visit_op(const LoweredEvent& event) {
-    const LoweredOp op = layer_.ops[event.index];
-    const double saved = saved_.visit(op);
-    if (is_saved_) hold(layer_, events_, kBackwardEnd, -saved, "quantized input");
-    const std::vector<OpRecord> ops = rounded_.ops_for(op);
-    if (ops.size() == 1 && ops.front().key == op.key) return events_.push_back(event);
-    bool is_first = event.is_first;
-    for (const OpRecord& run : ops) {
-      LoweredOp quantized{run};
-      quantized.load = op.load;
-      events_.push_back(added(layer_, std::move(quantized)));
-      events_.back().is_first = std::exchange(is_first, false);
-    }
-  }
-
-  LoweredLayer& layer_;
-  RoundedOperands rounded_;
-  SavedInputs saved_;
-  bool is_saved_ = false;
-  std::vector<LoweredEvent> events_;
-};
-
-// Returns the buffer bytes of GEMMs that quantize internally: the operands of the largest GEMM, and
-// the largest gradient that stays from dgrad to wgrad. The buffer grows to the largest GEMM and
-// stays.
-double operand_buffers(const LoweredLayer& layer, const LayerInputs& inputs) {
-  if (inputs.plan.precision == Precision::kNone ||
-      !inputs.scenario.stack.quantizes_inside_gemm) {
-    return 0;
-  }
-  const double narrow = bytes_per_element(operands_of(inputs.scenario.stack, inputs.plan));
-  double largest = 0, kept = 0;
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
-    for_each_op(layer, phase, [&](const LoweredOp& op) {
-      if (!is_linear_layer(op)) return;
-      const auto batches = static_cast<double>(op.key.dims[0]);
-      largest = std::max(largest, (inputs_of(op) + others_of(op)) / batches);
-      const bool is_input_gradient = !is_forward(op) && !is_weight_gradient(op);
-      if (is_input_gradient && is_pair(op)) kept = std::max(kept, inputs_of(op));
-    });
-  }
-  return narrow * (largest + kept);
-}
-
-}  // namespace
-
-// Embedding and head compute and gather in the plan's dtype.
-void quantize(LoweredLayer& layer, const LayerInputs& inputs) {
-  if (layer.kind != LayerKind::kBlock) return;
-  if (recipe_of(inputs.scenario.stack, inputs.plan) == Precision::kNone) return;
-  const double buffers = operand_buffers(layer, inputs);
-  for (const LayerPhase phase : all_of<LayerPhase>()) QuantizedPhase(layer, inputs, phase);
-  hold(layer, kForwardStart, kForwardEnd, buffers, "quantized operands");
-  hold(layer, kBackwardStart, kBackwardEnd, buffers, "quantized operands");
 }
 
 }  // namespace tpsim

@@ -45,6 +45,13 @@ bool is_linear_layer(const OpRecord& op);
 // GEMMs.
 Precision recipe_of(const StackSpec& stack, const Plan& plan);
 
+// Returns the dtype of the operands of linear layers.
+DType operands_of(const StackSpec& stack, const Plan& plan);
+
+// Returns whether quantized operands are kept between GEMMs. Otherwise only 16-bit tensors are
+// kept, and every GEMM quantizes its operands.
+bool keeps_rounded(const StackSpec& stack, const Plan& plan);
+
 // Returns whether the ranks of a stage synchronize delayed scales after every chunk.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan);
 

@@ -1,5 +1,5 @@
-// Recompute of modules and of single ops. The reference model executes full recompute, and selective
-// recompute of unfused attention; the trace contains their work.
+// Recompute of modules and of single ops. The reference model executes full recompute, and
+// selective recompute of unfused attention; the trace contains their work.
 #include "lowering/passes/recompute.h"
 
 #include <algorithm>
@@ -154,9 +154,8 @@ std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
 }
 
 bool routes(const LoweredLayer& layer) {
-  return std::any_of(layer.ops.begin(), layer.ops.end(), [](const LoweredOp& op) {
-    return op.label.part == ModelPart::kRouter;
-  });
+  return std::any_of(layer.ops.begin(), layer.ops.end(),
+                     [](const LoweredOp& op) { return op.label.part == ModelPart::kRouter; });
 }
 
 // Returns the ops and dispatches of the recomputed modules in the order of forward. With flash
@@ -170,8 +169,8 @@ std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const Lay
   for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
     const bool is_op = event.kind == Kind::kOp;
     if (!is_op && event.kind != Kind::kCollective) continue;
-    const ModelPart part = is_op ? layer.ops[event.index].label.part
-                                 : layer.collectives[event.index].label.part;
+    const ModelPart part =
+        is_op ? layer.ops[event.index].label.part : layer.collectives[event.index].label.part;
     const bool is_core = is_op && repeats_core && part == ModelPart::kAttentionCore;
     if (is_core || holds(parts.recompute_modules, module_of(part, has_experts))) {
       again.push_back(event);
@@ -196,7 +195,8 @@ double outputs_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) 
   const bool has_experts = routes(layer);
   double bytes = 0;
   for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
-    if (holds(modules, module_of(op.label.part, has_experts))) bytes += result_bytes(op, inputs.plan);
+    if (holds(modules, module_of(op.label.part, has_experts)))
+      bytes += result_bytes(op, inputs.plan);
   });
   return bytes;
 }

@@ -1,6 +1,6 @@
-// Tokens of experts. Buffers have the size of the busiest rank's tokens, and every op and collective
-// over received tokens waits for this rank. DeepEP and HybridEP need no copy of a token per expert
-// before dispatch or after combine.
+// Tokens of experts. Buffers have the size of the busiest rank's tokens, and every op and
+// collective over received tokens waits for this rank. DeepEP and HybridEP need no copy of a token
+// per expert before dispatch or after combine.
 #include <cmath>
 #include <utility>
 
@@ -56,23 +56,21 @@ void add_hidden_slices(LoweredLayer& layer, const LayerInputs& inputs, std::uint
   }
   const Plan& plan = inputs.plan;
   const ModelSpec& model = inputs.scenario.model;
-  const std::int64_t tokens =
-      plan.micro_batch * model.seq / (plan.degrees.cp * plan.degrees.tp);
+  const std::int64_t tokens = plan.micro_batch * model.seq / (plan.degrees.cp * plan.degrees.tp);
   const std::int64_t own = tokens * model.hidden * size_of(plan.dtype);
   const double copies = dispatch.kind == CollectiveKind::kAllGather ? 2 : 1;
   events.push_back(added(
-      layer,
-      LoweredCollective{{.kind = CollectiveKind::kAllToAll,
-                         .group = GroupKind::kTensor,
-                         .ranks = plan.degrees.tp,
-                         .bytes = own,
-                         .label = {ModelPart::kTensorParallel, "experts.hidden_slices"}}}));
-  events.push_back(added(
-      layer, LoweredCopy{.label = {ModelPart::kPermute, "experts.hidden_slices"},
-                         .moved = Bytes(2 * (copies * static_cast<double>(dispatch.bytes) +
-                                             static_cast<double>(own))),
-                         .kernels = copies + 1,
-                         .adds_latency = true}));
+      layer, LoweredCollective{{.kind = CollectiveKind::kAllToAll,
+                                .group = GroupKind::kTensor,
+                                .ranks = plan.degrees.tp,
+                                .bytes = own,
+                                .label = {ModelPart::kTensorParallel, "experts.hidden_slices"}}}));
+  events.push_back(
+      added(layer, LoweredCopy{.label = {ModelPart::kPermute, "experts.hidden_slices"},
+                               .moved = Bytes(2 * (copies * static_cast<double>(dispatch.bytes) +
+                                                   static_cast<double>(own))),
+                               .kernels = copies + 1,
+                               .adds_latency = true}));
 }
 
 // Replaces the events of a phase by those of the dispatcher.

@@ -36,17 +36,16 @@ void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
   if (holds(modules, bit(RecomputeModule::kMoe))) return;
   const double buffers = saved_buffers(layer, modules);
   if (buffers <= 0) return;
-  const double tokens =
-      buffers /
-      std::max(1.0, buffered_load(inputs.scenario.stack, inputs.scenario.model, inputs.plan));
+  const double tokens = buffers / std::max(1.0, buffered_load(inputs.scenario.stack,
+                                                              inputs.scenario.model, inputs.plan));
   const double stash =
       tokens * static_cast<double>(parts.expert_stash) / static_cast<double>(kBalancedLoad);
   hold(layer, kForwardStart, kBackwardEnd, stash, "experts.stash");
   hold(layer, kForwardEnd, kBackwardStart, -buffers, "experts.buffers");
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
-    layer.phase(phase).events.push_back(
-        added(layer, LoweredCopy{.label = {ModelPart::kPermute, "experts.stash"},
-                                 .moved = Bytes(2 * tokens)}));
+    layer.phase(phase).events.push_back(added(
+        layer,
+        LoweredCopy{.label = {ModelPart::kPermute, "experts.stash"}, .moved = Bytes(2 * tokens)}));
   }
 }
 

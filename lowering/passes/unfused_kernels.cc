@@ -347,8 +347,7 @@ bool is_launched_by_expert(const OpRecord& op, const SoftwareParts& parts) {
 double uncalibrated_factor(const OpRecord& op, const StackSpec& stack) {
   if (is_flash(op.key.kind)) return 1 / stack.flash_speed;
   const ModelPart part = op.label.part;
-  const bool as_traced =
-      op.key.kind == OpKind::kMatmul || part == ModelPart::kGradientAccumulation;
+  const bool as_traced = op.key.kind == OpKind::kMatmul || part == ModelPart::kGradientAccumulation;
   const bool at_head = part == ModelPart::kHead || part == ModelPart::kLoss;
   return as_traced || at_head ? 1 : stack.eager_traffic;
 }

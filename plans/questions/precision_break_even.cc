@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plans/questions/shape_advice.h"
 #include "lowering/passes/quantization.h"
+#include "plans/questions/shape_advice.h"
 #include "sim/schedule/stage_costs.h"
 
 namespace tpsim {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/plan/rank_layout.h"
-#include "plans/search/allowed_values.h"
 #include "lowering/passes/quantization.h"
+#include "plans/search/allowed_values.h"
 
 namespace tpsim {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "plans/search/allowed_values.h"
-#include "plans/search/enumerate.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/quantization.h"
+#include "plans/search/allowed_values.h"
+#include "plans/search/enumerate.h"
 
 namespace tpsim {
 namespace {

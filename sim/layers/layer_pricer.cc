@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "costs/machine_cluster.h"
-#include "reference_model/layers/rotary_table.h"
 #include "lowering/passes/shard_groups.h"
+#include "reference_model/layers/rotary_table.h"
 #include "sim/layers/optimizer_memory.h"
 
 namespace tpsim {

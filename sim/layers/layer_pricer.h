@@ -80,6 +80,13 @@ class LayerPricer {
   // Returns the device time of an op's kernels divided by the time of the profile's kernel, without
   // the floor of launch latencies and without the load of the busiest rank.
   double time_factor(const LoweredOp& op) const;
+  // Returns the device time of all kernels of an op on a rank with the mean number of tokens.
+  OpPrice kernel_price(const LoweredOp& op);
+  Seconds copy_time(const LoweredCopy& copy) const;
+  // Return the time of an op or collective at the end of a step.
+  Seconds end_op_time(const OpRecord& op);
+  Seconds end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
+                         const Plan& plan) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return *prices_->ops; }
@@ -107,7 +114,6 @@ class LayerPricer {
                                const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
   OpPrice op_price(const OpRecord& op);
-  OpPrice kernel_price(const LoweredOp& op);
   HostDeviceTime price_op(const LoweredOp& op, PhaseCost& phase);
   HostDeviceTime price_collective(const LoweredLayer& layer, const LoweredCollective& record,
                                   const Plan& plan, PhaseCost& phase, OverlappedTimes& later);
@@ -124,13 +130,10 @@ class LayerPricer {
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
   void add_orthogonalization(FixedCost& fixed, const Plan& plan, std::int64_t block);
-  Seconds end_op_time(const OpRecord& op);
   Seconds owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
                                const Plan& plan) const;
   Seconds reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const;
   Seconds in_calls(CollectiveRecord record, double calls, const Plan& plan) const;
-  Seconds end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
-                         const Plan& plan) const;
   StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
 

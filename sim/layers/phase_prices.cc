@@ -23,7 +23,6 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
   return op_prices_.emplace(priced, ops().price(op)).first->second;
 }
 
-// Returns the price of an op on a rank with the mean number of tokens.
 OpPrice LayerPricer::kernel_price(const LoweredOp& op) {
   OpPrice price = op_price(op);
   price.time = time_factor(op) * price.time;
@@ -50,8 +49,8 @@ Seconds LayerPricer::compute_beside(const LoweredLayer& layer,
   Seconds time;
   for (std::uint32_t i = collective.beside.first; i < collective.beside.last; ++i) {
     const LoweredOp& op = layer.ops[i];
-    const bool is_other = collective.overlap == Overlap::kAttentionPass &&
-                          op.label.part != ModelPart::kAttentionCore;
+    const bool is_other =
+        collective.overlap == Overlap::kAttentionPass && op.label.part != ModelPart::kAttentionCore;
     if (!is_other) time += op.load * kernel_price(op).time;
   }
   return collective.share * time;
@@ -86,15 +85,21 @@ HostDeviceTime LayerPricer::price_collective(const LoweredLayer& layer,
   return launch(scenario(), record.issue, record.load * time);
 }
 
+Seconds LayerPricer::copy_time(const LoweredCopy& copy) const {
+  const Seconds time = streaming_time(copy.moved);
+  if (!copy.adds_latency) return time;
+  return copy.kernels * scenario().profile.model.kernel_latency + time;
+}
+
 HostDeviceTime LayerPricer::price_copy(const LoweredCopy& copy, PhaseCost& phase) const {
-  Seconds time = streaming_time(copy.moved);
-  if (copy.adds_latency) time += copy.kernels * scenario().profile.model.kernel_latency;
+  const Seconds time = copy_time(copy);
   phase.work[work_term_of_copy(copy.label)] += time;
   phase.by_source[PriceSource::kModel] += time;
   return launch(scenario(), copy.issue, time);
 }
 
-// Adds the exposed time of collectives that overlap with at most `share` of the phase's device time.
+// Adds the exposed time of collectives that overlap with at most `share` of the phase's device
+// time.
 void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
                                  double share) const {
   const Seconds hidden = std::min(collectives, share * phase.time.device);
@@ -111,9 +116,7 @@ PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, LayerPhase which, 
   for (const LoweredEvent& event : lowered.events) {
     if (event.is_first) phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
     switch (event.kind) {
-      case Kind::kOp:
-        phase.time = then(phase.time, price_op(layer.ops[event.index], phase));
-        break;
+      case Kind::kOp: phase.time = then(phase.time, price_op(layer.ops[event.index], phase)); break;
       case Kind::kCollective:
         phase.time = then(phase.time, price_collective(layer, layer.collectives[event.index], plan,
                                                        phase, later));

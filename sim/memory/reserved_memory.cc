@@ -9,9 +9,9 @@
 #include "kernels/block_cache.h"
 #include "kernels/flash_memory.h"
 #include "kernels/memory_cache.h"
+#include "lowering/trace/trace.h"
 #include "reference_model/layers/rotary_table.h"
 #include "reference_model/parallel/process_groups.h"
-#include "lowering/trace/trace.h"
 
 namespace tpsim {
 namespace {

@@ -20,35 +20,69 @@ LayerKind layer_of(ProgramPart part) {
   return LayerKind::kBlock;
 }
 
-IssuedEvent issued(const LoweredLayer& layer, const LoweredEvent& event) {
+IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& layer,
+                   const LoweredEvent& event) {
   using Kind = LoweredEvent::Kind;
   switch (event.kind) {
-    case Kind::kOp: return layer.ops[event.index];
-    case Kind::kCollective: return layer.collectives[event.index];
-    case Kind::kCopy: return layer.copies[event.index];
-    case Kind::kHost: return layer.host[event.index];
+    case Kind::kOp: {
+      const LoweredOp& op = layer.ops[event.index];
+      const OpPrice price = pricer.kernel_price(op);
+      return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
+    }
+    case Kind::kCollective: {
+      const LoweredCollective& record = layer.collectives[event.index];
+      return {record, stream_of(record.group),
+              record.load * record.calls * pricer.collective(record, plan)};
+    }
+    case Kind::kCopy: {
+      const LoweredCopy& copy = layer.copies[event.index];
+      return {copy, Stream::kCompute, pricer.copy_time(copy)};
+    }
+    case Kind::kHost: {
+      const HostWork& work = layer.host[event.index];
+      return {work, Stream::kHost, work.busy};
+    }
     case Kind::kAllocate:
     case Kind::kFree: break;
   }
-  return IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree};
+  return {IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree}};
 }
 
-// Returns an event at the end of a step or of a P2P transfer.
-IssuedEvent issued(const Scenario& scenario, const Plan& plan, const Program& program,
+IssuedEvent issued_memory(const Program& program, const ProgramEvent& event) {
+  return {IssuedMemory{program.allocations[event.index], event.index,
+                       event.kind == ProgramEvent::Kind::kFree}};
+}
+
+// Returns an event at the end of a step.
+IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const StepEndTrace& trace,
                    const ProgramEvent& event) {
-  switch (event.kind) {
-    case ProgramEvent::Kind::kOp: {
-      LoweredOp op{program.ops[event.index]};
-      op.launches = plain_kernel(op, scenario.stack, scenario.model.activation_ops).launches;
-      return op;
-    }
-    case ProgramEvent::Kind::kCollective:
-      return LoweredCollective{as_gathered(program.collectives[event.index], plan)};
-    case ProgramEvent::Kind::kAllocate:
-    case ProgramEvent::Kind::kFree: break;
+  const Scenario& scenario = pricer.scenario();
+  if (event.kind == ProgramEvent::Kind::kOp) {
+    LoweredOp op{trace.program.ops[event.index]};
+    op.launches = plain_kernel(op, scenario.stack, scenario.model.activation_ops).launches;
+    return {op, Stream::kCompute, pricer.end_op_time(op)};
   }
-  return IssuedMemory{program.allocations[event.index], event.index,
-                      event.kind == ProgramEvent::Kind::kFree};
+  if (event.kind == ProgramEvent::Kind::kCollective) {
+    const LoweredCollective record{as_gathered(trace.program.collectives[event.index], plan)};
+    return {record, stream_of(record.group), pricer.end_collective(record, trace, plan)};
+  }
+  return issued_memory(trace.program, event);
+}
+
+// Returns an event of a P2P transfer.
+IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const TransferTrace& trace,
+                   const ProgramEvent& event) {
+  if (event.kind == ProgramEvent::Kind::kOp) {
+    const LoweredOp op{trace.program.ops[event.index]};
+    const OpPrice price = pricer.kernel_price(op);
+    return {op, Stream::kCompute, price.time, name_of(price.source)};
+  }
+  if (event.kind == ProgramEvent::Kind::kCollective) {
+    const LoweredCollective record{trace.program.collectives[event.index]};
+    const bool is_sent = record.group == GroupKind::kPipeline;
+    return {record, stream_of(record.group), is_sent ? Seconds() : pricer.collective(record, plan)};
+  }
+  return issued_memory(trace.program, event);
 }
 
 void add_phase(PartProgram& part, ProgramPhase phase, std::vector<IssuedEvent> events) {
@@ -65,38 +99,41 @@ ProgramPhase phase_of(LayerPhase phase) {
   return ProgramPhase::kAccumulate;
 }
 
-void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
-  const LoweredLayer layer = pricer.layer_program(layer_of(part.part), plan, part.block);
+void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan, std::size_t passes) {
+  const LoweredLayer layer =
+      pricer.layer_program_after(passes, layer_of(part.part), plan, part.block);
   for (const LayerPhase phase : all_of<LayerPhase>()) {
     std::vector<IssuedEvent> events;
     for (const LoweredEvent& event : layer.phase(phase).events) {
-      events.push_back(issued(layer, event));
+      events.push_back(issued(pricer, plan, layer, event));
     }
     add_phase(part, phase_of(phase), std::move(events));
   }
 }
 
-std::vector<IssuedEvent> plain_events(const Scenario& scenario, const Plan& plan,
-                                      const Program& program, std::size_t begin, std::size_t end) {
-  std::vector<IssuedEvent> all;
+template <class Trace>
+std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan, const Trace& trace,
+                                        std::size_t begin, std::size_t end) {
+  std::vector<IssuedEvent> events;
   for (std::size_t i = begin; i < end; ++i) {
-    all.push_back(issued(scenario, plan, program, program.events[i]));
+    events.push_back(issued(pricer, plan, trace, trace.program.events[i]));
   }
-  return all;
+  return events;
 }
 
 void add_step_end(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
   const StepEndTrace trace = pricer.step_end_program(layer_of(part.part), plan, part.block);
   const auto events = [&](std::size_t begin, std::size_t end) {
-    return plain_events(pricer.scenario(), plan, trace.program, begin, end);
+    return events_between(pricer, plan, trace, begin, end);
   };
   add_phase(part, ProgramPhase::kClearGradients, events(trace.clear, trace.reduce));
   add_phase(part, ProgramPhase::kUpdate, events(trace.reduce, trace.end));
   add_phase(part, ProgramPhase::kAllocate, events(0, trace.clear));
 }
 
-PartProgram layer_part(PartProgram part, LayerPricer& pricer, const Plan& plan) {
-  add_micro_batch(part, pricer, plan);
+PartProgram layer_part(PartProgram part, LayerPricer& pricer, const Plan& plan,
+                       std::size_t passes) {
+  add_micro_batch(part, pricer, plan, passes);
   add_step_end(part, pricer, plan);
   return part;
 }
@@ -113,12 +150,12 @@ BlockCounts block_counts(const ModelSpec& model, const Plan& plan) {
   return counts;
 }
 
-PartProgram transfer_part(const LayerPricer& pricer, const Plan& plan) {
+PartProgram transfer_part(LayerPricer& pricer, const Plan& plan) {
   const Scenario& scenario = pricer.scenario();
   const TransferTrace trace = trace_transfer(scenario.model, plan, scenario.stack.training);
   PartProgram part{.part = ProgramPart::kTransfer, .count = chunk_count(plan) - 1};
   const auto events = [&](std::size_t begin, std::size_t end) {
-    return plain_events(scenario, plan, trace.program, begin, end);
+    return events_between(pricer, plan, trace, begin, end);
   };
   add_phase(part, ProgramPhase::kSend, events(0, trace.receive));
   add_phase(part, ProgramPhase::kReceive, events(trace.receive, trace.program.events.size()));
@@ -127,10 +164,10 @@ PartProgram transfer_part(const LayerPricer& pricer, const Plan& plan) {
 
 }  // namespace
 
-std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan) {
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan, std::size_t passes) {
   std::vector<PartProgram> programs;
   for (const ProgramPart part : {ProgramPart::kWordEmbeddings, ProgramPart::kEmbedding}) {
-    programs.push_back(layer_part({.part = part}, pricer, plan));
+    programs.push_back(layer_part({.part = part}, pricer, plan, passes));
   }
   for (const auto& [which, count] : block_counts(pricer.scenario().model, plan)) {
     const auto [block, is_recomputed] = which;
@@ -140,9 +177,9 @@ std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan) {
                                    .block = block,
                                    .is_recomputed = run.recompute == Recompute::kFull,
                                    .count = count},
-                                  pricer, run));
+                                  pricer, run, passes));
   }
-  programs.push_back(layer_part({.part = ProgramPart::kHead}, pricer, plan));
+  programs.push_back(layer_part({.part = ProgramPart::kHead}, pricer, plan, passes));
   if (plan.degrees.pp > 1) programs.push_back(transfer_part(pricer, plan));
   return programs;
 }

@@ -1,5 +1,5 @@
-// The ops, collectives, copies, host work and allocations of each part of the model on one rank: the
-// lowered program that LayerPricer prices.
+// The ops, collectives, copies, host work and allocations of each part of the model on one rank:
+// the lowered program that LayerPricer prices.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,13 @@ struct IssuedMemory {
   std::uint32_t tensor = 0;  // the same for an allocation and its free, unique within a part
   bool is_free = false;
 };
-using IssuedEvent =
-    std::variant<LoweredOp, LoweredCollective, LoweredCopy, HostWork, IssuedMemory>;
+struct IssuedEvent {
+  std::variant<LoweredOp, LoweredCollective, LoweredCopy, HostWork, IssuedMemory> what;
+  Stream stream = Stream::kCompute;
+  // On the stream, without overlap: of all kernels or calls on the busiest rank.
+  Seconds time = {};
+  std::string_view source = {};  // of an op's time: a name of PriceSource
+};
 
 struct PhaseProgram {
   ProgramPhase phase{};
@@ -60,7 +65,8 @@ struct PartProgram {
 };
 
 // Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
-// other blocks are separate parts.
-std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan);
+// other blocks are separate parts. Layers are those after the first `passes` of lowering_passes().
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan,
+                                       std::size_t passes = lowering_passes().size());
 
 }  // namespace tpsim

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/plan/rank_layout.h"
-#include "sim/layers/expert_prices.h"
 #include "lowering/passes/quantization.h"
+#include "sim/layers/expert_prices.h"
 
 namespace tpsim {
 namespace {

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "costs/machine_cluster.h"
+#include "lowering/trace/ops_to_profile.h"
 #include "sim/step/comparison.h"
 #include "sim/step/rank_times.h"
 #include "sim/step/simulate.h"
-#include "lowering/trace/ops_to_profile.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/test_label.h"
 

@@ -20,10 +20,9 @@ namespace fs = std::filesystem;
 
 // Layers from bottom to top. "generated" contains the version header that CMake writes.
 constexpr std::array<std::string_view, 22> kLayers = {
-    "core",    "kernels",  "ranks", "reference_model", "profiler",   "costs",
-    "lowering", "sim",     "plans", "campaigns",       "formats",    "frameworks",
-    "evidence", "app",     "library", "gui",           "page",       "generated",
-    "cli",      "python",  "tools", "tests"};
+    "core",  "kernels",   "ranks",   "reference_model", "profiler", "costs", "lowering", "sim",
+    "plans", "campaigns", "formats", "frameworks",      "evidence", "app",   "library",  "gui",
+    "page",  "generated", "cli",     "python",          "tools",    "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};

@@ -1,9 +1,10 @@
 // Laws of the kernels, loss heads and optimizers of several stacks: memory passes and memory of
 // their ops.
+#include "lowering/passes/unfused_kernels.h"
+
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "lowering/passes/unfused_kernels.h"
 #include "tests/sim/layers/part_laws.h"
 
 namespace tpsim {

@@ -125,6 +125,6 @@ def event_line(event, names):
     if "copy" in event:
         return f"copy n{event['copy']:.12g} b{event['bytes']:.12g} {label}"
     if "host" in event:
-        return f"host t{event['host']:.12g} s{int(event['synchronizes'])} {label}"
+        return f"host t{event['time_s']:.12g} s{int(event['synchronizes'])} {label}"
     sign = {"allocate": "+", "free": "-"}[event["memory"]]
     return " ".join([sign, names.id_of("category", event["category"]), f"b{event['bytes']}", label])

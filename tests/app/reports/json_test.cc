@@ -114,9 +114,8 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
   CHECK(keys_of(events[0]) == std::vector<std::string>{"op", "dtype", "dims", "variant", "kernels",
                                                        "flops", "bytes", "label"});
   CHECK(events[0].find("dims")->as<JsonValue::Array>()->size() == 4);
-  CHECK(keys_of(events[1]) ==
-        std::vector<std::string>{"collective", "group", "ranks", "bytes", "calls",
-                                                       "overlap", "label"});
+  CHECK(keys_of(events[1]) == std::vector<std::string>{"collective", "group", "ranks", "bytes",
+                                                       "calls", "overlap", "label"});
   CHECK(keys_of(events[2]) ==
         std::vector<std::string>{"memory", "tensor", "category", "bytes", "label"});
   CHECK(*events[2].find("memory")->as<std::string>() == "free");

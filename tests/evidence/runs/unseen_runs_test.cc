@@ -7,8 +7,8 @@
 #include "evidence/runs/known_names.h"
 #include "evidence/runs/validation.h"
 #include "lowering/passes/quantization.h"
-#include "sim/step/simulate.h"
 #include "lowering/trace/trace.h"
+#include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "lowering/passes/expert_load.h"
 #include "plans/search/search.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
-#include "lowering/passes/expert_load.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"

@@ -2,9 +2,9 @@
 // no plan exists.
 #include <catch2/catch.hpp>
 
+#include "lowering/passes/quantization.h"
 #include "plans/questions/why_not.h"
 #include "plans/search/search.h"
-#include "lowering/passes/quantization.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

@@ -51,9 +51,8 @@ Plan one_rank(const ModelSpec& model, Recompute recompute) {
 
 double product_flops(const LoweredLayer& layer, LayerPhase phase) {
   double flops = 0;
-  for_each_op(layer, phase, [&](const LoweredOp& op) {
-    flops += op.key.kind == OpKind::kMatmul ? op.flops : 0;
-  });
+  for_each_op(layer, phase,
+              [&](const LoweredOp& op) { flops += op.key.kind == OpKind::kMatmul ? op.flops : 0; });
   return flops;
 }
 

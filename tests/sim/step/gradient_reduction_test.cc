@@ -4,8 +4,8 @@
 #include <map>
 
 #include "costs/machine_cluster.h"
-#include "sim/step/simulate.h"
 #include "lowering/trace/trace.h"
+#include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim {

@@ -1,0 +1,38 @@
+// Operands of the GEMMs of linear layers, as the passes of quantization count them.
+#pragma once
+
+#include "core/program/program.h"
+
+namespace tpsim {
+
+inline constexpr unsigned kGemmLayout = kTransposeA | kTransposeB;
+
+inline bool is_forward(const OpRecord& product) {
+  return (product.key.variant & kGemmLayout) == kTransposeB;
+}
+inline bool is_weight_gradient(const OpRecord& product) {
+  return (product.key.variant & kTransposeA) != 0;
+}
+
+// Returns the elements of the GEMM's first operand.
+inline double inputs_of(const OpRecord& product) {
+  const OpDims& dims = product.key.dims;  // batch, m, n, k
+  return static_cast<double>(dims[0] * dims[1] * dims[3]);
+}
+
+// Returns the elements of the GEMM's second operand.
+inline double others_of(const OpRecord& product) {
+  const OpDims& dims = product.key.dims;
+  return static_cast<double>(dims[0] * dims[2] * dims[3]);
+}
+
+// Returns whether the output's gradient is quantized once for dgrad and wgrad together. For grouped
+// GEMMs of experts it is not.
+inline bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
+
+// Whether the collective gathers a tensor-parallel input.
+inline bool is_tensor_gather(const CollectiveRecord& record) {
+  return record.kind == CollectiveKind::kAllGather && record.group == GroupKind::kTensor;
+}
+
+}  // namespace tpsim
