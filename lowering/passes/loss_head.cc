@@ -36,7 +36,8 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     }
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};
-    case LossHead::kFused: return {-traced, 0};
+    // The model's logits and the shifted copy that the kernel overwrites.
+    case LossHead::kFused: return {2 * (stack.training.wide_logits ? 4 : narrow) - traced, 0};
   }
   return {};
 }
