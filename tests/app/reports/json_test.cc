@@ -103,7 +103,7 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
   const IssuedMemory freed{{16, MemoryCategory::kActivations, "mlp.up"}, 7, true};
   const PartProgram block{.part = ProgramPart::kBlock,
                           .count = 8,
-                          .phases = {{ProgramPhase::kForward, {launched, sum, freed}}}};
+                          .phases = {{ProgramPhase::kForward, {{launched}, {sum}, {freed}}}}};
   const JsonValue report = program_report(named_scenario(), test::small_run(), {block});
   const JsonValue& part = report.find("programs")->as<JsonValue::Array>()->front();
   CHECK(keys_of(part) ==
@@ -112,10 +112,12 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
   const JsonValue::Array& events = *phase.find("events")->as<JsonValue::Array>();
   REQUIRE(events.size() == 3);
   CHECK(keys_of(events[0]) == std::vector<std::string>{"op", "dtype", "dims", "variant", "kernels",
-                                                       "flops", "bytes", "label"});
+                                                       "flops", "bytes", "label", "stream",
+                                                       "time_s"});
   CHECK(events[0].find("dims")->as<JsonValue::Array>()->size() == 4);
   CHECK(keys_of(events[1]) == std::vector<std::string>{"collective", "group", "ranks", "bytes",
-                                                       "calls", "overlap", "label"});
+                                                       "calls", "overlap", "label", "stream",
+                                                       "time_s"});
   CHECK(keys_of(events[2]) ==
         std::vector<std::string>{"memory", "tensor", "category", "bytes", "label"});
   CHECK(*events[2].find("memory")->as<std::string>() == "free");

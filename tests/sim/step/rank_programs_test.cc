@@ -28,24 +28,17 @@ std::vector<IssuedEvent> events_of(const PartProgram& part, ProgramPhase phase) 
 std::vector<OpRecord> ops_of(const PartProgram& part, ProgramPhase phase) {
   std::vector<OpRecord> ops;
   for (const IssuedEvent& event : events_of(part, phase)) {
-    if (const auto* op = std::get_if<LoweredOp>(&event)) ops.push_back(*op);
+    if (const auto* op = std::get_if<LoweredOp>(&event.what)) ops.push_back(*op);
   }
   return ops;
 }
 
-Seconds price_of(const LayerPricer& pricer, const Plan& plan, const IssuedEvent& event) {
-  if (const auto* op = std::get_if<LoweredOp>(&event)) {
-    return pricer.time_factor(*op) * pricer.ops().price(*op).time;
-  }
-  const auto* collective = std::get_if<LoweredCollective>(&event);
-  return collective == nullptr ? Seconds() : pricer.collective(*collective, plan);
-}
-
-Seconds price_of(const LayerPricer& pricer, const Plan& plan, const PartProgram& part,
-                 std::initializer_list<ProgramPhase> phases) {
+Seconds time_of(const PartProgram& part, std::initializer_list<ProgramPhase> phases) {
   Seconds time;
   for (const ProgramPhase phase : phases) {
-    for (const IssuedEvent& event : events_of(part, phase)) time += price_of(pricer, plan, event);
+    for (const IssuedEvent& event : events_of(part, phase)) {
+      if (event.stream != Stream::kHost) time += event.time;
+    }
   }
   return time;
 }
@@ -104,7 +97,7 @@ TEST_CASE("the events of a part's program have the price of the layer") {
         continue;
       const LayerCost& cost = pricer.layer(layer_of(part.part), plan, part.block);
       const auto priced = [&](std::initializer_list<ProgramPhase> phases) {
-        return price_of(pricer, plan, part, phases).value();
+        return time_of(part, phases).value();
       };
       INFO(name_of(part.part));
       CHECK(priced({ProgramPhase::kForward}) == Approx(device_time(cost.forward).value()));
@@ -145,7 +138,7 @@ TEST_CASE("unfreed allocations of a program equal the layer's remaining memory")
     const LayerMemory& memory = pricer.layer_memory(layer_of(part.part), plan, part.block);
     BytesByCategory left{};
     for (const IssuedEvent& event : events_of(part, ProgramPhase::kForward)) {
-      const auto* one = std::get_if<IssuedMemory>(&event);
+      const auto* one = std::get_if<IssuedMemory>(&event.what);
       if (one == nullptr) continue;
       const auto bytes = static_cast<double>(one->record.bytes);
       left[static_cast<std::size_t>(one->record.category)] += one->is_free ? -bytes : bytes;
