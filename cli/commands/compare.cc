@@ -260,11 +260,7 @@ JsonValue compare_json(const std::vector<Compared>& all) {
 }  // namespace
 
 Status run_compare(const Arguments& arguments, const Terminal& terminal) {
-  if (arguments.has(Opt::kPlot) && !arguments[Opt::kPlot]->ends_with(".svg")) {
-    return option_error(
-        Opt::kPlot, fmt::format("'{}' is not a file name for a comparison", *arguments[Opt::kPlot]),
-        "it must end in .svg");
-  }
+  TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const std::vector<Compared> all, load_all(arguments));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(compare_json(all))
                                                              : compare_text(terminal, all)));

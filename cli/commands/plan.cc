@@ -199,33 +199,22 @@ Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenar
   return found;
 }
 
-// Checks the file name of --plot before a long search.
-Status check_picture(const Arguments& arguments) {
-  if (!arguments.has(Opt::kPlot)) return Ok{};
-  const std::string& path = *arguments[Opt::kPlot];
-  if (path.ends_with(".svg")) return Ok{};
-  if (path.ends_with(".png")) return check_png_program();
-  return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a picture", path),
-                      "it must end in .svg or .png");
-}
-
 Status write_picture(const std::string& path, const Scenario& scenario, const FoundPlans& found) {
   TPSIM_TRY(const gui::Drawing picture,
             gui::plan_picture(scenario, found.pictured, found.possible));
-  if (path.ends_with(".png")) return write_png_of(picture, path);
   return write_file_atomically(path, gui::svg_text(picture));
 }
 
 }  // namespace
 
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
   TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
   TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
-  TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const int threads, threads_of(arguments));
   TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
   adopt_parts(findings.shown.tried, named);

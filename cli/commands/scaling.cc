@@ -163,10 +163,6 @@ JsonValue scaling_json(const NamedScenario& named, const std::vector<Size>& size
 Status draw(const Arguments& arguments, const NamedScenario& named,
             const std::vector<Size>& sizes) {
   const std::string& path = *arguments[Opt::kPlot];
-  if (!path.ends_with(".svg")) {
-    return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a curve", path),
-                        "it must end in .svg");
-  }
   std::vector<gui::ScalingPoint> points;
   for (const Size& size : sizes) {
     if (size.best) points.push_back({size.gpus, size.best->predicted.tokens_per_s});

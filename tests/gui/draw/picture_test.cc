@@ -1,7 +1,6 @@
 // Pictures of the CPU renderer: equal on every run, close to the stored ones, readable.
 #include <filesystem>
 
-#include "gui/draw/drawing_pixels.h"
 #include "gui/draw/rasteriser.h"
 #include "tests/gui/gui_fixture.h"
 
@@ -54,40 +53,6 @@ TEST_CASE("the embedded typeface has every letter of the panels, and few others"
       INFO(letter);
       CHECK((letter == 0 || font->FindGlyphNoFallback(letter) != nullptr));
     }
-  }
-}
-
-TEST_CASE("a drawing's pixels match its shapes, at any scale") {
-  const Rgba white{255, 255, 255, 255}, red{200, 0, 0, 255}, blue{0, 0, 200, 255};
-  Drawing drawing(100, 60, white);
-  drawing.rects({10, 10, 20, 10, 40, 10, 20, 10}, red);
-  drawing.line(10, 40.5, 60, 40.5, blue, 3);
-  drawing.circle(80, 30, 8, blue);
-  drawing.text(10, 56, {12, red, Anchor::kStart, true}, "tpsim");
-  drawing.text(90, 56, {12, red, Anchor::kEnd, false}, "tpsim");
-  for (const int scale : {1, 2, 3}) {
-    const Picture picture = pixels_of(drawing, static_cast<float>(scale));
-    CHECK(picture.width == 100 * scale);
-    CHECK(picture.height == 60 * scale);
-    CHECK(picture.at(20 * scale, 15 * scale) == red);
-    CHECK(picture.at(35 * scale, 15 * scale) == white);
-    CHECK(picture.at(50 * scale, 15 * scale) == red);
-    CHECK(picture.at(30 * scale, 40 * scale) == blue);
-    CHECK(picture.at(80 * scale, 30 * scale) == blue);
-    CHECK(picture.at(80 * scale, 20 * scale) == white);
-    const auto inked = [&](int from, int to) {
-      int count = 0;
-      for (int y = 46 * scale; y < 56 * scale; ++y) {
-        for (int x = from * scale; x < to * scale; ++x) {
-          if (picture.at(x, y) != white) ++count;
-        }
-      }
-      return count;
-    };
-    CHECK(inked(10, 45) > 50 * scale * scale);
-    CHECK(inked(55, 90) > 50 * scale * scale);
-    CHECK(inked(0, 9) == 0);
-    CHECK(inked(92, 100) == 0);
   }
 }
 
