@@ -33,7 +33,6 @@ class Session {
   AppState& state() { return state_; }
   const Views& views() const { return *views_; }
   const Items& items() const { return items_; }
-  const PaintedTexts& painted() const { return painted_; }
   const TabStops& stops() const { return stops_; }
   const TableCache& table_cache() const { return table_cache_; }
   const Palette& colors() const { return palette_of(state_.theme); }
@@ -55,7 +54,6 @@ class Session {
   Perform perform_;
   const Views* views_ = nullptr;
   Items items_;
-  PaintedTexts painted_;
   TabStops stops_;
   TableCache table_cache_;
   Fonts fonts_;

@@ -37,6 +37,14 @@ void add_last_item(TabStops& stops, std::string_view label) {
                    (item.InFlags & ImGuiItemFlags_Inputable) != 0});
 }
 
+bool scroll_to(const TabStop& stop) {
+  const ImRect& inner = stop.window->InnerClipRect;
+  const float middle = (stop.min.y + stop.max.y) / 2;
+  if (middle >= inner.Min.y && middle <= inner.Max.y) return false;
+  ImGui::ScrollToBringRectIntoView(stop.window, {stop.min, stop.max});
+  return true;
+}
+
 std::string move_focus(const TabStops& all) {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   TabStops stops = all;

@@ -24,6 +24,10 @@ using TabStops = std::vector<TabStop>;
 // Adds ImGui's last item as a stop, unless it is disabled.
 void add_last_item(TabStops& stops, std::string_view label);
 
+// Scrolls the panel of a control so that the control can be seen from the next frame on. Does
+// nothing if the control is visible. Returns whether the panel scrolls.
+bool scroll_to(const TabStop& stop);
+
 // Moves the focus if Tab was pressed in this frame; call after all controls are drawn. While a
 // popup is open, only its controls are stops. Returns the label of the control with the focus, or
 // an empty text.

@@ -6,32 +6,24 @@
 
 #include "gui/panels/key_queue.h"
 #include "tests/gui/gui_fixture.h"
+#include "tests/gui/painted_texts.h"
 
 namespace tpsim::gui {
-namespace {
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += "'" + text + "' ";
-  return all;
-}
-
-}  // namespace
-
 TEST_CASE("no panel paints a text that its cell clips, at any size") {
   for (const auto& [width, height] : {std::pair(640, 480), std::pair(800, 600), std::pair(900, 700),
                                       std::pair(1280, 800), std::pair(2560, 1440)}) {
     for (const char* model : {"bloom-7b1", "mixtral-8x7b"}) {
       AppState state = small_state();
       state.choice.model = model;
+      if (state.choice.model == "mixtral-8x7b") state.choice.cluster = "dgx-h100";
       state.choice.gpus = 64;
       GuiFixture gui(state, width, height);
       INFO(model << " " << width << "x" << height);
-      REQUIRE(gui.run("wait") == "");
-      CHECK(joined(cut_texts(gui.host().session().painted())) == "");
+      REQUIRE(gui.run("wait\nexpect plan.runs yes") == "");
+      CHECK(cut_texts(painted_texts()) == "");
       if (!gui.host().session().items().contains("layout 2")) continue;  // a low window
       REQUIRE(gui.run("click \"Pin as B\"\nclick \"layout 2\"\nwait") == "");
-      CHECK(joined(cut_texts(gui.host().session().painted())) == "");
+      CHECK(cut_texts(painted_texts()) == "");
     }
   }
 }
