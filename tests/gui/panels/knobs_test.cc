@@ -1,12 +1,13 @@
 // Every setting of a plan and every part of the software has a control: possible values change the
 // plan, refused values are grey with a reason, and every change can be undone and redone.
+#include "gui/views/knobs.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "gui/views/choice.h"
 #include "gui/views/knob_values.h"
-#include "gui/views/knobs.h"
 #include "sim/step/predict.h"
 #include "tests/gui/gui_fixture.h"
 #include "tests/gui/painted_texts.h"
@@ -48,9 +49,8 @@ std::string turn(const std::vector<KnobValue>& values, const SettingRow& row,
   }
   std::vector<KnobValue> possible = values;
   std::erase_if(possible, [](const KnobValue& one) { return !one.refusal.empty(); });
-  const auto at = std::find_if(possible.begin(), possible.end(), [&](const KnobValue& one) {
-    return one.value == value.value;
-  });
+  const auto at = std::find_if(possible.begin(), possible.end(),
+                               [&](const KnobValue& one) { return one.value == value.value; });
   const auto index = static_cast<double>(at - possible.begin());
   const double share = 0.06 + 0.88 * index / static_cast<double>(possible.size() - 1);
   return gui.run(fmt::format("slide \"{}\" {:.3f}\nwait 2", row.title, share));
