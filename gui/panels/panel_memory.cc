@@ -132,6 +132,7 @@ float draw_legend(const Ui& ui, Rect rect, const std::vector<Group>& groups, boo
     return at.y + line_height;
   };
   const float height = place({rect.min.x, 0}, false);
+  if (!has_legend(rect, height)) return 0;
   if (draws) place({rect.min.x, rect.max.y - height}, true);
   return height;
 }

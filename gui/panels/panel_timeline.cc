@@ -10,6 +10,7 @@
 #include "core/base/numbers.h"
 #include "gui/draw/axis.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/span_masks.h"
 #include "gui/views/breakdown.h"
 #include "gui/views/span_text.h"
 #include "gui/views/timeline_search.h"
@@ -113,14 +114,10 @@ void draw_stage_names(const Ui& ui, const Track& track, float left) {
   }
 }
 
-SpanMask mask_of(const Ui& ui, const PlanView& view) {
-  const TimelineState& state = ui.state.timeline;
-  if (!state.search.empty()) return matching_spans(view.timeline, state.search);
-  SpanMask mask;
-  if (!state.shows_critical_path) return mask;
-  mask.assign(view.timeline.spans.size(), false);
-  for (const std::uint32_t span : view.critical_path) mask[span] = true;
-  return mask;
+// Returns the spans of plan A or B to highlight.
+const SpanMask& mask_of(const Ui& ui, const PlanView* view) {
+  const bool is_a = view == ui.views.a.get();
+  return ui.span_masks.mask(is_a ? 0 : 1, is_a ? ui.views.a : ui.views.b, ui.state.timeline);
 }
 
 void hover(Ui& ui, const Track& track) {
@@ -163,8 +160,7 @@ void jump_to_match(Ui& ui) {
   TimelineState& state = ui.state.timeline;
   const PlanView& view = *ui.views.a;
   if (state.search.empty()) return;
-  const SpanMask mask = matching_spans(view.timeline, state.search);
-  const std::uint32_t match = next_span(view.timeline, mask, state.found_at);
+  const std::uint32_t match = next_span(view.timeline, mask_of(ui, &view), state.found_at);
   if (match == kManySpans) return;
   const double begin = to_seconds(view.timeline.spans[match].begin).value();
   const double end = to_seconds(view.timeline.spans[match].end).value();
@@ -240,7 +236,7 @@ void draw_ruler(const Ui& ui, Rect area, const TimelineWindow& window) {
 
 void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float left) {
   std::vector<TimelineRect> rects;
-  lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, *track.view),
+  lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, track.view),
                    {ui.colors.span, ui.colors.panel}, rects);
   draw_rects(ui, track, rects);
   draw_names(ui, track, rects);
@@ -255,7 +251,7 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
 // search.
 std::string matches_text(const Ui& ui) {
   if (ui.state.timeline.search.empty()) return "";
-  const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
+  const SpanMask& mask = mask_of(ui, ui.views.a.get());
   const auto count = std::count(mask.begin(), mask.end(), true);
   return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
 }

@@ -29,7 +29,8 @@ void redo(AppState& state);
 void open_export(Ui& ui);
 void draw_popups(Ui& ui);  // popups of the top bar's buttons
 
-// Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height.
+// Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height, 0
+// without room for a legend.
 float draw_span_legend(Ui& ui, Rect rect);
 
 // Contents of the tabs of the details panel.

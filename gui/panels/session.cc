@@ -41,8 +41,10 @@ void draw_panels(Ui& ui, Rect screen) {
   draw_timeline(ui, {{left, bottom}, all.max});
 }
 
-// Shows the message of the last action at the bottom of the window.
+// Shows the message of the last action at the bottom of the window, until the next click. The
+// message takes no input, so that the panel below it works.
 void draw_notice(Ui& ui, Rect screen) {
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.state.notice.clear();
   if (ui.state.notice.empty()) return;
   ImGui::SetNextWindowPos({screen.center().x, screen.max.y - ui.px(20)}, ImGuiCond_Always,
                           {0.5F, 1});
@@ -54,12 +56,10 @@ void draw_notice(Ui& ui, Rect screen) {
   ImGui::Begin("notice", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoInputs);
   ImGui::PushTextWrapPos(ui.px(700));
   ImGui::TextUnformatted(ui.state.notice.c_str());
   ImGui::PopTextWrapPos();
-  if (ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left))
-    ui.state.notice.clear();
   ImGui::End();
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor(2);
@@ -161,7 +161,8 @@ void Session::frame(float width, float height, float seconds) {
   items_.clear();
   stops_.clear();
   std::vector<Request> requests;
-  Ui ui{state_, *views_, colors(), fonts_, scale_, items_, stops_, table_cache_, requests};
+  Ui ui{state_, *views_, colors(),     fonts_,      scale_,
+        items_, stops_,  table_cache_, span_masks_, requests};
   draw_frame(ui);
   ImGui::Render();
   for (const Request request : requests) perform_request(request);

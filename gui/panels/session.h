@@ -6,6 +6,7 @@
 
 #include "core/scenario/catalogue.h"
 #include "gui/panels/shown_table.h"
+#include "gui/panels/span_masks.h"
 #include "gui/panels/ui.h"
 #include "gui/views/app_state.h"
 #include "gui/views/search_job.h"
@@ -35,6 +36,7 @@ class Session {
   const Items& items() const { return items_; }
   const TabStops& stops() const { return stops_; }
   const TableCache& table_cache() const { return table_cache_; }
+  const SpanMasks& span_masks() const { return span_masks_; }
   const Palette& colors() const { return palette_of(state_.theme); }
   // Changes when the font atlas is rebuilt, so that the host must upload its texture again.
   int atlas_revision() const { return atlas_revision_; }
@@ -56,6 +58,7 @@ class Session {
   Items items_;
   TabStops stops_;
   TableCache table_cache_;
+  SpanMasks span_masks_;
   Fonts fonts_;
   float scale_ = 0, density_ = 1;
   Theme styled_theme_ = Theme::kLight;

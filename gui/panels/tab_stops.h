@@ -18,10 +18,11 @@ struct TabStop {
   ImGuiWindow* window = nullptr;
   ImVec2 min, max;  // position on the screen
   bool is_text = false;
+  bool is_disabled = false;  // Tab skips the control
 };
 using TabStops = std::vector<TabStop>;
 
-// Adds ImGui's last item as a stop, unless it is disabled.
+// Adds ImGui's last item as a stop.
 void add_last_item(TabStops& stops, std::string_view label);
 
 // Scrolls the panel of a control so that the control can be seen from the next frame on. Does

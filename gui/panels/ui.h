@@ -45,6 +45,7 @@ enum class Request : std::uint8_t {
 };
 
 class TableCache;
+class SpanMasks;
 
 struct Ui {
   AppState& state;
@@ -55,6 +56,7 @@ struct Ui {
   Items& items;
   TabStops& stops;
   TableCache& table_cache;
+  SpanMasks& span_masks;
   std::vector<Request>& requests;
 
   float px(float length) const { return length * scale; }
@@ -137,6 +139,10 @@ void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::st
 
 // Shows a message in the card of a plan that cannot run. The headline shows the reason.
 void no_prediction(const Ui& ui, Rect rect);
+
+// Whether a card is high enough for a legend of this height. In a lower card the tooltips name the
+// colors.
+inline bool has_legend(Rect rect, float height) { return height <= 0.4F * rect.height(); }
 
 // Draws a colored square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);

@@ -111,7 +111,7 @@ struct AppState {
   bool notice_is_error = false;
 };
 
-// What undo and redo restore.
+// The selection that undo and redo restore.
 Selection selection_of(const AppState& state);
 void select(const Selection& selection, AppState& state);
 

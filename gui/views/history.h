@@ -12,7 +12,7 @@
 
 namespace tpsim::gui {
 
-// What the controls of the plan panel select.
+// Everything that the controls of the plan panel select.
 struct Selection {
   std::optional<Plan> plan;  // empty: the best plan of the search
   std::string stack;         // empty: the cluster's
