@@ -5,7 +5,6 @@
 #include "core/scenario/catalogue.h"
 #include "gui/views/app_state.h"
 #include "plans/questions/open_inputs.h"
-#include "sim/step/load_scenario.h"
 
 namespace tpsim::gui {
 
