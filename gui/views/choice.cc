@@ -59,6 +59,26 @@ void choose_cluster(const std::string& name, Choice& choice) {
   choice.intra_node = choice.inter_node = 1;
 }
 
+void choose_stack(const std::string& name, Choice& choice) {
+  choice.stack = name;
+  choice.stack_is_assumed = false;
+  choice.parts.clear();
+}
+
+Selection selection_of(const AppState& state) {
+  const Choice& choice = state.choice;
+  return {state.plan, choice.stack, choice.parts, choice.intra_node, choice.inter_node};
+}
+
+void select(const Selection& selection, AppState& state) {
+  state.plan = selection.plan;
+  Choice& choice = state.choice;
+  choice.stack = selection.stack;
+  choice.parts = selection.parts;
+  choice.intra_node = selection.intra_node;
+  choice.inter_node = selection.inter_node;
+}
+
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model) {
   return choice.global_batch > 0 ? choice.global_batch : searched_global_batch(model, choice.gpus);
 }
