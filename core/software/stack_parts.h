@@ -120,9 +120,10 @@ inline constexpr auto kEnumNames<TpOverlap> =
 // Exchange of keys and values between context-parallel ranks.
 enum class CpCommType : std::uint8_t {
   kAllGather,  // one all-gather in sequence order, as in reference_model/
-  kP2p,  // Megatron's ring, overlapping attention with the next exchange: sim/layers/context_ring.h
+  kP2p,        // Megatron's ring, overlapping attention with the next exchange:
+               // lowering/passes/context_ring.h
   kTorchRing,  // the ring of PyTorch's context_parallel()
-  kA2a,        // all-to-alls between sequence and heads (Ulysses): sim/layers/context_ring.h
+  kA2a,        // all-to-alls between sequence and heads (Ulysses): lowering/passes/context_ring.h
 };
 template <>
 inline constexpr auto kEnumNames<CpCommType> =
