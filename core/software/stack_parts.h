@@ -227,12 +227,21 @@ template <>
 inline constexpr auto kEnumNames<ExpertKernel> =
     std::to_array<std::string_view>({"grouped", "looped", "one_kernel"});
 
-// kMuon: the matrices of the blocks by orthogonalized momentum (Jordan et al. 2024), all other
-// weights by AdamW (sim/layers/muon_prices.cc).
+// Optimizers; core/software/optimizer_kinds.h has the state, ops and limits of each.
 enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
 template <>
 inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
                                                                                    "muon"});
+
+// Muon's iterations for a matrix that tensor-parallel ranks shard, with Megatron-Core's names.
+enum class MuonTpMode : std::uint8_t {
+  kBlockwise,    // each rank iterates over its own shard: another update than that of one rank
+  kDuplicated,   // the matrix is gathered, and each rank iterates over all of it
+  kDistributed,  // on shards; the product of the unsharded extent is all-reduced in each iteration
+};
+template <>
+inline constexpr auto kEnumNames<MuonTpMode> =
+    std::to_array<std::string_view>({"blockwise", "duplicated", "distributed"});
 
 // Capacity of a rank's expert buffers over the mean tokens per rank, in thousandths, or kAnyTokens.
 inline constexpr std::int64_t kAnyTokens = 0;  // buffers fit the arriving tokens
@@ -272,7 +281,7 @@ struct SoftwareParts {
   std::int64_t cuda_graphs = 0;    // bits of GraphScope
   bool compile = false;            // torch.compile: plain ops of a layer become fused kernels
   std::int64_t recompute_modules = bit(RecomputeModule::kCoreAttention);
-  DType optimizer_dtype = DType::kFloat32;  // of both Adam moments
+  DType optimizer_dtype = DType::kFloat32;  // of the optimizer's moments
   Dispatcher dispatcher = Dispatcher::kAllToAll;
   KernelFusion router = KernelFusion::kFused;
   PermuteKernel permute = PermuteKernel::kFused;
@@ -287,7 +296,6 @@ struct SoftwareParts {
   MasterWeights master_weights = MasterWeights::kCopy;
   ExpertKernel expert_kernel = ExpertKernel::kGrouped;
   Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
-  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
   // Experts' buffers of a fixed size, and a stash to which their activations are packed until
   // backward (Megatron-Core's moe_expert_rank_capacity_factor and moe_paged_stash).
   std::int64_t expert_capacity = kAnyTokens;
@@ -350,6 +358,7 @@ enum class StackPart : std::uint8_t {
   kExpertKernel,
   kFp32Matmul,
   kOptimizerKind,
+  kMuonTpMode,
   kExpertCapacity,
   kExpertStash,
   kOffloadLayers,
