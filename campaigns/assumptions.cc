@@ -86,6 +86,12 @@ const AssumptionRow& row_of(Assumption assumption) {
   return kRows[static_cast<std::size_t>(assumption)];
 }
 
+std::string option_of(Assumption assumption) {
+  std::string name = "--" + std::string(row_of(assumption).key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {
   const auto leading = leading_number(text);
   if (!leading) return wrong_text(row, text);

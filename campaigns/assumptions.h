@@ -45,6 +45,7 @@ struct AssumptionRow {
 // In the order of Assumption.
 std::span<const AssumptionRow> assumption_rows();
 const AssumptionRow& row_of(Assumption assumption);
+std::string option_of(Assumption assumption);  // "--gpu-power"
 
 // Parses "400 W" as 400 for a row with unit W. Error with the expected format if the unit is
 // missing or different, or if the number is out of range.

@@ -11,7 +11,7 @@ if ! command -v run-clang-tidy >/dev/null; then
   echo "tools/tidy.sh: clang-tidy is not installed; tools/install_packages.sh --dev installs it" >&2
   exit 4
 fi
-readonly folders='core|kernels|ranks|reference_model|profiler|costs|sim|plans|campaigns|formats|frameworks|evidence|gui|page|cli'
+readonly folders='core|kernels|ranks|reference_model|profiler|costs|sim|plans|campaigns|formats|frameworks|evidence|app|gui|page|cli'
 if [[ ${1:-} == --changed ]]; then
   shift
   if ! git rev-parse --quiet --verify HEAD~1 >/dev/null; then

@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/reports/error_json.h"
 #include "cli/commands/commands.h"
-#include "cli/views/error_json.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 

@@ -3,19 +3,17 @@
 #include <array>
 #include <utility>
 
+#include "app/answers/log_answer.h"
+#include "app/reports/campaign_json.h"
+#include "app/reports/evidence_json.h"
+#include "app/reports/report_json.h"
 #include "cli/commands/call.h"
-#include "cli/options/answers.h"
-#include "cli/options/assumed.h"
-#include "cli/options/fit.h"
-#include "cli/options/inputs.h"
-#include "cli/options/values.h"
-#include "cli/views/campaign_view.h"
-#include "cli/views/report_json.h"
+#include "cli/commands/explanation.h"
+#include "cli/options/requests.h"
 #include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/plan_json.h"
 #include "generated/tpsim_config.h"
-#include "plans/search/search.h"
 
 namespace tpsim::cli {
 namespace {
@@ -36,17 +34,11 @@ Answer plan_file_answer(const PlanFile& file) {
 }
 
 Answer plan(const Arguments& arguments, const Request& request) {
-  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, 10, {1, 10'000}));
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
-  TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY(SearchResult found,
-            arguments.has(Opt::kPareto)
-                ? pareto_front(named.scenario, space, request.progress, threads)
-                : search(named.scenario, space, static_cast<int>(top), request.progress, threads));
-  adopt_parts(found.tried, named);
-  TPSIM_TRY_STATUS(widen_intervals(named, found.plans, threads));
+  TPSIM_TRY(PlanRequest asked, plan_request(arguments, file));
+  asked.search.progress = asked.front_progress = request.progress;
+  TPSIM_TRY(const PlanAnswer one, plan_answer(asked));
+  const auto& [named, space, found, drawn, possible] = one;
   if (found.plans.empty()) return nothing_fits(named.scenario, space, found);
   CallAnswer answer{.document = plan_report(named, space, found)};
   for (const PlannedRun& run : found.plans) {
@@ -57,33 +49,39 @@ Answer plan(const Arguments& arguments, const Request& request) {
 
 Answer simulate_one(const Arguments& arguments, const Request& request) {
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(const SimulatedPlan one, simulate_answer(arguments, file));
-  TPSIM_TRY_STATUS(check_fit(arguments, one.named.scenario, one.run));
+  TPSIM_TRY(const SimulateRequest asked, simulate_request(arguments, file));
+  TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
+  TPSIM_TRY(const SimulatedPlan one, simulate_answer(asked));
+  TPSIM_TRY_STATUS(check_fit(accepted, one.named.scenario, one.run));
   return CallAnswer{.document = simulate_report(one.named, one.run),
                     .files = {to_json(plan_file_of(one.named, one.run.plan))}};
 }
 
-Answer explain(const Arguments& arguments, const Request& request) {
+Answer explain_one(const Arguments& arguments, const Request& request) {
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(Explanation answer, explain_answer(arguments, file, Terminal{}));
+  TPSIM_TRY(Explanation answer, explain(arguments, file, Terminal{}));
   return CallAnswer{.document = std::move(answer.document), .files = {to_json(answer.plan)}};
 }
 
 Answer campaign(const Arguments& arguments, const Request& request) {
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(const CampaignReport report, campaign_answer(arguments, file, request.progress));
+  TPSIM_TRY(WholeRunRequest asked, campaign_request(arguments, file));
+  asked.progress = request.progress;
+  TPSIM_TRY(const CampaignReport report, campaign_answer(asked));
   return CallAnswer{.document = campaign_json(report)};
 }
 
 Answer export_files(const Arguments& arguments, const Request& request) {
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(const ExportAnswer answer, export_answer(arguments, *file));
+  TPSIM_TRY(const ExportRequest asked, export_request(arguments, *file));
+  TPSIM_TRY(const ExportAnswer answer, export_answer(asked));
   if (answer.refused) return *answer.refused;
   return CallAnswer{.document = export_json(answer)};
 }
 
 Answer import_plan(const Arguments& arguments, const Request&) {
-  TPSIM_TRY(const ImportAnswer answer, import_answer(arguments));
+  TPSIM_TRY(const ImportRequest asked, import_request(arguments));
+  TPSIM_TRY(const ImportAnswer answer, import_answer(asked));
   return plan_file_answer(answer.file);
 }
 
@@ -93,12 +91,17 @@ Answer check_log(const Arguments& arguments, const Request& request) {
                      "write the log to a file");
   }
   TPSIM_TRY(const std::optional<PlanFile> file, plan_of(request));
-  TPSIM_TRY(const CheckedLog checked, check_log_answer(arguments, *file));
+  CheckLogRequest asked;
+  TPSIM_TRY(asked.scenario, scenario_request(arguments, file));
+  TPSIM_TRY(asked.log, open_log(arguments.positional));
+  TPSIM_TRY(const CheckedLog checked, check_log_answer(asked));
   return CallAnswer{.document = check_log_json(checked)};
 }
 
 Answer validate(const Arguments& arguments, const Request& request) {
-  TPSIM_TRY(const std::vector<RunOutcome> outcomes, validate_answer(arguments, request.progress));
+  TPSIM_TRY(RunsRequest asked, runs_request(arguments));
+  asked.progress = request.progress;
+  TPSIM_TRY(const std::vector<RunOutcome> outcomes, validate_answer(asked));
   return CallAnswer{.document = validate_json(outcomes)};
 }
 
@@ -143,7 +146,7 @@ const std::vector<CallRow>& call_rows() {
   static const std::vector<CallRow> rows = {
       {"plan", Command::kPlan, kMayTake, kNone, plan},
       {"simulate", Command::kSimulate, kMayTake, kNone, simulate_one},
-      {"explain", Command::kExplain, kMayTake, kNone, explain},
+      {"explain", Command::kExplain, kMayTake, kNone, explain_one},
       {"campaign", Command::kCampaign, kMayTake, kNone, campaign},
       {"export", Command::kExport, kNeeds, kNone, export_files},
       {"import_plan", Command::kImport, kNone, kNeeds, import_plan},

@@ -3,29 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
+#include "app/answers/log_answer.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/answers.h"
 #include "cli/options/inputs.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
+#include "cli/views/kernel_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
 #include "evidence/calibration/nccl_tests.h"
-#include "evidence/logs/log_check.h"
-#include "evidence/logs/log_reader.h"
-#include "evidence/logs/nsys_report.h"
-#include "frameworks/launch/launch_command.h"
-#include "sim/step/simulate.h"
 
 namespace tpsim::cli {
 namespace {
-
-constexpr std::size_t kCausesShown = 5;
 
 std::string verdict(const Terminal& terminal, bool as_predicted) {
   return as_predicted ? terminal.paint("as predicted", Ink::kGood)
@@ -73,8 +67,6 @@ std::string skipped_view(const LogCheck& check) {
   return fmt::format("  skipped    {} of {} steps, because gradients overflowed\n", check.skipped,
                      std::max(check.skipped, check.iterations));
 }
-
-JsonValue json_if(bool said, double value) { return said ? JsonValue(value) : JsonValue(); }
 
 std::string expert_view(const LogCheck& check) {
   if (check.balancing_loss < 0) return "";
@@ -151,26 +143,6 @@ std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
   return text + causes_view(terminal, checked) + next_view(terminal, checked);
 }
 
-// Returns the class of causes to try, from the first finding about time. Nothing if the step time
-// is as predicted or faster than the GPUs' peak, or if one slow rank causes the gap.
-std::optional<CauseClass> class_to_try(const LogCheck& check) {
-  if (check.time_as_predicted || !check.is_possible) return std::nullopt;
-  for (const Finding& finding : check.findings) {
-    switch (finding.cause) {
-      case GapCause::kSlowerCompute: return CauseClass::kCompute;
-      case GapCause::kSlowerLinks: return CauseClass::kLinks;
-      case GapCause::kHostBound: return CauseClass::kHost;
-      case GapCause::kStraggler: return std::nullopt;
-      case GapCause::kFaster:
-      case GapCause::kUnexplained: return CauseClass::kAny;
-      case GapCause::kMemory:
-      case GapCause::kUnsound:
-      case GapCause::kImpossible: continue;
-    }
-  }
-  return CauseClass::kAny;
-}
-
 struct PlanOfLog {
   PlanFile file;
   bool from_log = false;  // the plan was read from the log, and options are already applied
@@ -189,18 +161,12 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
               read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
-  TPSIM_TRY(const auto printed, plan_printed_in_log(arguments, log));
+  TPSIM_TRY(const ImportRequest import, import_request(arguments));
+  TPSIM_TRY(const auto printed, plan_printed_in_log(import, log));
   if (printed) return PlanOfLog{*printed, true};
   return option_error(Opt::kPlanFile, "the plan of this run is missing",
                       "give a plan file that --save wrote; only a Megatron log that prints its "
                       "arguments needs none");
-}
-
-// Returns the value of --max-gap, if given.
-Result<std::optional<double>> most_gap(const Arguments& arguments) {
-  if (!arguments.has(Opt::kMaxGap)) return std::optional<double>();
-  TPSIM_TRY(const double most, probability_of(arguments, Opt::kMaxGap, 0.1));
-  return std::optional(most);
 }
 
 // Returns kDoesNotFit if the run has faults, or if its step time or memory differs from the
@@ -220,164 +186,13 @@ Status check_gaps(const LogCheck& check, double most) {
                fmt::format("the limit is {}", percent_text(most))};
 }
 
-// Converts the steps of a profiler trace to a log with step times only.
-TrainingLog log_of(const KernelTimes& kernels) {
-  TrainingLog log;
-  log.layout.gpus = kernels.gpus;
-  for (const Seconds time : kernels.steps) {
-    log.steps.push_back({.iteration = std::ssize(log.steps) + 1, .time = time});
-  }
-  return log;
-}
-
-// Adds kernel times. If the step is slow, the row with the largest excess is the first finding.
-void add_kernels(CheckedLog& checked) {
-  LogCheck& check = checked.check;
-  checked.kernel_rows = kernel_rows(*checked.kernels, checked.file.plan, checked.predicted);
-  std::erase_if(check.findings,
-                [](const Finding& finding) { return finding.cause == GapCause::kUnexplained; });
-  if (check.time_as_predicted || check.gap() <= 0) return;
-  const KernelRow& most = largest_excess(checked.kernel_rows);
-  const GapCause cause = most.explained_by == CauseClass::kCompute ? GapCause::kSlowerCompute
-                         : most.explained_by == CauseClass::kLinks ? GapCause::kSlowerLinks
-                                                                   : GapCause::kHostBound;
-  check.findings.insert(check.findings.begin(),
-                        {cause, fmt::format("{}: measured {} per step, predicted {}", most.what,
-                                            time_text(most.measured), time_text(most.predicted))});
-}
-
-// Returns the step times of a log. For a trace or Nsight report, `kernels` gets the kernel times.
-Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& kernels) {
-  if (log.is_report) {
-    TPSIM_TRY(kernels, read_nsys_report_file(log.path));
-  } else if (is_nsys_report(log.text)) {  // decompressed, or read from standard input
-    TPSIM_TRY(kernels, read_nsys_report(log.text, log.path));
-  } else if (is_kernel_trace(log.text)) {
-    TPSIM_TRY(kernels, read_kernel_trace(log.text, log.path));
-  } else {
-    return parse_training_log(log.text, log.path);
-  }
-  return log_of(*kernels);
-}
-
-// Whether the file is a database of Nsight Systems.
-bool is_report_file(const std::string& path) {
-  if (path == "-") return false;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(16, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return file.gcount() == static_cast<std::streamsize>(head.size()) && is_nsys_report(head);
-}
-
 }  // namespace
-
-Status refuse_reports(const std::string& file) {
-  if (!file.ends_with(".nsys-rep")) return Ok{};
-  return bad_input("is a report of Nsight Systems in its own binary format", file,
-                   "convert it with nsys export --type sqlite, then give that file and plan.json");
-}
-
-Result<OpenedLog> open_or_reuse(const OpenedLog& first, const std::string& path) {
-  return path == first.path ? Result(first) : open_log(path);
-}
-
-Result<OpenedLog> open_log(const std::string& path) {
-  TPSIM_TRY_STATUS(refuse_reports(path));
-  OpenedLog log;
-  log.path = path;
-  log.is_report = is_report_file(path);
-  if (!log.is_report) {
-    TPSIM_TRY(log.text, read_log_text(path));
-  }
-  return log;
-}
-
-JsonValue check_log_json(const CheckedLog& checked) {
-  const LogCheck& check = checked.check;
-  JsonValue json = json_object({
-      {"version", "tpsim-log-report/1"},
-      {"as_predicted", check.as_predicted()},
-      {"steps", check.steps_used},
-      {"measured_step_s", check.measured.value()},
-      {"predicted_step_s", check.predicted.value()},
-      {"step_s_low", check.low.value()},
-      {"step_s_high", check.high.value()},
-      {"time_as_predicted", check.time_as_predicted},
-      {"memory_as_predicted", check.memory_as_predicted},
-      {"memory_gib", json_array(check.memory,
-                                [](const StageReserved& row) {
-                                  return json_object({{"stage", row.stage},
-                                                      {"reserved", row.measured.value() / kGiB},
-                                                      {"predicted", row.predicted.value() / kGiB}});
-                                })},
-      {"gap", check.gap()},
-      {"warm_up_steps", check.warm_up},
-      {"other_batch_steps", check.other_batch},
-      {"nan_losses", check.nan_losses},
-      {"skipped_steps", check.skipped},
-      {"load_balancing_loss", json_if(check.balancing_loss >= 0, check.balancing_loss)},
-      {"z_loss", json_if(check.z_loss >= 0, check.z_loss)},
-      {"logged_expert_load", json_if(check.logged_load > 0, check.logged_load)},
-      {"training_part", check.training_part.empty() ? JsonValue() : JsonValue(check.training_part)},
-      {"logged_tflops_per_gpu", check.logged_tflops},
-      {"measured_tflops_per_gpu", check.model_tflops},
-      {"measured_half_mask_tflops_per_gpu", check.half_mask_tflops},
-      {"model_tflops_per_gpu", checked.predicted.model_tflops_per_gpu},
-      {"likely",
-       json_array(checked.likely,
-                  [](const LikelyCause& cause) {
-                    return json_object({{"what", cause.what}, {"step_s", cause.step.value()}});
-                  })},
-      {"findings", json_array(check.findings,
-                              [](const Finding& finding) {
-                                return json_object({{"cause", name_of(finding.cause)},
-                                                    {"evidence", finding.evidence}});
-                              })},
-  });
-  if (checked.kernels) json.set("kernels", kernel_json(*checked.kernels, checked.kernel_rows));
-  return json;
-}
-
-Result<std::optional<PlanFile>> plan_printed_in_log(const Arguments& arguments,
-                                                    const OpenedLog& log) {
-  const bool is_coloured = log.text.find('\033') != std::string::npos;
-  const std::string text = is_coloured ? without_escapes(log.text) : log.text;
-  if (!has_arguments_block(text)) return std::optional<PlanFile>();
-  Arguments asked = arguments;
-  asked.command = Command::kImport;
-  asked.positional = log.path;
-  asked.more.clear();
-  TPSIM_TRY(ImportAnswer read, import_log_answer(asked, text));
-  return std::optional(std::move(read.file));
-}
-
-Result<CheckedLog> check_log_answer(const Arguments& arguments, const PlanFile& file) {
-  TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
-  return check_log_answer(arguments, log, file);
-}
-
-Result<CheckedLog> check_log_answer(const Arguments& arguments, const OpenedLog& opened,
-                                    const PlanFile& file) {
-  CheckedLog checked;
-  TPSIM_TRY(const TrainingLog log, steps_of(opened, checked.kernels));
-  checked.file = file;
-  TPSIM_TRY(checked.named, load_scenario(arguments, file));
-  const NamedScenario& named = checked.named;
-  TPSIM_TRY(checked.predicted, simulate(named.scenario, file.plan));
-  TPSIM_TRY(checked.check, check_log(named.scenario, file.plan, checked.predicted, log));
-  if (checked.kernels) add_kernels(checked);
-  if (const std::optional<CauseClass> acts_on = class_to_try(checked.check)) {
-    TPSIM_TRY(checked.likely, likely_causes(named.scenario, file.plan, checked.check.predicted,
-                                            checked.check.measured, *acts_on, kCausesShown));
-  }
-  return checked;
-}
 
 Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
     return bad_input("no log was given", "check-log", "tpsim check-log training.log plan.json");
   }
-  TPSIM_TRY(const std::optional<double> most, most_gap(arguments));
+  TPSIM_TRY(const std::optional<double> most, probability_of(arguments, Opt::kMaxGap));
   TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
   if (is_nccl_test(log.text)) {
     return bad_input("is output of nccl-tests, which check-log cannot compare",
@@ -385,13 +200,13 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
                      "use tpsim calibrate " + arguments.positional + " --cluster NAME");
   }
   TPSIM_TRY(const PlanOfLog plan, plan_of_log(arguments, log));
-  Arguments asked = arguments;
+  CheckLogRequest request{.log = log};
   if (plan.from_log) {
-    asked = Arguments{};
-    asked.command = arguments.command;
-    asked.positional = arguments.positional;
+    request.scenario = {.file = plan.file, .origin = arguments.positional, .predicts = false};
+  } else {
+    TPSIM_TRY(request.scenario, scenario_request(arguments, plan.file));
   }
-  TPSIM_TRY(const CheckedLog checked, check_log_answer(asked, log, plan.file));
+  TPSIM_TRY(const CheckedLog checked, check_log_answer(request));
   TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
                                                              : check_text(terminal, checked)));
   return most ? check_gaps(checked.check, *most) : Ok{};

@@ -12,14 +12,17 @@
 namespace tpsim {
 class TokenSource;
 struct TrainingRun;
+namespace app {
+struct CalibrateRequest;
+struct NamedScenario;
+struct OpenedLog;
+}  // namespace app
 namespace gui {
 class Drawing;
 }
 }  // namespace tpsim
 
 namespace tpsim::cli {
-
-struct NamedScenario;
 
 // Searches for the best plans and prints them. Fails with kDoesNotFit if no plan fits in memory.
 Status run_plan(const Arguments& arguments, const Terminal& terminal);
@@ -75,6 +78,10 @@ Status run_compare(const Arguments& arguments, const Terminal& terminal);
 // errors of cross-validation, and writes the files.
 Status run_calibrate(const Arguments& arguments, const Terminal& terminal);
 
+// Fits the links of a cluster to the output of nccl-tests, and prints and saves the result.
+Status calibrate_link(const Arguments& arguments, const CalibrateRequest& request,
+                      const OpenedLog& first, const Terminal& terminal);
+
 Status run_completion(const Arguments& arguments, const Terminal& terminal);
 
 // Answers requests (cli/commands/call.h) until the end of standard input. The answer to a failed
@@ -96,8 +103,6 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
 // curve. Fails with kDoesNotFit if no size has a plan.
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal);
-// Whether --gpus lists several sizes.
-bool is_scaling_curve(const Arguments& arguments);
 
 // Writing PNG files needs the GUI program (gui/window/main.cc) next to this one, because only that
 // program links Dear ImGui, GLFW and a font. Both functions fail with kMissing if it was not built.

@@ -6,18 +6,15 @@
 #include <filesystem>
 #include <system_error>
 
+#include "app/answers/export_answer.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/answers.h"
-#include "cli/options/fit.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
 #include "core/json/json_document.h"
-#include "core/scenario/catalogue.h"
-#include "frameworks/launch/export_check.h"
 #include "frameworks/launch/judged_export.h"
 
 namespace tpsim::cli {
@@ -53,17 +50,6 @@ void say_losses(const ExportAnswer& answer) {
   if (answer.loss.lost.empty()) return;
   say(fmt::format("tpsim: files for {} cannot express these settings of the plan:\n{}",
                   name_of(answer.stack), loss_text(answer.loss)));
-}
-
-// Exports a plan that cannot be predicted. `why` is the reason, and the files are not checked.
-Result<ExportAnswer> unchecked_export(const PlanFile& file, const Error& why, ExportAnswer answer) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
-  TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
-  TPSIM_TRY(answer.files,
-            export_plan(answer.stack, file, launch_hosts(cluster, gpu_count(file.plan)), software));
-  answer.unchecked = to_string(why);
-  return answer;
 }
 
 std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& files) {
@@ -122,86 +108,6 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
 
 }  // namespace
 
-Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
-  if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
-  return option_error(opt, "the framework is missing",
-                      fmt::format("choose from {}", fmt::join(kEnumNames<LaunchStack>, ", ")));
-}
-
-Result<ExportAnswer> export_answer(const Arguments& arguments, const PlanFile& file) {
-  ExportAnswer answer;
-  TPSIM_TRY(answer.stack, launch_stack_of(arguments, Opt::kTo));
-  const bool allows_loss = arguments.has(Opt::kAllowLoss);
-  const Result<NamedScenario> named = load_scenario(arguments, file);
-  if (!named.ok() && allows_loss) {
-    return unchecked_export(file, named.error(), std::move(answer));
-  }
-  if (!named.ok()) return named.error();
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  TPSIM_TRY(const StackSpec own, catalogue.load_stack(named->stack));
-  Result<CheckedExport> checked = checked_export(answer.stack, file, named->scenario, own);
-  if (!checked.ok() && allows_loss) {
-    return unchecked_export(file, checked.error(), std::move(answer));
-  }
-  if (!checked.ok()) return checked.error();
-  answer.run = checked->run;
-  answer.loss = checked->loss;
-  Status accepted = check_fit(arguments, named->scenario, checked->run);
-  if (accepted.ok() && !allows_loss) accepted = check_loss(answer.stack, checked->loss);
-  if (accepted.ok()) {
-    answer.files = std::move(checked->files);
-  } else {
-    answer.refused = accepted.error();
-  }
-  return answer;
-}
-
-std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan& plan) {
-  const Launcher launcher = named.scenario.stack.launcher;
-  const Result<Catalogue> catalogue = Catalogue::open();
-  if (launcher == Launcher::kNone || !catalogue.ok()) return std::nullopt;
-  const Result<StackSpec> own = catalogue->load_stack(named.stack);
-  if (!own.ok()) return std::nullopt;
-  const PlanFile file = plan_file_of(named, plan);
-  std::vector<LaunchStack> candidates;
-  for (const LaunchStack stack : all_of<LaunchStack>()) {
-    if (name_of(stack) == name_of(launcher)) candidates.push_back(stack);
-  }
-  // Megatron-LM is a fallback: NeMo also uses Megatron-Core, but its files support fewer models.
-  if (launcher == Launcher::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
-  for (const LaunchStack stack : candidates) {
-    const Result<CheckedExport> checked = checked_export(stack, file, named.scenario, *own);
-    const bool is_written = checked.ok() && fits_in_memory(checked->run.predicted) &&
-                            check_loss(stack, checked->loss).ok();
-    if (is_written) return stack;
-  }
-  return std::nullopt;
-}
-
-JsonValue export_json(const ExportAnswer& answer) {
-  JsonValue json = json_object(
-      {{"version", "tpsim-export-report/1"}, {"to", std::string(name_of(answer.stack))}});
-  json.set("files", json_array(answer.files, [](const LaunchFile& file) {
-             return json_object({{"name", file.name}, {"text", file.text}});
-           }));
-  if (!answer.run) return json.set("unchecked", answer.unchecked), json;
-  const Prediction& predicted = answer.run->predicted;
-  const ExportLoss& loss = answer.loss;
-  json.set("fits", fits_in_memory(predicted));
-  json.set("p_oom", predicted.p_oom);
-  json.set("lost", json_array(loss.lost, [](const LostSetting& one) {
-             return json_object({{"key", one.key}, {"from", one.from}, {"to", one.to}});
-           }));
-  json.set("step_s", loss.step.value());
-  json.set("memory_gib", gib(loss.memory));
-  if (!loss.refusal.empty()) return json.set("import_refuses", loss.refusal), json;
-  json.set("step_s_back", loss.step_back.value());
-  json.set("memory_gib_back", gib(loss.memory_back));
-  json.set("step_change", loss.step_change());
-  json.set("memory_change", loss.memory_change());
-  return json;
-}
-
 Status run_export(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(launch_stack_of(arguments, Opt::kTo));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
@@ -209,7 +115,8 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
     return bad_input("no plan file was given", "export",
                      "tpsim plan ... --save plan.json writes one");
   }
-  TPSIM_TRY(const ExportAnswer answer, export_answer(arguments, *file));
+  TPSIM_TRY(const ExportRequest request, export_request(arguments, *file));
+  TPSIM_TRY(const ExportAnswer answer, export_answer(request));
   const bool json = arguments.has(Opt::kJson);
   if (!json && (answer.refused || !arguments.has(Opt::kQuiet))) say_losses(answer);
   if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));

@@ -2,34 +2,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/answers/export_answer.h"
+#include "app/answers/plan_answers.h"
+#include "app/reports/report_json.h"
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
-#include "cli/options/answers.h"
-#include "cli/options/assumed.h"
-#include "cli/options/fit.h"
-#include "cli/options/inputs.h"
+#include "cli/options/requests.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
-#include "cli/views/report_json.h"
 #include "core/base/files.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"
+#include "core/scenario/plan_contents.h"
 #include "gui/views/plan_picture.h"
-#include "plans/search/staged_search.h"
 
 namespace tpsim::cli {
 namespace {
 
-constexpr std::int64_t kDefaultTop = 10;
-constexpr std::int64_t kMostTop = 10'000;
 constexpr std::size_t kLargestTerms = 7;
 constexpr std::size_t kReasonsShown = 4;
 
@@ -152,53 +150,6 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
          next_view(terminal, arguments, named.cluster, advised_export(named, best.plan));
 }
 
-struct FoundPlans {
-  SearchResult shown;  // plans of the table
-  // Plans of the picture: the fastest of each tensor parallel degree, and the Pareto front.
-  std::vector<PlannedRun> pictured;
-  std::int64_t possible = 0;  // combinations that may fit in memory
-};
-
-Result<FoundPlans> find_plans(const Arguments& arguments, const Scenario& scenario,
-                              const SearchSpace& space, const Terminal& terminal, int threads) {
-  constexpr int kPlansOfDegree = 20;  // in the picture
-  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
-  const bool shows_front = arguments.has(Opt::kPareto);
-  if (shows_front) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
-  }
-  StagedSearch search(scenario, space, static_cast<int>(top), threads);
-  const auto best_plans = [&] {
-    ProgressBar progress(terminal, "searching");
-    return search.best(progress.shower());
-  };
-  const auto whole_front = [&] {
-    ProgressBar progress(terminal, "searching the Pareto front");
-    return search.front(progress.shower());
-  };
-  FoundPlans found;
-  if (!arguments.has(Opt::kPlot)) {
-    TPSIM_TRY(found.shown, shows_front ? whole_front() : best_plans());
-    return found;
-  }
-  TPSIM_TRY(SearchResult best, best_plans());
-  TPSIM_TRY(SearchResult front, whole_front());
-  found.pictured = best.plans;
-  found.possible = best.feasible + best.not_as_good;
-  found.pictured.insert(found.pictured.end(), front.plans.begin(), front.plans.end());
-  for (const std::int64_t tp : search.tp_degrees()) {
-    TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
-    found.pictured.insert(found.pictured.end(), more.plans.begin(), more.plans.end());
-  }
-  if (shows_front) {
-    front.tried = std::move(best.tried);
-    found.shown = std::move(front);
-  } else {
-    found.shown = std::move(best);
-  }
-  return found;
-}
-
 // Checks the file name of --plot before a long search.
 Status check_picture(const Arguments& arguments) {
   if (!arguments.has(Opt::kPlot)) return Ok{};
@@ -209,11 +160,25 @@ Status check_picture(const Arguments& arguments) {
                       "it must end in .svg or .png");
 }
 
-Status write_picture(const std::string& path, const Scenario& scenario, const FoundPlans& found) {
+Status write_picture(const std::string& path, const PlanAnswer& answer) {
   TPSIM_TRY(const gui::Drawing picture,
-            gui::plan_picture(scenario, found.pictured, found.possible));
+            gui::plan_picture(answer.named.scenario, answer.drawn, answer.possible));
   if (path.ends_with(".png")) return write_png_of(picture, path);
   return write_file_atomically(path, gui::svg_text(picture));
+}
+
+Result<PlanAnswer> answer_of(PlanRequest request, const Terminal& terminal) {
+  std::optional<ProgressBar> bar, front_bar;
+  request.search.progress = [&](double share) {
+    if (!bar) bar.emplace(terminal, "searching");
+    bar->show(share);
+  };
+  request.front_progress = [&](double share) {
+    bar.reset();
+    if (!front_bar) front_bar.emplace(terminal, "searching the Pareto front");
+    front_bar->show(share);
+  };
+  return plan_answer(request);
 }
 
 }  // namespace
@@ -223,17 +188,13 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
-  TPSIM_TRY(NamedScenario named, load_scenario(arguments, file));
-  TPSIM_TRY(const SearchSpace space, search_space(arguments, named.scenario, file));
+  if (arguments.has(Opt::kPareto)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
+  }
+  TPSIM_TRY(const PlanRequest request, plan_request(arguments, file));
   TPSIM_TRY_STATUS(check_picture(arguments));
-  TPSIM_TRY(const int threads, threads_of(arguments));
-  TPSIM_TRY(FoundPlans findings, find_plans(arguments, named.scenario, space, terminal, threads));
-  adopt_parts(findings.shown.tried, named);
-  TPSIM_TRY(OpenInputs open, open_inputs(named));
-  named.assumed = open.widen(findings.shown.plans, threads);
-  // The picture shows the interval of the best plan.
-  if (!findings.pictured.empty()) open.widen(findings.pictured.front());
-  const SearchResult& found = findings.shown;
+  TPSIM_TRY(const PlanAnswer answer, answer_of(request, terminal));
+  const auto& [named, space, found, drawn, possible] = answer;
   const bool found_one = !found.plans.empty();
   // Write the files before printing the report that names them.
   if (found_one && arguments.has(Opt::kSave)) {
@@ -241,7 +202,7 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
         save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));
   }
   if (found_one && arguments.has(Opt::kPlot)) {
-    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], named.scenario, findings));
+    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], answer));
   }
   if (arguments.has(Opt::kJson)) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));

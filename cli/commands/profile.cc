@@ -13,6 +13,7 @@
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
+#include "core/base/date.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
 #include "core/machine/profile_json.h"
@@ -48,7 +49,8 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
                                   const LocalDevices& devices) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Scenario scenario;
-  TPSIM_TRY(scenario.model, load_model(arguments, catalogue, file));
+  TPSIM_TRY(const ScenarioRequest request, scenario_request(arguments, file));
+  TPSIM_TRY(scenario.model, load_model(request, catalogue));
   TPSIM_TRY_STATUS(check_computable(scenario.model));
   scenario.profile.machine = devices.machine;
   scenario.profile.device = devices.facts;
@@ -56,7 +58,7 @@ Result<Scenario> machine_scenario(const Arguments& arguments, const std::optiona
   scenario.cluster = machine_cluster(scenario.profile);
   const std::string& planned = file && !file->stack.empty() ? file->stack : scenario.cluster.stack;
   const std::string stack = arguments[Opt::kStack].value_or(planned);
-  TPSIM_TRY(scenario.stack, blaming(catalogue.load_stack(stack), arguments, Opt::kStack));
+  TPSIM_TRY(scenario.stack, catalogue.load_stack(stack));
   return scenario;
 }
 
@@ -76,12 +78,13 @@ Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devic
   subject.model = scenario.model;
   subject.options = scenario.stack.training;
   if (file) {
-    TPSIM_TRY(const Plan plan,
-              single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
+    TPSIM_TRY(const StatedSettings stated, single_settings(arguments));
+    TPSIM_TRY(const Plan plan, single_plan(stated, scenario.model, file, plan_defaults(scenario)));
     subject.plans = {plan};
     subject.ranks = gpu_count(plan);
   } else {
-    TPSIM_TRY(const SearchSpace space, search_space(arguments, scenario, file));
+    TPSIM_TRY(const SearchRequest request, search_request(arguments));
+    TPSIM_TRY(const SearchSpace space, search_space(request, scenario, file));
     enumerate_plans(scenario, space, [&](const Plan& plan) { subject.plans.push_back(plan); });
     subject.ranks = space.gpus;
     if (subject.plans.empty()) {
@@ -270,7 +273,7 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
                    const Findings& found) {
   Profile profile;
   profile.name = "this-machine";
-  profile.date = today();
+  profile.date = utc_date();
   profile.source = fmt::format("{}{} on {}, {}", printable(arguments.command_line),
                                devices.ranks.started > 1 ? " as processes of a launcher" : "",
                                devices.machine.description, profile.date);
@@ -326,7 +329,7 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
 // Writes the profile of a GPU datasheet to the output file, or prints it without one.
 Status write_datasheet_profile(const Arguments& arguments) {
   const std::string& name = *arguments[Opt::kFromDatasheet];
-  TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), today()));
+  TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), utc_date()));
   if (!arguments.has(Opt::kOutputFolder)) return print(made.text + "\n");
   const std::string& path = *arguments[Opt::kOutputFolder];
   TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));

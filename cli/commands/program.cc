@@ -10,12 +10,12 @@
 #include <string>
 #include <variant>
 
+#include "app/reports/error_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
 #include "cli/options/terminal.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "cli/views/error_json.h"
 #include "core/base/standard_streams.h"
 #include "core/json/json_document.h"
 

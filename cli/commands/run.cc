@@ -126,14 +126,14 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY_STATUS(refuse_machines(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(std::optional<TokenSource> tokens, read_tokens(arguments));
-  KnownInputs known;
-  if (!file) known.stack = kStackOfRuns;
-  if (tokens) known.seq = tokens->seq();
+  TPSIM_TRY(ScenarioRequest request, scenario_request(arguments, file));
+  if (!file) request.defaults.stack = kStackOfRuns;
+  if (tokens) request.defaults.seq = tokens->seq();
   if (arguments.has(Opt::kCheckpoint)) {
     TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint contains the model"));
-    known.model = *arguments[Opt::kCheckpoint] + "/config.json";
+    request.defaults.model = *arguments[Opt::kCheckpoint] + "/config.json";
   }
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file, known));
+  TPSIM_TRY(const NamedScenario named, load_scenario(request));
   TrainingRun run;
   run.model = named.scenario.model;
   TPSIM_TRY_STATUS(check_trainable(run.model));
@@ -144,7 +144,8 @@ Result<Prepared> prepare(const Arguments& arguments) {
   run.algorithms = named.scenario.profile.algorithms;
   PlanDefaults defaults = plan_defaults(named.scenario);
   defaults.usual_batch = false;
-  TPSIM_TRY(run.plan, single_plan(arguments, run.model, file, defaults));
+  TPSIM_TRY(const StatedSettings stated, single_settings(arguments));
+  TPSIM_TRY(run.plan, single_plan(stated, run.model, file, defaults));
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "app/documents/formats_page.h"
+#include "app/documents/report_keys.h"
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/formats_page.h"
-#include "cli/views/report_keys.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"

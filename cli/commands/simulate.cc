@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "app/answers/plan_answers.h"
+#include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/answers.h"
-#include "cli/options/assumed.h"
-#include "cli/options/fit.h"
-#include "cli/options/inputs.h"
+#include "cli/options/requests.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
-#include "cli/views/report_json.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
+#include "core/scenario/plan_contents.h"
 
 namespace tpsim::cli {
 namespace {
@@ -63,20 +62,11 @@ Result<std::string> write_files(const Arguments& arguments, const NamedScenario&
 
 }  // namespace
 
-Result<SimulatedPlan> simulate_answer(const Arguments& arguments,
-                                      const std::optional<PlanFile>& file) {
-  SimulatedPlan answer;
-  TPSIM_TRY(answer.named, load_scenario(arguments, file));
-  const Scenario& scenario = answer.named.scenario;
-  TPSIM_TRY(answer.run.plan, single_plan(arguments, scenario.model, file, plan_defaults(scenario)));
-  TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
-  TPSIM_TRY_STATUS(widen_intervals(answer.named, std::span(&answer.run, 1)));
-  return answer;
-}
-
 Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  TPSIM_TRY(const SimulatedPlan answer, simulate_answer(arguments, file));
+  TPSIM_TRY(const SimulateRequest request, simulate_request(arguments, file));
+  TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
+  TPSIM_TRY(const SimulatedPlan answer, simulate_answer(request));
   const auto& [named, run] = answer;
   const bool json = arguments.has(Opt::kJson);
   const bool prints_trace = arguments[Opt::kTrace] == kHere;
@@ -87,7 +77,7 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(print(
         terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));
   }
-  TPSIM_TRY_STATUS(check_fit(arguments, named.scenario, run));
+  TPSIM_TRY_STATUS(check_fit(accepted, named.scenario, run));
   TPSIM_TRY(const std::string said, write_files(arguments, named, run.plan));
   return print(json ? "" : said);
 }

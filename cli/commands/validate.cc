@@ -5,8 +5,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "app/answers/run_answers.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/answers.h"
 #include "cli/options/inputs.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
@@ -14,71 +15,11 @@
 #include "cli/views/times_view.h"
 #include "core/base/numbers.h"
 #include "core/json/json_document.h"
-#include "evidence/runs/validation.h"
 
 namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kWorstShown = 8;
-
-JsonValue number_or_null(const std::optional<double>& number, double factor = 1) {
-  return number ? JsonValue(factor * *number) : JsonValue();
-}
-
-JsonValue predicted_or_null(const RunOutcome& run, double value) {
-  return run.predicted ? JsonValue(value) : JsonValue();
-}
-
-JsonValue row_json(const RunOutcome& run) {
-  return json_object(
-      {{"id", run.id},
-       {"outcome", run.outcome},
-       {"calibration", run.calibration},
-       {"measured_step_s", number_or_null(run.measured_step_s)},
-       {"predicted_step_s", predicted_or_null(run, run.step_s)},
-       {"low_s", predicted_or_null(run, run.low_s)},
-       {"high_s", predicted_or_null(run, run.high_s)},
-       {"error_pct", number_or_null(run.error(), 100)},
-       {"half_peak_s", predicted_or_null(run, run.half_peak_s)},
-       {"measured_mem_gb", number_or_null(run.measured_memory_gib)},
-       {"predicted_mem_gb", predicted_or_null(run, run.memory_gib)},
-       {"predicted_fits", run.predicted ? JsonValue(run.p_oom <= kRefusedChance) : JsonValue()},
-       {"p_oom", predicted_or_null(run, run.p_oom)},
-       {"skipped_because",
-        run.skipped_because.empty() ? JsonValue() : JsonValue(run.skipped_because)},
-       {"cluster", run.cluster},
-       {"stack", run.stack},
-       {"parts", run.parts},
-       {"assumed", json_array(run.assumed)}});
-}
-
-JsonValue summary_json(const ValidationSummary& s) {
-  return json_object(
-      {{"n", s.n},
-       {"mape", 100 * s.mape},
-       {"half_peak_mape", 100 * s.half_peak_mape},
-       {"median_ape", 100 * s.median_ape},
-       {"p95_ape", 100 * s.p95_ape},
-       {"max_ape", 100 * s.max_ape},
-       {"bias_pct", 100 * s.bias},
-       {"kendall_tau", s.pairs > 0 ? JsonValue(s.kendall_tau) : JsonValue()},
-       {"pair_spread_pct", s.pairs > 0 ? JsonValue(100 * s.pair_spread) : JsonValue()},
-       {"top1_regret_pct", 100 * s.top1_regret},
-       {"interval_coverage_90", s.interval_coverage},
-       {"mem_n", s.memory_n},
-       {"mem_mape", 100 * s.memory_mape},
-       {"mem_max_ape", 100 * s.memory_max_ape},
-       {"oom_total", s.oom_total},
-       {"oom_caught", s.oom_caught},
-       {"false_oom", s.false_oom}});
-}
-
-std::vector<RunOutcome> part_of(const std::vector<RunOutcome>& outcomes, bool calibration) {
-  std::vector<RunOutcome> part;
-  std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(part),
-               [&](const RunOutcome& run) { return run.calibration == calibration; });
-  return part;
-}
 
 std::string time_figures(const ValidationSummary& s) {
   if (s.n == 0) return "no row has a measured step time\n";
@@ -175,13 +116,13 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
 
 std::string report_text(const Terminal& terminal, const std::vector<RunOutcome>& outcomes) {
   std::string text = rows_table(outcomes).text(terminal) + "\n";
-  const std::vector<RunOutcome> fitted = part_of(outcomes, true);
+  const std::vector<RunOutcome> fitted = rows_of(outcomes, true);
   if (!fitted.empty()) {
     text += terminal.paint("rows that constants were fitted on", Ink::kBold) + "\n";
     text += figures(summarize(fitted)) + "\n";
     text += terminal.paint("all other rows", Ink::kBold) + "\n";
   }
-  return text + figures(summarize(part_of(outcomes, false)));
+  return text + figures(summarize(rows_of(outcomes, false)));
 }
 
 std::string markdown_row(const char* what, const ValidationSummary& s) {
@@ -206,8 +147,8 @@ std::string markdown_text(const std::string& file, const std::vector<RunOutcome>
       "| rows | n | mean | of \"50 % of peak\" | median | P95 | max | bias "
       "| Kendall tau | regret | 90 % interval holds | memory | OOM |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-  text += markdown_row("test", summarize(part_of(outcomes, false)));
-  const std::vector<RunOutcome> fitted = part_of(outcomes, true);
+  text += markdown_row("test", summarize(rows_of(outcomes, false)));
+  const std::vector<RunOutcome> fitted = rows_of(outcomes, true);
   if (!fitted.empty()) text += markdown_row("calibration", summarize(fitted));
   if (const auto worst = worst_of(outcomes); !worst.empty()) {
     text += "\nThe worst rows:";
@@ -242,35 +183,6 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
 
 }  // namespace
 
-JsonValue validate_json(const std::vector<RunOutcome>& outcomes) {
-  return json_object(
-      {{"version", "tpsim-validate-report/1"},
-       {"rows", json_array(outcomes, row_json)},
-       {"summary", summary_json(summarize(outcomes))},
-       {"summary_test_rows", summary_json(summarize(part_of(outcomes, false)))},
-       {"summary_calibration_rows", summary_json(summarize(part_of(outcomes, true)))}});
-}
-
-Result<std::vector<RunOutcome>> validate_answer(const Arguments& arguments,
-                                                const Progress& progress) {
-  if (!arguments.has(Opt::kRuns)) {
-    return option_error(Opt::kRuns, "the table of measured runs is missing",
-                        "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
-  }
-  TPSIM_TRY_STATUS(refuse(
-      arguments, {Opt::kSteps, Opt::kDevice},
-      "the option is for runs on this machine; remove it, or give a plan instead of --runs"));
-  TPSIM_TRY(const std::filesystem::path table, run_table(arguments));
-  TPSIM_TRY(const std::vector<PublishedRun> runs, read_run_table(table));
-  TPSIM_TRY(RunLoader loader, run_loader(arguments));
-  std::vector<RunOutcome> outcomes;
-  for (const PublishedRun& run : runs) {
-    outcomes.push_back(predict_run(loader, run));
-    if (progress) progress(static_cast<double>(outcomes.size()) / static_cast<double>(runs.size()));
-  }
-  return outcomes;
-}
-
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(
@@ -278,9 +190,11 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
                "the option is for tables of runs; remove it, or give --runs instead of the plan"));
     return validate_plan(arguments, terminal);
   }
+  TPSIM_TRY(RunsRequest request, runs_request(arguments));
   const Result<std::vector<RunOutcome>> outcomes = [&] {
     ProgressBar progress(terminal, "predicting");
-    return validate_answer(arguments, progress.shower());
+    request.progress = progress.shower();
+    return validate_answer(request);
   }();
   if (!outcomes.ok()) return outcomes.error();
   const std::string report = arguments.has(Opt::kJson) ? to_text(validate_json(*outcomes))

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "app/scenario/field.h"
+#include "kernels/cpu/narrow_floats.h"
+
 namespace tpsim::cli {
 namespace {
 
@@ -34,6 +37,24 @@ Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& b
       check_number(devices.ranks, ranks,
                    fmt::format("this command runs {} rank{}", ranks, ranks == 1 ? "" : "s")));
   return devices.ranks.run(ranks, body);
+}
+
+Status check_runs_on(const Plan& plan, std::string_view device) {
+  if (plan.recompute == Recompute::kOps) {
+    return app::field_error(Setting::kRecompute,
+                            "tpsim can predict recompute of single ops, but cannot execute it",
+                            "use --recompute full");
+  }
+  const bool is_run = is_emulated(plan.precision);
+  if (!is_run || plan.fp8_param_gather) {
+    const Setting setting = is_run ? Setting::kFp8ParamGather : Setting::kPrecision;
+    const std::string text = to_string(setting_of(plan, setting));
+    return app::field_error(setting, text + " can be predicted, but tpsim cannot execute it",
+                            "tpsim executes fp8, fp8-current, fp8-block and mxfp8");
+  }
+  if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
+  return app::field_error(Setting::kOffload, "an offloaded optimizer runs on the CPU device only",
+                          "use --device cpu, or --offload none");
 }
 
 }  // namespace tpsim::cli

@@ -66,4 +66,7 @@ Status check_started(const RankStarter& starter, const Plan& plan);
 // of this process have finished. kBadInput if a launcher started another number of processes.
 Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& body);
 
+// Returns an error if the device cannot run the plan.
+Status check_runs_on(const Plan& plan, std::string_view device);
+
 }  // namespace tpsim::cli

@@ -13,6 +13,13 @@
 #include "core/plan/plan_settings.h"
 #include "core/software/stack_parts.h"
 
+namespace tpsim {
+namespace app {}
+namespace cli {
+using namespace app;  // commands fill the requests of app/ and print its answers
+}
+}  // namespace tpsim
+
 namespace tpsim::cli {
 
 enum class Command : std::uint8_t {

@@ -82,9 +82,6 @@ constexpr std::string_view kWeightsStay =
     "larger";
 constexpr std::string_view kWholeWeights =
     "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
-constexpr std::string_view kOneKind =
-    "all GPUs of a plan must be of one kind: plan each kind separately, or all GPUs with the "
-    "profile of the slowest kind";
 constexpr std::string_view kNoZeroBubble =
     "zero-bubble and DualPipe schedules are not modelled; interleaved is the closest schedule";
 constexpr std::string_view kNoActivations =
@@ -101,7 +98,6 @@ constexpr OtherValue kOtherValues[] = {
     {"--offload", "all", kWeightsStay},
     {"--dtype", "4", kWholeWeights},
     {"--dtype", "8", kWholeWeights},
-    {"--profile", ",", kOneKind},
 };
 
 }  // namespace

@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <chrono>
-#include <ctime>
-#include <filesystem>
 #include <system_error>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "core/model/expert_counts.h"
 
 namespace tpsim::cli {
 namespace {
@@ -135,21 +131,11 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
   return choices;
 }
 
-Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model) {
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text) {
   Result<std::int64_t> value = parse_value(row, text);
   if (value.ok()) return value;
   std::string hint = value.error().hint;
   if (row.part == StackPart::kExpertLoad) {
-    std::error_code ignored;
-    if (std::filesystem::exists(std::string(text), ignored)) {
-      if (!has_experts(model)) {
-        return option_error(opt_of(row.part), fmt::format("model {} has no experts", model.name),
-                            "remove the option");
-      }
-      TPSIM_TRY(model.experts.counts, read_expert_counts(std::string(text), model.experts.count));
-      TPSIM_TRY_STATUS(validate(model));
-      return kCountedLoad;
-    }
     hint += "; or a file with the token count of each expert";
   }
   const std::string_view instead = possible_instead(row_of(opt_of(row.part)).name, text);
@@ -157,8 +143,8 @@ Result<std::int64_t> part_value(const PartRow& row, std::string_view text, Model
   return option_error(opt_of(row.part), value.error().message, std::move(hint));
 }
 
-Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback) {
-  if (!arguments.has(opt)) return fallback;
+Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return std::optional<double>();
   const std::string_view text = *arguments[opt];
   const bool in_percent = text.ends_with('%');
   const auto number = parse_number<double>(in_percent ? text.substr(0, text.size() - 1) : text);
@@ -167,7 +153,7 @@ Result<double> probability_of(const Arguments& arguments, Opt opt, double fallba
     return option_error(opt, fmt::format("'{}' is not a probability between 0 and 1", text),
                         "write 0.05 or 5%");
   }
-  return value;
+  return std::optional(value);
 }
 
 Result<double> node_gbps_of(const Arguments& arguments) {
@@ -188,13 +174,6 @@ Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
   if (bytes->value() <= 0) return option_error(opt, "the size must be above zero");
   return bytes;
-}
-
-std::string today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
 }
 
 }  // namespace tpsim::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "cli/options/options.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
-#include "core/model/model_spec.h"
 
 namespace tpsim::cli {
 
@@ -40,9 +40,6 @@ Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_
 // absent.
 Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt opt,
                                               ValueRange range = {});
-// Parses --gpus "64,128,...,4096". The values before the dots are continued up to the value after
-// them, by a constant factor if there is one, and otherwise by a constant step.
-Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments);
 // Returns the indices in `names` of the names that the option lists, ascending; empty if the option
 // is absent.
 Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
@@ -59,10 +56,8 @@ struct SettingChoices {
 };
 Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting);
 
-// Parses the value of a software part. --expert-load also accepts a file of token counts per
-// expert: stores the counts in the model and returns kCountedLoad. Errors name the option, or the
-// file and its line.
-Result<std::int64_t> part_value(const PartRow& row, std::string_view text, ModelSpec& model);
+// Parses the value of a software part.
+Result<std::int64_t> part_value(const PartRow& row, std::string_view text);
 
 // Parses a name of an enumeration; `fallback` if the option is absent.
 template <HasEnumNames E>
@@ -74,14 +69,11 @@ Result<E> choice_of(const Arguments& arguments, Opt opt, E fallback) {
 
 // Returns the network bandwidth per node in Gb/s; 0 if not given.
 Result<double> node_gbps_of(const Arguments& arguments);
-// Parses a probability between 0 and 1, both excluded: "5%" or "0.05".
-Result<double> probability_of(const Arguments& arguments, Opt opt, double fallback);
+// Parses a probability between 0 and 1, both excluded: "5%" or "0.05". Nothing if absent.
+Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt);
 
 // Parses a size such as "72GiB"; zero if the option is absent.
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
-
-// Returns the date in UTC: "2026-11-23".
-std::string today();
 
 // Returns an error such as "--tp: '4x' is not a whole number (hint)".
 Error option_error(Opt opt, std::string message, std::string hint = "");

@@ -5,30 +5,15 @@
 #include <cmath>
 #include <vector>
 
-#include "cli/options/assumed.h"
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
-#include "core/scenario/plan_json.h"
-#include "core/software/optimizer_kinds.h"
 
 namespace tpsim::cli {
 namespace {
 
-constexpr double kHour = 3600;
-constexpr double kDay = 24 * kHour;
-
-double days(Seconds time) { return time.value() / kDay; }
-double hours(Seconds time) { return time.value() / kHour; }
-
-std::string duration_text(Seconds time) {
-  const double s = time.value();
-  if (s >= 2 * kDay) return fmt::format("{:.1f} days", s / kDay);
-  if (s >= 2 * kHour) return fmt::format("{:.1f} h", s / kHour);
-  if (s >= 120) return fmt::format("{:.1f} min", s / 60);
-  return fmt::format("{:.1f} s", s);
-}
+double days(Seconds time) { return time.value() / (24 * 3600); }
 
 std::string large_text(double number) { return count_text(std::llround(number)); }
 
@@ -163,62 +148,6 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
   return table.text(terminal) + batches;
 }
 
-// An assumption to print: a number of the assumptions file, or a choice of the model.
-struct ShownAssumption {
-  std::string key;
-  std::string value;
-  std::string source;
-};
-
-// Returns which weights a checkpoint contains in addition to the optimizer's moments.
-const char* saved_weights(const CampaignReport& report) {
-  const SoftwareParts& parts = report.named.scenario.stack.parts;
-  const DType dtype = report.plan.dtype;
-  if (dtype == DType::kFloat32 || !updates_fp32_weights(parts, dtype)) return "weights";
-  return keeps_two_copies(parts, dtype) ? "weights, fp32 master weights" : "fp32 weights";
-}
-
-std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
-  std::vector<ShownAssumption> shown;
-  for (const AssumptionRow& row : assumption_rows()) {
-    const auto& value = report.assumptions.values[static_cast<std::size_t>(row.assumption)];
-    shown.push_back({row.key, assumption_text(row, value.value), value.source});
-  }
-  const CampaignRequest& request = report.request;
-  const auto given = [](bool is_given, const char* option, const char* otherwise) {
-    return is_given ? fmt::format("given with {}", option) : std::string(otherwise);
-  };
-  shown.push_back({"step", time_text(report.campaign.step),
-                   given(request.step > Seconds(), "--step-time",
-                         "predicted; tpsim explain shows the sources")});
-  const BatchRamp& ramp = request.ramp;
-  shown.push_back(
-      {"batch_ramp", ramp.start == 0 ? "none" : "given",
-       ramp.start == 0
-           ? "no --ramp"
-           : fmt::format("from {} sequences in increments of {} over {} samples, given with --ramp",
-                         ramp.start, ramp.increment, count_text(ramp.samples))});
-  shown.push_back({"checkpoint_every", duration_text(report.campaign.checkpoints.interval),
-                   given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
-                         "optimal interval of the closed form")});
-  const bool sync = request.checkpoints == CheckpointKind::kSync;
-  shown.push_back(
-      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-       fmt::format("{} and {} in {}; training waits while they are ", saved_weights(report),
-                   moments_text(report.named.scenario.stack.training.optimizer),
-                   name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
-           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
-                 : "copied to the hosts, over the host link of the cluster file")});
-  shown.push_back({"idle_draw", percent_text(kIdleDraw),
-                   "power of a spare GPU relative to a working one, an estimate: 50 of 400 W for "
-                   "an A100, 70 of 700 W for an H100; the rest of a spare node draws full power"});
-  shown.push_back(
-      {"failure_process", "Poisson",
-       "single nodes fail independently at a constant rate, also during restarts: Young 1974; "
-       "Daly 2006, doi:10.1016/j.future.2004.11.016"});
-  return shown;
-}
-
 std::string assumptions_view(const Terminal& terminal, const CampaignReport& report) {
   constexpr std::size_t kIndent = 34;
   std::string text;
@@ -229,78 +158,6 @@ std::string assumptions_view(const Terminal& terminal, const CampaignReport& rep
                                        Ink::kDim));
   }
   return text;
-}
-
-JsonValue replays_json(const Replays& replays) {
-  return json_object({{"campaigns", replays.campaigns},
-                      {"mean_days", days(replays.mean)},
-                      {"standard_error_days", days(replays.standard_error)},
-                      {"p5_days", days(replays.low)},
-                      {"median_days", days(replays.median)},
-                      {"p95_days", days(replays.high)},
-                      {"failures", replays.failures},
-                      {"lost_h", hours(replays.lost)},
-                      {"waiting_h", hours(replays.waiting)}});
-}
-
-JsonValue checkpoints_json(const CampaignCheckpoints& c) {
-  return json_object({{"bytes", c.size.value()},
-                      {"write_s", c.write.value()},
-                      {"stop_s", c.stop.value()},
-                      {"interval_s", c.interval.value()},
-                      {"interval_steps", c.steps},
-                      {"best_s", c.best.value()},
-                      {"young_s", c.young.value()},
-                      {"daly_s", c.daly.value()},
-                      {"count", c.count}});
-}
-
-JsonValue time_json(const Campaign& campaign) {
-  const CampaignTime& time = campaign.time;
-  return json_object({{"wall_days", days(time.wall())},
-                      {"wall_days_low", days(campaign.wall_low)},
-                      {"wall_days_high", days(campaign.wall_high)},
-                      {"goodput", time.goodput()},
-                      {"steps_days", days(time.steps)},
-                      {"checkpoints_days", days(time.checkpoints)},
-                      {"failures_days", days(time.failures)},
-                      {"waiting_days", days(time.waiting)},
-                      {"downtime_days", days(time.downtime)}});
-}
-
-JsonValue cost_json(const CampaignCost& cost) {
-  return json_object({{"gpu_hours", cost.gpu_hours},
-                      {"reserved_gpu_hours", cost.reserved_hours},
-                      {"gpu_kwh", cost.gpu_kwh},
-                      {"total_kwh", cost.total_kwh},
-                      {"gpu_co2_t", cost.gpu_co2_t},
-                      {"total_co2_t", cost.total_co2_t},
-                      {"reserved_gpu_kwh", cost.reserved_gpu_kwh},
-                      {"reserved_total_kwh", cost.reserved_total_kwh},
-                      {"reserved_gpu_co2_t", cost.reserved_gpu_co2_t},
-                      {"reserved_total_co2_t", cost.reserved_total_co2_t},
-                      {"usd_run", cost.usd_run},
-                      {"usd", cost.usd}});
-}
-
-JsonValue replanned_json(const Replanned& row) {
-  JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
-  if (row.whole_batch > 0) json.set("global_batch_for_all_gpus", row.whole_batch);
-  if (row.best.empty()) return json;
-  const PlannedRun& run = row.best.front();
-  json.set("gpus", gpu_count(run.plan));
-  json.set("plan", plan_to_json(run.plan));
-  json.set("step_s", run.predicted.step.value());
-  json.set("tokens_per_s", run.predicted.tokens_per_s);
-  return json.set("peak_gib", run.predicted.peak.value() / kGiB);
-}
-
-JsonValue assumptions_json(const CampaignReport& report) {
-  JsonValue json = json_object();
-  for (const ShownAssumption& row : shown_assumptions(report)) {
-    json.set(row.key, json_object({{"value", row.value}, {"source", row.source}}));
-  }
-  return json;
 }
 
 }  // namespace
@@ -325,41 +182,6 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
   }
   text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));
   return text + assumptions_view(terminal, report);
-}
-
-JsonValue campaign_json(const CampaignReport& report) {
-  const Campaign& campaign = report.campaign;
-  JsonValue json = json_object({
-      {"version", "tpsim-campaign-report/1"},
-      {"model", report.named.scenario.model.name},
-      {"cluster", report.named.cluster},
-      {"gpus", campaign.gpus},
-      {"nodes", campaign.nodes},
-      {"plan", plan_to_json(report.plan)},
-      {"tokens", report.request.tokens},
-      {"step_s", campaign.step.value()},
-      {"predicted_step_s", campaign.predicted_step.value()},
-      {"node_failure_every_s", campaign.mtbf.value()},
-      {"spare_nodes", campaign.spare_nodes},
-      {"spare_nodes_wanted", campaign.spare_nodes_wanted},
-      {"time", time_json(campaign)},
-      {"cost", cost_json(campaign.cost)},
-      {"checkpoints", checkpoints_json(campaign.checkpoints)},
-      {"replays_with_unlimited_spares", replays_json(campaign.unlimited)},
-      {"replays", replays_json(campaign.replays)},
-      {"replanned", json_array(report.replanned, replanned_json)},
-      {"assumptions", assumptions_json(report)},
-  });
-  JsonValue phases = JsonValue::Array{};
-  for (std::size_t i = 0; i < campaign.phases.size(); ++i) {
-    phases.push(json_object({{"global_batch", campaign.phases[i].global_batch},
-                             {"steps", campaign.phases[i].steps},
-                             {"step_s", campaign.phase_steps[i].value()}}));
-  }
-  json.set("phases", std::move(phases));
-  if (report.goal) json.set("goal", goal_json(*report.goal));
-  add_assumed(json, report.named.assumed);
-  return json;
 }
 
 }  // namespace tpsim::cli

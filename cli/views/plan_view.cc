@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/options/fit.h"
+#include "app/scenario/fit.h"
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
-#include "plans/search/certificate.h"
 #include "sim/step/order.h"
 
 namespace tpsim::cli {
@@ -334,10 +333,6 @@ std::string sources_text(const Sources& sources) {
   return fmt::format(
       "kernel times: {:.0f} % measured at this size, {:.0f} % interpolated, {:.0f} % analytical",
       sources.exact_entries * 100, sources.interpolated_entries * 100, sources.model * 100);
-}
-
-std::string hash_text(const Scenario& scenario, const SearchSpace& space) {
-  return fmt::format("fnv1a:{:016x}", inputs_hash(scenario, space));
 }
 
 }  // namespace tpsim::cli

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/inputs.h"
+#include "app/scenario/named_scenario.h"
+#include "cli/options/options.h"
 #include "cli/options/terminal.h"
 #include "core/plan/report.h"
 #include "core/scenario/scenario.h"
@@ -33,6 +34,13 @@ std::string headline_view(const Terminal& terminal, const Prediction& predicted)
 // sources of the kernel times.
 std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
                             const Profile& profile);
+
+// Returns a text with the assumed inputs, and how far stating each lowers the interval's upper end.
+// Empty if all inputs are stated.
+std::string assumed_view(const Terminal& terminal, const NamedScenario& named);
+
+// Returns "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty if no part was searched.
+std::string tried_view(const Terminal& terminal, const NamedScenario& named);
 
 // Returns the `most` largest terms of the step as bars, and the sum of the others as one line.
 std::string breakdown_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
@@ -64,8 +72,5 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
 // Returns the shares of device time by source of the kernel times: "kernel times: 82 % measured at
 // this size, 12 % interpolated, 6 % analytical".
 std::string sources_text(const Sources& sources);
-
-// Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.
-std::string hash_text(const Scenario& scenario, const SearchSpace& space);
 
 }  // namespace tpsim::cli

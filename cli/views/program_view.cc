@@ -8,15 +8,13 @@
 #include <variant>
 #include <vector>
 
-#include "cli/options/answers.h"
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
+#include "cli/views/explain_view.h"
 #include "cli/views/plan_view.h"
-#include "cli/views/report_json.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "sim/layers/low_precision.h"
-#include "sim/step/rank_programs.h"
 
 namespace tpsim::cli {
 namespace {
@@ -85,6 +83,8 @@ std::string part_note(const PartProgram& part, std::size_t kinds) {
   return note;
 }
 
+}  // namespace
+
 std::string program_text(const Terminal& terminal, const NamedScenario& named,
                          const PlannedRun& run, const std::vector<PartProgram>& programs) {
   std::string text = scenario_view(terminal, named, run.plan) + "\n";
@@ -95,15 +95,6 @@ std::string program_text(const Terminal& terminal, const NamedScenario& named,
     for (const PhaseProgram& phase : part.phases) text += phase_view(terminal, phase);
   }
   return text;
-}
-
-}  // namespace
-
-Explanation explain_program(const NamedScenario& named, const PlannedRun& run,
-                            const Terminal& terminal) {
-  const std::vector<PartProgram> programs = rank_programs(LayerPricer(named.scenario), run.plan);
-  return {program_report(named, run, programs), program_text(terminal, named, run, programs),
-          plan_file_of(named, run.plan)};
 }
 
 }  // namespace tpsim::cli

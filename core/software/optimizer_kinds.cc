@@ -20,7 +20,8 @@ constexpr std::array<OptimizerRow, 2> kOptimizers = {{
      .needs_whole_matrices = true,
      .ops = "momentum, five Newton-Schulz iterations of three GEMMs per matrix, and AdamW for the "
             "rest",
-     .collectives = "ZeRO 1: owners broadcast weights; ZeRO 2 and 3: updates are gathered",
+     .collectives = {"", "owners broadcast the weights of their tensors", "updates are gathered",
+                     "updates are gathered"},
      .names = "muon dist_muon Muon"},
 }};
 

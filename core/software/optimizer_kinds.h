@@ -40,10 +40,11 @@ struct OptimizerRow {
   // Whether an update needs a whole matrix. Shards of state then end at tensor borders (ZeRO 1:
   // every tensor has one owner), or updates are gathered (ZeRO 2 and 3).
   bool needs_whole_matrices = false;
-  bool can_offload = false;           // the host can keep the state and update the weights
-  std::string_view ops;               // of an update
-  std::string_view collectives = {};  // of an update, besides gradient reduction and weight gather
-  std::string_view names = {};        // in files of other programs, as matches_any() reads them
+  bool can_offload = false;  // the host can keep the state and update the weights
+  std::string_view ops;      // of an update
+  // Collectives of an update by ZeRO stage, besides gradient reduction and weight gather.
+  std::array<std::string_view, 4> collectives = {};
+  std::string_view names = {};  // in files of other programs, as matches_any() reads them
 };
 
 // Names of AdamW in files of other programs. Adam differs in weight decay only.

@@ -15,6 +15,7 @@
 #include "core/base/enum_words.h"
 #include "core/base/result.h"
 #include "core/plan/plan_settings.h"
+#include "core/software/optimizer_choice.h"
 
 namespace tpsim {
 
@@ -226,22 +227,6 @@ enum class ExpertKernel : std::uint8_t {
 template <>
 inline constexpr auto kEnumNames<ExpertKernel> =
     std::to_array<std::string_view>({"grouped", "looped", "one_kernel"});
-
-// Optimizers; core/software/optimizer_kinds.h has the state, ops and limits of each.
-enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
-template <>
-inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
-                                                                                   "muon"});
-
-// Muon's iterations for a matrix that tensor-parallel ranks shard, with Megatron-Core's names.
-enum class MuonTpMode : std::uint8_t {
-  kBlockwise,    // each rank iterates over its own shard: another update than that of one rank
-  kDuplicated,   // the matrix is gathered, and each rank iterates over all of it
-  kDistributed,  // on shards; the product of the unsharded extent is all-reduced in each iteration
-};
-template <>
-inline constexpr auto kEnumNames<MuonTpMode> =
-    std::to_array<std::string_view>({"blockwise", "duplicated", "distributed"});
 
 // Capacity of a rank's expert buffers over the mean tokens per rank, in thousandths, or kAnyTokens.
 inline constexpr std::int64_t kAnyTokens = 0;  // buffers fit the arriving tokens

@@ -12,7 +12,7 @@
 
 #include "evidence/logs/kernel_trace.h"
 
-namespace tpsim::cli {
+namespace tpsim {
 namespace {
 
 constexpr const char* kHowToMark =
@@ -263,4 +263,4 @@ Result<KernelTimes> read_nsys_report_file(const std::string& path) {
   return times_of(Report(std::move(database), path), path);
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim

@@ -13,7 +13,7 @@
 #include "core/base/result.h"
 #include "evidence/logs/kernel_trace.h"
 
-namespace tpsim::cli {
+namespace tpsim {
 
 // Whether the bytes start like a SQLite database.
 inline bool is_nsys_report(std::string_view bytes) {
@@ -26,4 +26,4 @@ Result<KernelTimes> read_nsys_report(std::string_view bytes, const std::string& 
 // Like read_nsys_report(), for a file that is too large to be read into memory.
 Result<KernelTimes> read_nsys_report_file(const std::string& path);
 
-}  // namespace tpsim::cli
+}  // namespace tpsim

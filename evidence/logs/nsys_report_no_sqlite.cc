@@ -1,6 +1,6 @@
 #include "evidence/logs/nsys_report.h"
 
-namespace tpsim::cli {
+namespace tpsim {
 namespace {
 
 Error without_sqlite(const std::string& file) {
@@ -17,4 +17,4 @@ Result<KernelTimes> read_nsys_report(std::string_view, const std::string& file) 
 }
 Result<KernelTimes> read_nsys_report_file(const std::string& path) { return without_sqlite(path); }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim

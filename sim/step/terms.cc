@@ -46,7 +46,8 @@ struct Words {
 std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const Plan& plan) {
   if (optimizer.updates == UpdatedParameters::kAll) return "";
   std::string text = fmt::format("; {}", optimizer.ops);
-  if (has_replicas(plan) && plan.zero > 0) text += fmt::format("; {}", optimizer.collectives);
+  const std::string_view collectives = optimizer.collectives[static_cast<std::size_t>(plan.zero)];
+  if (has_replicas(plan) && !collectives.empty()) text += fmt::format("; {}", collectives);
   if (plan.degrees.tp > 1) {
     text += fmt::format("; matrices over tp: {}", name_of(s.stack.training.muon_tp_mode));
   }

@@ -11,11 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "cli/commands/formats_page.h"
-#include "cli/commands/key_meanings.h"
+#include "app/documents/formats_page.h"
+#include "app/documents/key_meanings.h"
 #include "cli/commands/manual.h"
 #include "cli/commands/program.h"
-#include "cli/options/answers.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/views/plan_view.h"
@@ -25,8 +24,10 @@
 #include "core/machine/cluster_json.h"
 #include "core/model/model_json.h"
 #include "core/scenario/catalogue.h"
+#include "core/scenario/plan_contents.h"
 #include "core/scenario/plan_json.h"
 #include "sim/step/simulate.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
@@ -314,18 +315,19 @@ TEST_CASE("files that changed since a plan was saved are named") {
   REQUIRE(save_with_contents(folder / "plan.json", file).ok());
   const PlanFile saved = read_plan(folder / "plan.json").value();
   CHECK(saved.contents.profile.starts_with("fnv1a:"));
-  CHECK(changed_contents({}, catalogue, saved).empty());
+  CHECK(changed_contents({.file = saved}, catalogue).empty());
   // A different layout of the same JSON does not count as a change.
   std::string text = read_file(mine, 1 << 20).value();
   std::replace(text.begin(), text.end(), '\n', ' ');
   REQUIRE(write_file_atomically(mine, text).ok());
-  CHECK(changed_contents({}, catalogue, saved).empty());
+  CHECK(changed_contents({.file = saved}, catalogue).empty());
   cluster.inter_node.bandwidth *= 0.5;
   REQUIRE(write_file_atomically(mine, to_json(cluster)).ok());
-  CHECK(changed_contents({}, catalogue, saved) == std::vector<std::string>{"cluster " + mine});
+  CHECK(changed_contents({.file = saved}, catalogue) ==
+        std::vector<std::string>{"cluster " + mine});
   PlanFile silent = saved;
   silent.contents = {};
-  CHECK(changed_contents({}, catalogue, silent).empty());
+  CHECK(changed_contents({.file = silent}, catalogue).empty());
 }
 
 TEST_CASE("a step with one change is explained by this change first") {

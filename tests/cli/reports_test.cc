@@ -2,12 +2,12 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "cli/views/report_keys.h"
+#include "app/documents/report_keys.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
 #include "tests/cli/process.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 std::string text_at(const JsonValue& schema, std::string_view key) {
@@ -187,4 +187,4 @@ TEST_CASE("the page of all reports is up to date") {
   CHECK(reports_page() == read_file(path, 1 << 20).value());
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

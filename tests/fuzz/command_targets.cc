@@ -43,7 +43,7 @@ void read_command_line(std::string_view bytes) {
   for (const cli::OptionRow& row : cli::option_rows()) {
     if (!arguments->has(row.opt)) continue;
     static_cast<void>(cli::integers_of(*arguments, row.opt, {1, 1 << 10}));
-    static_cast<void>(cli::probability_of(*arguments, row.opt, 0.5));
+    static_cast<void>(cli::probability_of(*arguments, row.opt));
     static_cast<void>(cli::bytes_of(*arguments, row.opt));
   }
 }
@@ -83,7 +83,7 @@ void read_log(std::string_view bytes) {
 }
 
 void read_report(std::string_view bytes) {
-  const auto times = cli::read_nsys_report(bytes, "input");
+  const auto times = read_nsys_report(bytes, "input");
   if (!times.ok()) return demand(!times.error().message.empty(), "an error says what is wrong");
   demand(times->step.value() > 0, "a step takes time");
   demand(times->idle.value() >= 0 && times->exposed.value() >= 0, "no time is negative");

@@ -2,7 +2,7 @@
 // step, and memory categories to the peak.
 #include <cmath>
 
-#include "cli/views/report_json.h"
+#include "app/reports/report_json.h"
 #include "core/json/json_document.h"
 #include "core/machine/cluster_json.h"
 #include "core/machine/profile_json.h"
@@ -38,7 +38,7 @@ void check_prediction(const Scenario& scenario, const PlannedRun& run) {
   demand(peak == p.peak, "the fullest stage is the peak");
   demand(p.p_oom >= 0 && p.p_oom <= 1, "a probability is one");
   // to_text() fails for numbers that are not finite.
-  static_cast<void>(to_text(cli::simulate_report({scenario, "c", "p", "s", {}}, run)));
+  static_cast<void>(to_text(app::simulate_report({scenario, "c", "p", "s", {}}, run)));
 }
 
 void simulate_and_check(const Scenario& scenario, const Plan& plan) {

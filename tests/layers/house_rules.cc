@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Layers from bottom to top. "generated" contains the version header that CMake writes.
-constexpr std::array<std::string_view, 20> kLayers = {
-    "core",  "kernels",   "ranks",   "reference_model", "profiler", "costs",   "sim",
-    "plans", "campaigns", "formats", "frameworks",      "evidence", "library", "gui",
-    "page",  "generated", "cli",     "python",          "tools",    "tests"};
+constexpr std::array<std::string_view, 21> kLayers = {
+    "core",      "kernels", "ranks",      "reference_model", "profiler", "costs",   "sim", "plans",
+    "campaigns", "formats", "frameworks", "evidence",        "app",      "library", "gui", "page",
+    "generated", "cli",     "python",     "tools",           "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
@@ -62,8 +62,9 @@ std::string include_fault(const std::string& layer, const std::string& header) {
   if (layer == "sim" && from == "profiler") {
     return "sim/ and profiler/ meet only in the profile file";
   }
-  constexpr std::array<std::string_view, 9> kPlanning = {
-      "costs", "sim", "plans", "campaigns", "formats", "frameworks", "evidence", "gui", "page"};
+  constexpr std::array<std::string_view, 10> kPlanning = {
+      "costs",      "sim",      "plans", "campaigns", "formats",
+      "frameworks", "evidence", "app",   "gui",       "page"};
   const bool only_plans = contains(kPlanning, layer);
   for (const std::string_view device :
        {"kernels/cpu/", "kernels/cuda/", "ranks/threads/", "ranks/mpi/", "ranks/nccl/"}) {

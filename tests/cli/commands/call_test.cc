@@ -5,10 +5,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/options/answers.h"
-#include "cli/views/report_json.h"
+#include "app/reports/report_json.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
+#include "tests/cli/typed_answers.h"
 
 namespace tpsim::cli {
 namespace {

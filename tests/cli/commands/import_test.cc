@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "cli/commands/program.h"
-#include "cli/options/answers.h"
 #include "core/scenario/catalogue.h"
 #include "plans/questions/open_inputs.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::cli {

@@ -2,11 +2,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "cli/options/answers.h"
-#include "cli/options/assumed.h"
+#include "app/scenario/open_inputs.h"
 #include "cli/options/inputs.h"
 #include "core/scenario/plan_json.h"
 #include "tests/cli/golden_plans.h"
+#include "tests/cli/typed_answers.h"
 
 namespace tpsim::cli {
 namespace {
@@ -75,7 +75,7 @@ TEST_CASE("a campaign has the interval of its plan's step") {
     given.emplace_back(Opt::kReplays, "10");
     given.emplace_back(Opt::kAllowOom, "");
     const CampaignReport report =
-        campaign_answer(arguments_of(Command::kCampaign, given), std::nullopt, {}).value();
+        campaign_answer(arguments_of(Command::kCampaign, given), std::nullopt).value();
     // The other parts of the wall time grow with the steps.
     const Campaign& campaign = report.campaign;
     const Seconds later = campaign.wall_high - campaign.time.wall();

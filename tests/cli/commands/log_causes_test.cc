@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/options/answers.h"
 #include "core/base/files.h"
 #include "sim/step/simulate.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/temporary_folder.h"
 
@@ -146,7 +146,7 @@ TEST_CASE("a log's own arguments are found in coloured lines, and an error in th
     asked.command = Command::kCheckLog;
     asked.positional = path;
     asked.more = {(folder / "another.log").string()};  // calibrate accepts several logs
-    return plan_printed_in_log(asked, open_log(path).value());
+    return plan_printed_in_log(import_request(asked).value(), open_log(path).value());
   };
   std::string text;
   for (const char* row :

@@ -8,6 +8,7 @@
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training/training.h"
 #include "sim/memory/reserved_memory.h"
+#include "tests/cli/typed_answers.h"
 
 namespace tpsim::cli {
 namespace {
@@ -29,8 +30,9 @@ Case case_of(const Options& options) {
   arguments.set(opt_of(Setting::kDtype), "fp32");
   for (const auto& [option, value] : options) arguments.set(option, value);
   Case one;
-  one.named = *load_scenario(arguments, std::nullopt,
-                             {.model = "", .seq = std::nullopt, .stack = "reference"});
+  ScenarioRequest request = *scenario_request(arguments, std::nullopt);
+  request.defaults.stack = "reference";
+  one.named = *load_scenario(request);
   one.plan = *single_plan(arguments, one.named.scenario.model, std::nullopt,
                           plan_defaults(one.named.scenario));
   return one;

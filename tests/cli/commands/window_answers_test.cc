@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "cli/commands/program.h"
-#include "cli/options/answers.h"
 #include "cli/options/inputs.h"
 #include "gui/views/choice.h"
 #include "gui/views/plan_command.h"
@@ -13,6 +12,7 @@
 #include "plans/questions/open_inputs.h"
 #include "sim/step/simulate.h"
 #include "tests/cli/golden_plans.h"
+#include "tests/cli/typed_answers.h"
 
 namespace tpsim::cli {
 namespace {

@@ -3,10 +3,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/options/assumed.h"
+#include "app/scenario/open_inputs.h"
 #include "core/base/files.h"
 #include "plans/search/usual_batch.h"
 #include "sim/step/simulate.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::cli {

@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "app/scenario/fit.h"
 #include "cli/commands/program.h"
-#include "cli/options/fit.h"
 #include "cli/options/inputs.h"
 #include "core/scenario/plan_json.h"
 #include "gui/views/differences.h"
@@ -16,6 +16,7 @@
 #include "gui/views/plan_table.h"
 #include "plans/search/enumerate.h"
 #include "plans/search/search.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/sim/small_scenario.h"
 
 namespace tpsim::cli {

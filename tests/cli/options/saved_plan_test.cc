@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "cli/options/answers.h"
-#include "cli/options/effective_file.h"
-#include "cli/options/fit.h"
-#include "cli/views/report_json.h"
+#include "app/reports/report_json.h"
+#include "app/scenario/fit.h"
+#include "cli/commands/explanation.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
 #include "plans/search/search.h"
 #include "sim/step/simulate.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
@@ -213,7 +213,7 @@ TEST_CASE("a question about a saved plan equals the question with all options gi
                  {opt_of(Setting::kGlobalBatch), "32"}};
   const PlanFile file = saved(simulated(given));
   const auto asked = [](const Given& options, const std::optional<PlanFile>& plan) {
-    return explain_answer(arguments_of(Command::kExplain, options), plan, {}).value();
+    return explain(arguments_of(Command::kExplain, options), plan, {}).value();
   };
   const std::pair why{Opt::kWhyNot, std::string("tp=8")};
   const Given spelt = {{Opt::kModel, "llama-3-8b"},

@@ -92,11 +92,11 @@ TEST_CASE("a switch is on, off or, in a search, both") {
 TEST_CASE("a size needs a unit and is above zero") {
   CHECK(bytes_of(with(Opt::kMaxMemory, "72GiB"), Opt::kMaxMemory)->value() == 72 * kGiB);
   CHECK(bytes_of(Arguments(), Opt::kMaxMemory)->value() == 0);
-  CHECK(*probability_of(with(Opt::kMaxOom, "5%"), Opt::kMaxOom, 0.5) == Approx(0.05));
-  CHECK(*probability_of(with(Opt::kMaxOom, "0.2"), Opt::kMaxOom, 0.5) == Approx(0.2));
-  CHECK(*probability_of(Arguments(), Opt::kMaxOom, 0.5) == 0.5);
+  CHECK(**probability_of(with(Opt::kMaxOom, "5%"), Opt::kMaxOom) == Approx(0.05));
+  CHECK(**probability_of(with(Opt::kMaxOom, "0.2"), Opt::kMaxOom) == Approx(0.2));
+  CHECK_FALSE(probability_of(Arguments(), Opt::kMaxOom)->has_value());
   for (const char* text : {"5", "0", "100%", "5 %", "%", "likely", ""}) {
-    CHECK_FALSE(probability_of(with(Opt::kMaxOom, text), Opt::kMaxOom, 0.5).ok());
+    CHECK_FALSE(probability_of(with(Opt::kMaxOom, text), Opt::kMaxOom).ok());
   }
   CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "72"), Opt::kMaxMemory).ok());
   CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "0 GiB"), Opt::kMaxMemory).ok());

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "cli/options/fit.h"
+#include "app/scenario/fit.h"
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cli/options/answers.h"
 #include "core/base/numbers.h"
 #include "gui/views/saved_view.h"
 #include "tests/cli/golden_plans.h"
+#include "tests/cli/typed_answers.h"
 #include "tests/gui/gui_fixture.h"
 
 namespace tpsim::gui {

@@ -96,7 +96,8 @@ Values state_after(TrainingRun run, std::int64_t steps, int rank = 0) {
   run.steps = run.save_every = steps;
   test::trained_on_cpu(run);
   const std::string step = "step-0000000" + std::to_string(steps);
-  return test::dumped_gradients(folder / step / ("rank-0000" + std::to_string(rank) + ".safetensors"));
+  return test::dumped_gradients(folder / step /
+                                ("rank-0000" + std::to_string(rank) + ".safetensors"));
 }
 
 // Extents of a rank's part of the matrices that Muon updates, with `tp` tensor-parallel ranks.
@@ -111,12 +112,11 @@ std::vector<Extents> matrices_of(const ModelSpec& model, std::size_t tp = 1) {
   std::vector<Extents> all;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     const std::string block = "model.layers." + std::to_string(layer) + ".";
-    for (const auto& [name, rows, cols] :
-         std::vector<Extents>{{"self_attn.q_proj", h / tp, h},
-                              {"self_attn.k_proj", kv / tp, h},
-                              {"self_attn.o_proj", h, h / tp},
-                              {"mlp.gate_proj", f / tp, h},
-                              {"mlp.down_proj", h, f / tp}}) {
+    for (const auto& [name, rows, cols] : std::vector<Extents>{{"self_attn.q_proj", h / tp, h},
+                                                               {"self_attn.k_proj", kv / tp, h},
+                                                               {"self_attn.o_proj", h, h / tp},
+                                                               {"mlp.gate_proj", f / tp, h},
+                                                               {"mlp.down_proj", h, f / tp}}) {
       all.push_back({block + name + ".weight", rows, cols});
     }
   }

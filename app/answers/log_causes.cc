@@ -1,0 +1,139 @@
+#include "app/answers/log_causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/software/stack_parts.h"
+#include "sim/step/simulate.h"
+
+namespace tpsim::app {
+namespace {
+
+struct Candidate {
+  std::string what;
+  CauseClass acts_on = CauseClass::kCompute;
+  Scenario scenario;
+};
+
+CauseClass class_of_part(StackPart part) {
+  switch (part) {
+    case StackPart::kAttentionKernel:
+    case StackPart::kNormKernel:
+    case StackPart::kRotaryKernel:
+    case StackPart::kActivationKernel:
+    case StackPart::kResidualKernel:
+    case StackPart::kResidualGradient:
+    case StackPart::kOptimizerKernel:
+    case StackPart::kLossHead:
+    case StackPart::kLogitsDtype:
+    case StackPart::kGradientAccumulation:
+    case StackPart::kRecomputeModules:
+    case StackPart::kExpandableSegments:
+    case StackPart::kOptimizerDtype:
+    case StackPart::kMasterWeights:
+    case StackPart::kFp32Matmul:
+    case StackPart::kOptimizerKind:
+    case StackPart::kMuonTpMode:
+    case StackPart::kExpertCapacity:
+    case StackPart::kExpertStash:
+    case StackPart::kExpertKernel:
+    case StackPart::kRouterKernel:
+    case StackPart::kPermute:
+    case StackPart::kExpertWeighting:
+    case StackPart::kExpertLoad:
+    case StackPart::kCompile: return CauseClass::kCompute;
+    case StackPart::kDataParallelSync:
+    case StackPart::kGradientSync:
+    case StackPart::kReduceDtype:
+    case StackPart::kOverlapGradientReduction:
+    case StackPart::kOverlapParameterGather:
+    case StackPart::kShardGroup:
+    case StackPart::kPipelineSends:
+    case StackPart::kP2pCalls:
+    case StackPart::kOverlapP2p:
+    case StackPart::kDispatcher:
+    case StackPart::kEpOverlap:
+    case StackPart::kDelayWgrad:
+    case StackPart::kCpCommType:
+    case StackPart::kTpOverlap:
+    case StackPart::kOffloadLayers:
+    case StackPart::kTpRecomputeAllgather: return CauseClass::kLinks;
+    case StackPart::kBlockingLaunches:
+    case StackPart::kCudaGraphs: return CauseClass::kHost;
+  }
+  return CauseClass::kAny;
+}
+
+// Adds one candidate for each other value of each software part. Excludes the optimizer, because
+// the user of a log knows which optimizer ran.
+void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
+  for (const PartRow& row : part_rows()) {
+    if (row.part == StackPart::kOptimizerKind) continue;
+    const std::int64_t now = row.get(scenario.stack);
+    for (const PartWord& word : row.words) {
+      if (word.value == now) continue;
+      Candidate other{fmt::format("{}={}", row.key, word.word), class_of_part(row.part), scenario};
+      other.scenario.stack = with_parts(scenario.stack, {{row.part, word.value}});
+      all.push_back(std::move(other));
+    }
+  }
+}
+
+struct Slowdown {
+  double rate;
+  const char* word;
+};
+constexpr Slowdown kSlowLinks[] = {{0.5, "a half"}, {0.25, "a quarter"}, {0.1, "a tenth"}};
+constexpr Slowdown kSlowClocks[] = {{0.9, "90 %"}, {0.8, "80 %"}, {0.65, "65 %"}};
+
+void add_machines(const Scenario& scenario, std::vector<Candidate>& all) {
+  for (const auto& [rate, word] : kSlowLinks) {
+    Candidate between{fmt::format("links between nodes at {} of their bandwidth", word),
+                      CauseClass::kLinks, scenario};
+    between.scenario.cluster.inter_node.bandwidth *= rate;
+    all.push_back(std::move(between));
+    Candidate inside{fmt::format("links inside a node at {} of their bandwidth", word),
+                     CauseClass::kLinks, scenario};
+    inside.scenario.cluster.intra_node.bandwidth *= rate;
+    all.push_back(std::move(inside));
+  }
+  for (const auto& [rate, word] : kSlowClocks) {
+    Candidate clock{fmt::format("GPUs at {} of their clock (thermal or power limit)", word),
+                    CauseClass::kCompute, scenario};
+    clock.scenario.profile.model.sustained_clock *= rate;
+    all.push_back(std::move(clock));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const Plan& plan,
+                                               Seconds predicted, Seconds measured,
+                                               CauseClass acts_on, std::size_t most) {
+  constexpr double kLeastShare = 0.1;
+  std::vector<Candidate> candidates;
+  add_parts(scenario, candidates);
+  add_machines(scenario, candidates);
+  std::vector<LikelyCause> causes;
+  const double gap = (measured - predicted).value();
+  for (const Candidate& candidate : candidates) {
+    if (acts_on != CauseClass::kAny && candidate.acts_on != acts_on) continue;
+    const Result<Prediction> changed = simulate(candidate.scenario, plan);
+    if (!changed.ok()) continue;  // the plan cannot run with this change
+    const double moved = (changed->step - predicted).value();
+    if (moved / gap < kLeastShare) continue;
+    causes.push_back({candidate.what, changed->step});
+  }
+  const auto distance = [&](const LikelyCause& cause) {
+    return std::abs((cause.step - measured).value());
+  };
+  std::stable_sort(causes.begin(), causes.end(), [&](const LikelyCause& a, const LikelyCause& b) {
+    return distance(a) < distance(b);
+  });
+  if (causes.size() > most) causes.resize(most);
+  return causes;
+}
+
+}  // namespace tpsim::app

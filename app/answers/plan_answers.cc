@@ -1,0 +1,109 @@
+#include "app/answers/plan_answers.h"
+
+#include <algorithm>
+
+#include "app/scenario/open_inputs.h"
+#include "plans/search/staged_search.h"
+#include "sim/step/simulate.h"
+
+namespace tpsim::app {
+namespace {
+
+// Finds the plans of the picture too.
+Status find_drawn(const PlanRequest& request, StagedSearch& search, PlanAnswer& answer) {
+  constexpr int kPlansOfDegree = 20;
+  TPSIM_TRY(SearchResult best, search.best(request.search.progress));
+  TPSIM_TRY(SearchResult front, search.front(request.front_progress));
+  std::vector<PlannedRun>& drawn = answer.drawn;
+  drawn = best.plans;
+  answer.possible = best.feasible + best.not_as_good;
+  drawn.insert(drawn.end(), front.plans.begin(), front.plans.end());
+  for (const std::int64_t tp : search.tp_degrees()) {
+    TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
+    drawn.insert(drawn.end(), more.plans.begin(), more.plans.end());
+  }
+  if (request.is_front) front.tried = std::move(best.tried);
+  answer.found = std::move(request.is_front ? front : best);
+  return Ok{};
+}
+
+ScalingSize best_of(const NamedScenario& named, const SearchSpace& space, int threads,
+                    const Progress& progress) {
+  ScalingSize size{space.gpus, space.global_batch, {}, ""};
+  const Result<SearchResult> found = search(named.scenario, space, 1, progress, threads);
+  if (!found.ok()) {
+    size.why_none = found.error().message;
+  } else if (found->plans.empty()) {
+    size.why_none = found->feasible > 0 ? "no plan is legal" : "no plan fits or is legal";
+  } else {
+    size.best = found->plans.front();
+    if (!found->tried.empty()) size.parts = found->tried.front().parts;
+  }
+  return size;
+}
+
+}  // namespace
+
+Result<PlanAnswer> plan_answer(const PlanRequest& request) {
+  PlanAnswer answer;
+  const ScenarioRequest& inputs = request.scenario;
+  TPSIM_TRY(answer.named, load_scenario(inputs));
+  NamedScenario& named = answer.named;
+  named.settings_left = settings_left(request.search, inputs.file.has_value());
+  TPSIM_TRY(answer.space, search_space(request.search, named.scenario, inputs.file));
+  const int threads = request.search.threads;
+  StagedSearch search(named.scenario, answer.space, request.top, threads);
+  if (request.is_drawn) {
+    TPSIM_TRY_STATUS(find_drawn(request, search, answer));
+  } else {
+    TPSIM_TRY(answer.found, request.is_front ? search.front(request.front_progress)
+                                             : search.best(request.search.progress));
+  }
+  adopt_parts(answer.found.tried, named);
+  TPSIM_TRY(OpenInputs open, open_inputs(named));
+  named.assumed = open.widen(answer.found.plans, threads);
+  // The picture shows the interval of the best plan.
+  if (!answer.drawn.empty()) open.widen(answer.drawn.front());
+  return answer;
+}
+
+Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
+  SimulatedPlan answer;
+  const std::optional<PlanFile>& file = request.scenario.file;
+  TPSIM_TRY(answer.named, load_scenario(request.scenario));
+  answer.named.settings_left = settings_left(request.settings, file.has_value());
+  const Scenario& scenario = answer.named.scenario;
+  TPSIM_TRY(answer.run.plan,
+            single_plan(request.settings, scenario.model, file, plan_defaults(scenario)));
+  TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
+  TPSIM_TRY_STATUS(widen_intervals(answer.named, std::span(&answer.run, 1)));
+  return answer;
+}
+
+const ScalingSize* ScalingAnswer::baseline() const {
+  const auto first = std::find_if(sizes.begin(), sizes.end(),
+                                  [](const ScalingSize& size) { return size.best.has_value(); });
+  return first == sizes.end() ? nullptr : &*first;
+}
+
+Result<ScalingAnswer> scaling_answer(const ScalingRequest& request) {
+  ScalingAnswer answer;
+  TPSIM_TRY(answer.named, load_scenario(request.scenario));
+  SearchRequest first = request.search;
+  first.gpus = request.gpus.front();
+  TPSIM_TRY(SearchSpace space, search_space(first, answer.named.scenario, request.scenario.file));
+  const std::int64_t batch = space.global_batch;
+  for (const std::int64_t gpus : request.gpus) {
+    space.gpus = gpus;
+    if (request.is_weak) space.global_batch = batch * gpus / request.gpus.front();
+    const auto done = static_cast<double>(answer.sizes.size());
+    const Progress show = [&](double share) {
+      if (!request.search.progress) return;
+      request.search.progress((done + share) / static_cast<double>(request.gpus.size()));
+    };
+    answer.sizes.push_back(best_of(answer.named, space, request.search.threads, show));
+  }
+  return answer;
+}
+
+}  // namespace tpsim::app

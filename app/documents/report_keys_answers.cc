@@ -1,0 +1,271 @@
+// Objects of the reports of plan, simulate, explain, compare and export.
+#include "app/documents/report_keys.h"
+
+namespace tpsim::app {
+namespace {
+
+constexpr ReportKey kPlanKeys[] = {
+    {"search", "search", "what was searched"},
+    {"plans", "list of run", "plans with their predictions, best first, at most `--top`"},
+    {"nearest_miss", "run",
+     "only if `plans` is empty and a legal plan exists: the plan that misses by least"},
+    {"parts_searched", "list of parts_searched",
+     "where parts have several values: the combinations, the fastest first; plans use the first"},
+};
+
+constexpr ReportKey kSearchKeys[] = {
+    {"considered", "whole", "combinations of settings considered"},
+    {"feasible", "whole", "of these, legal, within memory and bounded one by one"},
+    {"simulated", "whole",
+     "of the feasible, those simulated event by event: all that may be among the best"},
+    {"pruned", "counts",
+     "reason and number of combinations ruled out. Combinations that cannot be as good as the "
+     "plans "
+     "shown were not always tested for memory"},
+    {"objective", "text", "what is minimized"},
+    {"leaves_out_offload", "bool",
+     "whether memory ruled plans out and plans with an offloaded optimizer were not searched "
+     "(`--pareto`, `--objective memory`)"},
+    {"inputs_hash", "text",
+     "`fnv1a:` and 64 bits over model, cluster, stack, profile and constraints"},
+    {"seconds", "number", "time of the search"},
+};
+
+constexpr ReportKey kCountsKeys[] = {{"*", "whole", "combinations ruled out for this reason"}};
+
+constexpr ReportKey kPartsSearchedKeys[] = {
+    {"parts", "part_values", "the combination"},
+    {"step_s", "number", "step time of its best plan; absent if nothing fits"},
+};
+
+constexpr ReportKey kPartValuesKeys[] = {{"*", "text", "value of this software part"}};
+
+constexpr ReportKey kExplainKeys[] = {
+    {"plan", "run", "the explained plan"},
+    {"terms", "list of term", "terms of the step, in order"},
+};
+
+constexpr ReportKey kTermKeys[] = {
+    {"name", "text", "name of the term, as in `breakdown_s`"},
+    {"time_s", "number", "its time"},
+    {"formula inputs source", "text", "how the time was computed, from what, and who measured it"},
+    {"parts", "list of part", "software parts that decide the term"},
+};
+
+constexpr ReportKey kPartKeys[] = {
+    {"name value", "text", "the part and its value"},
+    {"asked_for", "bool", "whether the value replaces that of the stack"},
+};
+
+constexpr ReportKey kWhyNotKeys[] = {
+    {"version", "text", "kind and version of the report"},
+    {"asked", "text", "the settings asked about"},
+    {"best", "run", "the best plan"},
+    {"other", "run", "the best plan with these settings"},
+    {"ties", "bool", "whether the order of both is less than 90 % certain"},
+    {"waterfall", "list of step_of_waterfall", "terms of both plans"},
+    {"illegal", "text", "why no plan has these settings"},
+    {"nearest_miss", "run", "the plan with these settings that misses the memory by least"},
+    {"mends", "list of mend", "changes of one asked setting with which a plan exists"},
+    {"enough_gpus", "whole", "number of GPUs with which the settings would fit"},
+};
+
+constexpr ReportKey kStepOfWaterfallKeys[] = {
+    {"name", "text", "name of the term"},
+    {"best_s other_s difference_s", "number", "seconds in both plans, and other minus best"},
+};
+
+constexpr ReportKey kMendKeys[] = {
+    {"given_up instead", "text", "the setting given up, and its value instead"},
+    {"plan", "run", "the best plan after the change"},
+};
+
+constexpr ReportKey kWhatIfKeys[] = {
+    {"version", "text", "kind and version of the report"},
+    {"plan", "run", "the plan asked about"},
+    {"sensitivities", "list of sensitivity", "step time if a property of the machine changes"},
+    {"memory_break_evens", "list of memory_break_even",
+     "memory per GPU from which another plan becomes the best"},
+    {"plan_break_evens", "list of plan_break_even",
+     "change of a property from which another plan becomes the best"},
+    {"precision_break_evens", "list of precision_break_even",
+     "width from which a precision recipe pays"},
+    {"shape", "list of shape_advice", "sizes of the model for which kernels run faster"},
+};
+
+constexpr ReportKey kSensitivityKeys[] = {
+    {"constant", "text", "the property"},
+    {"factor", "number", "factor of the property"},
+    {"step_s", "number", "step time with the factor"},
+    {"change", "number", "relative change of the step time"},
+};
+
+constexpr ReportKey kMemoryBreakEvenKeys[] = {
+    {"memory_gib", "number", "memory per GPU in GiB"},
+    {"gain", "number?", "relative gain of the plan; null if no plan fits with less"},
+    {"plan", "run", "the best plan from this memory on"},
+};
+
+constexpr ReportKey kPlanBreakEvenKeys[] = {
+    {"constant", "text", "the property"},
+    {"factor", "number", "factor of the property at which the best plan changes"},
+    {"plan", "text", "the best plan beyond this factor"},
+};
+
+constexpr ReportKey kPrecisionBreakEvenKeys[] = {
+    {"precision", "text", "the recipe"},
+    {"hidden", "whole", "width of the model from which the recipe pays"},
+    {"gain", "number", "relative gain at the model's own width"},
+};
+
+constexpr ReportKey kShapeAdviceKeys[] = {
+    {"what", "text", "what makes the present size slow"},
+    {"better", "list of better_size", "sizes that are faster"},
+};
+
+constexpr ReportKey kBetterSizeKeys[] = {
+    {"size", "text", "name of the size"},
+    {"from to", "whole", "present size, and proposed size"},
+    {"gain", "number", "relative gain"},
+};
+
+constexpr ReportKey kProgramKeys[] = {
+    {"plan", "run", "the plan"},
+    {"programs", "list of part_program",
+     "what one rank runs for each part of the model, in order. The prediction is priced from these "
+     "events. Counts are those of one rank"},
+};
+
+constexpr ReportKey kPartProgramKeys[] = {
+    {"part", "text",
+     "`word_embeddings`, `embedding`, `block`, `head`, or `transfer`: an activation between two "
+     "model chunks"},
+    {"count", "whole", "number of these parts in the model, over all stages"},
+    {"block", "whole", "of blocks: kind of block, from 0"},
+    {"recomputed", "bool", "of blocks: whether the whole block is recomputed"},
+    {"phases", "list of phase", "phases with events"},
+};
+
+constexpr ReportKey kPhaseKeys[] = {
+    {"phase", "text",
+     "`forward`, `backward`, `recompute`, `accumulate`: per micro-batch; `send`, `receive`: per "
+     "micro-batch and direction; `clear_gradients`, `update`: per step; `allocate`: per run"},
+    {"events", "list of event", "ops, collectives and changes of memory, in order"},
+};
+
+constexpr ReportKey kEventKeys[] = {
+    {"op", "text", "the op: `matmul`, `flash_forward`, `norm_backward`, ..."},
+    {"dtype", "text", "of an op: dtype of its operands"},
+    {"dims", "list of whole", "of an op: its sizes (core/program/program.h)"},
+    {"variant", "whole", "of an op: bits that select a variant"},
+    {"kernels", "whole", "of an op: launches in this software; one for all experts"},
+    {"flops", "number", "of an op: a multiply-add counts two"},
+    {"bytes", "number",
+     "least traffic of an op; the whole array of a collective; the size of a tensor"},
+    {"pass", "text", "of a cast to 8 or 4 bits: which operand and how"},
+    {"collective", "text",
+     "`all_reduce`, `all_gather`, `reduce_scatter`, `broadcast`, `send`, `receive` or "
+     "`all_to_all`"},
+    {"group", "text", "of a collective: the group of ranks"},
+    {"ranks", "whole", "of a collective: ranks in the group"},
+    {"memory", "text", "of a change of memory: `allocate` or `free`"},
+    {"tensor", "whole", "of a change of memory: number of the tensor within its part"},
+    {"category", "text", "of a change of memory: category in `memory_gib`"},
+    {"label", "text", "place in the model: `attention.qkv`"},
+};
+
+constexpr ReportKey kCompareKeys[] = {
+    {"version", "text", "kind and version of the report"},
+    {"plans", "list of compared_plan", "the plans, in the order of the arguments"},
+    {"differs", "differences", "settings and inputs that differ: a text for each plan"},
+};
+
+constexpr ReportKey kComparedPlanKeys[] = {
+    {"file model cluster profile stack", "text", "the plan file and its inputs"},
+    {"gpus", "whole", "number of GPUs"},
+    {"fits", "bool", "whether the plan fits in memory"},
+    {"terms_s", "terms", "terms of the step in seconds"},
+    {"tokens_per_s_per_gpu gpu_hours_per_billion_tokens", "number", "speed and cost"},
+    {"p_faster_than_first", "number",
+     "probability that the plan is faster than the first, for plans of one model, batch and "
+     "machine"},
+    {"ties_with_first", "bool", "whether the order is less than 90 % certain"},
+};
+
+constexpr ReportKey kDifferencesKeys[] = {
+    {"*", "list of text", "the values, in the order of the plans"}};
+
+constexpr ReportKey kScalingKeys[] = {
+    {"version", "text", "kind and version of the report"},
+    {"model cluster profile stack", "text", "names of the inputs"},
+    {"sizes", "list of scaled_size", "the best plan at each number of GPUs"},
+};
+
+constexpr ReportKey kScaledSizeKeys[] = {
+    {"gpus global_batch", "whole", "GPUs, and sequences in a step"},
+    {"best", "run", "the best plan"},
+    {"tokens_per_s_per_gpu", "number", "speed of the best plan"},
+    {"parts", "part_values", "software parts of the best plan, if several were searched"},
+    {"efficiency", "number", "speed per GPU relative to the first size with a plan"},
+    {"none", "text", "the reason why no plan was found"},
+};
+
+constexpr ReportKey kExportKeys[] = {
+    {"version", "text", "kind and version of the report"},
+    {"to", "text", "the framework"},
+    {"files", "list of file", "the files; empty if the export is refused"},
+    {"fits", "bool", "whether the plan fits in memory"},
+    {"p_oom", "number", "probability that it does not"},
+    {"lost", "list of lost_setting", "settings that the files cannot hold"},
+    {"step_s memory_gib", "number", "prediction of the plan"},
+    {"step_s_back memory_gib_back", "number", "prediction of the plan that import reads back"},
+    {"step_change memory_change", "number", "relative changes of both"},
+    {"import_refuses", "text", "why the files cannot be read back"},
+    {"unchecked", "text", "why the plan cannot be predicted; replaces all keys after `files`"},
+};
+
+constexpr ReportKey kFileKeys[] = {{"name text", "text", "name and contents of the file"}};
+
+constexpr ReportKey kLostSettingKeys[] = {
+    {"key", "text", "key of the setting"},
+    {"from to", "text", "value of the plan, and value that the files mean"},
+};
+
+constexpr ReportObject kAnswerObjects[] = {
+    {"plan_report", "heading", kPlanKeys},
+    {"search", "", kSearchKeys},
+    {"counts", "", kCountsKeys},
+    {"parts_searched", "", kPartsSearchedKeys},
+    {"part_values", "", kPartValuesKeys},
+    {"explain_report", "heading", kExplainKeys},
+    {"term", "", kTermKeys},
+    {"part", "", kPartKeys},
+    {"why_not_report", "", kWhyNotKeys},
+    {"step_of_waterfall", "", kStepOfWaterfallKeys},
+    {"mend", "", kMendKeys},
+    {"what_if_report", "", kWhatIfKeys},
+    {"sensitivity", "", kSensitivityKeys},
+    {"memory_break_even", "", kMemoryBreakEvenKeys},
+    {"plan_break_even", "", kPlanBreakEvenKeys},
+    {"precision_break_even", "", kPrecisionBreakEvenKeys},
+    {"shape_advice", "", kShapeAdviceKeys},
+    {"better_size", "", kBetterSizeKeys},
+    {"program_report", "heading", kProgramKeys},
+    {"part_program", "", kPartProgramKeys},
+    {"phase", "", kPhaseKeys},
+    {"event", "", kEventKeys},
+    {"compare_report", "", kCompareKeys},
+    {"compared_plan", "run", kComparedPlanKeys},
+    {"differences", "", kDifferencesKeys},
+    {"scaling_report", "", kScalingKeys},
+    {"scaled_size", "", kScaledSizeKeys},
+    {"export_report", "", kExportKeys},
+    {"file", "", kFileKeys},
+    {"lost_setting", "", kLostSettingKeys},
+};
+
+}  // namespace
+
+std::span<const ReportObject> answer_objects() { return kAnswerObjects; }
+
+}  // namespace tpsim::app

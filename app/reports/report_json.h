@@ -1,0 +1,43 @@
+// Reports of `--json` (docs/json.md). Each function returns one JSON object.
+#pragma once
+
+#include "app/scenario/named_scenario.h"
+#include "core/json/json_value.h"
+#include "core/plan/report.h"
+#include "core/program/timeline.h"
+#include "plans/search/search.h"
+#include "sim/step/rank_programs.h"
+
+namespace tpsim::app {
+
+// Returns a plan with its prediction, as in "plans" of the report.
+JsonValue run_json(const PlannedRun& run);
+
+// {"version": "tpsim-plan-report/1", ..., "plans": [...]}
+JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
+                      const SearchResult& found);
+
+// "tpsim-simulate-report/1": one plan with its prediction, as in "plans" above.
+JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run);
+
+// "tpsim-explain-report/1": one plan with its prediction, every term and the sources of numbers.
+JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
+
+// "tpsim-program-report/1": one plan with its prediction, and the program of a rank.
+JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
+                         const std::vector<PartProgram>& programs);
+
+// Adds "assumed" to a report if some inputs are not stated.
+void add_assumed(JsonValue& report, const Assumed& assumed);
+// Returns {"dispatcher": "deepep"}.
+JsonValue parts_json(const PartValues& parts);
+
+// Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.
+std::string hash_text(const Scenario& scenario, const SearchSpace& space);
+
+// Returns a timeline in the Chrome trace event format for Perfetto and chrome://tracing. Each
+// pipeline stage has a compute track with complete events in microseconds, and additional tracks
+// for concurrent transfers.
+std::string trace_json(const Timeline& timeline, std::string_view title);
+
+}  // namespace tpsim::app

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "app/reports/report_json.h"
+#include "core/json/json_document.h"
+
+namespace tpsim::app {
+namespace {
+
+// Tracks of one pipeline stage. The first track is compute; each further track has transfers that
+// do not overlap each other.
+struct StageTracks {
+  std::vector<Picoseconds> transfer_ends;
+};
+
+// Returns the first transfer track that is free when the span begins. Adds a track if all are busy.
+std::size_t transfer_track(StageTracks& tracks, const TimelineSpan& span) {
+  std::vector<Picoseconds>& ends = tracks.transfer_ends;
+  const auto is_free = [&](Picoseconds end) { return end <= span.begin; };
+  auto track = std::find_if(ends.begin(), ends.end(), is_free);
+  if (track == ends.end()) track = ends.insert(ends.end(), 0);
+  *track = span.end;
+  return static_cast<std::size_t>(track - ends.begin());
+}
+
+// Viewers such as Perfetto take 0 for an unknown process or thread, so ids begin at 1.
+constexpr std::int64_t kProcess = 1, kFirstTrack = 1;
+
+double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
+
+bool has_micro_batch(SpanKind kind) {
+  return kind == SpanKind::kForward || kind == SpanKind::kBackward || kind == SpanKind::kTransfer;
+}
+
+JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
+  JsonValue args = json_object({{"stage", span.stage}});
+  std::string name(name_of(span.kind));
+  if (has_micro_batch(span.kind)) {
+    args.set("micro_batch", span.micro_batch).set("chunk", span.chunk);
+    name += fmt::format(" {}", span.micro_batch);
+  }
+  return json_object({{"name", name},
+                      {"cat", name_of(span.kind)},
+                      {"ph", "X"},
+                      {"ts", microseconds(span.begin)},
+                      {"dur", microseconds(span.end - span.begin)},
+                      {"pid", kProcess},
+                      {"tid", track},
+                      {"args", std::move(args)}});
+}
+
+JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
+  return json_object(
+      {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", std::move(args)}});
+}
+
+// Text of a JSON array of events, one event per line. A long trace is not stored as a tree of
+// values.
+class EventList {
+ public:
+  void add(const JsonValue& event) {
+    if (!text_.empty()) text_ += ",\n";
+    bool indents = false;
+    // Removes line breaks between tokens; those inside of strings are escaped.
+    for (const char c : to_text(event)) {
+      indents = c == '\n' || (indents && c == ' ');
+      if (!indents) text_ += c;
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Assigns track ids: for each stage the compute track, then its transfer tracks.
+class TrackIds {
+ public:
+  explicit TrackIds(const Timeline& timeline) : stages_(static_cast<std::size_t>(timeline.stages)) {
+    for (const TimelineSpan& span : timeline.spans) {
+      StageTracks& tracks = stages_.at(static_cast<std::size_t>(span.stage));
+      lanes_.push_back(span.kind == SpanKind::kTransfer ? 1 + transfer_track(tracks, span) : 0);
+    }
+    std::int64_t next = kFirstTrack;
+    for (const StageTracks& tracks : stages_) {
+      first_.push_back(next);
+      next += 1 + static_cast<std::int64_t>(tracks.transfer_ends.size());
+    }
+  }
+
+  // Returns the track id of the span with this index.
+  std::int64_t of_span(const Timeline& timeline, std::size_t index) const {
+    return first_[static_cast<std::size_t>(timeline.spans[index].stage)] +
+           static_cast<std::int64_t>(lanes_[index]);
+  }
+
+  void add_names(EventList& events) const {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const std::size_t lanes = 1 + stages_[stage].transfer_ends.size();
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::int64_t id = first_[stage] + static_cast<std::int64_t>(lane);
+        const std::string name = fmt::format("stage {}{}", stage, lane == 0 ? "" : " transfers");
+        events.add(metadata_json("thread_name", id, json_object({{"name", name}})));
+        events.add(metadata_json("thread_sort_index", id, json_object({{"sort_index", id}})));
+      }
+    }
+  }
+
+ private:
+  std::vector<StageTracks> stages_;
+  std::vector<std::size_t> lanes_;   // track within the stage, by span; 0: compute
+  std::vector<std::int64_t> first_;  // id of the compute track, by stage
+};
+
+}  // namespace
+
+std::string trace_json(const Timeline& timeline, std::string_view title) {
+  EventList events;
+  events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
+  const TrackIds ids(timeline);
+  ids.add_names(events);
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
+    events.add(event_json(timeline.spans[i], ids.of_span(timeline, i)));
+  }
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
+}
+
+}  // namespace tpsim::app

@@ -1,0 +1,40 @@
+// A scenario with the names of its cluster, profile and stack.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/plan/plan_settings.h"
+#include "core/scenario/plan_file.h"
+#include "core/scenario/scenario.h"
+#include "plans/questions/open_inputs.h"
+#include "plans/search/search_result.h"
+
+namespace tpsim::app {
+
+// A scenario and the names with which its files can be loaded again.
+struct NamedScenario {
+  Scenario scenario;
+  std::string cluster;
+  std::string profile;
+  std::string stack;
+  PartValues parts;       // stated by the request or the plan file, which override the stack's
+  double node_gbps = 0;   // requested network in Gb/s per node; 0: that of the cluster
+  bool is_saved = false;  // read from a plan file
+  std::vector<std::string> dropped = {};  // facts of the plan file that the request made invalid
+  // The cluster or stack was not stated and is a default. Reports mark it as such.
+  bool cluster_is_default = false, stack_is_default = false;
+  std::vector<std::string> settings_assumed = {};  // see PlanFile
+  std::set<Setting> settings_left = {};            // settings of the plan that are defaults
+  Assumed assumed = {};                            // set by widen_intervals()
+  std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
+};
+
+PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
+
+// Stores the best searched values of software parts in `named`, so that later predictions and saved
+// plans use them, and all tried combinations. Must be called after every search.
+void adopt_parts(const std::vector<TriedParts>& tried, NamedScenario& named);
+
+}  // namespace tpsim::app

@@ -1,0 +1,188 @@
+// Fills the request of `campaign` from options.
+#include <fmt/format.h>
+
+#include "cli/options/requests.h"
+#include "cli/options/values.h"
+#include "core/base/leading_number.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr ValueRange kReplayRange{2, 1'000'000};
+constexpr std::int64_t kDefaultReplays = 2000;
+
+// Command-line options that override the assumptions, in the order of Assumption.
+constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
+    Opt::kGpuPower,  Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,     Opt::kPrice,
+    Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
+    Opt::kSpareNodes};
+
+constexpr double kDay = 24 * 3600;
+
+// Parses a time with unit: "105s", "3 h", "30min", "60d". Zero if the option is absent.
+Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
+  if (!arguments.has(opt)) return Seconds();
+  const std::string& text = *arguments[opt];
+  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  std::string_view unit = std::string_view(text).substr(number.length);
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const double factor = unit == "d"     ? kDay
+                        : unit == "h"   ? 3600
+                        : unit == "min" ? 60
+                        : unit == "s"   ? 1
+                                        : 0;
+  if (number.length == 0 || factor == 0) {
+    return option_error(opt, fmt::format("'{}' is not a time", text),
+                        "write 105s, 30min, 3h or 60d");
+  }
+  if (!(number.value > 0 && number.value < 1e9)) {
+    return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
+  }
+  return Seconds(number.value * factor);
+}
+
+// Parses --budget, an amount in USD: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
+Result<double> budget_of(const Arguments& arguments) {
+  if (!arguments.has(Opt::kBudget)) return 0.0;
+  const std::string& text = *arguments[Opt::kBudget];
+  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  std::string_view unit = std::string_view(text).substr(number.length);
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  double factor = 0;
+  if (unit == "USD") factor = 1;
+  if (unit == "kUSD") factor = 1e3;
+  if (unit == "MUSD") factor = 1e6;
+  if (number.length == 0 || factor == 0) {
+    return option_error(Opt::kBudget, fmt::format("'{}' is not an amount in USD", text),
+                        "write 3000000USD or 3MUSD; prices are in USD/h");
+  }
+  if (!(number.value > 0 && number.value * factor < 1e15)) {
+    return option_error(Opt::kBudget, fmt::format("'{}' is out of range", text),
+                        "write a value above zero");
+  }
+  return number.value * factor;
+}
+
+// Returns the goal that --deadline and --budget state; nothing without them.
+Result<std::optional<CampaignGoal>> goal_of(const Arguments& arguments) {
+  CampaignGoal goal;
+  TPSIM_TRY(goal.deadline, time_of(arguments, Opt::kDeadline));
+  TPSIM_TRY(goal.budget, budget_of(arguments));
+  const bool none = goal.deadline <= Seconds() && goal.budget <= 0;
+  return none ? std::optional<CampaignGoal>() : goal;
+}
+
+Result<double> tokens_of(const Arguments& arguments) {
+  if (!arguments.has(Opt::kTokens)) {
+    return option_error(Opt::kTokens, "the number of training tokens is missing",
+                        "write 366e9, 366B or 1T");
+  }
+  const std::string& text = *arguments[Opt::kTokens];
+  // Accepts a number with an optional unit: "366e9", "366B", "1.5T".
+  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  const std::string_view unit = std::string_view(text).substr(number.length);
+  const double factor = unit.empty()  ? 1
+                        : unit == "M" ? 1e6
+                        : unit == "B" ? 1e9
+                        : unit == "T" ? 1e12
+                                      : 0;
+  if (number.length == 0 || !(number.value * factor > 0)) {
+    return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
+                        "write 366e9, 366B or 1T");
+  }
+  return number.value * factor;
+}
+
+Result<BatchRamp> ramp_of(const Arguments& arguments) {
+  TPSIM_TRY(const std::vector<std::int64_t> numbers,
+            integers_of(arguments, Opt::kRamp, {1, std::int64_t{1} << 50}));
+  if (numbers.empty()) return BatchRamp{};
+  if (numbers.size() != 3) {
+    return option_error(Opt::kRamp,
+                        fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
+                        "write START,INCREMENT,SAMPLES, for example 192,16,9765625");
+  }
+  return BatchRamp{numbers[0], numbers[1], numbers[2]};
+}
+
+// Whether --spare-nodes names what to minimize (cost or time) and not a number. The number of spare
+// nodes is then optimized.
+bool chooses_spares(const Arguments& arguments) {
+  if (!arguments.has(Opt::kSpareNodes)) return false;
+  const std::string& text = *arguments[Opt::kSpareNodes];
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z';
+}
+
+Result<CampaignRequest> request_of(const Arguments& arguments) {
+  CampaignRequest request;
+  TPSIM_TRY(request.tokens, tokens_of(arguments));
+  TPSIM_TRY(request.ramp, ramp_of(arguments));
+  TPSIM_TRY(request.step, time_of(arguments, Opt::kStepTime));
+  TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
+  TPSIM_TRY(request.checkpoints, choice_of(arguments, Opt::kCheckpoint, request.checkpoints));
+  if (chooses_spares(arguments)) {
+    TPSIM_TRY(request.spares_for, choice_of(arguments, Opt::kSpareNodes, request.spares_for));
+  }
+  TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  request.seed = static_cast<std::uint64_t>(seed);
+  return request;
+}
+
+Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
+  StatedAssumptions stated{.name = arguments[Opt::kAssumptions].value_or("")};
+  for (const AssumptionRow& row : assumption_rows()) {
+    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
+    if (!arguments.has(opt)) continue;
+    if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
+      stated.chooses_spares = true;
+      continue;
+    }
+    const Result<double> value = parse_assumption(row, *arguments[opt]);
+    if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
+    stated.values[row.assumption] = *value;
+  }
+  return stated;
+}
+
+// Checks that options of a search have one, and that no other option contradicts the goal.
+Status check_options(const Arguments& arguments, bool has_file, bool has_goal) {
+  if (has_goal && !has_file) {
+    return refuse(arguments, {Opt::kStepTime, Opt::kObjective},
+                  "with --deadline or --budget, plans are compared by predicted time and cost");
+  }
+  if (!arguments.has(Opt::kGpus)) {
+    return refuse(arguments, {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
+                  "add --gpus: the option applies to a search");
+  }
+  if (!has_file) return Ok{};
+  return refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs");
+}
+
+}  // namespace
+
+Result<WholeRunRequest> campaign_request(const Arguments& arguments,
+                                         const std::optional<PlanFile>& file) {
+  WholeRunRequest request;
+  TPSIM_TRY(request.run, request_of(arguments));
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  TPSIM_TRY(request.assumptions, stated_assumptions(arguments));
+  TPSIM_TRY(request.goal, goal_of(arguments));
+  TPSIM_TRY_STATUS(check_options(arguments, file.has_value(), request.goal.has_value()));
+  const bool chooses_size = request.goal && !file;
+  if (chooses_size && arguments.has(Opt::kGpus)) {
+    TPSIM_TRY(request.gpus, gpu_counts(arguments));
+  }
+  if (chooses_size) {
+    TPSIM_TRY(request.search, sizes_request(arguments));
+  } else if (arguments.has(Opt::kGpus)) {
+    TPSIM_TRY(request.search, search_request(arguments));
+  } else {
+    TPSIM_TRY(request.settings, single_settings(arguments));
+  }
+  TPSIM_TRY(request.lost_nodes, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
+  TPSIM_TRY(request.risk, accepted_risk(arguments));
+  return request;
+}
+
+}  // namespace tpsim::cli

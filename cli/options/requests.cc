@@ -1,0 +1,175 @@
+#include "cli/options/requests.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "cli/options/values.h"
+#include "core/scenario/plan_json.h"
+
+namespace tpsim::cli {
+namespace {
+
+constexpr std::int64_t kDefaultTop = 10;
+constexpr std::int64_t kMostTop = 10'000;
+constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
+                                    Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
+constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
+                                    Opt::kNoCountEmbedding};
+
+// Parses --set, a list of NAME=VALUE separated by commas.
+Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
+  std::map<std::string, std::string> given;
+  if (!arguments.has(Opt::kSet)) return given;
+  for (const std::string_view part : listed(*arguments[Opt::kSet])) {
+    const std::size_t equals = part.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
+                          "write NNODES=4,TP=2");
+    }
+    given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));
+  }
+  return given;
+}
+
+RunOverrides overrides_of(const ScenarioRequest& scenario) {
+  return {scenario.cluster, scenario.stack, scenario.profile, scenario.node_gbps};
+}
+
+}  // namespace
+
+Result<PlanRequest> plan_request(const Arguments& arguments, const std::optional<PlanFile>& file) {
+  PlanRequest request;
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  TPSIM_TRY(request.search, search_request(arguments));
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  request.top = static_cast<int>(top);
+  request.is_front = arguments.has(Opt::kPareto);
+  request.is_drawn = arguments.has(Opt::kPlot);
+  return request;
+}
+
+Result<SimulateRequest> simulate_request(const Arguments& arguments,
+                                         const std::optional<PlanFile>& file) {
+  SimulateRequest request;
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  TPSIM_TRY(request.settings, single_settings(arguments));
+  return request;
+}
+
+Result<ScalingRequest> scaling_request(const Arguments& arguments,
+                                       const std::optional<PlanFile>& file) {
+  ScalingRequest request;
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  TPSIM_TRY(request.gpus, gpu_counts(arguments));
+  TPSIM_TRY(request.search, sizes_request(arguments));
+  constexpr std::array<std::string_view, 2> kScalings = {"strong", "weak"};
+  TPSIM_TRY(const std::vector<std::size_t> chosen,
+            chosen_names(arguments, Opt::kScaling, kScalings));
+  TPSIM_TRY_STATUS(check_single(arguments, Opt::kScaling, chosen.size()));
+  request.is_weak = !chosen.empty() && chosen.front() == 1;
+  return request;
+}
+
+Result<ExplainRequest> explain_request(const Arguments& arguments,
+                                       const std::optional<PlanFile>& file) {
+  const bool has_gpus = arguments.has(Opt::kGpus);
+  const bool asks_why_not = arguments.has(Opt::kWhyNot) && (file || has_gpus);
+  ExplainRequest request;
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  if (!asks_why_not && has_gpus) {
+    if (file) {
+      TPSIM_TRY_STATUS(refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs"));
+    }
+    TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus, the search chooses the stages"));
+  } else if (!asks_why_not) {
+    TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "add --gpus: the option applies to a search"));
+    TPSIM_TRY(request.settings, single_settings(arguments));
+  }
+  if (asks_why_not || has_gpus || (file && arguments.has(Opt::kWhatIf))) {
+    TPSIM_TRY(request.search, search_request(arguments));
+  }
+  TPSIM_TRY(request.why_not, settings_of(arguments, Opt::kWhyNot));
+  return request;
+}
+
+Result<std::vector<ScenarioRequest>> compare_requests(const Arguments& arguments) {
+  std::vector<ScenarioRequest> requests;
+  for (const std::string& path : arguments.words()) {
+    Arguments own = arguments;
+    own.positional = path;
+    TPSIM_TRY(const PlanFile file, read_plan(path));
+    TPSIM_TRY(requests.emplace_back(), scenario_request(own, file));
+  }
+  return requests;
+}
+
+Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
+  if (arguments.has(opt)) return choice_of(arguments, opt, LaunchStack{});
+  return option_error(opt, "the framework is missing",
+                      fmt::format("choose from {}", fmt::join(kEnumNames<LaunchStack>, ", ")));
+}
+
+Result<ExportRequest> export_request(const Arguments& arguments, const PlanFile& file) {
+  ExportRequest request;
+  TPSIM_TRY(request.to, launch_stack_of(arguments, Opt::kTo));
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
+  request.allow_loss = arguments.has(Opt::kAllowLoss);
+  TPSIM_TRY(request.risk, accepted_risk(arguments));
+  return request;
+}
+
+Result<ImportRequest> import_request(const Arguments& arguments) {
+  if (arguments.positional.empty()) {
+    return bad_input("no launch file was given", "import",
+                     "tpsim import my-script.sh, or the folder that export wrote");
+  }
+  ImportRequest request{.path = arguments.positional, .more = arguments.more};
+  if (arguments.has(Opt::kFrom)) {
+    TPSIM_TRY(request.from, launch_stack_of(arguments, Opt::kFrom));
+  }
+  TPSIM_TRY(request.scenario, scenario_request(arguments, std::nullopt));
+  request.scenario.origin.clear();  // the launch files are not a plan file
+  ImportInputs& inputs = request.inputs;
+  TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
+  TPSIM_TRY(inputs.given, given_variables(arguments));
+  TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
+  TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
+  inputs.assumes_harmless = arguments.has(Opt::kAssumeHarmless);
+  inputs.runs_code = arguments.has(Opt::kRunCode);
+  if (arguments.has(Opt::kCheckout)) {
+    for (const std::string_view folder : listed(*arguments[Opt::kCheckout])) {
+      inputs.checkouts.emplace_back(folder);
+    }
+  }
+  return request;
+}
+
+Result<RunsRequest> runs_request(const Arguments& arguments) {
+  if (!arguments.has(Opt::kRuns)) {
+    return option_error(Opt::kRuns, "the table of measured runs is missing",
+                        "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
+  }
+  TPSIM_TRY_STATUS(refuse(
+      arguments, {Opt::kSteps, Opt::kDevice},
+      "the option is for runs on this machine; remove it, or give a plan instead of --runs"));
+  TPSIM_TRY(const ScenarioRequest scenario, scenario_request(arguments, std::nullopt));
+  return RunsRequest{.table = *arguments[Opt::kRuns],
+                     .row = arguments[Opt::kRow].value_or(""),
+                     .overrides = overrides_of(scenario)};
+}
+
+Result<CalibrateRequest> calibrate_request(const Arguments& arguments) {
+  CalibrateRequest request{.measured = arguments.words(),
+                           .plan_file = arguments[Opt::kPlanFile].value_or(""),
+                           .saves_stack = arguments.has(Opt::kSaveStack),
+                           .saves_cluster = arguments.has(Opt::kSaveCluster)};
+  TPSIM_TRY(request.scenario, scenario_request(arguments, std::nullopt));
+  request.overrides = overrides_of(request.scenario);
+  TPSIM_TRY(request.import, import_request(arguments));
+  TPSIM_TRY(request.threads, threads_of(arguments));
+  return request;
+}
+
+}  // namespace tpsim::cli

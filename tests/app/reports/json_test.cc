@@ -1,0 +1,156 @@
+// JSON for programs: the reports of --json and the trace of a timeline.
+#include <catch2/catch.hpp>
+
+#include "app/reports/report_json.h"
+#include "core/json/json_document.h"
+#include "tests/cli/small_run.h"
+#include "tests/sim/small_scenario.h"
+
+namespace tpsim::app {
+namespace {
+
+std::vector<std::string> keys_of(const JsonValue& value) {
+  std::vector<std::string> keys;
+  for (const JsonMember& member : *value.as<JsonValue::Object>()) keys.push_back(member.key);
+  return keys;
+}
+
+NamedScenario named_scenario() {
+  NamedScenario named;
+  named.scenario = test::small_scenario(test::small_bloom());
+  named.scenario.model.name = "m";
+  named.scenario.cluster.name = "c";
+  named.scenario.profile.name = "p";
+  return named;
+}
+
+double number(const JsonValue& value) {
+  if (const auto* whole = value.as<std::int64_t>()) return static_cast<double>(*whole);
+  return *value.as<double>();
+}
+
+Timeline two_stages() {
+  Timeline timeline;
+  timeline.stages = 2;
+  timeline.end = 40'000'000;
+  timeline.spans = {{0, SpanKind::kForward, 0, 3, 0, 10'000'000},
+                    {0, SpanKind::kTransfer, 0, 3, 10'000'000, 30'000'000},
+                    {0, SpanKind::kTransfer, 0, 4, 20'000'000, 40'000'000},
+                    {0, SpanKind::kTransfer, 0, 5, 30'000'000, 40'000'000},
+                    {1, SpanKind::kOptimizer, 0, 0, 30'000'000, 40'000'000}};
+  return timeline;
+}
+
+}  // namespace
+
+TEST_CASE("a plan report holds the keys of the contract") {
+  SearchResult found;
+  found.considered = 3;
+  found.feasible = 1;
+  found.pruned["too big"] = 2;
+  found.plans = {test::small_run()};
+  SearchSpace space;
+  space.gpus = 8;
+  const JsonValue report = plan_report(named_scenario(), space, found);
+  CHECK(keys_of(report) == std::vector<std::string>{"version", "model", "parameters",
+                                                    "active_parameters", "cluster", "stack", "gpus",
+                                                    "profile", "search", "plans"});
+  const JsonValue& plan = report.find("plans")->as<JsonValue::Array>()->front();
+  for (const char* key :
+       {"tp", "pp", "dp", "cp", "virtual_stages", "zero", "micro_batch", "global_batch",
+        "sequence_parallel", "recompute", "attention", "schedule", "stage_layers", "predicted"}) {
+    INFO(key);
+    CHECK(plan.find(key) != nullptr);
+  }
+  const JsonValue& predicted = *plan.find("predicted");
+  for (const char* key :
+       {"step_s", "step_s_low", "step_s_high", "hw_tflops_per_gpu", "model_tflops_per_gpu", "mfu",
+        "tokens_per_s", "bubble_fraction", "memory_gib", "breakdown_s"}) {
+    INFO(key);
+    CHECK(predicted.find(key) != nullptr);
+  }
+  const JsonValue& stages = *predicted.find("memory_gib")->find("by_stage");
+  CHECK(keys_of(stages.as<JsonValue::Array>()->front()) ==
+        std::vector<std::string>{"stage", "weights", "gradients", "optimizer", "activations",
+                                 "workspace", "communication", "context", "fragmentation",
+                                 "total"});
+}
+
+TEST_CASE("the terms of a report add up to its step and a stage's parts to its total") {
+  const JsonValue report = simulate_report(named_scenario(), test::small_run());
+  const JsonValue& predicted = *report.find("predicted");
+  double sum = 0;
+  for (const JsonMember& term : *predicted.find("breakdown_s")->as<JsonValue::Object>()) {
+    sum += number(term.value);
+  }
+  CHECK(sum == Approx(number(*predicted.find("step_s"))));
+  for (const JsonValue& stage :
+       *predicted.find("memory_gib")->find("by_stage")->as<JsonValue::Array>()) {
+    double parts = 0;
+    for (const JsonMember& part : *stage.as<JsonValue::Object>()) {
+      if (part.key != "stage" && part.key != "total") parts += number(part.value);
+    }
+    CHECK(parts == Approx(number(*stage.find("total"))));
+  }
+}
+
+TEST_CASE("a program report has ops, collectives and memory by part and phase") {
+  const Label label{ModelPart::kMlpLinear, "mlp.up"};
+  const OpRecord op{{OpKind::kMatmul, DType::kBFloat16, kTransposeB, {1, 2, 3, 4}}, 48, 52, label};
+  const CollectiveRecord sum{CollectiveKind::kAllReduce, GroupKind::kTensor, 2, 12, label};
+  const IssuedMemory freed{{16, MemoryCategory::kActivations, "mlp.up"}, 7, true};
+  const PartProgram block{.part = ProgramPart::kBlock,
+                          .count = 8,
+                          .phases = {{ProgramPhase::kForward, {IssuedOp{op, 2}, sum, freed}}}};
+  const JsonValue report = program_report(named_scenario(), test::small_run(), {block});
+  const JsonValue& part = report.find("programs")->as<JsonValue::Array>()->front();
+  CHECK(keys_of(part) ==
+        std::vector<std::string>{"part", "count", "block", "recomputed", "phases"});
+  const JsonValue& phase = part.find("phases")->as<JsonValue::Array>()->front();
+  const JsonValue::Array& events = *phase.find("events")->as<JsonValue::Array>();
+  REQUIRE(events.size() == 3);
+  CHECK(keys_of(events[0]) == std::vector<std::string>{"op", "dtype", "dims", "variant", "kernels",
+                                                       "flops", "bytes", "label"});
+  CHECK(events[0].find("dims")->as<JsonValue::Array>()->size() == 4);
+  CHECK(keys_of(events[1]) ==
+        std::vector<std::string>{"collective", "group", "ranks", "bytes", "label"});
+  CHECK(keys_of(events[2]) ==
+        std::vector<std::string>{"memory", "tensor", "category", "bytes", "label"});
+  CHECK(*events[2].find("memory")->as<std::string>() == "free");
+}
+
+TEST_CASE("every report parses back") {
+  const PlannedRun run = test::small_run();
+  for (const JsonValue& report :
+       {simulate_report(named_scenario(), run), explain_report(named_scenario(), run)}) {
+    CHECK(parse_json(to_text(report), "report").ok());
+  }
+}
+
+TEST_CASE("a trace is valid JSON with one complete event for each span, in microseconds") {
+  const auto trace = parse_json(trace_json(two_stages(), "a \"title\"\n"), "trace");
+  REQUIRE(trace.ok());
+  std::vector<const JsonValue*> spans;
+  for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
+    if (*event.find("ph")->as<std::string>() == "X") spans.push_back(&event);
+  }
+  REQUIRE(spans.size() == 5);
+  CHECK(number(*spans[1]->find("ts")) == 10);
+  CHECK(number(*spans[1]->find("dur")) == 20);
+  CHECK(number(*spans[0]->find("args")->find("micro_batch")) == 3);
+  CHECK(spans[4]->find("args")->find("micro_batch") == nullptr);
+}
+
+TEST_CASE("spans on one track of a trace never overlap and stages never share one") {
+  const auto trace = parse_json(trace_json(two_stages(), ""), "trace");
+  REQUIRE(trace.ok());
+  std::vector<double> tracks;
+  for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
+    if (*event.find("ph")->as<std::string>() == "X") tracks.push_back(number(*event.find("tid")));
+  }
+  // Track 0: compute of stage 0. Its second transfer overlaps the first and needs a second track.
+  // The third transfer uses the first transfer's track again. Stage 1 has the track after them.
+  CHECK(tracks == std::vector<double>{1, 2, 3, 2, 4});
+}
+
+}  // namespace tpsim::app
